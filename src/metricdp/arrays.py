@@ -1,0 +1,136 @@
+"""Array aliases and the only functions that turn what users pass into checked arrays."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from metricdp.errors import InvalidInput
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = NDArray[np.uint64]
+Booleans: TypeAlias = NDArray[np.bool_]
+Points: TypeAlias = NDArray[Any]
+
+SUM_TOLERANCE = 1e-9
+
+
+def as_floats(value: ArrayLike, name: str) -> Floats:
+    """Return finite float64 numbers of any shape."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"`{name}` must be numbers, got {_brief(value)}.") from error
+    bad = np.argwhere(~np.isfinite(array))
+    if bad.size:
+        where = tuple(int(i) for i in bad[0])
+        raise InvalidInput(
+            f"`{name}` must be finite numbers, got {array[tuple(bad[0])]} at position {where} "
+            f"({len(bad)} such value{'s' if len(bad) > 1 else ''}). Remove or repair them first."
+        )
+    return array
+
+
+def as_matrix(value: ArrayLike, name: str, shape: tuple[int | None, int | None] = (None, None)) -> Floats:
+    """Return a finite float64 matrix, of the given shape where it is given."""
+    array = as_floats(value, name)
+    wanted = " x ".join("any" if side is None else str(side) for side in shape)
+    fits = array.ndim == 2 and all(s is None or s == a for s, a in zip(shape, array.shape, strict=True))
+    if not fits:
+        raise InvalidInput(f"`{name}` must be a matrix of shape {wanted}, got shape {array.shape}.")
+    return array
+
+
+def as_points(value: Any, name: str = "points") -> Points:
+    """Return points as an array whose last axis holds the coordinates; text becomes one coordinate a point."""
+    array = np.asarray(value)
+    if array.dtype.kind in "US":
+        array = array.astype(np.str_)
+    elif array.dtype.kind == "O" and all(isinstance(item, str) for item in array.ravel()):
+        array = array.astype(np.str_)
+    else:
+        array = as_floats(value, name)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim < 2 or array.shape[0] == 0 or array.shape[-1] == 0:
+        raise InvalidInput(
+            f"`{name}` must hold at least one point, one row a point and one column a coordinate, "
+            f"got shape {np.shape(value)}."
+        )
+    return array
+
+
+def as_probabilities(value: ArrayLike, size: int, name: str = "prior") -> Floats:
+    """Return `size` non-negative numbers that sum to one."""
+    array = as_floats(value, name)
+    total = float(array.sum())
+    if array.shape != (size,) or np.any(array < 0) or abs(total - 1.0) > SUM_TOLERANCE * max(1, size**0.5):
+        raise InvalidInput(
+            f"`{name}` must be {size} non-negative numbers summing to 1, got shape {array.shape} "
+            f"summing to {total:.12g}"
+            + (f" with minimum {array.min():.3g}" if array.size and array.min() < 0 else "")
+            + ". Divide it by its sum if it holds counts."
+        )
+    return array / total
+
+
+def as_positive(value: Any, name: str) -> float:
+    """Return a finite number above zero."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"`{name}` must be a positive number, got {_brief(value)}.") from error
+    if not (np.isfinite(number) and number > 0):
+        raise InvalidInput(f"`{name}` must be a positive finite number, got {number:g}.")
+    return number
+
+
+def as_codes(value: ArrayLike, size: int, name: str = "secrets") -> Integers:
+    """Return indices in [0, size)."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        if array.dtype.kind != "f" or not np.array_equal(array, np.floor(array)):
+            raise InvalidInput(f"`{name}` must be whole numbers from 0 to {size - 1}, got {_brief(value)}.")
+    codes = array.astype(np.int64)
+    outside = np.flatnonzero((codes < 0) | (codes >= size))
+    if outside.size:
+        first = int(outside[0])
+        raise InvalidInput(
+            f"`{name}` must be codes from 0 to {size - 1}, got {codes.ravel()[first]} at position {first}."
+        )
+    return codes
+
+
+def as_stochastic(value: ArrayLike, name: str = "matrix") -> Floats:
+    """Return a matrix of non-negative numbers whose rows sum to one (to rounding)."""
+    array = as_matrix(value, name)
+    if array.size == 0:
+        raise InvalidInput(f"`{name}` must have at least one row and one column, got shape {array.shape}.")
+    negative = np.argwhere(array < 0)
+    if negative.size:
+        i, k = (int(x) for x in negative[0])
+        raise InvalidInput(f"`{name}` must hold probabilities, got {array[i, k]:.3g} in row {i}, column {k}.")
+    sums = array.sum(axis=1)
+    worst = int(np.argmax(np.abs(sums - 1.0)))
+    if abs(sums[worst] - 1.0) > 1e-6:
+        raise InvalidInput(
+            f"`{name}` must have rows that sum to 1, got {sums[worst]:.9g} in row {worst}. "
+            "One row belongs to one secret: transpose it if the columns sum to 1."
+        )
+    return array
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array marked read-only (a copy where the caller could still write to it)."""
+    if array.flags.writeable:
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

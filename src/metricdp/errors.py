@@ -1,0 +1,67 @@
+"""Every error metricdp raises on purpose.
+
+    MetricdpError
+    ├── InvalidInput (also a ValueError)     an argument is not what was asked for
+    │   └── OutOfDomain                      a value is not one of the secrets of the space
+    ├── NotPrivate                           a matrix does not keep the promise it was made for
+    ├── SolverFailure                        no certified mechanism could be produced
+    │   └── Infeasible                       what was asked for cannot exist
+    ├── CorruptFile                          a mechanism file is damaged, altered or fails its certificate
+    ├── OutputProblem (also an OSError)      the output cannot be written
+    └── MissingExtra (also an ImportError)   an optional part is not installed
+
+Messages say what was expected, what came, and what to do.
+"""
+
+import importlib
+from types import ModuleType
+
+
+class MetricdpError(Exception):
+    """The base of all errors raised by metricdp."""
+
+
+class InvalidInput(MetricdpError, ValueError):
+    """An argument is not what was asked for."""
+
+
+class OutOfDomain(InvalidInput):
+    """A value is not one of the secrets of the space."""
+
+    def __init__(self, message: str, *, rows: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.rows = rows
+
+
+class NotPrivate(MetricdpError):
+    """A matrix does not keep the promise it was made for."""
+
+
+class SolverFailure(MetricdpError):
+    """No certified mechanism could be produced."""
+
+
+class Infeasible(SolverFailure):
+    """What was asked for cannot exist."""
+
+
+class CorruptFile(MetricdpError):
+    """A mechanism file is damaged, altered or fails its certificate."""
+
+
+class OutputProblem(MetricdpError, OSError):
+    """The output cannot be written."""
+
+
+class MissingExtra(MetricdpError, ImportError):
+    """An optional part is not installed."""
+
+
+def import_extra(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtra(
+            f"this needs the package `{module.partition('.')[0]}`: install it with `pip install 'metricdp[{extra}]'`"
+        ) from error

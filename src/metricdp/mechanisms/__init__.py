@@ -1,0 +1,17 @@
+"""Mechanisms: what they are, what they promise, how they draw."""
+
+from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism
+from metricdp.mechanisms.composed import NearestMechanism
+from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms.matrix import MatrixMechanism
+
+__all__ = [
+    "Certificate",
+    "Guarantee",
+    "Lattice",
+    "MatrixMechanism",
+    "Mechanism",
+    "NearestMechanism",
+    "SphericalLaplace",
+    "VectorLaplace",
+]

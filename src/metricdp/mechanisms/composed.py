@@ -1,0 +1,66 @@
+"""Mechanisms made of other parts: noise in an embedding followed by the nearest word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers, as_codes
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.base import Certificate, Guarantee
+from metricdp.mechanisms.laplace import vector_noise
+from metricdp.metrics import Lp, Mahalanobis, pairwise
+from metricdp.randomness import Randomness, source_of
+from metricdp.spaces import FiniteSpace, Unbounded
+
+
+@dataclass(frozen=True, eq=False)
+class NearestMechanism:
+    """Add Laplace noise to the vector of a secret and report the nearest vector's code.
+
+    The search is post-processing and costs nothing; the report is one of finitely many words, so no low bits leave.
+    """
+
+    inputs: FiniteSpace
+    outputs: FiniteSpace
+    epsilon: float
+    guarantee: Guarantee
+    certificate: Certificate
+
+    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
+        """Return one report code for every secret code."""
+        codes = as_codes(secrets, len(self.inputs))
+        source = source_of(rng)
+        flat, result = codes.ravel(), np.empty(codes.size, dtype=np.int64)
+        plane = Unbounded(self.inputs.metric, self.inputs.points.shape[1])
+        step = max(1, 4_000_000 // len(self.outputs))
+        for start in range(0, flat.size, step):
+            part = flat[start : start + step]
+            noisy = self.inputs.points[part] + vector_noise(plane, self.epsilon, len(part), source)
+            result[start : start + step] = self._nearest(noisy)
+        return result.reshape(codes.shape)
+
+    def log_density(self, secrets: Any, reports: Any, /) -> Floats:
+        """Not available: the mass of a word's cell has no closed form."""
+        raise InvalidInput(
+            "noise followed by the nearest word has no closed-form probability; judge it with mdp.audit_samples, "
+            "or use mdp.exponential on the same vocabulary."
+        )
+
+    @cached_property
+    def _white(self) -> tuple[Floats, Floats]:
+        metric = self.inputs.metric
+        vectors = metric.whiten(self.outputs.points) if isinstance(metric, Mahalanobis) else self.outputs.points
+        return np.ascontiguousarray(vectors.T), 0.5 * np.einsum("ij,ij->i", vectors, vectors)
+
+    def _nearest(self, noisy: Floats) -> Integers:
+        metric = self.inputs.metric
+        if isinstance(metric, Lp) and metric.p != 2.0:
+            return np.asarray(pairwise(metric, noisy, self.outputs.points).argmin(axis=1), dtype=np.int64)
+        white = metric.whiten(noisy) if isinstance(metric, Mahalanobis) else noisy
+        columns, halves = self._white
+        # argmin |y - v|^2 = argmax y.v - |v|^2 / 2
+        return np.asarray((white @ columns - halves).argmax(axis=1), dtype=np.int64)

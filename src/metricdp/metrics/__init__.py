@@ -1,0 +1,28 @@
+"""Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
+
+from metricdp.metrics.base import Metric, pairwise
+from metricdp.metrics.discrete import Hamming, Levenshtein, Precomputed
+from metricdp.metrics.geography import EARTH_RADIUS_KM, Haversine, ShortestPath, unit_vectors
+from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
+from metricdp.metrics.vectors import Angular, Hyperbolic, Lp, Mahalanobis, Temporal, Weighted
+
+__all__ = [
+    "EARTH_RADIUS_KM",
+    "Angular",
+    "Frechet",
+    "Hamming",
+    "Haversine",
+    "Hyperbolic",
+    "Levenshtein",
+    "Lp",
+    "Mahalanobis",
+    "Metric",
+    "Precomputed",
+    "ShortestPath",
+    "Temporal",
+    "Wasserstein",
+    "Weighted",
+    "WordMovers",
+    "pairwise",
+    "unit_vectors",
+]

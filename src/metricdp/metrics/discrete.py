@@ -1,0 +1,112 @@
+"""Metrics on symbols, strings and given matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, Points, as_codes, as_matrix, frozen
+from metricdp.errors import InvalidInput, import_extra
+
+TRIANGLE_TOLERANCE = 1e-9
+FULL_TRIANGLE_CHECK = 1500  # up to here every triangle is checked; beyond, every pair through 64 random middles
+
+
+@dataclass(frozen=True)
+class Hamming:
+    """The number of columns in which two secrets differ."""
+
+    unit: str = ""
+
+    def __call__(self, a: Points, b: Points, /) -> Floats:
+        return np.asarray((np.asarray(a) != np.asarray(b)).sum(axis=-1), dtype=np.float64)
+
+    def check(self, points: Points, /) -> None:
+        """Anything that can be compared will do."""
+
+
+@dataclass(frozen=True)
+class Levenshtein:
+    """The least number of insertions, deletions and substitutions that turn one word into the other."""
+
+    unit: str = ""
+
+    def __call__(self, a: Points, b: Points, /) -> Floats:
+        distance = import_extra("rapidfuzz.distance", "text").Levenshtein.distance
+        left, right = np.broadcast_arrays(np.asarray(a)[..., 0], np.asarray(b)[..., 0])
+        values = [distance(x, y) for x, y in zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)]
+        return np.asarray(values, dtype=np.float64).reshape(left.shape)
+
+    def pairwise(self, a: Points, b: Points, /) -> Floats:
+        process = import_extra("rapidfuzz.process", "text")
+        scorer = import_extra("rapidfuzz.distance", "text").Levenshtein.distance
+        return np.asarray(process.cdist(a[:, 0].tolist(), b[:, 0].tolist(), scorer=scorer), dtype=np.float64)
+
+    def check(self, points: Points, /) -> None:
+        if points.dtype.kind != "U" or points.shape[-1] != 1:
+            raise InvalidInput("Levenshtein measures words: give one column of text.")
+
+
+@dataclass(frozen=True, eq=False)
+class Precomputed:
+    """Distances given as a matrix; points are row numbers. Checked for symmetry and the triangle inequality."""
+
+    distances: Floats
+    unit: str = ""
+
+    def __init__(self, distances: ArrayLike, unit: str = "") -> None:
+        matrix = as_matrix(distances, "distances")
+        check_distances(matrix)
+        object.__setattr__(self, "distances", frozen(matrix))
+        object.__setattr__(self, "unit", unit)
+
+    def __call__(self, a: Points, b: Points, /) -> Floats:
+        rows = as_codes(np.asarray(a)[..., 0], len(self.distances), "points")
+        columns = as_codes(np.asarray(b)[..., 0], len(self.distances), "points")
+        return np.asarray(self.distances[rows, columns])
+
+    def pairwise(self, a: Points, b: Points, /) -> Floats:
+        rows = as_codes(np.asarray(a)[:, 0], len(self.distances), "points")
+        columns = as_codes(np.asarray(b)[:, 0], len(self.distances), "points")
+        return np.asarray(self.distances[np.ix_(rows, columns)])
+
+    def check(self, points: Points, /) -> None:
+        as_codes(points[..., 0], len(self.distances), "points")
+
+
+def check_distances(matrix: Floats) -> None:
+    """Refuse a matrix that is no metric, naming the pair or the detour."""
+    n = len(matrix)
+    scale = max(1.0, float(np.abs(matrix).max(initial=0.0)))
+    tolerance = TRIANGLE_TOLERANCE * scale
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InvalidInput(f"`distances` must be square, got shape {matrix.shape}.")
+    if np.any(matrix < 0):
+        i, j = (int(x) for x in np.argwhere(matrix < 0)[0])
+        raise InvalidInput(f"`distances` must not be negative, got {matrix[i, j]:.6g} between {i} and {j}.")
+    if np.any(np.diag(matrix) != 0):
+        i = int(np.flatnonzero(np.diag(matrix))[0])
+        raise InvalidInput(f"`distances` must be 0 on the diagonal, got {matrix[i, i]:.6g} at {i}.")
+    apart = np.abs(matrix - matrix.T)
+    if np.any(apart > tolerance):
+        i, j = (int(x) for x in np.unravel_index(int(apart.argmax()), apart.shape))
+        raise InvalidInput(
+            f"`distances` must be symmetric, got {matrix[i, j]:.6g} from {i} to {j} and {matrix[j, i]:.6g} back. "
+            "Take the larger of the two, np.maximum(d, d.T)."
+        )
+    if n <= FULL_TRIANGLE_CHECK:
+        middles = np.arange(n)
+    else:
+        middles = np.linspace(0, n - 1, 64).astype(int)
+    for m in middles:
+        detour = matrix[:, m, None] + matrix[None, m, :]
+        excess = matrix - detour
+        if excess.max() > tolerance:
+            i, j = (int(x) for x in np.unravel_index(int(excess.argmax()), excess.shape))
+            raise InvalidInput(
+                f"`distances` must obey the triangle inequality: {i} to {j} is {matrix[i, j]:.6g} but "
+                f"{detour[i, j]:.6g} by way of {m}. Close it with shortest paths first "
+                "(scipy.sparse.csgraph.shortest_path)."
+            )

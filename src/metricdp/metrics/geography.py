@@ -1,0 +1,149 @@
+"""Metrics on the Earth: great circles and roads. Distances are kilometres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, Integers, Points, as_codes, as_floats
+from metricdp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+EARTH_RADIUS_KM = 6371.009
+
+
+@dataclass(frozen=True)
+class Haversine:
+    """The great-circle distance in kilometres between (latitude, longitude) in degrees, on a sphere of 6371.009 km."""
+
+    unit: str = "km"
+
+    def __call__(self, a: Points, b: Points, /) -> Floats:
+        a, b = np.radians(np.asarray(a, float)), np.radians(np.asarray(b, float))
+        half = np.sin((a[..., 0] - b[..., 0]) / 2) ** 2
+        half = half + np.cos(a[..., 0]) * np.cos(b[..., 0]) * np.sin((a[..., 1] - b[..., 1]) / 2) ** 2
+        # atan2 keeps full precision for antipodes, where arcsin loses it.
+        return np.asarray(2 * EARTH_RADIUS_KM * np.arctan2(np.sqrt(half), np.sqrt(np.maximum(0.0, 1.0 - half))))
+
+    def check(self, points: Points, /) -> None:
+        check_degrees(points)
+
+
+def check_degrees(points: Points) -> None:
+    """Refuse what is not (latitude, longitude) in degrees, and say when the two look exchanged."""
+    if points.dtype.kind not in "fiu" or points.shape[-1] != 2:
+        raise InvalidInput(
+            f"points must be (latitude, longitude) in degrees, two columns, got shape {points.shape}."
+        )
+    latitude, longitude = np.asarray(points[..., 0], float), np.asarray(points[..., 1], float)
+    bad = np.flatnonzero(~((np.abs(latitude) <= 90) & (np.abs(longitude) <= 360)))
+    if bad.size:
+        row = int(bad[0])
+        value = (float(latitude.ravel()[row]), float(longitude.ravel()[row]))
+        swapped = abs(value[1]) <= 90 < abs(value[0])
+        raise InvalidInput(
+            f"latitude must lie in [-90, 90] and longitude in [-360, 360], got {value} in row {row}."
+            + (" Are latitude and longitude exchanged?" if swapped else "")
+        )
+
+
+def unit_vectors(degrees: Points) -> Floats:
+    """Return points of the unit sphere for (latitude, longitude) in degrees."""
+    latitude, longitude = np.radians(np.asarray(degrees[..., 0], float)), np.radians(np.asarray(degrees[..., 1], float))
+    return np.stack(
+        [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)], axis=-1
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ShortestPath:
+    """The shortest path along a graph of roads; points are node numbers, distances are in the unit of the lengths.
+
+    A one-way street makes path lengths asymmetric, which is no metric. Two readings are offered:
+    `one_way="open"` (default) lets every street be used both ways, as on foot; `one_way="longer"` takes the longer of
+    the two directed ways, max(there, back). Both are metrics.
+    """
+
+    edges: Integers
+    lengths: Floats
+    nodes: int
+    one_way: str = "open"
+    unit: str = "km"
+
+    def __init__(
+        self, edges: ArrayLike, lengths: ArrayLike, nodes: int | None = None, *, one_way: str = "open", unit: str = "km"
+    ) -> None:
+        pairs = np.asarray(edges)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
+            raise InvalidInput(f"`edges` must be pairs of node numbers, shape (edges, 2), got shape {pairs.shape}.")
+        count = int(pairs.max()) + 1 if nodes is None else int(nodes)
+        pairs = as_codes(pairs, count, "edges")
+        weights = as_floats(lengths, "lengths")
+        if weights.shape != (len(pairs),) or np.any(weights < 0):
+            raise InvalidInput(f"`lengths` must be {len(pairs)} non-negative numbers, got shape {weights.shape}.")
+        loops = pairs[:, 0] == pairs[:, 1]
+        if np.any(weights[~loops] == 0):
+            raise InvalidInput("`lengths` must be positive: two nodes at distance zero are one place, merge them.")
+        if one_way not in ("open", "longer"):
+            raise InvalidInput(f"`one_way` must be 'open' or 'longer', got {one_way!r}.")
+        for name, value in [
+            ("edges", pairs[~loops]), ("lengths", weights[~loops]), ("nodes", count), ("one_way", one_way),
+            ("unit", unit),
+        ]:  # fmt: skip
+            object.__setattr__(self, name, value)
+
+    @property
+    def graph(self) -> csr_array:
+        """The road graph, parallel streets reduced to the shortest."""
+        from scipy.sparse import coo_array, csr_array
+
+        order = np.argsort(-self.lengths, kind="stable")  # the last writer of a cell is the shortest street
+        u, v = self.edges[order].T
+        if self.one_way == "open":
+            u, v = np.minimum(u, v), np.maximum(u, v)
+        cell = u * self.nodes + v
+        _, last = np.unique(cell[::-1], return_index=True)
+        keep = len(cell) - 1 - last
+        data = self.lengths[order][keep]
+        return csr_array(coo_array((data, (u[keep], v[keep])), shape=(self.nodes, self.nodes)))
+
+    def from_nodes(self, sources: Integers) -> Floats:
+        """Return the distances from each source to every node; infinite where no road leads."""
+        from scipy.sparse.csgraph import dijkstra
+
+        graph = self.graph
+        if self.one_way == "open":
+            return np.asarray(dijkstra(graph, directed=False, indices=sources))
+        there = dijkstra(graph, directed=True, indices=sources)
+        back = dijkstra(graph.T.tocsr(), directed=True, indices=sources)
+        return np.maximum(there, back)
+
+    def __call__(self, a: Points, b: Points, /) -> Floats:
+        sources, targets = np.broadcast_arrays(np.asarray(a)[..., 0], np.asarray(b)[..., 0])
+        sources, targets = as_codes(sources, self.nodes, "nodes"), as_codes(targets, self.nodes, "nodes")
+        unique, inverse = np.unique(sources, return_inverse=True)
+        result = np.empty(sources.size)
+        flat_targets, inverse = targets.ravel(), inverse.ravel()
+        for start in range(0, len(unique), 256):  # bounded memory: 256 sources at a time
+            rows = self.from_nodes(unique[start : start + 256])
+            here = np.flatnonzero((inverse >= start) & (inverse < start + 256))
+            result[here] = rows[inverse[here] - start, flat_targets[here]]
+        return result.reshape(sources.shape)
+
+    def pairwise(self, a: Points, b: Points, /) -> Floats:
+        sources = as_codes(np.asarray(a)[:, 0], self.nodes, "nodes")
+        targets = as_codes(np.asarray(b)[:, 0], self.nodes, "nodes")
+        result = np.empty((len(sources), len(targets)))
+        for start in range(0, len(sources), 256):
+            result[start : start + 256] = self.from_nodes(sources[start : start + 256])[:, targets]
+        if np.array_equal(sources, targets):
+            result = np.minimum(result, result.T)  # the same path summed from either end differs in the last digit
+        return result
+
+    def check(self, points: Points, /) -> None:
+        as_codes(points[..., 0], self.nodes, "points")

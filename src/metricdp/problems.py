@@ -1,0 +1,72 @@
+"""What is asked: secrets, epsilon, reports, loss and prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities, frozen
+from metricdp.errors import InvalidInput
+from metricdp.spaces import FiniteSpace
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A mechanism to be designed: from `inputs` to `outputs`, epsilon per unit of distance, least loss.
+
+    `loss[i, k]` is what it costs to report k when the secret is i; it defaults to the distance. `prior[i]` is how
+    likely the secret i is; it defaults to uniform. `radius` limits the promise, on purpose, to pairs this close.
+    """
+
+    inputs: FiniteSpace
+    epsilon: float
+    outputs: FiniteSpace
+    loss: Floats
+    prior: Floats
+    radius: float | None
+
+    def __init__(
+        self,
+        inputs: FiniteSpace,
+        epsilon: float,
+        *,
+        outputs: FiniteSpace | None = None,
+        loss: ArrayLike | None = None,
+        prior: ArrayLike | None = None,
+        radius: float | None = None,
+    ) -> None:
+        if not isinstance(inputs, FiniteSpace):
+            raise InvalidInput(f"`inputs` must be a FiniteSpace, got {type(inputs).__name__}.")
+        reports = inputs if outputs is None else outputs
+        if not isinstance(reports, FiniteSpace):
+            raise InvalidInput(f"`outputs` must be a FiniteSpace, got {type(reports).__name__}.")
+        n, m = len(inputs), len(reports)
+        costs = inputs.distances_to(reports) if loss is None else as_matrix(loss, "loss", (n, m))
+        weights = np.full(n, 1.0 / n) if prior is None else as_probabilities(prior, n)
+        values: dict[str, Any] = {
+            "inputs": inputs,
+            "epsilon": as_positive(epsilon, "epsilon"),
+            "outputs": reports,
+            "loss": frozen(costs),
+            "prior": frozen(weights),
+            "radius": None if radius is None else as_positive(radius, "radius"),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def cost(self) -> Floats:
+        """prior[i] * loss[i, k], what one unit of probability costs."""
+        return frozen(self.prior[:, None] * self.loss)
+
+    @cached_property
+    def exponents(self) -> Floats:
+        """epsilon * distance for every pair of secrets; infinite for pairs beyond `radius`, which stay unprotected."""
+        weights = self.epsilon * self.inputs.distances
+        if self.radius is not None:
+            weights = np.where(self.inputs.distances <= self.radius, weights, np.inf)
+        return frozen(weights)

@@ -1,0 +1,263 @@
+"""Where secrets live: finitely many points, a box, the whole plane or the Earth."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, Integers, Points, as_codes, as_floats, as_points, frozen
+from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.metrics import Haversine, Lp, Metric, pairwise, unit_vectors
+from metricdp.metrics.geography import EARTH_RADIUS_KM
+
+ROUNDING = 1e-9  # a value this close (relative to the largest coordinate) to a secret is that secret, rounded
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteSpace:
+    """Finitely many secrets with a metric. Codes are row numbers.
+
+    `points` is what the metric measures. `coordinates` is what tables hold where that differs: the latitude and
+    longitude of a road node, the spelling of a word; `ground` is the metric in which such coordinates are put on the
+    nearest secret.
+    """
+
+    points: Points
+    metric: Metric
+    coordinates: Points
+    ground: Metric
+
+    def __init__(
+        self, points: Any, metric: Metric, *, coordinates: Any = None, ground: Metric | None = None
+    ) -> None:
+        if not isinstance(metric, Metric):
+            raise InvalidInput(f"`metric` must be a metric such as mdp.Lp(2), got {metric!r}.")
+        array = frozen(as_points(points))
+        metric.check(array)
+        places = array if coordinates is None else frozen(as_points(coordinates, "coordinates"))
+        if len(places) != len(array):
+            raise InvalidInput(f"`coordinates` must be one row per point, {len(array)}, got {len(places)}.")
+        _refuse_duplicates(array)
+        object.__setattr__(self, "points", array)
+        object.__setattr__(self, "metric", metric)
+        object.__setattr__(self, "coordinates", places)
+        object.__setattr__(self, "ground", metric if ground is None else ground)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        return f"FiniteSpace({len(self)} points, {type(self.metric).__name__})"
+
+    @property
+    def unit(self) -> str:
+        return self.metric.unit
+
+    @cached_property
+    def distances(self) -> Floats:
+        """All distances, exactly symmetric, zero on the diagonal."""
+        matrix = pairwise(self.metric, self.points, self.points)
+        matrix = np.minimum(matrix, matrix.T)
+        np.fill_diagonal(matrix, 0.0)
+        if not np.all(np.isfinite(matrix)):
+            i, j = (int(x) for x in np.argwhere(~np.isfinite(matrix))[0])
+            raise InvalidInput(
+                f"the secrets {i} and {j} are at distance {matrix[i, j]}: no finite epsilon protects such a pair. "
+                "Keep one connected part of the network."
+            )
+        off = matrix + np.diag(np.full(len(matrix), np.inf))
+        if len(matrix) > 1 and off.min() <= 0:
+            i, j = (int(x) for x in np.unravel_index(int(off.argmin()), off.shape))
+            raise InvalidInput(f"the secrets {i} and {j} are at distance 0: merge them into one.")
+        return frozen(matrix)
+
+    def distances_to(self, outputs: FiniteSpace) -> Floats:
+        """Return the distances from every secret to every report of `outputs`, in this space's metric."""
+        if outputs is self:
+            return self.distances
+        if outputs.points.shape[1:] != self.points.shape[1:]:
+            raise InvalidInput(
+                f"the outputs must have {self.points.shape[1:]} coordinates like the inputs, "
+                f"got {outputs.points.shape[1:]}; or give a `loss` matrix."
+            )
+        return pairwise(self.metric, self.points, outputs.points)
+
+    def nearest(self, values: Any) -> tuple[Integers, Floats]:
+        """Return the code of the nearest secret to every value, and its distance."""
+        rows = as_points(values, "values")
+        if self.coordinates.dtype.kind == "U":
+            raise InvalidInput("text has no nearest secret here; look words up with `encode`.")
+        if rows.shape[1:] != self.coordinates.shape[1:]:
+            raise InvalidInput(
+                f"values must have {self.coordinates.shape[1]} columns like the secrets, got shape {rows.shape}."
+            )
+        self.ground.check(rows)
+        codes = self._search(rows)
+        return codes, self.ground(rows, self.coordinates[codes])
+
+    @cached_property
+    def _tree(self) -> Any:
+        from scipy.spatial import cKDTree
+
+        places = np.asarray(self.coordinates, float)
+        return cKDTree(unit_vectors(places) if isinstance(self.ground, Haversine) else places)
+
+    def _search(self, rows: Points) -> Integers:
+        if isinstance(self.ground, Haversine):  # chords grow with great circles
+            return np.asarray(self._tree.query(unit_vectors(rows))[1], dtype=np.int64)
+        if isinstance(self.ground, Lp):
+            return np.asarray(self._tree.query(rows, p=self.ground.p)[1], dtype=np.int64)
+        codes = np.empty(len(rows), dtype=np.int64)
+        step = max(1, 4_000_000 // len(self))
+        for start in range(0, len(rows), step):
+            codes[start : start + step] = pairwise(
+                self.ground, rows[start : start + step], self.coordinates
+            ).argmin(axis=1)
+        return codes
+
+    def encode(self, values: Any, *, snap: float = 0.0) -> Integers:
+        """Return the codes of values, refusing strangers.
+
+        With `snap`, a value up to that distance from a secret becomes that secret; the promise then holds with a slack
+        of 2 * epsilon * snap. Farther values are refused.
+        """
+        if self.coordinates.dtype.kind == "U":
+            return self._encode_text(as_points(values, "values"))
+        codes, away = self.nearest(values)
+        scale = EARTH_RADIUS_KM if isinstance(self.ground, Haversine) else 1.0 + float(np.abs(self.coordinates).max())
+        limit = max(float(snap), ROUNDING * scale)
+        strangers = np.flatnonzero(away > limit)
+        if strangers.size:
+            row = int(strangers[0])
+            rows = as_points(values, "values")
+            legal = self.coordinates[codes[row]]
+            raise OutOfDomain(
+                f"row {row}: {_show(rows[row])} is not a secret of this space; the nearest is {_show(legal)}, "
+                f"{away[row]:.6g}{' ' + self.ground.unit if self.ground.unit else ''} away"
+                + (f", beyond the declared snap of {snap:g}" if snap else "")
+                + (f" ({strangers.size} such rows)" if strangers.size > 1 else "")
+                + ". "
+                + ("Raise `snap`" if snap else "Ask for snapping with `snap`")
+                + " (its slack is added to the promise) or drop the row.",
+                rows=tuple(int(r) for r in strangers[:1000]),
+            )
+        return codes
+
+    @cached_property
+    def _lookup(self) -> dict[str, int]:
+        return {str(word): code for code, word in enumerate(self.coordinates[:, 0])}
+
+    def _encode_text(self, values: Points) -> Integers:
+        words = [str(word) for word in values[:, 0]]
+        codes = np.fromiter((self._lookup.get(word, -1) for word in words), dtype=np.int64, count=len(words))
+        strangers = np.flatnonzero(codes < 0)
+        if strangers.size:
+            row = int(strangers[0])
+            close = difflib.get_close_matches(words[row], list(self._lookup), n=1, cutoff=0.0)
+            raise OutOfDomain(
+                f"row {row}: {words[row]!r} is not a word of this vocabulary; the nearest spelling is {close[0]!r}"
+                + (f" ({strangers.size} such rows)" if strangers.size > 1 else "")
+                + ". Map or drop unknown words first: passing them through would publish them.",
+                rows=tuple(int(r) for r in strangers[:1000]),
+            )
+        return codes
+
+    def decode(self, codes: ArrayLike) -> Points:
+        """Return the coordinates behind codes."""
+        return np.asarray(self.coordinates[as_codes(codes, len(self), "codes")])
+
+
+def _refuse_duplicates(points: Points) -> None:
+    flat = points.reshape(len(points), -1)
+    _, first, counts = np.unique(flat, axis=0, return_index=True, return_counts=True)
+    if len(first) < len(flat):
+        original = int(first[np.flatnonzero(counts > 1)[0]])
+        same = np.flatnonzero((flat == flat[original]).all(axis=1))
+        raise InvalidInput(
+            f"`points` must be distinct, got {_show(points[original])} in rows {int(same[0])} and {int(same[1])} "
+            f"({len(flat) - len(first)} repeated rows). Drop repeats (np.unique(points, axis=0)) and add up their prior."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A box of continuous secrets, lower <= x <= upper in every coordinate."""
+
+    lower: Floats
+    upper: Floats
+    metric: Metric
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, metric: Metric | None = None) -> None:
+        low, high = np.atleast_1d(as_floats(lower, "lower")), np.atleast_1d(as_floats(upper, "upper"))
+        if low.ndim != 1 or low.shape != high.shape or np.any(low >= high):
+            raise InvalidInput(
+                f"`lower` must lie below `upper` in every coordinate, got {low.tolist()} and {high.tolist()}."
+            )
+        object.__setattr__(self, "lower", frozen(low))
+        object.__setattr__(self, "upper", frozen(high))
+        object.__setattr__(self, "metric", Lp(2) if metric is None else metric)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.lower)
+
+    @property
+    def unit(self) -> str:
+        return self.metric.unit
+
+    def __repr__(self) -> str:
+        return f"Box({self.lower.tolist()}, {self.upper.tolist()}, {type(self.metric).__name__})"
+
+    def encode(self, values: Any) -> Floats:
+        """Return the values as they are, refusing points outside the box."""
+        rows = as_points(values, "values")
+        if rows.dtype.kind == "U" or rows.shape[1:] != self.lower.shape:
+            raise InvalidInput(f"values must have {self.dimension} columns of numbers, got shape {rows.shape}.")
+        strangers = np.flatnonzero(np.any((rows < self.lower) | (rows > self.upper), axis=1))
+        if strangers.size:
+            row = int(strangers[0])
+            legal = np.clip(rows[row], self.lower, self.upper)
+            raise OutOfDomain(
+                f"row {row}: {_show(rows[row])} lies outside the box from {_show(self.lower)} to {_show(self.upper)}; "
+                f"the nearest legal point is {_show(legal)}"
+                + (f" ({strangers.size} such rows)" if strangers.size > 1 else "")
+                + ". Enlarge the box or drop the row.",
+                rows=tuple(int(r) for r in strangers[:1000]),
+            )
+        return np.asarray(rows, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Unbounded:
+    """All points of a given dimension: the line, the plane, the Earth."""
+
+    metric: Metric
+    dimension: int
+
+    @property
+    def unit(self) -> str:
+        return self.metric.unit
+
+    def __repr__(self) -> str:
+        return f"Unbounded({type(self.metric).__name__}, dimension {self.dimension})"
+
+    def encode(self, values: Any) -> Floats:
+        """Return the values as checked coordinates."""
+        rows = as_points(values, "values")
+        if rows.shape[1:] != (self.dimension,):
+            raise InvalidInput(f"values must have {self.dimension} columns, got shape {rows.shape}.")
+        self.metric.check(rows)
+        return np.asarray(rows, dtype=np.float64)
+
+
+Space = FiniteSpace | Box | Unbounded
+
+
+def _show(value: Points) -> str:
+    items = [str(v) if isinstance(v, str) else f"{v:.9g}" for v in np.asarray(value).ravel()[:6].tolist()]
+    return "(" + ", ".join(items) + (", ..." if value.size > 6 else "") + ")"

@@ -1,0 +1,112 @@
+"""Solutions by HiGHS: the independent second opinion, and the simplex method where a vertex is wanted."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sparse
+
+from metricdp.arrays import Floats
+from metricdp.errors import InvalidInput, SolverFailure
+from metricdp.solvers.program import LinearProgram, Progress, RatioProgram, Solution, Status, row_scaling
+
+MOST_LOG_RATIO = 30.0  # scaled coefficients e^-w below 1e-13 would be dropped
+
+
+@dataclass(frozen=True)
+class Highs:
+    """Solve by HiGHS: `method` is "ipx" (interior point, no crossover) or "simplex" (dual simplex)."""
+
+    method: Literal["ipx", "simplex"] = "ipx"
+    tolerance: float = 1e-8
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in ("ipx", "simplex"):
+            raise InvalidInput(f"`method` must be 'ipx' or 'simplex', got {self.method!r}.")
+
+    def solve(
+        self, program: RatioProgram, /, *, warm: Floats | None = None, progress: Progress | None = None
+    ) -> Solution:
+        """Solve a ratio program. Log ratios above 30 are capped, which only narrows the primal side."""
+        n, m = program.shape
+        capped = RatioProgram(program.cost, program.edges, np.minimum(program.log_ratios, MOST_LOG_RATIO))
+        answer = self.solve_linear(capped.to_linear())
+        tail, _, weight = capped.directed()
+        small, _ = row_scaling(weight)
+        dual = np.maximum(-answer.dual[n:], 0.0).reshape(m, len(tail)).T * small[:, None]
+        dual = dual.reshape(2, len(program.edges), m)
+        # a capped pair has another ratio than it was solved with: its multiplier would be wrong
+        dual[:, program.log_ratios > MOST_LOG_RATIO] = 0.0
+        if progress is not None:
+            progress(-np.inf, answer.objective, answer.seconds, answer.iterations)
+        primal = np.maximum(answer.primal, 0.0).reshape(n, m)
+        return Solution(
+            answer.status, primal, dual, answer.objective, answer.iterations, answer.seconds, answer.message
+        )
+
+    def solve_linear(self, program: LinearProgram, /) -> Solution:
+        """Solve any linear program."""
+        highspy = importlib.import_module("highspy")
+        started = time.perf_counter()
+        highs = highspy.Highs()
+        options: dict[str, Any] = {
+            "output_flag": False,
+            "solver": self.method,
+            "primal_feasibility_tolerance": max(self.tolerance, 1e-10),
+            "dual_feasibility_tolerance": max(self.tolerance, 1e-10),
+            "ipm_optimality_tolerance": max(self.tolerance, 1e-12),
+            "run_crossover": "off",
+        }
+        if self.seconds is not None:
+            options["time_limit"] = float(self.seconds)
+        for name, value in options.items():
+            _check(highspy, highs.setOptionValue(name, value), f"option {name}={value!r}")
+        rows = sparse.csc_matrix(program.rows)
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = len(program.cost), rows.shape[0]
+        infinity = highspy.kHighsInf
+        model.col_cost_ = program.cost
+        model.col_lower_ = np.where(np.isfinite(program.lower), program.lower, -infinity)
+        model.col_upper_ = np.where(np.isfinite(program.upper), program.upper, infinity)
+        model.row_lower_ = np.where(np.isfinite(program.row_lower), program.row_lower, -infinity)
+        model.row_upper_ = np.where(np.isfinite(program.row_upper), program.row_upper, infinity)
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_, model.a_matrix_.index_ = rows.indptr, rows.indices
+        model.a_matrix_.value_ = rows.data
+        _check(highspy, highs.passModel(model), "the model")
+        _check(highspy, highs.run(), "the run")
+        found = highs.getModelStatus()
+        states = highspy.HighsModelStatus
+        status: dict[Any, Status] = {
+            states.kOptimal: "optimal",
+            states.kInfeasible: "infeasible",
+            states.kUnbounded: "unbounded",
+            states.kTimeLimit: "limit",
+            states.kIterationLimit: "limit",
+        }
+        answer = highs.getSolution()
+        primal, dual = np.array(answer.col_value), np.array(answer.row_dual)
+        information = highs.getInfo()
+        steps = max(information.ipm_iteration_count, 0) + max(information.simplex_iteration_count, 0)
+        if len(primal) != len(program.cost):
+            primal, dual = np.zeros(len(program.cost)), np.zeros(rows.shape[0])
+        return Solution(
+            status.get(found, "failed"),
+            primal,
+            dual,
+            float(program.cost @ primal),
+            int(steps),
+            time.perf_counter() - started,
+            f"HiGHS says {highs.modelStatusToString(found)}",
+        )
+
+
+def _check(highspy: Any, status: Any, what: str) -> None:
+    """HiGHS goes on with other settings after an error, so every status is looked at."""
+    if status == highspy.HighsStatus.kError:
+        raise SolverFailure(f"HiGHS did not accept {what}.")

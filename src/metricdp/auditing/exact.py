@@ -23,7 +23,7 @@ from metricdp.auditing.report import AuditReport, Witness
 BLOCK_ROWS, TILE_ROWS = 32, 256  # rows i at a time against tiles of rows j: both stay in the cache
 ULP = 2.0**-52
 PROOF_BITS = 128
-PROVEN_TIES = 20_000  # pairs equal to rounding that are decided one by one; the rest keep their float bound
+PROVEN_TIES = 1_000  # pairs equal to rounding that are decided one by one; the rest keep their float bound
 
 
 @dataclass(frozen=True)

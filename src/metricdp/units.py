@@ -1,4 +1,4 @@
-"""Epsilon and distances the way people write them: `10/km`, `2x@200m`, `1.5km`; and epsilon explained in plain words."""
+"""Epsilon and distances the way people write them: `10/km`, `2x@200m`, `1.5km`; and epsilon in plain words."""
 
 from __future__ import annotations
 

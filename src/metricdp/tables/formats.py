@@ -110,7 +110,7 @@ class CsvReader:
                 yield batch
 
     def share(self, rows: int) -> float:
-        return float(self._file.tell()) / self._size
+        return float(self._file.tell() / self._size)
 
     def close(self) -> None:
         self._stream.close()
@@ -173,7 +173,7 @@ class ParquetReader:
                 yield batch
 
     def share(self, rows: int) -> float:
-        return rows / self._rows
+        return float(rows / self._rows)
 
     def close(self) -> None:
         self.file.close()

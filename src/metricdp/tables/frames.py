@@ -49,10 +49,15 @@ def perturb(
             marked as such where the table type has room for a mark.
     """
     simulated = isinstance(rng, np.random.Generator)
+    result: Frame
     if isinstance(frame, pa.Table | pa.RecordBatch):
-        return _perturb_arrow(frame, task_for(frame.schema.names, mechanism, columns=columns, snap=snap,
-                                              on_error=on_error), rng, simulated)  # fmt: skip
-    return _perturb_other(frame, mechanism, columns, snap, on_error, rng, simulated)
+        task = task_for(frame.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
+        result = _perturb_arrow(frame, task, rng, simulated)
+    else:
+        wrapped = _wrapped(frame)
+        task = task_for(wrapped.columns, mechanism, columns=columns, snap=snap, on_error=on_error)
+        result = _perturb_wrapped(frame, wrapped, task, rng, simulated)
+    return result
 
 
 def _perturb_arrow(frame: Any, task: Task, rng: Randomness, simulated: bool) -> Any:
@@ -72,15 +77,8 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _perturb_other(
-    frame: Any,
-    mechanism: Mechanism,
-    columns: Sequence[str] | str | None,
-    snap: float,
-    on_error: OnError,
-    rng: Randomness,
-    simulated: bool,
-) -> Any:
+def _wrapped(frame: Any) -> Any:
+    """Return any other data frame behind one interface, or say why it cannot be protected."""
     import narwhals.stable.v2 as nw
 
     try:
@@ -90,18 +88,23 @@ def _perturb_other(
             f"`frame` must be a pandas or Polars data frame or an Arrow table, got {type(frame).__name__}; "
             "arrays go to mechanism.sample."
         ) from error
+    except Exception as error:  # repeated names raise an error of narwhals' own
+        raise InvalidInput(f"the columns of the table must have different names: {error}") from error
     if isinstance(wrapped, nw.LazyFrame):
         raise InvalidInput(
             "a lazy frame cannot be protected: every time it is evaluated it would draw new noise, and two draws cost "
             "twice the budget. Collect it first: mdp.perturb(frame.collect(), ...)."
         )
-    if not isinstance(wrapped, nw.DataFrame):
-        raise InvalidInput(f"`frame` must be a whole data frame, got {type(frame).__name__}.")
-    try:
-        names = wrapped.columns
-    except Exception as error:  # narwhals refuses repeated names with an error of the backend
-        raise InvalidInput(f"the columns of the table must have different names of text: {error}") from error
-    task = task_for(names, mechanism, columns=columns, snap=snap, on_error=on_error)
+    if not all(isinstance(name, str) for name in wrapped.columns):
+        raise InvalidInput(
+            "the columns of the table must have names of text: frame.columns = frame.columns.astype(str)."
+        )
+    return wrapped
+
+
+def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness, simulated: bool) -> Any:
+    import narwhals.stable.v2 as nw
+
     _refuse_empty(len(wrapped))
     arrays = [_arrow(wrapped.get_column(name), name) for name in task.columns]
     protected = protect(arrays, task, rng=rng)

@@ -159,7 +159,9 @@ def is_text(kind: pa.DataType) -> bool:
 def _encode(values: Floats, task: Task) -> tuple[Booleans, Any]:
     """Return which rows are legal, and the secrets (codes or coordinates) of those rows."""
     space = task.mechanism.inputs
-    good = np.isfinite(values).all(axis=1)
+    good = np.isfinite(values[:, 0])
+    for column in range(1, values.shape[1]):
+        good &= np.isfinite(values[:, column])
     if is_geographic(space):
         good &= (np.abs(values[:, 0]) <= 90.0) & (np.abs(values[:, 1]) <= 360.0)
     if isinstance(space, Box):

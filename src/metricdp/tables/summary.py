@@ -101,8 +101,8 @@ class Summary:
         people = self.people
         slack = f", plus a slack of {people.most_rows * self.guarantee.slack:.4g}" if self.guarantee.slack else ""
         lines = [
-            f"{people.count:,} persons by {people.column}; the one with the most has {people.most_rows:,} rows: rows add "
-            f"up, so that person's whole history is protected at {people.most_rows:,} x {epsilon:.6g} = "
+            f"{people.count:,} persons by {people.column}; the one with the most has {people.most_rows:,} rows. Rows "
+            f"add up, so that person's whole history is protected at {people.most_rows:,} x {epsilon:.6g} = "
             f"{show_epsilon(people.most_rows * epsilon, unit)}{slack}."
         ]
         if people.without:

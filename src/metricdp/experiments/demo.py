@@ -15,7 +15,9 @@ from metricdp import design
 from metricdp.arrays import Floats
 from metricdp.artifacts import save
 from metricdp.auditing import audit, expected_loss
+from metricdp.design.optimal import optimal
 from metricdp.errors import Infeasible, OutputProblem
+from metricdp.files import replacing
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.metrics import Haversine
 from metricdp.pictures import Comparison, Contender, Map, Story, overview, words, write_report
@@ -176,7 +178,7 @@ def _made(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputProblem(
-            f"the folder {folder} cannot be made: {error.strerror or error}. Choose another with --output."
+            f"the folder {folder} cannot be made: {error.strerror or error}. Choose another."
         ) from error
     return folder
 
@@ -232,7 +234,7 @@ def _optimal(problem: Problem, seconds: float, tell: Progress) -> MatrixMechanis
         tell(0.2 + 0.68 * min(1.0, spent / seconds), f"optimal mechanism, step {iterations}{bound}")
 
     tell(0.2, "optimal mechanism")
-    return design.optimal(problem, gap=GAP, seconds=seconds, progress=heard)
+    return optimal(problem, gap=GAP, seconds=seconds, progress=heard)
 
 
 def _proof(best: MatrixMechanism) -> str:
@@ -253,10 +255,5 @@ def _map(table: Any, protected: Any, space: FiniteSpace, pair: tuple[int, int]) 
 def _write_table(table: Any, path: Path) -> None:
     import pyarrow.parquet as parquet
 
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        parquet.write_table(table, draft, compression="zstd")
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise OutputProblem(f"the table cannot be written to {path}: {error.strerror or error}.") from error
+    with replacing(path) as partial:
+        parquet.write_table(table, partial, compression="zstd")

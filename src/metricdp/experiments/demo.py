@@ -147,7 +147,9 @@ def show(folder: str | Path = "demo") -> Demo:
     console.print()
     for entry in sorted(result.story.comparison.contenders, key=lambda entry: entry.loss):
         loss = words.distance(entry.loss, result.story.comparison.unit)
-        console.print(f"  {entry.name:<34}{loss:>8}" + (f"  [dim]{entry.note}[/]" if entry.note else ""), soft_wrap=True)
+        console.print(
+            f"  {entry.name:<34}{loss:>8}" + (f"  [dim]{entry.note}[/]" if entry.note else ""), soft_wrap=True
+        )
     console.print()
     for line in result.lines():
         console.print(line, soft_wrap=True)

@@ -24,7 +24,7 @@ def result(tmp_path_factory):
 
 def test_files(result):
     names = {path.name for path in result.folder.iterdir()}
-    assert names == {"protected.parquet", "mechanism.mdp", "report.html", "picture.png"}
+    assert names == {"protected.parquet", "trips.parquet", "mechanism.mdp", "report.html", "picture.png"}
     table = parquet.read_table(result.folder / "protected.parquet")
     assert table.column_names == ["trip", "t", "lat", "lon"]
     assert table.num_rows == result.story.rows

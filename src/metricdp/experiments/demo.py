@@ -76,7 +76,7 @@ def run(
     seconds: float = SECONDS,
     trips: int = 40,
 ) -> Demo:
-    """Run the journey and write protected.parquet, mechanism.mdp, report.html and picture.png to a folder.
+    """Run the journey and write the table, the mechanism, the report and a picture to a folder.
 
     `progress` is told the share that is done and what is being done. Nothing needs the network.
     """
@@ -99,6 +99,7 @@ def run(
     report = audit(best)
     tell(0.93, "writing the results")
     save(best, target / "mechanism.mdp")
+    _write_table(table, target / "trips.parquet")
     _write_table(protected, target / "protected.parquet")
     guarantee = best.guarantee.with_slack(2.0 * best.guarantee.epsilon * SNAP_KM)
     witness = report.witness
@@ -122,12 +123,13 @@ def run(
         files=(
             ("protected.parquet", "the table with reported positions; all other columns as they were"),
             ("mechanism.mdp", "the mechanism with its certificate; loading it checks the proof again"),
+            ("trips.parquet", "the true positions, to try things with: simulated, or they would not lie here"),
             ("picture.png", "the map and the comparison as one picture"),
         ),
         repeat=(
-            "metricdp demo",
-            "metricdp audit demo/mechanism.mdp",
-            "metricdp perturb trips.parquet --mechanism demo/mechanism.mdp --snap 15m -o out.parquet",
+            f"metricdp demo {target}",
+            f"metricdp audit {target}/mechanism.mdp",
+            f"metricdp perturb {target}/trips.parquet --mechanism {target}/mechanism.mdp --snap 15m -o out.parquet",
         ),
     )
     overview(story, target / "picture.png")

@@ -96,7 +96,7 @@ def _losses(story: Story) -> str:
     comparison = story.comparison
     caption = (
         "Expected distance between the true place and the reported one, under the same prior. "
-        "All bars keep the same promise; shorter is better."
+        "All are set to the same epsilon; shorter is better."
     )
     if comparison.lower_bound > 0:
         bound = words.distance(comparison.lower_bound, comparison.unit)
@@ -105,8 +105,8 @@ def _losses(story: Story) -> str:
             "promise can do better.</span>"
         )
     return (
-        "<section><h2>What it costs</h2><p>Privacy costs accuracy. How much depends on the mechanism, at exactly the "
-        f'same promise.</p><figure class="card">{vector.bars_html(comparison)}'
+        "<section><h2>What it costs</h2><p>Privacy costs accuracy. How much depends on the mechanism, at the "
+        f'same epsilon.</p><figure class="card">{vector.bars_html(comparison)}'
         f"<figcaption>{caption}</figcaption></figure></section>"
     )
 

@@ -25,7 +25,7 @@ def as_floats(value: ArrayLike, name: str) -> Floats:
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"`{name}` must be numbers, got {_brief(value)}.") from error
     bad = np.argwhere(~np.isfinite(array))
-    if bad.size:
+    if len(bad):  # not bad.size, which is 0 for a single number
         where = tuple(int(i) for i in bad[0])
         raise InvalidInput(
             f"`{name}` must be finite numbers, got {array[tuple(bad[0])]} at position {where} "

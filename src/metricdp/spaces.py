@@ -142,6 +142,8 @@ class FiniteSpace:
         With `snap`, a value up to that distance from a secret becomes that secret; the promise then holds with a slack
         of 2 * epsilon * snap. Farther values are refused.
         """
+        if not (np.isfinite(snap) and snap >= 0):
+            raise InvalidInput(f"`snap` must be a distance, zero or more, got {snap:g}.")
         if self.coordinates.dtype.kind == "U":
             return self._encode_text(as_points(values, "values"))
         codes, away = self.nearest(values)
@@ -164,17 +166,22 @@ class FiniteSpace:
 
     @cached_property
     def _lookup(self) -> dict[str, int]:
-        return {str(word): code for code, word in enumerate(self.coordinates[:, 0])}
+        return {word: code for code, word in enumerate(_spelled(self.coordinates))}
 
     def _encode_text(self, values: Points) -> Integers:
-        words = [str(word) for word in values[:, 0]]
+        if values.shape[1:] != self.coordinates.shape[1:]:
+            raise InvalidInput(
+                f"values must have {self.coordinates.shape[1]} columns like the secrets, got shape {values.shape}."
+            )
+        words = _spelled(values)
         codes = np.fromiter((self._lookup.get(word, -1) for word in words), dtype=np.int64, count=len(words))
         strangers = np.flatnonzero(codes < 0)
         if strangers.size:
             row = int(strangers[0])
             close = difflib.get_close_matches(words[row], list(self._lookup), n=1, cutoff=0.0)
             raise OutOfDomain(
-                f"row {row}: {words[row]!r} is not a word of this vocabulary; the nearest spelling is {close[0]!r}"
+                f"row {row}: {_show(values[row])} is not a word of this vocabulary; the nearest spelling is "
+                f"{_show(np.array(close[0].split(chr(31))))}"
                 + (f" ({strangers.size} such rows)" if strangers.size > 1 else "")
                 + ". Map or drop unknown words first: passing them through would publish them.",
                 rows=tuple(int(r) for r in strangers[:1000]),
@@ -184,6 +191,11 @@ class FiniteSpace:
     def decode(self, codes: ArrayLike) -> Points:
         """Return the coordinates behind codes."""
         return np.asarray(self.coordinates[as_codes(codes, len(self), "codes")])
+
+
+def _spelled(rows: Points) -> list[str]:
+    """Return one text per row: the word itself, or all columns with separators that no data holds."""
+    return ["\x1f".join(str(cell) for cell in row) for row in rows]
 
 
 def _refuse_duplicates(points: Points) -> None:

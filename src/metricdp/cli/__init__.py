@@ -25,6 +25,7 @@ app = App(
     help="Metric differential privacy: design mechanisms, protect tables, prove what was promised.",
     version=metricdp.__version__,
     help_format="markdown",
+    suppress_keyboard_interrupt=False,  # `main` answers it
 )
 
 
@@ -78,7 +79,7 @@ def perturb(
             progress=progress,
         )
     print("\n".join(summary.lines()))
-    print("\n".join(terminal.meaning_lines(chosen)))
+    print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
     return 0
 
 
@@ -150,6 +151,8 @@ def audit(
         report, unit, basis = _audit_file(source, epsilon)
     if json:
         print(terminal.report_json(report, unit, basis))
+    elif report.claimed is None:
+        print(f"the smallest epsilon is {report.epsilon:.12g}; name the promise with --epsilon to have it judged.")
     else:
         print(report)
     if report.verdict == "violated":

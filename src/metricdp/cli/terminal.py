@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from metricdp.auditing import AuditReport
-from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.spaces import FiniteSpace
 from metricdp.units import explain_epsilon, show_distance
 
@@ -45,12 +45,11 @@ def promise_lines(mechanism: Mechanism) -> list[str]:
             )
         else:
             lines.append(f"Certificate: {certificate.method}.")
-    return [*lines, *meaning_lines(mechanism)]
+    return [*lines, *meaning_lines(mechanism, promise)]
 
 
-def meaning_lines(mechanism: Mechanism) -> list[str]:
-    """Return the table that explains epsilon."""
-    promise = mechanism.guarantee
+def meaning_lines(mechanism: Mechanism, promise: Guarantee) -> list[str]:
+    """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth."""
     lines = ["What epsilon means: any report is at most so many times likelier from one place than from the other."]
     for row in explain_epsilon(promise.epsilon, promise.unit, slack=promise.slack)[:-1]:
         factor = f"{row.factor:.3g}" if row.factor < 1e6 else "over a million"

@@ -79,6 +79,18 @@ def test_the_mean_displacement_is_that_of_the_mechanism() -> None:
     assert mdp.Haversine()(before, after).mean() == pytest.approx(0.2, rel=0.03)
 
 
+def test_columns_keep_their_types() -> None:
+    frame = points().to_pandas().drop(columns="tags")
+    for kind in ("float32", "Float64", "double[pyarrow]"):
+        typed = frame.astype({"lat": kind, "lon": kind})
+        assert perturb(typed, EARTH).dtypes.equals(typed.dtypes)
+    whole = pa.table({"x": pa.array([0, 1], pa.int8()), "y": pa.array([2, 3], pa.int64())})
+    assert perturb(whole, MATRIX).schema.equals(whole.schema)
+    assert perturb(whole.rename_columns(["lat", "lon"]), EARTH).schema.types == [pa.float64(), pa.float64()]
+    words = pl.DataFrame({"word": pl.Series(["cat", "dog"] * 50, dtype=pl.Enum(["cat", "dog"]))})
+    assert perturb(words, WORDS)["word"].null_count() == 0
+
+
 def test_a_lazy_frame_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"lazy frame.*twice"):
         perturb(pl.from_arrow(points()).lazy(), EARTH)

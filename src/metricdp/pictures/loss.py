@@ -28,7 +28,10 @@ def loss_plot(rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str]) -
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
         axes.plot(*zip(*own, strict=True), color=colour, marker=marker, label=str(builder).replace("_", " "))
     bound = sorted({row["epsilon"]: row["lower_bound"] for row in rows}.items())
-    axes.fill_between(*zip(*bound, strict=True), color="#c9d1d9", alpha=0.5, label="no mechanism can be here", lw=0)
+    # A smaller epsilon is a stronger promise, so the bound at each epsilon also holds for everything to its left.
+    lines = {"color": "#c9d1d9", "alpha": 0.5, "linewidth": 0}
+    axes.fill_between(*zip(*bound, strict=True), step="pre", label="no mechanism can be here", **lines)
+    axes.plot(*zip(*bound, strict=True), "_", color="#1f2933", markersize=16, label="proven lower bound")
     unit = next((row["unit"] for row in rows if row["unit"]), "")
     axes.set_xlabel(f"epsilon per {unit}" if unit else "epsilon per unit of distance")
     axes.set_ylabel(f"expected loss in {unit}" if unit else "expected loss")

@@ -89,9 +89,9 @@ def as_positive(value: Any, name: str) -> float:
 def as_codes(value: ArrayLike, size: int, name: str = "secrets") -> Integers:
     """Return indices in [0, size)."""
     array = np.asarray(value)
-    whole = array.dtype.kind in "iu" or (
-        array.dtype.kind == "f" and bool(np.all(np.isfinite(array) & (array % 1 == 0)))
-    )
+    whole = array.dtype.kind in "iu"
+    if array.dtype.kind == "f":
+        whole = bool(np.all(np.isfinite(array))) and np.array_equal(array, np.floor(array))
     if not whole:
         raise InvalidInput(f"`{name}` must be whole numbers from 0 to {size - 1}, got {_brief(value)}.")
     codes = array.astype(np.int64)

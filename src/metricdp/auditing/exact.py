@@ -139,7 +139,7 @@ def _plain_spread(logs: Floats, start: int) -> Floats:
     for r, row in enumerate(rows):
         with np.errstate(invalid="ignore"):
             apart = np.abs(row - others)
-        apart[np.isnan(apart)] = 0.0  # impossible for both
+        apart[~np.isfinite(apart)] = 0.0  # impossible for both, or for one of two secrets at infinite distance
         block[r] = apart.max(axis=1)
     return block
 
@@ -250,7 +250,8 @@ class _Prover:
                     highest = highest.max(arb(float(ceiling[at])) * (1 + 8 * ULP))
                     break
                 a, b = int(i[at]), int(j[at])
-                difference = logs.logs[a] - logs.logs[b]
+                with np.errstate(invalid="ignore"):
+                    difference = logs.logs[a] - logs.logs[b]
                 error = 2.0 * (logs.error[a] + logs.error[b])
                 size = np.abs(np.where(np.isnan(difference), 0.0, difference))  # two impossible reports are alike
                 apart = arb(float(self._distances[a, b]))

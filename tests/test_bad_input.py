@@ -102,6 +102,7 @@ def test_every_public_name_is_there():
 
 
 def test_import_is_quick():
-    code = "import time; t = time.perf_counter(); import metricdp; print(time.perf_counter() - t)"
+    # Processor time: on a quiet machine it is the wall time, on a busy one the wall time measures the neighbours.
+    code = "import time; t = time.process_time(); import metricdp; print(time.process_time() - t)"
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3)]
     assert min(float(run.stdout) for run in runs) < 0.5

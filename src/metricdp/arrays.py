@@ -46,7 +46,10 @@ def as_matrix(value: ArrayLike, name: str, shape: tuple[int | None, int | None] 
 
 def as_points(value: Any, name: str = "points") -> Points:
     """Return points as an array whose last axis holds the coordinates; text becomes one coordinate a point."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InvalidInput(f"`{name}` must have rows of equal length, got {_brief(value)}.") from error
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and all(isinstance(item, str) for item in array.ravel())):
         array = array.astype(np.str_)
     else:

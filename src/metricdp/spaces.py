@@ -33,7 +33,7 @@ class FiniteSpace:
     ground: Metric
 
     def __init__(self, points: Any, metric: Metric, *, coordinates: Any = None, ground: Metric | None = None) -> None:
-        if not isinstance(metric, Metric):
+        if isinstance(metric, type) or not isinstance(metric, Metric):
             raise InvalidInput(f"`metric` must be a metric such as mdp.Lp(2), got {metric!r}.")
         array = frozen(as_points(points))
         metric.check(array)

@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from brute import euclid, grid, leakage, softmax_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
 import metricdp as mdp
+from brute import euclid, grid, leakage, softmax_rows
 from metricdp.auditing import audit_matrix, exact
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate

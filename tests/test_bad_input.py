@@ -5,9 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from brute import grid
 
 import metricdp as mdp
+from brute import grid
 from metricdp.errors import InvalidInput, MetricdpError, OutOfDomain
 from metricdp.mechanisms import Certificate
 

@@ -262,12 +262,12 @@ def test_reports_differ_from_the_secret_by_whole_cells_that_ignore_it():
 
 
 def test_coordinates_too_far_for_the_lattice_are_refused():
-    with pytest.raises(OutOfDomain, match="row 1.*larger `pitch`"):
+    with pytest.raises(OutOfDomain, match=r"row 1.*larger `pitch`"):
         mdp.laplace(mdp.Lp(2), 1.0).sample([[0.0, 0.0], [1e18, 0.0]])
 
 
 def test_refusals():
-    with pytest.raises(InvalidInput, match="mdp.exponential"):
+    with pytest.raises(InvalidInput, match=r"mdp\.exponential"):
         mdp.laplace(mdp.Hamming(), 1.0)
     with pytest.raises(InvalidInput, match="divide 90"):
         mdp.laplace(mdp.Haversine(), 1.0, pitch=0.96)

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from brute import euclid, grid
 
 import metricdp as mdp
+from brute import euclid, grid
 from metricdp.errors import InvalidInput, MetricdpError, OutOfDomain
 from metricdp.spaces import Unbounded
 

@@ -104,7 +104,8 @@ class VectorLaplace:
         if far.size:
             raise OutOfDomain(
                 f"row {int(far[0])}: {rows[far[0]].tolist()} is too far out for a lattice of pitch "
-                f"{self.lattice.pitch:g}: doubles do not hold its multiples there. Give a larger `pitch` or subtract a public origin first.",
+                f"{self.lattice.pitch:g}: doubles do not hold its multiples there. "
+                "Give a larger `pitch` or subtract a public origin first.",
                 rows=tuple(int(r) for r in far[:1000]),
             )
         return cells

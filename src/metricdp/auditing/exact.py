@@ -244,10 +244,11 @@ class _Prover:
         with self._flint.ctx.workprec(PROOF_BITS):
             highest, witness, reached = arb("-inf"), Witness(0, 0, 0, 1.0), -np.inf
             for count, at in enumerate(np.argsort(-ceiling, kind="stable")):
-                if ceiling[at] + 8 * ULP * abs(ceiling[at]) < reached:
+                rest = float(ceiling[at]) + 8 * ULP * abs(float(ceiling[at]))  # no pair from here on can exceed it
+                if rest < reached:
                     break
-                if count >= PROVEN_TIES and (ceiling[at] <= claim or reached > claim):
-                    highest = highest.max(arb(float(ceiling[at])) * (1 + 8 * ULP))
+                if count >= PROVEN_TIES and (rest <= claim or reached > claim):
+                    highest = highest.max(arb(rest))
                     break
                 a, b = int(i[at]), int(j[at])
                 with np.errstate(invalid="ignore"):

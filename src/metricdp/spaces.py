@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,15 +25,24 @@ class FiniteSpace:
 
     `points` is what the metric measures. `coordinates` is what tables hold where that differs: the latitude and
     longitude of a road node, the spelling of a word; `ground` is the metric in which such coordinates are put on the
-    nearest secret.
+    nearest secret. `columns` are the names such coordinates have in tables, where they were given.
     """
 
     points: Points
     metric: Metric
     coordinates: Points
     ground: Metric
+    columns: tuple[str, ...]
 
-    def __init__(self, points: Any, metric: Metric, *, coordinates: Any = None, ground: Metric | None = None) -> None:
+    def __init__(
+        self,
+        points: Any,
+        metric: Metric,
+        *,
+        coordinates: Any = None,
+        ground: Metric | None = None,
+        columns: Sequence[str] = (),
+    ) -> None:
         if isinstance(metric, type) or not isinstance(metric, Metric):
             raise InvalidInput(f"`metric` must be a metric such as mdp.Lp(2), got {metric!r}.")
         array = frozen(as_points(points))
@@ -40,7 +50,10 @@ class FiniteSpace:
         places = array if coordinates is None else frozen(as_points(coordinates, "coordinates"))
         if len(places) != len(array):
             raise InvalidInput(f"`coordinates` must be one row per point, {len(array)}, got {len(places)}.")
+        if columns and len(columns) != places.shape[1]:
+            raise InvalidInput(f"`columns` must name {places.shape[1]} columns, one per coordinate, got {columns!r}.")
         _refuse_duplicates(array)
+        object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "points", array)
         object.__setattr__(self, "metric", metric)
         object.__setattr__(self, "coordinates", places)
@@ -118,6 +131,11 @@ class FiniteSpace:
             )
         return codes
 
+    def tolerance(self, snap: float = 0.0) -> float:
+        """Return how far a value may lie from a secret and still be it: the declared snap, or rounding."""
+        scale = EARTH_RADIUS_KM if isinstance(self.ground, Haversine) else 1.0 + float(np.abs(self.coordinates).max())
+        return max(float(snap), ROUNDING * scale)
+
     def encode(self, values: Any, *, snap: float = 0.0) -> Integers:
         """Return the codes of values, refusing strangers.
 
@@ -129,9 +147,7 @@ class FiniteSpace:
         if self.coordinates.dtype.kind == "U":
             return self._encode_text(as_points(values, "values"))
         codes, away = self.nearest(values)
-        scale = EARTH_RADIUS_KM if isinstance(self.ground, Haversine) else 1.0 + float(np.abs(self.coordinates).max())
-        limit = max(float(snap), ROUNDING * scale)
-        strangers = np.flatnonzero(away > limit)
+        strangers = np.flatnonzero(away > self.tolerance(snap))
         if strangers.size:
             row = int(strangers[0])
             rows = as_points(values, "values")

@@ -46,7 +46,10 @@ def as_matrix(value: ArrayLike, name: str, shape: tuple[int | None, int | None] 
 
 def as_points(value: Any, name: str = "points") -> Points:
     """Return points as an array whose last axis holds the coordinates; text becomes one coordinate a point."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InvalidInput(f"`{name}` must have rows of equal length, got {_brief(value)}.") from error
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and all(isinstance(item, str) for item in array.ravel())):
         array = array.astype(np.str_)
     else:
@@ -89,9 +92,9 @@ def as_positive(value: Any, name: str) -> float:
 def as_codes(value: ArrayLike, size: int, name: str = "secrets") -> Integers:
     """Return indices in [0, size)."""
     array = np.asarray(value)
-    whole = array.dtype.kind in "iu" or (
-        array.dtype.kind == "f" and bool(np.all(np.isfinite(array) & (array % 1 == 0)))
-    )
+    whole = array.dtype.kind in "iu"
+    if array.dtype.kind == "f":
+        whole = bool(np.all(np.isfinite(array))) and np.array_equal(array, np.floor(array))
     if not whole:
         raise InvalidInput(f"`{name}` must be whole numbers from 0 to {size - 1}, got {_brief(value)}.")
     codes = array.astype(np.int64)

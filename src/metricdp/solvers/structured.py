@@ -162,9 +162,9 @@ class _Run:
             half = len(chunk.weight) // 2
             off = (chunk.weight[:half] + chunk.weight[half:]) * self.products[:, None]
             chunk.factor = self.pattern.factor(self.squares @ chunk.weight, off)
-            total = np.zeros((n, n))
-            chunk.factor.add_inverses(total)
-            return total
+            inverses: Floats = np.zeros((n, n))
+            chunk.factor.add_inverses(inverses)
+            return inverses
 
         try:
             total = sum_all(pool, factor, self.chunks)

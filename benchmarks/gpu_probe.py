@@ -1,18 +1,14 @@
 """What one GPU reaches: certified gap, seconds and memory for grids and for the roads of Rome.
 
-python benchmarks/gpu_probe.py --prepare roads.npz      # where the road data is: a small file to take along
-python benchmarks/gpu_probe.py [--roads roads.npz] [--only 64,1024,4900,3000r,10000]
+PYTHONPATH=src python benchmarks/gpu_probe.py --prepare roads.npz    # where the road data is
+PYTHONPATH=src python benchmarks/gpu_probe.py --roads roads.npz --only 64,1024,4900,3000r,10000
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import traceback
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "src")]
 
 import numpy as np
 from instances import grid, road_program, rome_graph
@@ -40,10 +36,8 @@ def show(name: str, cost: Floats, weights: Floats | None, edges: Edges, gap: flo
     free_before = cupy.cuda.runtime.memGetInfo()[0]
 
     def progress(lower: float, upper: float, spent: float, iterations: int) -> None:
-        print(
-            f"    {iterations:7d} its {spent:7.1f} s  [{lower:.6f}, {upper:.6f}]  gap {(upper - lower) / upper:.4f}",
-            flush=True,
-        )
+        gap = (upper - lower) / upper
+        print(f"    {iterations:7d} its {spent:7.1f} s  [{lower:.6f}, {upper:.6f}] {gap:.4f}", flush=True)
 
     started = time.perf_counter()
     answer = solve_ratio(
@@ -55,7 +49,7 @@ def show(name: str, cost: Floats, weights: Floats | None, edges: Edges, gap: flo
         f"{name}: lower {answer.lower_bound:.6f} upper {answer.objective:.6f} gap {answer.gap:.4%} "
         f"seconds {taken:.1f} iterations {answer.iterations} "
         f"({1e3 * taken / max(answer.iterations, 1):.2f} ms each, all included) "
-        f"GPU memory {used:.1f} GB (pool {pool.total_bytes() / 1e9:.1f}) method {answer.method} {answer.note}",
+        f"GPU memory {used:.1f} GB (pool {pool.total_bytes() / 1e9:.1f}) {answer.method} {answer.note}",
         flush=True,
     )
 

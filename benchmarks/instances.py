@@ -27,7 +27,7 @@ def random_points(count: int, seed: int = 0, side: float = 10.0) -> Floats:
 
 
 def rome_graph(count: int, destinations: int = 100) -> tuple[Integers, Floats, Integers]:
-    """Return edges, their kilometres and destinations of the `count` nodes nearest (by road) to the centre."""
+    """Return edges, kilometres and destinations of the `count` nodes nearest (by road) to the centre."""
     import pyarrow.parquet as parquet
 
     folder = Path(os.environ.get("METRICDP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

@@ -88,7 +88,7 @@ def test_whole_run(gpu, points):
 
 def test_agrees_with_the_first_order_solver(gpu):
     pytest.importorskip("numba")
-    task, _ = program(6)
-    host = FirstOrder(gap=1e-9, iterations=2000).solve(task)
-    device = gpu.Gpu(gap=1e-9, iterations=2000).solve(task)
+    task, _ = program(4)
+    host = FirstOrder(gap=1e-9, iterations=800).solve(task)
+    device = gpu.Gpu(gap=1e-9, iterations=800).solve(task)
     assert device.bound == pytest.approx(host.bound, rel=2e-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,6 +113,22 @@ class ChainFactor:
                 )
                 total[cuts[t] : cuts[t + 1], cuts[t] :] += here
                 below = here
+
+    def full_inverses(self) -> Iterator[Floats]:
+        """Give every full inverse in turn, in the natural order."""
+        size = len(self.chain.order)
+        for k in range(len(self.inverses[0])):
+            one = ChainFactor(
+                self.chain,
+                [part[k : k + 1] for part in self.inverses],
+                [part[k : k + 1] for part in self.couplings],
+            )
+            upper = np.zeros((size, size))
+            one.add_inverses(upper)
+            upper = np.triu(upper)
+            full = np.empty((size, size))
+            full[np.ix_(self.chain.order, self.chain.order)] = upper + np.triu(upper, 1).T
+            yield full
 
 
 @dataclass(frozen=True)

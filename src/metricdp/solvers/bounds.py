@@ -45,7 +45,8 @@ def lower_bound(cost: Floats, edges: Integers, log_ratios: Floats, dual: NDArray
         size = np.abs(cost[:, columns]) + abs(gather) @ lam
         np.minimum(least, (reduced - (2 * degree + 8) * UNIT * size).min(axis=1), out=least)
     rounding = (2 * n + 2) * UNIT * float(np.abs(least).sum()) + 1e-300
-    return float(least.sum()) - rounding
+    result: float = float(np.add.reduce(least)) - rounding
+    return result
 
 
 def _gather(size: int, edges: Integers, log_ratios: Floats) -> SparseMatrix:

@@ -15,10 +15,12 @@ from metricdp.solvers.closure import classes_of
 from metricdp.solvers.edges import all_pairs, non_redundant, unique_pairs, violated_pairs
 from metricdp.solvers.engine import Edges, RatioSolution, checked_weights, relative_gap
 from metricdp.solvers.interior import Interior
-from metricdp.solvers.program import LinearProgram, Progress, RatioProgram, row_scaling
-from metricdp.solvers.recombine import LEAST_COLUMN, closed, safe_weights, shifted, strict
+from metricdp.solvers.program import LinearProgram, Progress, RatioProgram
+from metricdp.solvers.recombine import LEAST_COLUMN, closed, quotient, safe_weights, shifted, strict
+from metricdp.solvers.structured import Structured
 
-FIRST_STRETCH = 1.01
+FIRST_STRETCH = 1.005
+LEAST_RATIO = 1e-6
 
 
 def solve_minimax(
@@ -39,18 +41,23 @@ def solve_minimax(
     costs = as_matrix(cost, "cost")
     as_positive(gap, "gap")
     everything, exact = checked_weights(costs.shape[0], weights, edges)
-    labels = classes_of(everything)
-    # rows that must be equal: shrink nothing, repeat the representative's row and keep every cost row
-    first = np.unique(labels, return_index=True)[1]
-    inner = everything[np.ix_(first, first)]
-    search = _Minimax(costs, labels, inner, gap, seconds, progress, started)
-    if edges is not None and len(first) == len(labels):
+    if 1 in costs.shape:
+        matrix = np.zeros(costs.shape)
+        matrix[np.arange(len(costs)), costs.argmin(axis=1)] = 1.0
+        value = float(costs.min(axis=1).max())
+        nothing = Edges(np.empty((0, 2), dtype=np.int64), np.empty(0))
+        dual = np.empty((2, 0, costs.shape[1]))
+        return RatioSolution(matrix, value, value, 0.0, nothing, dual, "row minimum", 0.0, 0)
+    # rows that must be equal may differ by a hair while solving: a relaxation, repaired afterwards
+    relaxed = np.maximum(everything, LEAST_RATIO)
+    np.fill_diagonal(relaxed, 0.0)
+    if edges is not None:
         pairs = unique_pairs(edges.pairs)
-    elif len(first) <= 24:
-        pairs = all_pairs(len(first))
+    elif len(costs) <= 24:
+        pairs = all_pairs(len(costs))
     else:
-        pairs = non_redundant(inner, stretch=FIRST_STRETCH)
-    return search.run(pairs, exact)
+        pairs = non_redundant(relaxed, stretch=FIRST_STRETCH)
+    return _Minimax(costs, everything, relaxed, gap, seconds, progress, started).run(pairs, exact)
 
 
 class _Minimax:
@@ -59,15 +66,18 @@ class _Minimax:
     def __init__(
         self,
         cost: Floats,
-        labels: Integers,
         weights: Floats,
+        relaxed: Floats,
         gap: float,
         seconds: float | None,
         progress: Progress | None,
         started: float,
     ) -> None:
-        self.cost, self.labels, self.weights = cost, labels, weights
+        self.cost, self.relaxed = cost, relaxed
         self.gap, self.seconds, self.progress, self.started = gap, seconds, progress, started
+        self.labels = classes_of(weights)
+        self.weights, _ = quotient(weights, cost, self.labels)
+        self.members = np.bincount(self.labels).astype(np.float64)
         self.lower, self.upper = -np.inf, np.inf
         self.matrix: Floats | None = None
         self.iterations = 0
@@ -79,7 +89,7 @@ class _Minimax:
 
     def run(self, pairs: Integers, exact: bool) -> RatioSolution:
         """Return the best matrix with its proof."""
-        n = len(self.weights)
+        n = len(self.cost)
         while True:
             primal, dual, prior = self._solve(pairs)
             self._bound(pairs, dual, prior)
@@ -95,7 +105,7 @@ class _Minimax:
                 or len(pairs) == n * (n - 1) // 2
             ):
                 break
-            more = violated_pairs(primal, self.weights, pairs, max(n, len(pairs)))
+            more = violated_pairs(primal, self.relaxed, pairs, max(n, len(pairs)))
             if len(more) == 0:
                 break
             pairs = unique_pairs(np.concatenate([pairs, more]))
@@ -108,7 +118,7 @@ class _Minimax:
             objective=self.upper,
             lower_bound=self.lower,
             gap=reached,
-            edges=Edges(used, self.weights[used[:, 0], used[:, 1]]),
+            edges=Edges(used, self.relaxed[used[:, 0], used[:, 1]]),
             dual=dual,
             method=f"minimax interior, {self.method}",
             seconds=time.perf_counter() - self.started,
@@ -118,57 +128,29 @@ class _Minimax:
 
     def _solve(self, pairs: Integers) -> tuple[Floats, Floats, Floats]:
         """Return matrix, multipliers of the pairs and the prior that the worst rows define."""
-        n, m = len(self.weights), self.cost.shape[1]
-        program = RatioProgram(np.zeros((n, m)), pairs, self.weights[pairs[:, 0], pairs[:, 1]])
-        base = program.to_linear()
-        rows = len(self.cost)
-        scale = float(np.abs(self.cost).max()) or 1.0
-        place = (self.labels[:, None] * m + np.arange(m)).ravel()
-        loss = sparse.csr_array(
-            ((self.cost / scale).ravel(), (np.repeat(np.arange(rows), m), place)), shape=(rows, n * m)
-        )
-        level = sparse.csr_array(-np.ones((rows, 1)))
-        no_level = sparse.csr_array((base.rows.shape[0], 1))
-        linear = LinearProgram(
-            cost=np.concatenate([np.zeros(n * m), [1.0]]),
-            rows=sparse.block_array([[base.rows, no_level], [loss, level]], format="csr"),
-            row_lower=np.concatenate([base.row_lower, np.full(rows, -np.inf)]),
-            row_upper=np.concatenate([base.row_upper, np.zeros(rows)]),
-            lower=np.concatenate([base.lower, [-np.inf]]),
-            upper=np.concatenate([base.upper, [np.inf]]),
-        )
+        program = RatioProgram(self.cost, pairs, self.relaxed[pairs[:, 0], pairs[:, 1]])
         left = None if self.seconds is None else self.seconds - (time.perf_counter() - self.started)
-        answer = Interior(tolerance=min(1e-7, 0.01 * self.gap), seconds=left).solve_linear(linear)
+        answer, prior = Structured(gap=0.25 * self.gap, seconds=left).solve_worst(program)
         answer.raise_for_status()
         self.iterations += answer.iterations
-        tail, _, weight = program.directed()
-        small, _ = row_scaling(weight)
-        count = len(tail) * m
-        dual = np.maximum(-answer.dual[n : n + count], 0.0).reshape(m, len(tail)).T * small[:, None] * scale
-        prior = np.maximum(-answer.dual[n + count :], 0.0)
-        prior = prior / prior.sum() if prior.sum() > 0 else np.full(rows, 1.0 / rows)
-        return np.maximum(answer.primal[:-1], 0.0).reshape(n, m), dual.reshape(2, len(pairs), m), prior
-
-    def _bayes(self, prior: Floats) -> Floats:
-        """Return the cost of the classes when rows come with this prior."""
-        result = np.zeros((len(self.weights), self.cost.shape[1]))
-        np.add.at(result, self.labels, prior[:, None] * self.cost)
-        return result
+        return answer.primal, answer.dual, np.maximum(prior, 0.0)
 
     def _bound(self, pairs: Integers, dual: Floats, prior: Floats) -> None:
         # the float prior sums to one only to rounding: divide by a sum rounded away from the bound
-        total = float(prior.sum())
-        value = lower_bound(self._bayes(prior), pairs, self.weights[pairs[:, 0], pairs[:, 1]], dual)
+        weighed = prior[:, None] * self.cost
+        value = lower_bound(weighed, pairs, self.relaxed[pairs[:, 0], pairs[:, 1]], dual)
         slack = 4e-16 * (len(prior) + 4)
-        value = value / (total * (1.0 + slack if value > 0 else 1.0 - slack))
-        value -= slack * float((prior @ np.abs(self.cost)).max())
+        value = value / (float(prior.sum()) * (1.0 + slack if value > 0 else 1.0 - slack))
+        value -= slack * float(np.abs(weighed).sum(axis=0).max())
         if value > self.lower:
             self.lower, self.proof = value, (pairs, dual)
 
     def _repair(self, primal: Floats, prior: Floats) -> None:
         """Keep the best of shift repair and of the best combination for the worst row."""
         inner = safe_weights(self.weights)
-        columns = closed(primal, inner)
+        shared = np.zeros((len(self.weights), primal.shape[1]))
+        np.add.at(shared, self.labels, np.maximum(primal, 0.0))
+        columns = closed(shared / self.members[:, None], inner)
         law = columns.mean(axis=0) / columns.mean(axis=0).sum()
         candidates = [("shift", shifted(columns, inner, law))]
         if self._worst(candidates[0][1]) > self.lower * (1.0 + 0.1 * self.gap):
@@ -186,7 +168,8 @@ class _Minimax:
         n, m = columns.shape
         used = np.flatnonzero(columns.max(axis=0) > LEAST_COLUMN)
         extra = np.concatenate([np.exp(-inner), np.ones((n, 1))], axis=1)
-        report = np.concatenate([used, (self._bayes(prior).T @ extra).argmin(axis=0)])
+        weighed = (prior[:, None] * self.cost).T
+        report = np.concatenate([used, (weighed @ extra[self.labels]).argmin(axis=0)])
         rays = np.concatenate([columns[:, used], extra], axis=1)
         rays = rays / rays.max(axis=0)
         count = rays.shape[1]

@@ -118,7 +118,7 @@ def as_stochastic(value: ArrayLike, name: str = "matrix") -> Floats:
         raise InvalidInput(f"`{name}` must hold probabilities, got {array[i, k]:.3g} in row {i}, column {k}.")
     sums = array.sum(axis=1)
     worst = int(np.argmax(np.abs(sums - 1.0)))
-    if abs(sums[worst] - 1.0) > 1e-6:
+    if abs(sums[worst] - 1.0) > 1e-3:
         raise InvalidInput(
             f"`{name}` must have rows that sum to 1, got {sums[worst]:.9g} in row {worst}. "
             "One row belongs to one secret: transpose it if the columns sum to 1."

@@ -45,9 +45,7 @@ class Kernel:
     def __init__(self, library: ctypes.CDLL, name: str) -> None:
         self.library, self.name = library, name
 
-    def __call__(
-        self, grid: tuple[int, ...], block: tuple[int, ...], arguments: Any, shared_mem: int = 0
-    ) -> None:
+    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: Any, shared_mem: int = 0) -> None:
         assert block == (1,), "the stand-in runs one thread a block"
         function = getattr(self.library, self.name)
         converted: list[Any] = []

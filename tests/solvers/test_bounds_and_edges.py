@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from conftest import optimum, scattered, square
 
+from conftest import optimum, scattered, square
 from metricdp.errors import InvalidInput
 from metricdp.solvers import RatioProgram, edges
 from metricdp.solvers.bounds import block_bound, lower_bound

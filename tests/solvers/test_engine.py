@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import optimum, scattered, square, worst_excess
 
+from conftest import optimum, scattered, square, worst_excess
 from metricdp.errors import InvalidInput
 from metricdp.solvers import Edges, RatioProgram, solve_ratio
 from metricdp.solvers.bounds import lower_bound

@@ -7,8 +7,8 @@ import shutil
 import fake_cupy
 import numpy as np
 import pytest
-from conftest import scattered, square, worst_excess
 
+from conftest import scattered, square, worst_excess
 from metricdp.solvers import edges, solve_ratio
 from metricdp.solvers.bounds import lower_bound
 from metricdp.solvers.closure import excess, upper_closure
@@ -68,9 +68,7 @@ def test_closure_and_check_agree_with_the_host(gpu):
     distances = scattered(70, 3)
     matrix = rng.uniform(0, 1, (70, 9))
     repair = gpu.Repair(rng.uniform(size=(70, 9)), distances, None)
-    np.testing.assert_allclose(
-        repair.close(matrix), upper_closure(matrix, np.asarray(repair.inner)), rtol=1e-15
-    )
+    np.testing.assert_allclose(repair.close(matrix), upper_closure(matrix, np.asarray(repair.inner)), rtol=1e-15)
     assert repair.excess(matrix) == pytest.approx(excess(matrix, distances), abs=1e-12)
     assert repair.excess(matrix) == pytest.approx(worst_excess(matrix, distances), abs=1e-12)
 

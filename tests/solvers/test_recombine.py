@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import scattered, square, worst_excess
 
+from conftest import scattered, square, worst_excess
 from metricdp.errors import SolverFailure
 from metricdp.solvers.closure import _closure_in_blocks, classes_of, excess, upper_closure
 from metricdp.solvers.combination import best_combination

@@ -98,12 +98,7 @@ class _Minimax:
             if self.progress is not None:
                 self.progress(self.lower, self.upper, spent, self.iterations)
             late = self.seconds is not None and spent > 0.6 * self.seconds
-            if (
-                relative_gap(self.upper, self.lower) <= self.gap
-                or late
-                or exact
-                or len(pairs) == n * (n - 1) // 2
-            ):
+            if relative_gap(self.upper, self.lower) <= self.gap or late or exact or len(pairs) == n * (n - 1) // 2:
                 break
             more = violated_pairs(primal, self.relaxed, pairs, max(n, len(pairs)))
             if len(more) == 0:

@@ -46,9 +46,7 @@ class Structured:
         """Return a strictly interior matrix and multipliers; `warm` is a strictly feasible start."""
         return self._run(_Run(program, warm, worst=False), program, progress)
 
-    def solve_worst(
-        self, program: RatioProgram, /, *, progress: Progress | None = None
-    ) -> tuple[Solution, Floats]:
+    def solve_worst(self, program: RatioProgram, /, *, progress: Progress | None = None) -> tuple[Solution, Floats]:
         """Minimise the worst row's loss instead; return the solution and the prior of its bound."""
         run = _Run(program, None, worst=True)
         solution = self._run(run, program, progress)
@@ -94,9 +92,7 @@ class _Run:
     def __init__(self, program: RatioProgram, warm: Floats | None, worst: bool) -> None:
         n, m = program.shape
         if len(program.edges) == 0 or np.any(np.bincount(program.edges.ravel(), minlength=n) == 0):
-            raise SolverFailure(
-                "the structured solver needs every row to be joined to another one by an edge."
-            )
+            raise SolverFailure("the structured solver needs every row to be joined to another one by an edge.")
         self.scale = 1.0 / (float(np.abs(program.cost).max()) or 1.0)
         cost = program.cost * self.scale
         tail, head, weight = program.directed()
@@ -104,9 +100,7 @@ class _Run:
         count = len(tail)
         index = np.concatenate([np.arange(count), np.arange(count)])
         ends = np.concatenate([head, tail])
-        self.slack: SparseMatrix = sparse.csr_array(
-            (np.concatenate([large, -small]), (index, ends)), shape=(count, n)
-        )
+        self.slack: SparseMatrix = sparse.csr_array((np.concatenate([large, -small]), (index, ends)), shape=(count, n))
         self.gather: SparseMatrix = self.slack.T.tocsr()
         self.squares: SparseMatrix = self.gather.power(2)
         self.products = -(small * large)[: count // 2]
@@ -124,9 +118,7 @@ class _Run:
             chunk.slack = self.slack @ chunk.primal
         # lam = mu / s with mu such that G^T lam is as large as the costs
         pull = float(np.mean([np.abs(self.gather @ (1.0 / chunk.slack)).mean() for chunk in self.chunks]))
-        level = (
-            float(np.mean([np.abs(self.coupling.push(chunk.cost)).mean() for chunk in self.chunks])) / pull
-        )
+        level = float(np.mean([np.abs(self.coupling.push(chunk.cost)).mean() for chunk in self.chunks])) / pull
         for chunk in self.chunks:
             chunk.dual = (level or 1.0 / pull) / chunk.slack
         self.short_steps = 0

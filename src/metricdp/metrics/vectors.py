@@ -76,11 +76,11 @@ class Mahalanobis:
 
     @cached_property
     def _factor(self) -> Floats:
-        return np.linalg.cholesky(self.covariance)
+        return np.asarray(np.linalg.cholesky(self.covariance), float)
 
     @cached_property
     def _inverse(self) -> Floats:
-        return np.linalg.inv(self._factor)
+        return np.asarray(np.linalg.inv(self._factor), float)
 
     def whiten(self, points: Points) -> Floats:
         """Return L^-1 x with S = L L^T: the coordinates in which this metric is Euclidean."""

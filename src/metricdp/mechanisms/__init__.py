@@ -2,12 +2,14 @@
 
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism
 from metricdp.mechanisms.composed import NearestMechanism
+from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
 
 __all__ = [
     "Certificate",
     "Guarantee",
+    "InterpolatedMechanism",
     "Lattice",
     "MatrixMechanism",
     "Mechanism",

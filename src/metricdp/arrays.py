@@ -47,9 +47,7 @@ def as_matrix(value: ArrayLike, name: str, shape: tuple[int | None, int | None] 
 def as_points(value: Any, name: str = "points") -> Points:
     """Return points as an array whose last axis holds the coordinates; text becomes one coordinate a point."""
     array = np.asarray(value)
-    if array.dtype.kind in "US":
-        array = array.astype(np.str_)
-    elif array.dtype.kind == "O" and all(isinstance(item, str) for item in array.ravel()):
+    if array.dtype.kind in "US" or (array.dtype.kind == "O" and all(isinstance(item, str) for item in array.ravel())):
         array = array.astype(np.str_)
     else:
         array = as_floats(value, name)
@@ -91,9 +89,8 @@ def as_positive(value: Any, name: str) -> float:
 def as_codes(value: ArrayLike, size: int, name: str = "secrets") -> Integers:
     """Return indices in [0, size)."""
     array = np.asarray(value)
-    if array.dtype.kind not in "iu":
-        if array.dtype.kind != "f" or not np.array_equal(array, np.floor(array)):
-            raise InvalidInput(f"`{name}` must be whole numbers from 0 to {size - 1}, got {_brief(value)}.")
+    if array.dtype.kind not in "iu" and (array.dtype.kind != "f" or not np.array_equal(array, np.floor(array))):
+        raise InvalidInput(f"`{name}` must be whole numbers from 0 to {size - 1}, got {_brief(value)}.")
     codes = array.astype(np.int64)
     outside = np.flatnonzero((codes < 0) | (codes >= size))
     if outside.size:

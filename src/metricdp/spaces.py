@@ -32,9 +32,7 @@ class FiniteSpace:
     coordinates: Points
     ground: Metric
 
-    def __init__(
-        self, points: Any, metric: Metric, *, coordinates: Any = None, ground: Metric | None = None
-    ) -> None:
+    def __init__(self, points: Any, metric: Metric, *, coordinates: Any = None, ground: Metric | None = None) -> None:
         if not isinstance(metric, Metric):
             raise InvalidInput(f"`metric` must be a metric such as mdp.Lp(2), got {metric!r}.")
         array = frozen(as_points(points))
@@ -115,9 +113,9 @@ class FiniteSpace:
         codes = np.empty(len(rows), dtype=np.int64)
         step = max(1, 4_000_000 // len(self))
         for start in range(0, len(rows), step):
-            codes[start : start + step] = pairwise(
-                self.ground, rows[start : start + step], self.coordinates
-            ).argmin(axis=1)
+            codes[start : start + step] = pairwise(self.ground, rows[start : start + step], self.coordinates).argmin(
+                axis=1
+            )
         return codes
 
     def encode(self, values: Any, *, snap: float = 0.0) -> Integers:
@@ -180,7 +178,7 @@ def _refuse_duplicates(points: Points) -> None:
         same = np.flatnonzero((flat == flat[original]).all(axis=1))
         raise InvalidInput(
             f"`points` must be distinct, got {_show(points[original])} in rows {int(same[0])} and {int(same[1])} "
-            f"({len(flat) - len(first)} repeated rows). Drop repeats (np.unique(points, axis=0)) and add up their prior."
+            f"({len(flat) - len(first)} repeated rows). Drop them (np.unique(points, axis=0)), add up their prior."
         )
 
 

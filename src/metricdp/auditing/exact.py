@@ -72,6 +72,18 @@ def audit_matrix(
     return AuditReport(claimed, epsilon, "exact", 1.0, witness, slack=slack, pairs=_pair_count(distances))
 
 
+def float_leakage(matrix: Floats, distances: Floats) -> float:
+    """Return the smallest epsilon in doubles, without a proof: for searches whose result is audited afterwards."""
+    if _infinite_witness(matrix, distances) is not None:
+        return float(np.inf)
+    largest = 0.0
+    for start, spread in _spreads(_logarithms(matrix).logs):
+        apart = distances[start : start + len(spread)].copy()
+        apart[apart == 0] = np.inf
+        largest = max(largest, float((spread / apart).max()))
+    return largest
+
+
 def _pair_count(distances: Floats) -> int:
     return int((np.isfinite(distances).sum() - len(distances)) // 2)
 
@@ -89,8 +101,8 @@ def _infinite_witness(matrix: Floats, distances: Floats) -> Witness | None:
     same = np.argwhere((distances == 0) & ~np.eye(len(matrix), dtype=bool))
     for i, j in same:
         if i < j and not np.array_equal(matrix[i], matrix[j]):
-            k = int(np.argmax(np.abs(matrix[i] - matrix[j])))
-            return Witness(int(i), int(j), k, np.inf)
+            report = int(np.argmax(np.abs(matrix[i] - matrix[j])))
+            return Witness(int(i), int(j), report, np.inf)
     return None
 
 
@@ -135,14 +147,17 @@ def _compiled_kernel() -> Callable[[Floats, Floats], Floats] | None:
     def spreads(rows: Floats, logs: Floats) -> Floats:
         result = np.empty((rows.shape[0], logs.shape[0]))
         for j in numba.prange(logs.shape[0]):
+            other = logs[j]
             for r in range(rows.shape[0]):
-                largest = rows[r, 0] - logs[j, 0]
-                for k in range(1, logs.shape[1]):
-                    largest = max(largest, rows[r, k] - logs[j, k])
+                row = rows[r]
+                largest = row[0] - other[0]
+                for k in range(1, other.shape[0]):
+                    difference = row[k] - other[k]
+                    largest = difference if difference > largest else largest
                 result[r, j] = largest
         return result
 
-    return spreads  # type: ignore[no-any-return]
+    return spreads
 
 
 class _Prover:

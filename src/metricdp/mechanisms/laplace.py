@@ -91,7 +91,9 @@ class VectorLaplace:
 
         def draw(block: Floats) -> Floats:
             start = self.lattice.values(self.lattice.cells(block))
-            return self.lattice.values(self.lattice.cells(start + vector_noise(self.inputs, self.epsilon, len(block), source)))
+            return self.lattice.values(
+                self.lattice.cells(start + vector_noise(self.inputs, self.epsilon, len(block), source))
+            )
 
         # A seeded generator must be read in order to be repeatable; only the system's source is shared by threads.
         return draw(rows) if rng is not None else in_batches(rows, draw)
@@ -106,7 +108,7 @@ class VectorLaplace:
         goal = self.lattice.values(self.lattice.cells(self.inputs.encode(reports)))
         log_cell = dimension * np.log(self.lattice.pitch)
         if dimension > 3:
-            return log_normaliser(self.inputs, self.epsilon) - self.epsilon * metric(start, goal) + log_cell
+            return np.asarray(log_normaliser(self.inputs, self.epsilon) - self.epsilon * metric(start, goal) + log_cell)
         offsets, weights = _cell_nodes(dimension, self.lattice.pitch)
         away = np.stack([metric(start, goal + offset) for offset in offsets])
         least = away.min(axis=0)
@@ -206,7 +208,9 @@ class SphericalLaplace:
             node = np.clip(node, [-90.0, -720.0], [90.0, 720.0])
             away = Haversine()(start, node)
             # Area of a cell in degrees: KM_PER_DEGREE**2 cos(latitude) per square degree.
-            total += np.where(inside, weight * np.cos(np.radians(node[:, 0])) * np.exp(-self.epsilon * (away - least)), 0)
+            total += np.where(
+                inside, weight * np.cos(np.radians(node[:, 0])) * np.exp(-self.epsilon * (away - least)), 0
+            )
         area = (KM_PER_DEGREE * self.lattice.pitch) ** 2
         cell = np.log(total) - self.epsilon * least + np.log(area) - np.log(spherical_mass(self.epsilon))
         return np.asarray(np.where(pole, cell + np.log(360.0 / self.lattice.pitch), cell))

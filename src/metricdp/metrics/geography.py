@@ -37,9 +37,7 @@ class Haversine:
 def check_degrees(points: Points) -> None:
     """Refuse what is not (latitude, longitude) in degrees, and say when the two look exchanged."""
     if points.dtype.kind not in "fiu" or points.shape[-1] != 2:
-        raise InvalidInput(
-            f"points must be (latitude, longitude) in degrees, two columns, got shape {points.shape}."
-        )
+        raise InvalidInput(f"points must be (latitude, longitude) in degrees, two columns, got shape {points.shape}.")
     latitude, longitude = np.asarray(points[..., 0], float), np.asarray(points[..., 1], float)
     bad = np.flatnonzero(~((np.abs(latitude) <= 90) & (np.abs(longitude) <= 360)))
     if bad.size:
@@ -54,9 +52,13 @@ def check_degrees(points: Points) -> None:
 
 def unit_vectors(degrees: Points) -> Floats:
     """Return points of the unit sphere for (latitude, longitude) in degrees."""
-    latitude, longitude = np.radians(np.asarray(degrees[..., 0], float)), np.radians(np.asarray(degrees[..., 1], float))
+    latitude, longitude = (
+        np.radians(np.asarray(degrees[..., 0], float)),
+        np.radians(np.asarray(degrees[..., 1], float)),
+    )
     return np.stack(
-        [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)], axis=-1
+        [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)],
+        axis=-1,
     )
 
 
@@ -76,7 +78,13 @@ class ShortestPath:
     unit: str = "km"
 
     def __init__(
-        self, edges: ArrayLike, lengths: ArrayLike, nodes: int | None = None, *, one_way: str = "open", unit: str = "km"
+        self,
+        edges: ArrayLike,
+        lengths: ArrayLike,
+        nodes: int | None = None,
+        *,
+        one_way: str = "open",
+        unit: str = "km",
     ) -> None:
         pairs = np.asarray(edges)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
@@ -121,7 +129,7 @@ class ShortestPath:
             return np.asarray(dijkstra(graph, directed=False, indices=sources))
         there = dijkstra(graph, directed=True, indices=sources)
         back = dijkstra(graph.T.tocsr(), directed=True, indices=sources)
-        return np.maximum(there, back)
+        return np.asarray(np.maximum(there, back))
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         sources, targets = np.broadcast_arrays(np.asarray(a)[..., 0], np.asarray(b)[..., 0])

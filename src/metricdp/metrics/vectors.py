@@ -205,4 +205,3 @@ class Weighted:
             )
         for metric, columns, _ in self.parts:
             metric.check(points[..., list(columns)])
-

@@ -78,8 +78,7 @@ class ChainFactor:
         forward = [rows[:, cuts[0] : cuts[1]]]
         for t in range(last):
             forward.append(
-                rows[:, cuts[t + 1] : cuts[t + 2]]
-                - np.matmul(self.couplings[t].transpose(0, 2, 1), forward[t])
+                rows[:, cuts[t + 1] : cuts[t + 2]] - np.matmul(self.couplings[t].transpose(0, 2, 1), forward[t])
             )
         result = np.empty_like(rows)
         part = np.matmul(self.inverses[last], forward[last])
@@ -106,9 +105,7 @@ class ChainFactor:
                 here = np.empty((coupling.shape[0], coupling.shape[0] + below.shape[1]))
                 right = here[:, coupling.shape[0] :]
                 np.matmul(-coupling, below, out=right)
-                here[:, : coupling.shape[0]] = (
-                    self.inverses[t][k] - coupling @ right[:, : coupling.shape[1]].T
-                )
+                here[:, : coupling.shape[0]] = self.inverses[t][k] - coupling @ right[:, : coupling.shape[1]].T
                 total[cuts[t] : cuts[t + 1], cuts[t] :] += here
                 below = here
 
@@ -118,9 +115,7 @@ class Pattern:
     """Where diagonal and edge entries of a matrix with this chain go."""
 
     chain: Chain
-    places: list[
-        tuple[Integers, Integers]
-    ]  # for every diagonal block: flat positions (both triangles), edges
+    places: list[tuple[Integers, Integers]]  # for every diagonal block: flat positions (both triangles), edges
     between: list[tuple[Integers, Integers]]  # for every coupling block: flat positions, edges
 
     @classmethod

@@ -103,9 +103,7 @@ def spanner(distances: Floats, stretch: float) -> Integers:
         i, j = pairs[e]
         if path[i, j] > stretch * (1.0 + BETWEEN) * length[e]:
             kept.append(e)
-            through = np.minimum(
-                path[:, i, None] + (length[e] + path[j]), path[:, j, None] + (length[e] + path[i])
-            )
+            through = np.minimum(path[:, i, None] + (length[e] + path[j]), path[:, j, None] + (length[e] + path[i]))
             np.minimum(path, through, out=path)
     return pairs[np.sort(np.array(kept, dtype=np.int64))]
 

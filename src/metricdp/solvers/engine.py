@@ -88,9 +88,7 @@ def solve_ratio(
     matrix_weights, exact = _all_weights(costs.shape[0], weights, edges)
     labels = classes_of(matrix_weights)
     if labels.max() + 1 == len(labels):
-        return _Search(
-            costs, matrix_weights, edges, exact, gap, seconds, solver, progress, start, started
-        ).run()
+        return _Search(costs, matrix_weights, edges, exact, gap, seconds, solver, progress, start, started).run()
     # rows that must be equal become one row
     reduced_weights, reduced_costs = quotient(matrix_weights, costs, labels)
     first = np.unique(labels, return_index=True)[1]
@@ -195,9 +193,7 @@ class _Search:
             self.iterations = before + iterations
             if self.progress is not None:
                 best = np.inf if self.best is None else self.best.objective
-                self.progress(
-                    max(self.lower, lower), best, time.perf_counter() - self.started, self.iterations
-                )
+                self.progress(max(self.lower, lower), best, time.perf_counter() - self.started, self.iterations)
 
         solution = chosen.solve(program, warm=self.start, progress=report).raise_for_status()
         self.iterations = before + solution.iterations

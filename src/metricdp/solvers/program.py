@@ -72,9 +72,7 @@ class RatioProgram:
                 f"`log_ratios` must be {len(edges)} non-negative numbers, one for each edge, "
                 f"got shape {log_ratios.shape}."
             )
-        if edges.size and (
-            edges.min() < 0 or edges.max() >= cost.shape[0] or np.any(edges[:, 0] == edges[:, 1])
-        ):
+        if edges.size and (edges.min() < 0 or edges.max() >= cost.shape[0] or np.any(edges[:, 0] == edges[:, 1])):
             raise InvalidInput(f"`edges` must join different rows from 0 to {cost.shape[0] - 1}.")
         object.__setattr__(self, "cost", cost)
         object.__setattr__(self, "edges", edges)
@@ -150,13 +148,9 @@ class Solution:
     def raise_for_status(self) -> Solution:
         """Return itself, or raise what the status says: a limit reached is no error."""
         if self.status == "infeasible":
-            raise Infeasible(
-                f"no solution exists: {self.message or 'the constraints contradict each other'}."
-            )
+            raise Infeasible(f"no solution exists: {self.message or 'the constraints contradict each other'}.")
         if self.status in ("unbounded", "failed"):
-            raise SolverFailure(
-                f"the solver gave no answer ({self.status}): {self.message or 'numerical trouble'}."
-            )
+            raise SolverFailure(f"the solver gave no answer ({self.status}): {self.message or 'numerical trouble'}.")
         return self
 
 

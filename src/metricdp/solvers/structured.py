@@ -86,9 +86,7 @@ class _Run:
         self.program = program
         n, m = program.shape
         if len(program.edges) == 0 or np.any(np.bincount(program.edges.ravel(), minlength=n) == 0):
-            raise SolverFailure(
-                "the structured solver needs every row to be joined to another one by an edge."
-            )
+            raise SolverFailure("the structured solver needs every row to be joined to another one by an edge.")
         spread = float(np.ptp(program.cost))
         self.scale = 1.0 / (float(np.abs(program.cost).max()) or 1.0) if spread else 1.0
         cost = program.cost * self.scale
@@ -108,8 +106,7 @@ class _Run:
         width = max(1, min(-(-m // (2 * (os.cpu_count() or 1))), int(4e6 // max(count, n)) or 1))
         self.prices = cost.min(axis=1)
         self.chunks = [
-            _Columns(cost[:, k : k + width].copy(), start[:, k : k + width].copy())
-            for k in range(0, m, width)
+            _Columns(cost[:, k : k + width].copy(), start[:, k : k + width].copy()) for k in range(0, m, width)
         ]
         self.size = count * m
         for chunk in self.chunks:
@@ -202,9 +199,7 @@ class _Run:
         primal_step, dual_step = lengths()
         products = np.sum(list(pool.map(_products, self.chunks)), axis=0)
         level = self.level
-        reached = float(
-            products @ np.array([1.0, primal_step, dual_step, primal_step * dual_step]) / self.size
-        )
+        reached = float(products @ np.array([1.0, primal_step, dual_step, primal_step * dual_step]) / self.size)
         centring = (max(reached, 0.0) / level) ** 3
 
         def second_order(chunk: _Columns) -> Floats:

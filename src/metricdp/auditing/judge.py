@@ -1,0 +1,71 @@
+"""One door for every audit: a mechanism of ours, or anyone's matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from metricdp.arrays import as_matrix, as_points, as_positive, as_stochastic
+from metricdp.auditing.exact import audit_matrix
+from metricdp.auditing.report import AuditReport, Witness
+from metricdp.auditing.sampled import audit_densities
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import MatrixMechanism, Mechanism
+from metricdp.metrics import Metric, pairwise
+from metricdp.metrics.discrete import check_distances
+
+
+@runtime_checkable
+class Provable(Protocol):
+    """A continuous mechanism that can prove its own constant, cell by cell."""
+
+    def proof(self) -> tuple[float, str, int]:
+        """Return the proven epsilon, the method, and the number of pairs or cells it rests on."""
+
+
+def audit(
+    mechanism: Any,
+    /,
+    *,
+    metric: Metric | None = None,
+    points: Any = None,
+    distances: Any = None,
+    epsilon: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> AuditReport:
+    """Say what a mechanism really leaks: the smallest epsilon for which it is private, with the worst pair.
+
+    A finite mechanism is judged exactly: "holds" and "violated" are proofs. Anyone's matrix (one row per secret) is
+    judged with `metric` and `points`, or with `distances`. A continuous mechanism that proves its own constant is
+    judged by that proof; any other by its densities at random and adversarial pairs, which can only refute.
+    """
+    claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
+    if isinstance(mechanism, MatrixMechanism):
+        promise = mechanism.guarantee.epsilon if claimed is None else claimed
+        apart = mechanism.inputs.distances
+        return audit_matrix(mechanism.matrix, apart, promise, slack=mechanism.guarantee.slack, progress=progress)
+    if isinstance(mechanism, Provable) and isinstance(mechanism, Mechanism):
+        value, method, count = mechanism.proof()
+        promise = mechanism.guarantee.epsilon if claimed is None else claimed
+        return AuditReport(promise, value, method, 1.0, Witness(0, 0, 0, float("nan")), pairs=count)
+    if isinstance(mechanism, Mechanism):
+        return audit_densities(mechanism, claimed)
+    matrix = as_stochastic(mechanism)
+    if (distances is None) == (points is None or metric is None):
+        raise InvalidInput("a matrix is judged with `metric` and `points`, or with `distances`; give one of the two.")
+    if distances is not None:
+        apart = as_matrix(distances, "distances", (len(matrix), len(matrix)))
+        check_distances(apart)
+    else:
+        if metric is None:
+            raise InvalidInput("`metric` is missing, for example mdp.Lp(2).")
+        rows = as_points(points)
+        metric.check(rows)
+        if len(rows) != len(matrix):
+            raise InvalidInput(f"`points` must be one row per secret, {len(matrix)}, got {len(rows)}.")
+        apart = pairwise(metric, rows, rows)
+        apart = np.minimum(apart, apart.T)
+        np.fill_diagonal(apart, 0.0)
+    return audit_matrix(matrix, apart, claimed, progress=progress)

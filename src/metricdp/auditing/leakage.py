@@ -1,0 +1,101 @@
+"""What a finite mechanism leaks, measured in other ways than its epsilon."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, as_matrix, as_probabilities
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import MatrixMechanism
+
+COUNT_TOLERANCE = 1e-9  # relative: a ratio above epsilon * (1 + 1e-9) is a violation, with no absolute slack
+
+
+def normalised(mechanism: MatrixMechanism) -> Floats:
+    """Return row / sum(row), the law that is sampled."""
+    return np.asarray(mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True))
+
+
+def violation_ratio(mechanism: MatrixMechanism, epsilon: float | None = None) -> tuple[float, float]:
+    """Return the share of (unordered pair, report) that breaks the promise, and the worst ratio over epsilon.
+
+    A triple breaks it when |ln z_ik - ln z_jk| > epsilon d_ij (1 + 1e-9); a zero against a non-zero counts as
+    infinite, two zeros as nothing.
+    """
+    limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
+    law, apart = normalised(mechanism), mechanism.inputs.distances
+    with np.errstate(divide="ignore"):
+        logs = np.log(law)
+    n, m = law.shape
+    broken, worst = 0, 0.0
+    for i in range(n - 1):
+        with np.errstate(invalid="ignore"):
+            difference = np.abs(logs[i] - logs[i + 1 :])
+        ratio = np.where(np.isnan(difference), 0.0, difference) / apart[i, i + 1 :, None]
+        broken += int((ratio > limit * (1 + COUNT_TOLERANCE)).sum())
+        worst = max(worst, float(ratio.max()))
+    return broken / max(1, n * (n - 1) // 2 * m), worst / limit
+
+
+def epsilon_at(mechanism: MatrixMechanism, delta: float) -> float:
+    """Return the smallest epsilon for which the mechanism is (epsilon d, delta)-private, exactly.
+
+    For each ordered pair the least t >= 1 with sum_k max(z_ik - t z_jk, 0) <= delta is found by sorting the reports by
+    z_ik / z_jk: on the segment that starts at a report, t = (A - delta) / B with running sums A of z_i and B of z_j.
+    """
+    if not 0 <= delta < 1:
+        raise InvalidInput(f"`delta` must lie in [0, 1), got {delta:g}.")
+    law, apart = normalised(mechanism), mechanism.inputs.distances
+    worst = 0.0
+    for i in range(len(law)):
+        others = np.flatnonzero(np.arange(len(law)) != i)
+        if others.size == 0:
+            break
+        z, other = law[i][None, :], law[others]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(other > 0, z / other, np.where(z > 0, np.inf, 0.0))
+        order = np.argsort(-ratio, axis=1, kind="stable")
+        above = np.cumsum(np.take_along_axis(np.broadcast_to(z, other.shape), order, axis=1), axis=1)
+        below = np.cumsum(np.take_along_axis(other, order, axis=1), axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # sum over the first q reports of (z_i - t z_j) is at most the wanted sum for every q and equals it for
+            # the right one, so t* is the largest of the candidates.
+            candidates = np.where(below > 0, (above - delta) / below, np.where(above > delta, np.inf, 1.0))
+            factor = np.maximum(candidates.max(axis=1), 1.0)
+            worst = max(worst, float((np.log(factor) / apart[i, others]).max()))
+    return worst
+
+
+def posterior_leakage(mechanism: MatrixMechanism, prior: ArrayLike | None = None) -> Floats:
+    """Return, for every pair of secrets, the largest change of the log odds that a report can cause.
+
+    sup_y |ln (posterior_i / posterior_j) - ln (prior_i / prior_j)| = sup_y |ln z_iy - ln z_jy|: the prior cancels, so
+    it only decides which pairs count (those of positive prior; the rest are NaN).
+    """
+    law = normalised(mechanism)
+    n = len(law)
+    weights = np.full(n, 1 / n) if prior is None else as_probabilities(prior, n)
+    with np.errstate(divide="ignore"):
+        logs = np.log(law)
+    result = np.empty((n, n))
+    for i in range(n):
+        with np.errstate(invalid="ignore"):
+            difference = np.abs(logs[i] - logs)
+        result[i] = np.where(np.isnan(difference), 0.0, difference).max(axis=1)
+    absent = weights == 0
+    result[absent, :] = result[:, absent] = np.nan
+    return result
+
+
+def adversary_error(
+    mechanism: MatrixMechanism, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
+) -> float:
+    """Return the expected error of the best guess of the secret by someone who knows prior and mechanism.
+
+    sum_k min_t sum_x prior(x) z_xk error(x, t), with t over the secrets; the error defaults to the distance.
+    """
+    inputs = mechanism.inputs
+    weights = np.full(len(inputs), 1 / len(inputs)) if prior is None else as_probabilities(prior, len(inputs))
+    errors = inputs.distances if loss is None else as_matrix(loss, "loss", (len(inputs), None))
+    return float(((weights[:, None] * normalised(mechanism)).T @ errors).min(axis=1).sum())

@@ -1,0 +1,131 @@
+"""Audits by samples and densities: they can refute a promise, never prove it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, as_points, as_positive
+from metricdp.auditing.report import AuditReport, Witness
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import Mechanism
+from metricdp.metrics import Haversine, Metric
+from metricdp.spaces import Box, FiniteSpace
+
+
+def audit_samples(
+    sampler: Callable[[Any, int], Any],
+    pairs: Any,
+    metric: Metric,
+    epsilon: float,
+    *,
+    draws: int = 100_000,
+    bins: int = 12,
+    confidence: float = 0.99,
+) -> AuditReport:
+    """Try to refute the promise of a black box from its output alone.
+
+    `sampler(secret, count)` returns `count` reports for one secret; `pairs` is a list of (secret, other). Half of the
+    draws choose events (bins of the reports, sized by quantiles, or the report itself where few values occur), the
+    other half count them. For each event, Clopper-Pearson bounds at a level shared by all events give a lower bound of
+    the log-ratio that holds with the stated confidence. `epsilon` in the report is the largest such bound over distance:
+    above the claim it proves a violation (at that confidence); below, nothing is proven.
+    """
+    from scipy.stats import beta
+
+    claimed = as_positive(epsilon, "epsilon")
+    if draws < 1000:
+        raise InvalidInput(f"`draws` must be at least 1000, got {draws}.")
+    half = draws // 2
+    best, witness = 0.0, Witness(0, 0, 0, 1.0)
+    pair_list = [(as_points(np.atleast_1d(a)[None]), as_points(np.atleast_1d(b)[None])) for a, b in pairs]
+    for number, (a, b) in enumerate(pair_list):
+        apart = float(metric(a, b).ravel()[0])
+        if apart == 0:
+            raise InvalidInput(f"pair {number} is at distance 0; give two different secrets.")
+        left = _rows(sampler(a[0] if a.shape[1] > 1 else a[0, 0], draws))
+        right = _rows(sampler(b[0] if b.shape[1] > 1 else b[0, 0], draws))
+        edges = _event_edges(np.concatenate([left[:half], right[:half]]), bins)
+        counts = [_count(rows[half:], edges) for rows in (left, right)]
+        events = len(counts[0])
+        tail = (1.0 - confidence) / (4.0 * events * len(pair_list))
+        total = draws - half
+        for one, two, order in ((counts[0], counts[1], 1), (counts[1], counts[0], -1)):
+            low = np.where(one > 0, beta.ppf(tail, np.maximum(one, 1), total - one + 1), 0.0)
+            high = np.where(two < total, beta.ppf(1.0 - tail, two + 1, np.maximum(total - two, 1)), 1.0)
+            with np.errstate(divide="ignore"):
+                values = np.log(low) - np.log(high)
+            event = int(values.argmax())
+            if values[event] / apart > best:
+                best = float(values[event] / apart)
+                witness = Witness(number * order if order > 0 else number, number, event, float(np.exp(values[event])))
+    return AuditReport(claimed, best, "sampled", confidence, witness, pairs=len(pair_list))
+
+
+def _rows(reports: Any) -> Floats:
+    array = np.asarray(reports)
+    if array.dtype.kind not in "fiu":
+        array = np.unique(array.astype(str), return_inverse=True)[1].astype(float)
+    return array.reshape(len(array), -1).astype(float)
+
+
+def _event_edges(rows: Floats, bins: int) -> list[Floats]:
+    edges = []
+    for column in rows.T:
+        values = np.unique(column)
+        if len(values) <= 4 * bins:
+            edges.append((values[1:] + values[:-1]) / 2.0)
+        else:
+            edges.append(np.unique(np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1])))
+    return edges
+
+
+def _count(rows: Floats, edges: list[Floats]) -> Floats:
+    code = np.zeros(len(rows), dtype=np.int64)
+    size = 1
+    for column, cut in zip(rows.T, edges, strict=True):
+        code = code * (len(cut) + 1) + np.searchsorted(cut, column)
+        size *= len(cut) + 1
+        if size > 1_000_000:
+            raise InvalidInput("too many events: lower `bins`, or audit fewer columns at once.")
+    return np.bincount(code, minlength=size).astype(float)
+
+
+def audit_densities(mechanism: Mechanism, epsilon: float | None, *, pairs: int = 2000) -> AuditReport:
+    """Compare densities at random pairs of secrets, near and far, and at reports drawn from both."""
+    rng = np.random.default_rng(0)  # which pairs are looked at is no secret
+    promise = mechanism.guarantee
+    left, right = _secret_pairs(mechanism, pairs, rng)
+    apart = promise.metric(left, right)
+    keep = apart > 0
+    left, right, apart = left[keep], right[keep], apart[keep]
+    best, witness = 0.0, Witness(0, 0, 0, 1.0)
+    for start in (left, right):
+        reports = mechanism.sample(start, rng=rng)
+        ratio = np.abs(mechanism.log_density(left, reports) - mechanism.log_density(right, reports))
+        value = (ratio - promise.slack) / apart
+        at = int(value.argmax())
+        if value[at] > best:
+            best, witness = float(value[at]), Witness(at, at, at, float(np.exp(min(700.0, ratio[at]))))
+    claimed = promise.epsilon if epsilon is None else epsilon
+    return AuditReport(claimed, best, "sampled", 1.0, witness, slack=promise.slack, pairs=len(apart))
+
+
+def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    space = mechanism.inputs
+    if isinstance(space, FiniteSpace):
+        raise InvalidInput("this finite mechanism has no matrix; judge it with mdp.audit_samples.")
+    reach = 1.0 / mechanism.guarantee.epsilon * 10.0 ** rng.uniform(-2, 1, size=(count, 1))
+    if isinstance(space, Box):
+        left = rng.uniform(space.lower, space.upper, size=(count, space.dimension))
+        step = rng.normal(size=left.shape)
+        return left, np.clip(left + step * reach, space.lower, space.upper)
+    if isinstance(space.metric, Haversine):
+        left = np.stack([rng.uniform(-89, 89, count), rng.uniform(-180, 180, count)], axis=1)
+        step = np.clip(reach / 111.0, 0, 30) * rng.normal(size=left.shape)
+        right = left + step / np.stack([np.ones(count), np.cos(np.radians(left[:, 0]))], axis=1)
+        return left, np.stack([np.clip(right[:, 0], -90, 90), np.clip(right[:, 1], -360, 360)], axis=1)
+    left = rng.normal(size=(count, space.dimension)) * 10.0 / mechanism.guarantee.epsilon
+    return left, left + rng.normal(size=left.shape) * reach

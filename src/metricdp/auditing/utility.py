@@ -1,0 +1,73 @@
+"""What a mechanism costs, and what any mechanism must cost."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
+from metricdp.auditing.leakage import normalised
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import MatrixMechanism
+from metricdp.spaces import FiniteSpace
+
+
+def row_losses(mechanism: MatrixMechanism, loss: ArrayLike | None = None) -> Floats:
+    """Return the expected loss of every secret."""
+    shape = mechanism.matrix.shape
+    if loss is None:
+        costs = mechanism.inputs.distances_to(mechanism.outputs)
+    else:
+        costs = as_matrix(loss, "loss", shape)
+    return np.asarray((normalised(mechanism) * costs).sum(axis=1))
+
+
+def expected_loss(
+    mechanism: MatrixMechanism, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
+) -> float:
+    """Return sum_i prior_i sum_k z_ik loss_ik; the loss defaults to the distance, the prior to uniform."""
+    n = len(mechanism.inputs)
+    weights = np.full(n, 1 / n) if prior is None else as_probabilities(prior, n)
+    return float(weights @ row_losses(mechanism, loss))
+
+
+def worst_loss(mechanism: MatrixMechanism, *, loss: ArrayLike | None = None) -> float:
+    """Return the largest expected loss of any secret."""
+    return float(row_losses(mechanism, loss).max())
+
+
+def quantile_loss(mechanism: MatrixMechanism, level: float = 0.95, *, loss: ArrayLike | None = None) -> float:
+    """Return the nearest-rank quantile of the secrets' expected losses: the ceil(level * n)-th smallest."""
+    if not 0 < level <= 1:
+        raise InvalidInput(f"`level` must lie in (0, 1], got {level:g}.")
+    losses = np.sort(row_losses(mechanism, loss))
+    return float(losses[int(np.ceil(level * len(losses))) - 1])
+
+
+def packing_lower_bound(space: FiniteSpace, epsilon: float) -> float:
+    """Return a lower bound on the worst loss (in distance) of any epsilon-private mechanism on the space.
+
+    For a set S with disjoint open balls of radius r, the loss is at least r (1 - 1 / N), N = max_w sum_{s in S}
+    exp(-epsilon d(w, s)). Sets are found by farthest-first search from every start, r is half the smallest distance.
+
+    The reports are taken anywhere in the space of the secrets.
+    """
+    rate = as_positive(epsilon, "epsilon")
+    apart = space.distances
+    n = len(space)
+    if n < 2:
+        return 0.0
+    kernel = np.exp(-rate * apart)
+    best = 0.0
+    for first in range(n):
+        nearest = apart[first].copy()
+        mass = kernel[first].copy()
+        for _ in range(1, n):
+            far = int(nearest.argmax())
+            radius = nearest[far] / 2.0  # farthest-first: this is the smallest distance within the set
+            if radius <= best:
+                break
+            mass += kernel[far]
+            nearest = np.minimum(nearest, apart[far])
+            best = max(best, radius * (1.0 - 1.0 / float(mass.max())))
+    return best

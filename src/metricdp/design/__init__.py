@@ -1,0 +1,21 @@
+"""Design: how a mechanism is made. The only room where privacy meets solvers."""
+
+from metricdp.design.closed_form import (
+    exponential,
+    laplace,
+    madlib,
+    remapped,
+    tight_constraints,
+    truncated_exponential,
+    weighted_exponential,
+)
+
+__all__ = [
+    "exponential",
+    "laplace",
+    "madlib",
+    "remapped",
+    "tight_constraints",
+    "truncated_exponential",
+    "weighted_exponential",
+]

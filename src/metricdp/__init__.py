@@ -10,11 +10,13 @@ from metricdp.auditing import (
     packing_lower_bound,
     posterior_leakage,
     quantile_loss,
+    universal_lower_bound,
     violation_ratio,
     worst_loss,
 )
 from metricdp.design import (
     exponential,
+    interpolated,
     laplace,
     madlib,
     remapped,
@@ -23,7 +25,7 @@ from metricdp.design import (
     weighted_exponential,
 )
 from metricdp.errors import MetricdpError
-from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism, Mechanism
+from metricdp.mechanisms import Certificate, Guarantee, InterpolatedMechanism, MatrixMechanism, Mechanism
 from metricdp.metrics import (
     Angular,
     Frechet,
@@ -56,6 +58,7 @@ __all__ = [
     "Hamming",
     "Haversine",
     "Hyperbolic",
+    "InterpolatedMechanism",
     "Levenshtein",
     "Lp",
     "Mahalanobis",
@@ -75,6 +78,7 @@ __all__ = [
     "epsilon_at",
     "expected_loss",
     "exponential",
+    "interpolated",
     "laplace",
     "madlib",
     "packing_lower_bound",
@@ -83,6 +87,7 @@ __all__ = [
     "remapped",
     "tight_constraints",
     "truncated_exponential",
+    "universal_lower_bound",
     "violation_ratio",
     "weighted_exponential",
     "worst_loss",

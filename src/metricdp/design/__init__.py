@@ -9,9 +9,11 @@ from metricdp.design.closed_form import (
     truncated_exponential,
     weighted_exponential,
 )
+from metricdp.design.interpolated import interpolated
 
 __all__ = [
     "exponential",
+    "interpolated",
     "laplace",
     "madlib",
     "remapped",

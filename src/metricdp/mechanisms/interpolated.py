@@ -92,15 +92,16 @@ class InterpolatedMechanism:
         return RowSampler(self.matrix)
 
     @cached_property
-    def _proof(self) -> Proof:
+    def lipschitz(self) -> Proof:
+        """The proven constant with the cell that reaches it."""
         p = self.inputs.metric.p if isinstance(self.inputs.metric, Lp) else 2.0
         if self.rule in ROUNDING_RULES:
             return prove_rounding(self.matrix, self.axes, self.ratios, p)
         return prove_log(self.matrix, self.axes, p)
 
-    def proof(self) -> Proof:
-        """Return (epsilon, method, cell): a proven bound of every |ln z(x) - ln z(x')| / d(x, x') on the box."""
-        return self._proof
+    def proof(self) -> tuple[float, str, int]:
+        """Return (epsilon, method, cells): a proven bound of every |ln z(x) - ln z(x')| / d(x, x') on the box."""
+        return self.lipschitz.epsilon, self.lipschitz.method, self.lipschitz.cells
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every point of the box."""

@@ -32,9 +32,7 @@ class Proof:
     epsilon: float
     method: str
     cell: tuple[int, ...]
-
-    def __iter__(self) -> object:
-        return iter((self.epsilon, self.method, self.cell))
+    cells: int
 
 
 def dual_exponent(p: float) -> float:
@@ -69,7 +67,7 @@ def prove_rounding(matrix: Floats, axes: tuple[Floats, ...], ratios: tuple[Float
     """Return the exact Lipschitz constant of the rounding rule in the l_p metric (rounded upwards)."""
     laws, columns = _laws(matrix)
     if laws is None:
-        return Proof(np.inf, "a report has probability zero at some anchors only", ())
+        return Proof(np.inf, "a report has probability zero at some anchors only", (), 0)
     shape = tuple(len(axis) for axis in axes)
     corners, cells = corner_rows(shape)
     values = np.empty(len(cells))
@@ -78,7 +76,8 @@ def prove_rounding(matrix: Floats, axes: tuple[Floats, ...], ratios: tuple[Float
         part = slice(start, start + step)
         values[part] = _vertex_constants(laws[corners[part]], cells[part], axes, ratios, p, columns)
     worst = int(values.argmax())
-    return Proof(float(values[worst]), f"gradient at {3 ** len(shape)} vertices of every cell", _index(cells[worst]))
+    method = f"gradient at {3 ** len(shape)} vertices of every cell"
+    return Proof(float(values[worst]), method, _index(cells[worst]), len(cells))
 
 
 def _laws(matrix: Floats) -> tuple[Floats | None, int]:
@@ -180,7 +179,8 @@ def prove_log(matrix: Floats, axes: tuple[Floats, ...], p: float) -> Proof:
     slopes = ratios / widths * (1.0 + normaliser_share(ratios))
     values = dual_norm(slopes, dual_exponent(p)) * (1.0 + 256.0 * ULP)
     worst = np.unravel_index(int(values.argmax()), values.shape)
-    return Proof(float(values[worst]), "normalised geometric interpolation, cell by cell", _index(worst))
+    method = "normalised geometric interpolation, cell by cell"
+    return Proof(float(values[worst]), method, _index(worst), values.size)
 
 
 def _index(values: object) -> tuple[int, ...]:

@@ -9,14 +9,20 @@ from metricdp.design.closed_form import (
     truncated_exponential,
     weighted_exponential,
 )
+from metricdp.design.constopt import constopt
 from metricdp.design.interpolated import interpolated
+from metricdp.design.optimal import dictionary, optimal, spanner
 
 __all__ = [
+    "constopt",
+    "dictionary",
     "exponential",
     "interpolated",
     "laplace",
     "madlib",
+    "optimal",
     "remapped",
+    "spanner",
     "tight_constraints",
     "truncated_exponential",
     "weighted_exponential",

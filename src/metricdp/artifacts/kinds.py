@@ -25,6 +25,7 @@ from metricdp.errors import CorruptFile, NotPrivate
 from metricdp.mechanisms import (
     Certificate,
     Guarantee,
+    InterpolatedMechanism,
     Lattice,
     MatrixMechanism,
     Mechanism,
@@ -33,7 +34,7 @@ from metricdp.mechanisms import (
     VectorLaplace,
 )
 from metricdp.metrics import Haversine, Lp, Mahalanobis
-from metricdp.spaces import FiniteSpace, Unbounded
+from metricdp.spaces import Box, FiniteSpace, Unbounded
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,38 @@ def _verify_nearest(mechanism: NearestMechanism) -> None:
     _at_least(mechanism.guarantee, Guarantee(mechanism.epsilon, metric, metric.unit))
 
 
+def _encode_interpolated(mechanism: InterpolatedMechanism, encoder: Encoder) -> Entry:
+    return {
+        "inputs": encoder.space(mechanism.inputs, "inputs"),
+        "outputs": encoder.space(mechanism.outputs, "outputs"),
+        "matrix": encoder.tensor(mechanism.matrix, "matrix"),
+        "axes": [encoder.tensor(axis, f"axis{number}") for number, axis in enumerate(mechanism.axes)],
+        "ratios": [encoder.tensor(ratio, f"ratio{number}") for number, ratio in enumerate(mechanism.ratios)],
+        "rule": mechanism.rule,
+    }
+
+
+def _decode_interpolated(body: Entry, parts: Parts) -> InterpolatedMechanism:
+    space = parts.decoder.space(body["inputs"])
+    if not isinstance(space, Box):
+        raise CorruptFile("it needs a box where it holds another space")
+    outputs = _finite(parts.decoder, body["outputs"])
+    axes, ratios = (tuple(parts.decoder.tensor(name) for name in body[key]) for key in ("axes", "ratios"))
+    matrix, rule = parts.decoder.tensor(body["matrix"]), body["rule"]
+    return InterpolatedMechanism(space, outputs, axes, matrix, ratios, rule, parts.guarantee, parts.certificate)
+
+
+def _verify_interpolated(mechanism: InterpolatedMechanism) -> None:
+    """Prove the constant of the stored laws again, cell by cell."""
+    _same_metric(mechanism)
+    if mechanism.guarantee.basis == "none":
+        return  # it promises nothing, and says so
+    proven = mechanism.proof()[0]
+    _at_least(mechanism.guarantee, Guarantee(proven, mechanism.inputs.metric, mechanism.inputs.unit))
+    if proven > mechanism.certificate.epsilon * (1.0 + 1e-9):
+        raise NotPrivate(f"its certificate says epsilon {mechanism.certificate.epsilon:g}, the proof says {proven:g}")
+
+
 def _same_metric(mechanism: Mechanism) -> None:
     promised, used = mechanism.guarantee.metric, mechanism.inputs.metric
     if promised is not used and promised != used:
@@ -166,5 +199,8 @@ KINDS: dict[str, Kind] = {
     "matrix": Kind(MatrixMechanism, _encode_matrix, _decode_matrix, _verify_matrix),
     "vector-laplace": Kind(VectorLaplace, _encode_noise, _decode_vector, _verify_noise),
     "spherical-laplace": Kind(SphericalLaplace, _encode_noise, _decode_spherical, _verify_noise),
+    "interpolated": Kind(
+        InterpolatedMechanism, _encode_interpolated, _decode_interpolated, _verify_interpolated
+    ),
     "nearest": Kind(NearestMechanism, _encode_nearest, _decode_nearest, _verify_nearest),
 }

@@ -14,8 +14,9 @@ from metricdp.arrays import Floats, as_floats, as_positive
 from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound, trivial_lower_bound
 from metricdp.design.direction import COARSE, direction_ratios, solve_direction
 from metricdp.design.samples import Sampled, sampled
+from metricdp.design.streets import along_streets
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Certificate, Guarantee
+from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism, Streets
 from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.interpolated import InterpolatedMechanism, Rule, check_axes, corner_weights
 from metricdp.mechanisms.lipschitz import dual_exponent, dual_norm, normaliser_share
@@ -27,13 +28,15 @@ from metricdp.spaces import Box, FiniteSpace
 MARGIN = 1e-6
 SPLIT_STEP = 0.35  # first step of the search, in the logarithm of the share of an axis
 MOST_ANCHORS = 2500
+WASTE = 1e-3  # how much of the promise the proof may leave unused before the budgets grow
+STRETCHES = 3
 BLOCK_SAMPLES = 1200  # up to this many samples the block bound is computed as well
 
 Budget = Literal["half", "certified"]
 
 
 def interpolated(
-    box: Box,
+    box: Box | FiniteSpace | Streets,
     outputs: FiniteSpace,
     epsilon: float,
     *,
@@ -47,11 +50,12 @@ def interpolated(
     seconds: float | None = None,
     bound: bool = True,
     progress: Progress | None = None,
-) -> InterpolatedMechanism:
+) -> InterpolatedMechanism | StreetMechanism:
     """Build a mechanism whose promise holds at every point of a box, of least loss at its anchors.
 
     Args:
-        box: the domain, one to three coordinates, with an Lp metric, p from 1 to infinity.
+        box: the domain, one to three coordinates, with an Lp metric, p from 1 to infinity; or a road network, whose
+            secrets are places along streets (see `design.streets.along_streets`, also for `loss` and `anchors` there).
         outputs: the reports.
         epsilon: the promise per unit of distance.
         loss: (points, losses) with one row of losses per point, or a function of points; defaults to the distance.
@@ -72,6 +76,21 @@ def interpolated(
 
     References: the AIPO paper (anchors, log-convex interpolation, Approx-APO, Proposition 5) for "log" and "relaxed".
     """
+    if isinstance(box, FiniteSpace | Streets):
+        if rule not in ("exact", "direction") or budget is not None or split is not None:
+            raise InvalidInput("on a road network the rule is 'exact': there are no axes to split a budget over.")
+        return along_streets(
+            box,
+            outputs,
+            epsilon,
+            loss=loss,
+            prior=prior,
+            pieces=anchors,
+            gap=1e-3 if gap is None else gap,
+            seconds=seconds,
+            bound=bound,
+            progress=progress,
+        )
     task = _Task.of(box, outputs, epsilon, rule, budget, split)
     if isinstance(anchors, str):
         if anchors != "refine":
@@ -196,6 +215,7 @@ class _Candidate:
     loss: float
     gap: float
     method: str
+    weights: Floats | None = None
 
 
 def _solve(
@@ -206,9 +226,10 @@ def _solve(
     gap: float,
     seconds: float | None,
     progress: Progress | None,
+    scale: float = 1.0,
 ) -> _Candidate:
     """Solve the anchors' program for one split of the budget and evaluate the true loss."""
-    budgets = axis_budgets(task, axes, weights)
+    budgets = scale * axis_budgets(task, axes, weights)
     lengths = tuple(rate * np.diff(axis) for rate, axis in zip(budgets, axes, strict=True))
     rounding = task.rule in ("exact", "direction")
     ratios = tuple(widest_ratio(length) for length in lengths) if rounding else lengths
@@ -221,7 +242,8 @@ def _solve(
         matrix, reached, method = solution.matrix, solution.gap, solution.method
     shown = "/".join(f"{rate / task.epsilon:.3f}" for rate in budgets)
     mechanism = _mechanism(task, axes, matrix, ratios)
-    return _Candidate(mechanism, _loss(mechanism, samples), reached, f"{method}, budgets {shown} epsilon")
+    text = f"{method}, budgets {shown} epsilon"
+    return _Candidate(mechanism, _loss(mechanism, samples), reached, text, weights)
 
 
 def _direction(
@@ -283,7 +305,39 @@ def _designed(
         best = _solve(task, axes, samples, np.ones(n), gap, left(1), progress)
     else:
         best = _searched(task, axes, samples, gap, left, progress)
+    if best.weights is not None and (task.rule != "log" or task.budget == "certified"):
+        best = _stretched(task, axes, samples, best, gap, left, progress)
     return _certified(task, best, samples, lower)
+
+
+def _stretched(
+    task: _Task,
+    axes: tuple[Floats, ...],
+    samples: Sampled,
+    best: _Candidate,
+    gap: float,
+    left: Any,
+    progress: Progress | None,
+) -> _Candidate:
+    """Use what the proof leaves over: no cell may need all axes at once, so the budgets can grow and be proven again."""
+    if task.rule == "relaxed" or best.weights is None or len(task.outputs) == 1:
+        return best
+    scale = 1.0
+    for _ in range(STRETCHES):
+        proven = best.mechanism.lipschitz.epsilon
+        if proven >= task.epsilon * (1.0 - WASTE) or proven <= 0:
+            break
+        scale *= min(task.epsilon * (1.0 - MARGIN) / proven, 1.5)
+        trial = _solve(task, axes, samples, best.weights, gap, left(2), progress, scale)
+        if trial.mechanism.lipschitz.epsilon > task.epsilon:
+            scale = (scale + 2.0) / 3.0 if scale < 1.5 else 1.0 + (scale - 1.0) / 3.0
+            trial = _solve(task, axes, samples, best.weights, gap, left(2), progress, scale)
+            if trial.mechanism.lipschitz.epsilon > task.epsilon:
+                break
+        if trial.loss >= best.loss:
+            break
+        best = trial
+    return best
 
 
 def _searched(

@@ -5,6 +5,7 @@ from metricdp.mechanisms.composed import NearestMechanism
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
+from metricdp.mechanisms.streets import StreetMechanism, Streets
 
 __all__ = [
     "Certificate",
@@ -15,5 +16,7 @@ __all__ = [
     "Mechanism",
     "NearestMechanism",
     "SphericalLaplace",
+    "StreetMechanism",
+    "Streets",
     "VectorLaplace",
 ]

@@ -1,1 +1,1 @@
-"""Studies that run by name from an installed package."""
+"""The papers' studies, runnable by name."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, as_floats, as_positive
+from metricdp.arrays import Booleans, Floats, as_floats, as_positive
 from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound, trivial_lower_bound
 from metricdp.design.direction import COARSE, direction_ratios, solve_direction
 from metricdp.design.samples import Sampled, sampled
@@ -30,6 +30,7 @@ SPLIT_STEP = 0.35  # first step of the search, in the logarithm of the share of 
 MOST_ANCHORS = 2500
 WASTE = 1e-3  # how much of the promise the proof may leave unused before the budgets grow
 STRETCHES = 3
+NEGLIGIBLE = 1e-4  # a report nowhere likelier than this under the even split is left out of the direction program
 BLOCK_SAMPLES = 1200  # up to this many samples the block bound is computed as well
 
 Budget = Literal["half", "certified"]
@@ -151,12 +152,13 @@ class _Task:
 
 def anchor_axes(box: Box, anchors: Any) -> tuple[Floats, ...]:
     """Return the anchors' coordinates along each axis, from cell counts or explicit coordinates."""
-    parts = [anchors] * box.dimension if np.ndim(anchors) == 0 else list(anchors)
+    single = isinstance(anchors, int | float | np.number)
+    parts = [anchors] * box.dimension if single else list(anchors)
     if len(parts) != box.dimension:
         raise InvalidInput(f"`anchors` must name {box.dimension} axes, got {len(parts)}.")
     axes = []
     for number, part in enumerate(parts):
-        if np.ndim(part) == 0:
+        if isinstance(part, int | float | np.number):
             if int(part) != part or part < 1:
                 raise InvalidInput(f"`anchors` must be at least 1 cell along axis {number}, got {part!r}.")
             axis = np.linspace(box.lower[number], box.upper[number], int(part) + 1)
@@ -247,17 +249,20 @@ def _solve(
 
 
 def _direction(
-    task: _Task, axes: tuple[Floats, ...], samples: Sampled, gap: float, seconds: float | None
+    task: _Task, axes: tuple[Floats, ...], samples: Sampled, gap: float, seconds: float | None, used: Booleans
 ) -> _Candidate:
+    """Solve the program of all directions over the reports in `used`; the others stay as zero columns."""
     inner = task.epsilon * (1.0 - MARGIN)
     ratios = direction_ratios(axes, inner)
     cost = np.asarray(corner_weights(axes, ratios, samples.points).T @ samples.cost)
-    if cost.shape[1] == 1:
-        matrix, message = np.ones(cost.shape), "one report"
+    matrix = np.zeros(cost.shape)
+    if used.sum() == 1:
+        matrix[:, used], message = 1.0, "one report"
     else:
-        matrix, message = solve_direction(cost, axes, task.p, inner, gap, seconds)
+        matrix[:, used], message = solve_direction(cost[:, used], axes, task.p, inner, gap, seconds)
     mechanism = _mechanism(task, axes, matrix, ratios)
-    return _Candidate(mechanism, _loss(mechanism, samples), np.nan, f"{message}, all directions")
+    text = f"{message}, all directions, {int(used.sum())} reports"
+    return _Candidate(mechanism, _loss(mechanism, samples), np.nan, text)
 
 
 def _mechanism(
@@ -295,10 +300,12 @@ def _designed(
 
     widest = task.epsilon * max(float(np.diff(axis).max()) for axis in axes)
     if task.rule == "direction" and widest <= COARSE:
-        best = _direction(task, axes, samples, gap, left(2 if widest > 1.5 else 1))
-        if widest > 1.5:  # on coarse cells a split can be better: two curves, both valid
-            other = _solve(task, axes, samples, np.ones(n), gap, left(1), progress)
-            best = min(best, other, key=lambda candidate: candidate.loss)
+        # an even split first: it shows which reports matter, and on coarse cells it can be the better one
+        even = _solve(task, axes, samples, np.ones(n), gap, left(3), progress)
+        used = even.mechanism.matrix.max(axis=0) > NEGLIGIBLE
+        best = min(
+            _direction(task, axes, samples, gap, left(1), used), even, key=lambda candidate: candidate.loss
+        )
     elif isinstance(task.split, tuple):
         best = _solve(task, axes, samples, np.array(task.split), gap, left(1), progress)
     elif task.split == "even" or n == 1 or task.p == 1.0 or task.rule == "relaxed" or len(task.outputs) == 1:

@@ -78,7 +78,9 @@ def test_promise_holds_at_every_point(p, n, rule):
         assert worst >= 0.9 * report.epsilon
     # the loss stated is the loss of the law that is sampled
     points, losses = loss
-    assert m.certificate.loss == pytest.approx(float((prior[:, None] * losses * m.probabilities(points)).sum()), rel=1e-12)
+    assert m.certificate.loss == pytest.approx(
+        float((prior[:, None] * losses * m.probabilities(points)).sum()), rel=1e-12
+    )
     assert m.certificate.lower_bound <= m.certificate.loss
 
 
@@ -227,7 +229,9 @@ def test_functions_are_integrated_and_anchors_refined():
     grid = (np.arange(200_000) + 0.5) / 50_000
     mass = np.exp(-grid) / np.exp(-grid).sum()
     losses = np.abs(grid[:, None] - outputs.points.T)
-    assert m.certificate.loss == pytest.approx(float((mass[:, None] * losses * m.probabilities(grid[:, None])).sum()), rel=1e-4)
+    assert m.certificate.loss == pytest.approx(
+        float((mass[:, None] * losses * m.probabilities(grid[:, None])).sum()), rel=1e-4
+    )
 
 
 def test_violations_are_counted():

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_matrix, as_positive
+from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_matrix
 from metricdp.errors import InvalidInput
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric, ShortestPath
 from metricdp.spaces import FiniteSpace
@@ -49,9 +49,7 @@ class _Roads:
         new[numbers] = np.arange(len(numbers))
         pairs = new[self.edges]
         inside = np.all(pairs >= 0, axis=1)
-        return replace(
-            self, nodes=self.nodes[numbers], edges=pairs[inside], lengths=self.lengths[inside]
-        )
+        return replace(self, nodes=self.nodes[numbers], edges=pairs[inside], lengths=self.lengths[inside])
 
 
 def grid(
@@ -70,8 +68,10 @@ def grid(
     sides = (shape,) if isinstance(shape, int) else tuple(shape)
     if not sides or any(not isinstance(side, int | np.integer) or side < 1 for side in sides):
         raise InvalidInput(f"`shape` must be whole numbers of at least 1, such as (7, 7), got {shape!r}.")
-    steps = np.broadcast_to(as_floats(spacing, "spacing"), (len(sides),)) if np.ndim(spacing) == 0 else (
-        as_floats(spacing, "spacing")
+    steps = (
+        np.broadcast_to(as_floats(spacing, "spacing"), (len(sides),))
+        if np.ndim(spacing) == 0
+        else (as_floats(spacing, "spacing"))
     )
     if steps.shape != (len(sides),) or np.any(steps <= 0):
         raise InvalidInput(f"`spacing` must be one or {len(sides)} positive numbers, got {spacing!r}.")
@@ -137,9 +137,7 @@ def road_network(
     if nodes is not None and nodes < len(roads.nodes):
         roads = _near(roads, middle, int(nodes), one_way)
     if len(roads.nodes) < 2:
-        raise InvalidInput(
-            "the part of the network around the center has a single crossing: choose another center."
-        )
+        raise InvalidInput("the part of the network around the center has a single crossing: choose another center.")
     pairs, lengths = roads.edges, roads.lengths
     if not roads.directed and one_way == "longer":
         pairs, lengths = np.concatenate([pairs, pairs[:, ::-1]]), np.concatenate([lengths, lengths])
@@ -253,7 +251,9 @@ def _folder_of(source: str | Path) -> Path:
     for base in (data_folder(), BUNDLED_FOLDER):
         if isinstance(source, str) and (base / name / "nodes.parquet").is_file():
             return base / name
-    found = {path.name.removeprefix("roads_") for base in (data_folder(), BUNDLED_FOLDER) for path in base.glob("roads_*")}
+    found = {
+        path.name.removeprefix("roads_") for base in (data_folder(), BUNDLED_FOLDER) for path in base.glob("roads_*")
+    }
     raise InvalidInput(
         f"`source` must be a folder with nodes.parquet and edges.parquet or one of the cities {', '.join(sorted(found))}, "
         f"got {str(source)!r}. Set METRICDP_DATA to the folder that holds more cities."

@@ -199,8 +199,6 @@ KINDS: dict[str, Kind] = {
     "matrix": Kind(MatrixMechanism, _encode_matrix, _decode_matrix, _verify_matrix),
     "vector-laplace": Kind(VectorLaplace, _encode_noise, _decode_vector, _verify_noise),
     "spherical-laplace": Kind(SphericalLaplace, _encode_noise, _decode_spherical, _verify_noise),
-    "interpolated": Kind(
-        InterpolatedMechanism, _encode_interpolated, _decode_interpolated, _verify_interpolated
-    ),
+    "interpolated": Kind(InterpolatedMechanism, _encode_interpolated, _decode_interpolated, _verify_interpolated),
     "nearest": Kind(NearestMechanism, _encode_nearest, _decode_nearest, _verify_nearest),
 }

@@ -108,9 +108,9 @@ def universal_lower_bound(
 ) -> float:
     """Return the universal lower bound of the AIPO paper (Proposition 5), with the prior and the right norm.
 
-    The inputs are cells, the cost of a cell is its prior mass times the least loss of its samples, and the laws averaged over two
-    cells differ by at most epsilon times the largest corner-to-corner distance in the metric of the promise. Valid, and weak:
-    `representative_lower_bound` is tighter.
+    The inputs are cells, the cost of a cell is its prior mass times the least loss of its samples, and the laws
+    averaged over two cells differ by at most epsilon times the largest corner-to-corner distance in the metric of the
+    promise. Valid, and weak: `representative_lower_bound` is tighter.
     """
     points, losses = loss
     places, values, weights, rate = _checked(box.encode(points), losses, prior, box.metric, epsilon)

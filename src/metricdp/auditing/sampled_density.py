@@ -96,9 +96,7 @@ def law_violations(
     )
 
 
-def random_pairs(
-    box: Box, count: int, rng: np.random.Generator, points: Floats | None = None
-) -> tuple[Floats, Floats]:
+def random_pairs(box: Box, count: int, rng: np.random.Generator, points: Floats | None = None) -> tuple[Floats, Floats]:
     """Return pairs of uniform points of the box, or of the given points."""
     if points is None:
         size = (count, box.dimension)

@@ -33,7 +33,7 @@ def constopt(
     objective: Literal["worst", "expected"] = "worst",
     progress: Callable[[float], None] | None = None,
 ) -> MatrixMechanism:
-    """Build ConstOPTMech: entries M_uv are free where v is among the `nearest` reports of u, Y_v exp(-a d_uv) elsewhere.
+    """Build ConstOPTMech: M_uv is free where v is among the `nearest` reports of u, Y_v exp(-a d_uv) elsewhere.
 
     Rows of M sum to at least one, what is above is charged `penalty`, and the rows are normalised at the end. With
     `budget="half"`, a = epsilon / 2 as published; with "certified", the largest a found whose audited epsilon keeps the

@@ -1,9 +1,9 @@
 """The rounding rule without a split of the budget: the gradient itself is bounded, in every direction at once.
 
 Inside a cell ||grad ln z_k||_q <= epsilon is needed at the 3^n points theta in {0, 1/2, 1}^n only (see
-`mechanisms.lipschitz`), and there it reads ||G||_q <= epsilon z with G and z linear in the laws of the 2^n corners. In the Euclidean
-metric that is a second-order cone; for p = infinity a few rows; for other p the unit ball is replaced by a
-polytope inside it, whose directions n give the rows <n, G> <= epsilon rho z, rho the largest shrunken ball it holds.
+`mechanisms.lipschitz`), and there it reads ||G||_q <= epsilon z with G and z linear in the laws of the 2^n corners. In
+the Euclidean metric that is a second-order cone; for p = infinity a few rows; for other p the unit ball is replaced by
+a polytope inside it, whose directions n give the rows <n, G> <= epsilon rho z, rho the largest shrunken ball it holds.
 """
 
 from __future__ import annotations
@@ -59,16 +59,14 @@ def solve_direction(
         norms=sparse.kron(identity, norms, format="csr"),
         group=n + 1,
     )
-    solution = solve_cones(program, tolerance=min(1e-6, 0.01 * gap), seconds=seconds)
+    solution = solve_cones(program, gap=0.1 * gap, seconds=seconds)
     if solution.status not in ("optimal", "limit") or not np.all(np.isfinite(solution.primal)):
         raise SolverFailure(f"the direction program was not solved: {solution.message}.")
     matrix = np.ascontiguousarray(solution.primal.reshape(reports, anchors).T)
     return repaired(matrix, value, slopes, p, epsilon), solution.message
 
 
-def vertex_rows(
-    axes: tuple[Floats, ...], ratios: tuple[Floats, ...]
-) -> tuple[SparseMatrix, list[SparseMatrix]]:
+def vertex_rows(axes: tuple[Floats, ...], ratios: tuple[Floats, ...]) -> tuple[SparseMatrix, list[SparseMatrix]]:
     """Return sparse maps from a column of anchor values to z and to each G_l, at the 3^n vertices of all cells."""
     shape = tuple(len(axis) for axis in axes)
     corners, cells = corner_rows(shape)
@@ -109,7 +107,9 @@ def inscribed(p: float, n: int) -> tuple[Floats, float]:
         angle = 2 * np.pi * np.arange(POLYGON) / POLYGON
         directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     else:
-        directions = np.array([d for d in product((-2.0, -1.0, 0.0, 1.0, 2.0), repeat=n) if np.gcd.reduce(np.abs(d).astype(int)) == 1])
+        directions = np.array(
+            [d for d in product((-2.0, -1.0, 0.0, 1.0, 2.0), repeat=n) if np.gcd.reduce(np.abs(d).astype(int)) == 1]
+        )
     directions = directions / dual_norm(directions.T, p)[:, None]
     from scipy.spatial import ConvexHull
 
@@ -118,9 +118,7 @@ def inscribed(p: float, n: int) -> tuple[Floats, float]:
     return directions, float(share)
 
 
-def repaired(
-    matrix: Floats, value: SparseMatrix, slopes: list[SparseMatrix], p: float, epsilon: float
-) -> Floats:
+def repaired(matrix: Floats, value: SparseMatrix, slopes: list[SparseMatrix], p: float, epsilon: float) -> Floats:
     """Return the matrix mixed with a constant law just enough that ||G||_q <= epsilon z at every vertex.
 
     Mixing by tau scales G by 1 - tau and adds tau q_k to z_k. With v_k = max(||G_k||_q - epsilon z_k) it suffices that

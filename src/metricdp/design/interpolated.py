@@ -63,8 +63,8 @@ def interpolated(
         prior: weights of the points, or a density (function of points) where `loss` is a function; uniform by default.
         anchors: cells along each axis, (7, 7); or the anchors' coordinates along each axis; or "refine", which
             adds anchors until the certified gap is at most `gap`.
-        rule: "exact" rounds at random to a corner with the best possible curve, so that no normalisation is needed and the
-            program is exactly the loss. "direction" does the same without a split of the budget across axes.
+        rule: "exact" rounds at random to a corner with the best possible curve, so that no normalisation is needed and
+            the program is exactly the loss. "direction" does the same without a split of the budget across axes.
             "log" is AIPO as published: geometric interpolation, normalised, and the linear surrogate for the loss.
             "relaxed" is AIPO-R, which uses the whole budget on every axis and is not private.
         budget: for "log" only: "half" (as published) or "certified" (the exact constant of the normaliser).
@@ -119,9 +119,7 @@ class _Task:
     started: float
 
     @classmethod
-    def of(
-        cls, box: Box, outputs: FiniteSpace, epsilon: float, rule: Rule, budget: Budget | None, split: Any
-    ) -> _Task:
+    def of(cls, box: Box, outputs: FiniteSpace, epsilon: float, rule: Rule, budget: Budget | None, split: Any) -> _Task:
         if not isinstance(box, Box) or not isinstance(box.metric, Lp):
             raise InvalidInput(
                 "`box` must be a Box with an Lp metric, such as mdp.Box([0, 0], [10, 10], mdp.Lp(2)). "
@@ -187,8 +185,8 @@ def grid_edges(axes: tuple[Floats, ...], ratios: tuple[Floats, ...]) -> Edges:
 def axis_budgets(task: _Task, axes: tuple[Floats, ...], weights: Floats) -> Floats:
     """Return epsilon_l proportional to `weights` such that the rule keeps the promise.
 
-    Exact: ||(epsilon_l)||_q = epsilon. Log: ||(epsilon_l)||_q = epsilon / 2, or the largest for which the slopes with the
-    normaliser's share, ||(epsilon_l (1 + share_l))||_q, reach epsilon in the widest cell. Relaxed: epsilon on every axis.
+    Exact: ||(epsilon_l)||_q = epsilon. Log: ||(epsilon_l)||_q = epsilon / 2, or the largest for which the slopes with
+    the normaliser's share, ||(epsilon_l (1 + share_l))||_q, reach epsilon in the widest cell. Relaxed: epsilon each.
     """
     inner = task.epsilon * (1.0 - MARGIN)
     if task.rule == "relaxed":
@@ -303,9 +301,7 @@ def _designed(
         # an even split first: it shows which reports matter, and on coarse cells it can be the better one
         even = _solve(task, axes, samples, np.ones(n), gap, left(3), progress)
         used = even.mechanism.matrix.max(axis=0) > NEGLIGIBLE
-        best = min(
-            _direction(task, axes, samples, gap, left(1), used), even, key=lambda candidate: candidate.loss
-        )
+        best = min(_direction(task, axes, samples, gap, left(1), used), even, key=lambda candidate: candidate.loss)
     elif isinstance(task.split, tuple):
         best = _solve(task, axes, samples, np.array(task.split), gap, left(1), progress)
     elif task.split == "even" or n == 1 or task.p == 1.0 or task.rule == "relaxed" or len(task.outputs) == 1:
@@ -326,7 +322,7 @@ def _stretched(
     left: Any,
     progress: Progress | None,
 ) -> _Candidate:
-    """Use what the proof leaves over: no cell may need all axes at once, so the budgets can grow and be proven again."""
+    """Use what the proof leaves over: no cell may need all axes at once, so budgets grow and are proven again."""
     if task.rule == "relaxed" or best.weights is None or len(task.outputs) == 1:
         return best
     scale = 1.0
@@ -438,9 +434,7 @@ def _lower_bound(task: _Task, samples: Sampled, seconds: float | None) -> float:
         if len(points) <= BLOCK_SAMPLES:
             count = -(-len(points) // 72)
             bounds.append(
-                block_lower_bound(
-                    points, losses, metric, epsilon, prior=prior, blocks=count, gap=3e-3, seconds=limit
-                )
+                block_lower_bound(points, losses, metric, epsilon, prior=prior, blocks=count, gap=3e-3, seconds=limit)
             )
         else:
             bounds.append(

@@ -54,9 +54,7 @@ def sampled(box: Box, axes: tuple[Floats, ...], reports: int, loss: Any, prior: 
     return Sampled(points, weights, losses)
 
 
-def _quadrature(
-    box: Box, axes: tuple[Floats, ...], reports: int, loss: LossFunction, prior: Any
-) -> Sampled:
+def _quadrature(box: Box, axes: tuple[Floats, ...], reports: int, loss: LossFunction, prior: Any) -> Sampled:
     if prior is not None and not callable(prior):
         raise InvalidInput("`prior` must be a function of points, or None, where `loss` is a function.")
     nodes, weights = np.polynomial.legendre.leggauss(NODES[box.dimension])

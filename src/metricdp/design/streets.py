@@ -37,12 +37,12 @@ def along_streets(
 ) -> StreetMechanism:
     """Build a mechanism for places along streets: exact rounding on every piece, no loss of budget to dimensions.
 
-    Two neighbouring anchors at length u / epsilon may differ by e^a = 2 e^(u/2) - 1 (see `mechanisms.curves`); chains of pieces
-    make the promise hold for the path metric between any two places.
+    Two neighbouring anchors at length u / epsilon may differ by e^a = 2 e^(u/2) - 1 (see `mechanisms.curves`); chains
+    of pieces make the promise hold for the path metric between any two places.
 
-    `pieces` cuts every street (a number), or each one (an array), or into pieces no longer than a length ("200m" is
-    0.2 for kilometres: pass a float). `loss` is (places, losses) with places (street, offset); or a matrix with one row per crossing;
-    or a function of places, integrated along all streets; it defaults to the path length to the reports, which are then
+    `pieces` cuts every street (a number), or each one (an array), or into pieces no longer than a length (a float, 0.2
+    for 200 m). `loss` is (places, losses) with places (street, offset); or a matrix with one row per crossing; or a
+    function of places, integrated along all streets; it defaults to the path length to the reports, which are then
     crossings. `prior` are the weights of the places or crossings, or a density along the streets.
     """
     started = time.perf_counter()
@@ -97,8 +97,8 @@ def _counts(streets: Streets, pieces: Any) -> Any:
     counts = np.broadcast_to(np.asarray(pieces), lengths.shape)
     if counts.dtype.kind not in "iu" or np.any(counts < 1):
         raise InvalidInput(
-            "`anchors` on a road network must be the number of pieces of a street, one number per street, or the greatest "
-            "length of a piece (a float)."
+            "`anchors` on a road network must be the number of pieces of a street, one number per street, or the "
+            "greatest length of a piece (a float)."
         )
     return counts.astype(np.int64)
 

@@ -1,1 +1,1 @@
-"""The papers' studies, runnable by name."""
+"""Studies that run by name from an installed package."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from metricdp.auditing.bounds import representative_lower_bound, universal_lower_bound
 from metricdp.auditing.sampled_density import law_violations
-from metricdp.design import interpolated
+from metricdp.design.interpolated import interpolated
 from metricdp.errors import MetricdpError, import_extra
 from metricdp.experiments.cities import City, Setting, city, setting
 from metricdp.experiments.rivals import (
@@ -94,9 +94,7 @@ def run(study: Study, *, report: Callable[[str], None] = print) -> list[Row]:
         report(f"{name}: {len(place.points)} crossings on {place.side[0]:.1f} x {place.side[1]:.1f} km")
         for p in study.metrics:
             for repetition in range(study.repetitions):
-                case = setting(
-                    place, p=p, reports=study.reports, destinations=study.destinations, seed=repetition
-                )
+                case = setting(place, p=p, reports=study.reports, destinations=study.destinations, seed=repetition)
                 for epsilon in study.epsilons:
                     for method in study.methods:
                         row = _measured(study, case, epsilon, method, repetition)
@@ -143,9 +141,7 @@ def _measured(study: Study, case: Setting, epsilon: float, method: str, repetiti
         np.linspace(low, high, count + 1)
         for low, high, count in zip(case.box.lower, case.box.upper, study.coarse_cells, strict=True)
     )
-    random = law_violations(
-        rival.law, case.box, epsilon, points=case.points, pairs=study.pairs, adversarial=0
-    )
+    random = law_violations(rival.law, case.box, epsilon, points=case.points, pairs=study.pairs, adversarial=0)
     hard = law_violations(
         rival.law, case.box, epsilon, axes=grid, points=case.points, pairs=1, adversarial=study.pairs // 10
     )
@@ -230,9 +226,7 @@ def summary(rows: Sequence[Row]) -> str:
             for method in dict.fromkeys(r.method for r in here):
                 cells = []
                 for epsilon in epsilons:
-                    values = np.array(
-                        [getattr(r, column) for r in here if r.method == method and r.epsilon == epsilon]
-                    )
+                    values = np.array([getattr(r, column) for r in here if r.method == method and r.epsilon == epsilon])
                     spread = 1.96 * values.std(ddof=1) if len(values) > 1 else 0.0
                     cells.append(f"{scale * values.mean():.2f}±{scale * spread:.2f}")
                 lines.append(f"{method:<12}" + "".join(f"{text:>14}" for text in cells))

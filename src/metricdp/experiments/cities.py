@@ -25,7 +25,7 @@ class City:
     @property
     def side(self) -> Floats:
         """The extent east and north, in kilometres."""
-        return np.ptp(self.points, axis=0)
+        return np.asarray(np.ptp(self.points, axis=0))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.design import constopt, laplace, optimal
+from metricdp.design import laplace
+from metricdp.design.constopt import constopt
+from metricdp.design.optimal import optimal
 from metricdp.experiments.cities import Setting
-from metricdp.metrics import Lp, pairwise
+from metricdp.metrics import Lp, Metric, pairwise
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
@@ -147,7 +149,7 @@ def constopt_on_cells(case: Setting, epsilon: float, cells: tuple[int, int]) -> 
     )
 
 
-def pairwise_argmin(metric: Lp, points: Floats, centres: Floats) -> Integers:
+def pairwise_argmin(metric: Metric, points: Floats, centres: Floats) -> Integers:
     """Return the nearest centre of every point, in blocks."""
     result = np.empty(len(points), dtype=np.int64)
     step = max(1, 4_000_000 // len(centres))

@@ -9,7 +9,6 @@ from itertools import product
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
@@ -40,10 +39,10 @@ class InterpolatedMechanism:
     `axes` are the anchors' coordinates along each axis, `matrix` one row per anchor (first axis slowest), and
     `ratios[l][j]` the log-ratio a that shapes theta on interval j of axis l.
 
-    Guarantee: `proof()` gives the Lipschitz constant of all log-probabilities on the whole box, proven cell by cell. For the
-    rounding rules what is sampled is exactly this law: the coin flips and the draws of the rows are exact with respect
-    to the stored numbers. Probabilities that are computed (`log_density`, and the log rules) carry the rounding of
-    doubles, about 1e-15 relative.
+    Guarantee: `proof()` gives the Lipschitz constant of all log-probabilities on the whole box, proven cell by cell.
+    For the rounding rules what is sampled is exactly this law: the coin flips and the draws of the rows are exact with
+    respect to the stored numbers. Probabilities that are computed (`log_density`, and the log rules) carry the
+    rounding of doubles, about 1e-15 relative.
     """
 
     inputs: Box
@@ -85,7 +84,7 @@ class InterpolatedMechanism:
 
     @cached_property
     def _laws(self) -> Floats:
-        return self.matrix / self.matrix.sum(axis=1, keepdims=True)
+        return np.asarray(self.matrix / self.matrix.sum(axis=1, keepdims=True))
 
     @cached_property
     def _sampler(self) -> RowSampler:
@@ -132,7 +131,7 @@ class InterpolatedMechanism:
         return np.asarray(np.minimum(codes, laws.shape[1] - 1), dtype=np.int64)
 
     def weights(self, secrets: Any, /) -> Any:
-        """Return the sparse points x anchors matrix of corner weights: rounding probabilities or multilinear weights."""
+        """Return the sparse points x anchors matrix of rounding probabilities, or of multilinear weights."""
         return corner_weights(
             self.axes, self.ratios if self.rule in ROUNDING_RULES else None, self.inputs.encode(secrets)
         )
@@ -175,12 +174,12 @@ def check_axes(box: Box, axes: tuple[Floats, ...]) -> None:
     for number, axis in enumerate(axes):
         if axis.ndim != 1 or len(axis) < 2 or np.any(np.diff(axis) <= 0):
             raise InvalidInput(
-                f"anchors along axis {number} must be at least two growing coordinates: a cell of width 0 has no inside."
+                f"anchors along axis {number} must be two or more growing coordinates: a cell of width 0 has no inside."
             )
         if axis[0] != box.lower[number] or axis[-1] != box.upper[number]:
             raise InvalidInput(
-                f"anchors along axis {number} must run from {box.lower[number]:g} to {box.upper[number]:g} like the box, "
-                f"got {axis[0]:g} to {axis[-1]:g}."
+                f"anchors along axis {number} must run from {box.lower[number]:g} to {box.upper[number]:g} like the "
+                f"box, got {axis[0]:g} to {axis[-1]:g}."
             )
 
 
@@ -203,6 +202,8 @@ def corner_weights(axes: tuple[Floats, ...], ratios: tuple[Floats, ...] | None, 
         columns[:, place] = np.ravel_multi_index(tuple(c + bit for c, bit in zip(cells, corner, strict=True)), shape)
         for number, bit in enumerate(corner):
             data[:, place] *= shares[number][bit]
+    from scipy import sparse
+
     starts = np.arange(0, columns.size + 1, len(corners))
     return sparse.csr_array((data.ravel(), columns.ravel(), starts), shape=(len(points), int(np.prod(shape))))
 

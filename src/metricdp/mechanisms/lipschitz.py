@@ -3,8 +3,8 @@
 Rounding rule. Inside a cell the law z is multilinear in theta, and its derivative along axis l is
 G_l = theta_l'(t_l) / width_l * (difference of the two faces), where theta' is affine in theta on each half of the cell.
 So on each of the 2^n sub-boxes G is affine in every single theta_l while the others are fixed, ||G||_q is convex in it
-and e z is affine: ||G||_q - e z is largest at a vertex. Hence ||grad ln z||_q <= e holds on the whole cell if and only if it
-holds at the 3^n points theta in {0, 1/2, 1}^n. That is a finite check, exact and tight.
+and e z is affine: ||G||_q - e z is largest at a vertex. Hence ||grad ln z||_q <= e holds on the whole cell if and only
+if it holds at the 3^n points theta in {0, 1/2, 1}^n. That is a finite check, exact and tight.
 
 Log rule. With r_l the largest log-ratio along the edges of axis l of a cell, the normalised geometric interpolant has
 |d_l ln z| <= (r_l / width_l) (1 + min(1, (cosh r_l - prod_{j != l} sech(r_j / 2)) / sinh r_l)).
@@ -56,9 +56,9 @@ def dual_norm(vectors: Floats, q: float) -> Floats:
 
 def corner_rows(shape: tuple[int, ...]) -> tuple[Integers, Integers]:
     """Return for every cell its 2^n anchor numbers (first axis of the cell slowest), and the cells' indices."""
-    cells = np.stack(
-        np.meshgrid(*(np.arange(side - 1) for side in shape), indexing="ij"), axis=-1
-    ).reshape(-1, len(shape))
+    cells = np.stack(np.meshgrid(*(np.arange(side - 1) for side in shape), indexing="ij"), axis=-1).reshape(
+        -1, len(shape)
+    )
     corners = np.array(list(product((0, 1), repeat=len(shape))))
     return np.ravel_multi_index(tuple((cells[:, None] + corners[None]).transpose(2, 0, 1)), shape), cells
 
@@ -157,9 +157,9 @@ def edge_ratios(matrix: Floats, shape: tuple[int, ...]) -> list[Floats]:
 def normaliser_share(ratios: Floats) -> Floats:
     """Return min(1, (cosh r_l - prod_{j != l} sech(r_j / 2)) / sinh r_l) for every axis l (first axis of `ratios`).
 
-    Proof. Along axis l the unnormalised masses of the two faces are Z0, Z1 <= 1 and f1 = f0 e^h with |h| <= r_l. The slope of
-    ln Z is at most the mean of h under f1 / Z1, which given the mean Z0 / Z1 of e^-h is largest for a law on {-r, r}: the
-    formula with Z0 / Z1 for the product. And Z0 >= prod sech(r_j / 2), one factor an axis: the affinity
+    Proof. Along axis l the unnormalised masses of the two faces are Z0, Z1 <= 1 and f1 = f0 e^h with |h| <= r_l. The
+    slope of ln Z is at most the mean of h under f1 / Z1, which given the mean Z0 / Z1 of e^-h is largest for a law on
+    {-r, r}: the formula with Z0 / Z1 for the product. And Z0 >= prod sech(r_j / 2), one factor an axis: the affinity
     sum Q0^(1-t) Q1^t is least for two reports, where its -log is the Jensen gap of ln 2cosh(y/2) over an interval of
     length 2r, largest when centred with t = 1/2: ln cosh(r / 2).
     """

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, Points, as_codes, as_floats, as_stochastic, frozen
@@ -180,7 +179,7 @@ class StreetMechanism:
 
     @cached_property
     def _laws(self) -> Floats:
-        return self.matrix / self.matrix.sum(axis=1, keepdims=True)
+        return np.asarray(self.matrix / self.matrix.sum(axis=1, keepdims=True))
 
     @cached_property
     def _sampler(self) -> RowSampler:
@@ -256,6 +255,8 @@ def located(pieces: Pieces, places: Floats) -> tuple[Integers, Integers, Floats]
 
 def street_weights(pieces: Pieces, ratios: Floats, places: Floats) -> Any:
     """Return the sparse places x anchors matrix of rounding probabilities."""
+    from scipy import sparse
+
     near, far, position = located(pieces, places)
     share = near_share(position, ratios[places[:, 0].astype(np.int64)])
     rows = np.arange(len(places))

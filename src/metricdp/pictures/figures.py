@@ -118,7 +118,9 @@ def draw_map(axes: Any, scene: Map, *, arrows: int) -> None:
         zorder=3,
     )
     axes.scatter([], [], s=40, color=palette.REPORTED, alpha=0.5, label="reported (larger: more often)")
-    axes.scatter(scene.true[:, 1], scene.true[:, 0], s=9, color=palette.TRUE, linewidths=0, label="true, secret", zorder=4)
+    axes.scatter(
+        scene.true[:, 1], scene.true[:, 0], s=9, color=palette.TRUE, linewidths=0, label="true, secret", zorder=4
+    )
     if scene.worst_pair is not None:
         axes.plot(
             scene.worst_pair[:, 1],

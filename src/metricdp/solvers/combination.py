@@ -80,15 +80,15 @@ def _factored(normal: Any, diagonal: Any, arrays: ModuleType) -> Any:
 
             root, failed = lapack.dpotrf(normal, lower=1)
             if not failed:
-                return lambda right: lapack.dpotrs(root, right, lower=1)[0]  # noqa: B023
+                return lambda right: lapack.dpotrs(root, right, lower=1)[0]
             continue
         from cupyx.scipy.linalg import solve_triangular
 
         root = arrays.linalg.cholesky(normal)
         if bool(arrays.isfinite(root).all()):
             return lambda right: solve_triangular(
-                root,  # noqa: B023
-                solve_triangular(root, right, lower=True),  # noqa: B023
+                root,
+                solve_triangular(root, right, lower=True),
                 lower=True,
                 trans=1,
             )

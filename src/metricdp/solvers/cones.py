@@ -29,7 +29,7 @@ class ConeProgram:
     group: int = 0
 
 
-def solve_cones(program: ConeProgram, *, tolerance: float = 1e-8, seconds: float | None = None) -> Solution:
+def solve_cones(program: ConeProgram, *, gap: float = 1e-6, seconds: float | None = None) -> Solution:
     """Solve a cone program; `dual` of the solution is empty."""
     clarabel = importlib.import_module("clarabel")
     started = time.perf_counter()
@@ -45,8 +45,7 @@ def solve_cones(program: ConeProgram, *, tolerance: float = 1e-8, seconds: float
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.direct_solve_method = "qdldl"
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    settings.tol_gap_abs = min(tolerance, 1e-9)
+    settings.tol_gap_rel, settings.tol_gap_abs, settings.tol_feas = gap, 1e-9, 1e-7
     if seconds is not None:
         settings.time_limit = seconds
     scale = float(np.abs(program.cost).max()) or 1.0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from importlib.util import find_spec
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
 import numpy as np

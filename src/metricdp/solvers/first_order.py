@@ -117,15 +117,11 @@ class FirstOrder:
                 if since > 1 and (fallen or turning or since >= RESTART_LONG * total):
                     primal_move, dual_move = state.restart()
                     if primal_move > 0.0 and dual_move > 0.0:
-                        weight = float(
-                            np.clip(np.sqrt(weight * dual_move / primal_move), *self.weights)
-                        )
+                        weight = float(np.clip(np.sqrt(weight * dual_move / primal_move), *self.weights))
                     since = 0
         except KeyboardInterrupt:
             status = "interrupted"
-        return Solution(
-            status, state.primal(), state.kept(), state.objective(), total, time.perf_counter() - started
-        )
+        return Solution(status, state.primal(), state.kept(), state.objective(), total, time.perf_counter() - started)
 
 
 def gathered(program: RatioProgram) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]:
@@ -148,9 +144,7 @@ def simple_scaling(log_ratios: Floats) -> tuple[Floats, Floats]:
 class Cores:
     """Iterates on this machine's cores, compiled by numba."""
 
-    def __init__(
-        self, program: RatioProgram, warm: Floats | None, dual: Floats | None, kind: np.dtype[Any]
-    ) -> None:
+    def __init__(self, program: RatioProgram, warm: Floats | None, dual: Floats | None, kind: np.dtype[Any]) -> None:
         from metricdp.solvers import compiled
 
         self.compiled = compiled

@@ -18,6 +18,8 @@ from metricdp.solvers.edges import nearest
 from metricdp.spaces import Box
 
 UNIT = 2.0**-53
+MOST_PAIRED = 120  # rows up to which all pairs are used
+NEIGHBOURS = 32  # beyond that, every row with its nearest ones: a relaxation
 
 
 def trivial_lower_bound(losses: ArrayLike, prior: ArrayLike | None = None) -> float:
@@ -189,9 +191,9 @@ def _bound(cost: Floats, exponents: Floats, gap: float, seconds: float | None) -
     if len(cost) == 1:
         return float(cost.min())
     off = exponents + np.diag(np.full(len(exponents), np.inf))
-    if float(off.min()) <= SAME or len(cost) > 60:
+    if float(off.min()) <= SAME or len(cost) > MOST_PAIRED:
         # a subset of the pairs is a relaxation; coinciding samples are left unrelated
-        pairs = nearest(exponents, min(24, len(cost) - 1))
+        pairs = nearest(exponents, min(NEIGHBOURS, len(cost) - 1))
         pairs = pairs[exponents[pairs[:, 0], pairs[:, 1]] > SAME]
         edges = Edges(pairs, exponents[pairs[:, 0], pairs[:, 1]])
         return solve_ratio(cost, edges=edges, gap=gap, seconds=seconds).lower_bound

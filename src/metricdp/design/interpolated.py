@@ -10,30 +10,26 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, as_floats, as_positive
+from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound, trivial_lower_bound
+from metricdp.design.anchors import MARGIN, Budget, Task, anchor_axes, axis_budgets, grid_edges
 from metricdp.design.direction import COARSE, direction_ratios, solve_direction
 from metricdp.design.samples import Sampled, sampled
 from metricdp.design.streets import along_streets
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism, Streets
 from metricdp.mechanisms.curves import widest_ratio
-from metricdp.mechanisms.interpolated import InterpolatedMechanism, Rule, check_axes, corner_weights
-from metricdp.mechanisms.lipschitz import dual_exponent, dual_norm, normaliser_share
-from metricdp.metrics import Lp, pairwise
-from metricdp.solvers import Edges, Progress, solve_ratio
+from metricdp.mechanisms.interpolated import InterpolatedMechanism, Rule, corner_weights
+from metricdp.metrics import pairwise
+from metricdp.solvers import Progress, solve_ratio
 from metricdp.spaces import Box, FiniteSpace
 
-# Programs are solved this far inside the promise, so that rounding cannot carry even very close points above it.
-MARGIN = 1e-6
 SPLIT_STEP = 0.35  # first step of the search, in the logarithm of the share of an axis
 MOST_ANCHORS = 2500
 WASTE = 1e-3  # how much of the promise the proof may leave unused before the budgets grow
 STRETCHES = 3
 NEGLIGIBLE = 1e-4  # a report nowhere likelier than this under the even split is left out of the direction program
 BLOCK_SAMPLES = 1200  # up to this many samples the block bound is computed as well
-
-Budget = Literal["half", "certified"]
 
 
 def interpolated(
@@ -92,7 +88,7 @@ def interpolated(
             bound=bound,
             progress=progress,
         )
-    task = _Task.of(box, outputs, epsilon, rule, budget, split)
+    task = Task.of(box, outputs, epsilon, rule, budget, split)
     if isinstance(anchors, str):
         if anchors != "refine":
             raise InvalidInput(f"`anchors` must be cells along each axis, coordinates or 'refine', got {anchors!r}.")
@@ -106,110 +102,6 @@ def interpolated(
 
 
 @dataclass(frozen=True)
-class _Task:
-    """What is asked, checked."""
-
-    box: Box
-    outputs: FiniteSpace
-    epsilon: float
-    p: float
-    rule: Rule
-    budget: Budget
-    split: Literal["even"] | tuple[float, ...] | None
-    started: float
-
-    @classmethod
-    def of(cls, box: Box, outputs: FiniteSpace, epsilon: float, rule: Rule, budget: Budget | None, split: Any) -> _Task:
-        if not isinstance(box, Box) or not isinstance(box.metric, Lp):
-            raise InvalidInput(
-                "`box` must be a Box with an Lp metric, such as mdp.Box([0, 0], [10, 10], mdp.Lp(2)). "
-                "Project latitude and longitude to kilometres first."
-            )
-        if box.dimension > 3:
-            raise InvalidInput(f"a box of {box.dimension} coordinates needs too many anchors; at most 3 are supported.")
-        if not isinstance(outputs, FiniteSpace):
-            raise InvalidInput(f"`outputs` must be a FiniteSpace, got {type(outputs).__name__}.")
-        if rule not in ("exact", "direction", "log", "relaxed"):
-            raise InvalidInput(f"`rule` must be 'exact', 'direction', 'log' or 'relaxed', got {rule!r}.")
-        if budget is not None and (rule != "log" or budget not in ("half", "certified")):
-            raise InvalidInput(
-                f"`budget` must be 'half' or 'certified' and belongs to rule='log', got {budget!r} with rule={rule!r}."
-            )
-        if split is not None and not isinstance(split, str):
-            parts = as_floats(split, "split")
-            if parts.shape != (box.dimension,) or np.any(parts <= 0):
-                raise InvalidInput(f"`split` must be {box.dimension} positive numbers, got {split!r}.")
-            split = tuple(float(part) for part in parts)
-        elif split not in (None, "even"):
-            raise InvalidInput(f"`split` must be None, 'even' or one number per axis, got {split!r}.")
-        rate = as_positive(epsilon, "epsilon")
-        p = box.metric.p
-        chosen: Rule = "exact" if rule == "direction" and (box.dimension == 1 or p == 1.0) else rule
-        return cls(box, outputs, rate, p, chosen, budget or "half", split, time.perf_counter())
-
-
-def anchor_axes(box: Box, anchors: Any) -> tuple[Floats, ...]:
-    """Return the anchors' coordinates along each axis, from cell counts or explicit coordinates."""
-    single = isinstance(anchors, int | float | np.number)
-    parts = [anchors] * box.dimension if single else list(anchors)
-    if len(parts) != box.dimension:
-        raise InvalidInput(f"`anchors` must name {box.dimension} axes, got {len(parts)}.")
-    axes = []
-    for number, part in enumerate(parts):
-        if isinstance(part, int | float | np.number):
-            if int(part) != part or part < 1:
-                raise InvalidInput(f"`anchors` must be at least 1 cell along axis {number}, got {part!r}.")
-            axis = np.linspace(box.lower[number], box.upper[number], int(part) + 1)
-        else:
-            axis = as_floats(part, "anchors")
-        axes.append(axis)
-    check_axes(box, tuple(axes))
-    return tuple(axes)
-
-
-def grid_edges(axes: tuple[Floats, ...], ratios: tuple[Floats, ...]) -> Edges:
-    """Return neighbouring anchors along every axis with the log-ratio of their interval."""
-    shape = tuple(len(axis) for axis in axes)
-    index = np.arange(int(np.prod(shape))).reshape(shape)
-    pairs, weights = [], []
-    for number, ratio in enumerate(ratios):
-        low = np.take(index, range(shape[number] - 1), axis=number)
-        high = np.take(index, range(1, shape[number]), axis=number)
-        form = [1] * len(shape)
-        form[number] = -1
-        pairs.append(np.stack([low.ravel(), high.ravel()], axis=1))
-        weights.append(np.broadcast_to(ratio.reshape(form), low.shape).ravel())
-    return Edges(np.concatenate(pairs), np.concatenate(weights))
-
-
-def axis_budgets(task: _Task, axes: tuple[Floats, ...], weights: Floats) -> Floats:
-    """Return epsilon_l proportional to `weights` such that the rule keeps the promise.
-
-    Exact: ||(epsilon_l)||_q = epsilon. Log: ||(epsilon_l)||_q = epsilon / 2, or the largest for which the slopes with
-    the normaliser's share, ||(epsilon_l (1 + share_l))||_q, reach epsilon in the widest cell. Relaxed: epsilon each.
-    """
-    inner = task.epsilon * (1.0 - MARGIN)
-    if task.rule == "relaxed":
-        return np.full(len(axes), task.epsilon)
-    unit = weights / dual_norm(weights[:, None], dual_exponent(task.p))[0]
-    if task.p == 1.0:
-        unit = np.ones(len(axes))
-    if task.rule != "log":
-        return np.asarray(inner * unit)
-    if task.budget == "half":
-        return np.asarray(inner / 2.0 * unit)
-    widest = np.array([np.diff(axis).max() for axis in axes])
-    low, high = 0.5, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        trial = middle * inner * unit
-        slopes = trial * (1.0 + normaliser_share((trial * widest)[:, None])[:, 0])
-        fits = dual_norm(slopes[:, None], dual_exponent(task.p))[0] <= inner
-        low, high = (middle, high) if fits else (low, middle)
-    return np.asarray(low * inner * unit)
-
-
-@dataclass(frozen=True)
 class _Candidate:
     mechanism: InterpolatedMechanism
     loss: float
@@ -219,7 +111,7 @@ class _Candidate:
 
 
 def _solve(
-    task: _Task,
+    task: Task,
     axes: tuple[Floats, ...],
     samples: Sampled,
     weights: Floats,
@@ -247,7 +139,7 @@ def _solve(
 
 
 def _direction(
-    task: _Task, axes: tuple[Floats, ...], samples: Sampled, gap: float, seconds: float | None, used: Booleans
+    task: Task, axes: tuple[Floats, ...], samples: Sampled, gap: float, seconds: float | None, used: Booleans
 ) -> _Candidate:
     """Solve the program of all directions over the reports in `used`; the others stay as zero columns."""
     inner = task.epsilon * (1.0 - MARGIN)
@@ -264,7 +156,7 @@ def _direction(
 
 
 def _mechanism(
-    task: _Task, axes: tuple[Floats, ...], matrix: Floats, ratios: tuple[Floats, ...]
+    task: Task, axes: tuple[Floats, ...], matrix: Floats, ratios: tuple[Floats, ...]
 ) -> InterpolatedMechanism:
     basis: Literal["certificate", "none"] = "none" if task.rule == "relaxed" else "certificate"
     promise = Guarantee(task.epsilon, task.box.metric, task.box.unit, basis=basis)
@@ -281,7 +173,7 @@ def _loss(mechanism: InterpolatedMechanism, samples: Sampled) -> float:
 
 
 def _designed(
-    task: _Task,
+    task: Task,
     axes: tuple[Floats, ...],
     samples: Sampled,
     lower: float,
@@ -314,7 +206,7 @@ def _designed(
 
 
 def _stretched(
-    task: _Task,
+    task: Task,
     axes: tuple[Floats, ...],
     samples: Sampled,
     best: _Candidate,
@@ -344,7 +236,7 @@ def _stretched(
 
 
 def _searched(
-    task: _Task, axes: tuple[Floats, ...], samples: Sampled, gap: float, left: Any, progress: Progress | None
+    task: Task, axes: tuple[Floats, ...], samples: Sampled, gap: float, left: Any, progress: Progress | None
 ) -> _Candidate:
     """Search the split: one step either way on each axis, the vertex of the parabola, then the best."""
     n = len(axes)
@@ -370,7 +262,7 @@ def _searched(
     return min(best, final, key=lambda candidate: candidate.loss)
 
 
-def _certified(task: _Task, best: _Candidate, samples: Sampled, lower: float) -> InterpolatedMechanism:
+def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float) -> InterpolatedMechanism:
     """Prove the constant of the stored laws, or raise; a relaxed mechanism says what it really leaks."""
     proof = best.mechanism.lipschitz
     notes = [samples.note] if samples.note else []
@@ -417,14 +309,14 @@ def _reached(mechanism: InterpolatedMechanism) -> float:
     return worst
 
 
-def _samples(task: _Task, axes: tuple[Floats, ...], loss: Any, prior: Any) -> Sampled:
+def _samples(task: Task, axes: tuple[Floats, ...], loss: Any, prior: Any) -> Sampled:
     def distance(points: Floats) -> ArrayLike:
         return pairwise(task.box.metric, points, task.outputs.points)
 
     return sampled(task.box, axes, len(task.outputs), distance if loss is None else loss, prior)
 
 
-def _lower_bound(task: _Task, samples: Sampled, seconds: float | None) -> float:
+def _lower_bound(task: Task, samples: Sampled, seconds: float | None) -> float:
     """Return the best of the trivial, the representative and (few samples) the block bound."""
     limit = None if seconds is None else 0.25 * seconds
     points, losses, prior = samples.points, samples.losses, samples.weights
@@ -432,9 +324,8 @@ def _lower_bound(task: _Task, samples: Sampled, seconds: float | None) -> float:
     bounds = [trivial_lower_bound(losses, prior)]
     if len(points) > 1 and losses.shape[1] > 1:
         if len(points) <= BLOCK_SAMPLES:
-            count = -(-len(points) // 72)
             bounds.append(
-                block_lower_bound(points, losses, metric, epsilon, prior=prior, blocks=count, gap=3e-3, seconds=limit)
+                block_lower_bound(points, losses, metric, epsilon, prior=prior, blocks=1, gap=3e-3, seconds=limit)
             )
         else:
             bounds.append(
@@ -446,7 +337,7 @@ def _lower_bound(task: _Task, samples: Sampled, seconds: float | None) -> float:
 
 
 def _refined(
-    task: _Task, loss: Any, prior: Any, goal: float, seconds: float | None, progress: Progress | None
+    task: Task, loss: Any, prior: Any, goal: float, seconds: float | None, progress: Progress | None
 ) -> InterpolatedMechanism:
     """Add anchors until (loss - lower bound) / loss is at most `goal`, the time is spent or the grid is large."""
     sides = task.box.upper - task.box.lower

@@ -9,6 +9,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.bounds import trivial_lower_bound
+from metricdp.design.anchors import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee
 from metricdp.mechanisms.curves import widest_ratio
@@ -17,7 +18,6 @@ from metricdp.metrics import ShortestPath
 from metricdp.solvers import Edges, Progress, solve_ratio
 from metricdp.spaces import FiniteSpace
 
-MARGIN = 1e-6
 GAUSS_NODES = 4  # in every half piece, where `loss` is a function
 UNIT = 2.0**-53
 

@@ -3,9 +3,9 @@
     x' = simplex rows(x - tau (c + A^T y)),  y' = max(0, y + sigma A (2 x' - x)),  T(z) = (x', y')
     z^{k+1} = (k+1)/(k+2) (2 T(z^k) - z^k) + 1/(k+2) z^0,  restarted when |z - T(z)| has fallen enough
 
-Ratio rows are a z_i - b z_j <= 0 with a + b = 1, so diagonal steps are tau_i = 1/(omega degree_i), sigma = omega.
-The bounds are computed in float64 from whatever the iterates are: y' gives the lower one, and a repair of x'
-the upper one.
+Ratio rows are a z_i - b z_j <= 0 with a + b = 1, so the diagonal steps are tau_i = 1/(omega degree_i) and
+sigma = omega. The bounds are computed in float64 from whatever the iterates are: y' gives the lower one, and
+a repair of x' the upper one.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Iterates(Protocol):
     def keep(self) -> None:
         """Remember y' as the best multipliers so far."""
 
-    def kept(self) -> Floats:
-        """Return the remembered multipliers, of shape (2, edges, columns)."""
+    def kept(self) -> NDArray[Any]:
+        """Return the remembered multipliers, signed, of shape (edges, columns)."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class FirstOrder:
     """Solve a ratio program by first-order iterations, with a certified gap from `upper`.
 
     `upper` turns x' into the loss of a feasible matrix; without it the gap to <cost, x'> is used.
-    Stops at `gap`, when the edge program itself is solved to a fifth of `gap`, after `seconds` or `iterations`.
+    Stops at `gap`, when the edge program itself is solved to a fifth of `gap`, after `seconds` or
+    `iterations`.
     """
 
     gap: float = 1e-3
@@ -64,8 +65,8 @@ class FirstOrder:
     weight: float = 1.0
     weights: tuple[float, float] = (0.5, 4.0)
     precision: Literal["float32", "float64"] = "float32"
-    upper: Callable[[Floats], float] | None = None
-    dual: Floats | None = None
+    upper: Callable[[Any], float] | None = None
+    dual: NDArray[Any] | None = None
 
     def solve(
         self, program: RatioProgram, /, *, warm: Floats | None = None, progress: Progress | None = None
@@ -81,6 +82,7 @@ class FirstOrder:
         reference = previous = 0.0
         lower, upper = -np.inf, np.inf
         due, repairing, longest = 300, 0.0, 0.0
+        settled = 0  # looks in a row at which neither the objective nor the bound had far to go
         try:
             while total < self.iterations:
                 # the error right after a restart is the reference of that restart
@@ -92,11 +94,14 @@ class FirstOrder:
                 spent = time.perf_counter() - started
                 late = self.seconds is not None and spent + longest > self.seconds
                 if total >= due or late:
-                    value = state.lower()
+                    value, gained = state.lower(), np.inf
                     if value > lower:
-                        lower = value
+                        gained, lower = value - lower, value
                         state.keep()
                     objective = state.objective()
+                    # x' is not feasible, so its objective may cross the bound once by chance
+                    near = abs(objective - lower) <= 0.2 * self.gap * abs(objective)
+                    settled = settled + 1 if near and not 0.05 * self.gap * abs(lower) < gained < np.inf else 0
                     # repairs take at most about a third of the time, except the first and the last
                     if repairing <= 0.35 * spent or not np.isfinite(upper) or late:
                         before = time.perf_counter()
@@ -108,7 +113,7 @@ class FirstOrder:
                     if upper - lower <= self.gap * abs(upper):
                         status = "optimal"
                         break
-                    if late or abs(objective - lower) <= 0.2 * self.gap * abs(objective):
+                    if late or settled >= 3:
                         break
                     due = total + max(total // 6, 40)
                 fallen = error <= RESTART_ENOUGH * reference
@@ -121,7 +126,15 @@ class FirstOrder:
                     since = 0
         except KeyboardInterrupt:
             status = "interrupted"
-        return Solution(status, state.primal(), state.kept(), state.objective(), total, time.perf_counter() - started)
+        return Solution(
+            status,
+            state.primal(),
+            state.kept(),
+            state.objective(),
+            total,
+            time.perf_counter() - started,
+            bound=lower,
+        )
 
 
 def gathered(program: RatioProgram) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]:
@@ -144,7 +157,9 @@ def simple_scaling(log_ratios: Floats) -> tuple[Floats, Floats]:
 class Cores:
     """Iterates on this machine's cores, compiled by numba."""
 
-    def __init__(self, program: RatioProgram, warm: Floats | None, dual: Floats | None, kind: np.dtype[Any]) -> None:
+    def __init__(
+        self, program: RatioProgram, warm: Floats | None, dual: NDArray[Any] | None, kind: np.dtype[Any]
+    ) -> None:
         from metricdp.solvers import compiled
 
         self.compiled = compiled
@@ -160,13 +175,12 @@ class Cores:
         self.cost = (program.cost * self.scale).astype(kind)
         self.degree = np.maximum(np.diff(self.starts), 1).astype(np.float64)
         start = np.full((n, m), 1.0 / m) if warm is None else warm
-        self.anchor = start.astype(kind)
+        self.anchor = np.ascontiguousarray(start, dtype=kind).copy()
         self.reflected = self.anchor.copy()
         self.point = self.anchor.copy()
         self.dual_anchor = np.zeros((len(program.edges), m), dtype=kind)
         if dual is not None:
-            signed = (dual[0] - dual[1]) * (self.scale / np.maximum(small, 1e-300))[:, None]
-            self.dual_anchor[:] = np.nan_to_num(signed)
+            self.dual_anchor[:] = dual * (self.scale / np.maximum(small, 1e-30))[:, None]
         self.dual = self.dual_anchor.copy()
         self.dual_point = self.dual_anchor.copy()
         self.best_dual: NDArray[Any] | None = None
@@ -248,10 +262,9 @@ class Cores:
     def keep(self) -> None:
         self.best_dual = self.dual_point.copy()
 
-    def kept(self) -> Floats:
+    def kept(self) -> NDArray[Any]:
         signed = self.dual_point if self.best_dual is None else self.best_dual
-        factor = (self.factor / self.scale)[:, None]
-        return np.stack([np.maximum(signed, 0) * factor, np.maximum(-signed, 0) * factor])
+        return np.asarray(signed * (self.factor / self.scale).astype(self.kind)[:, None])
 
 
 def bound_factors(program: RatioProgram, small: Floats) -> tuple[Floats, Floats]:

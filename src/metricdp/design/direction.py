@@ -17,6 +17,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.mechanisms.curves import speed, widest_ratio
 from metricdp.mechanisms.lipschitz import corner_rows, dual_exponent, dual_norm
+from metricdp.solvers.barrier import ElementProgram, solve_elements
 from metricdp.solvers.cones import ConeProgram, solve_cones
 from metricdp.solvers.program import SparseMatrix
 
@@ -37,17 +38,16 @@ def solve_direction(
     value, slopes = vertex_rows(axes, direction_ratios(axes, epsilon))
     n = len(axes)
     if p == 2.0:
-        blocks = [value, *(slope / epsilon for slope in slopes)]
-        order = np.arange((n + 1) * value.shape[0]).reshape(n + 1, -1).T.ravel()
-        norms, rows = sparse.vstack(blocks, format="csr")[order], sparse.csr_array((0, anchors))
-    else:
-        directions, share = inscribed(p, n)
-        parts = [
-            share * epsilon * value - sum(d * slope for d, slope in zip(direction, slopes, strict=True))
-            for direction in directions
-        ]
-        rows = sparse.vstack(parts, format="csr") / epsilon
-        norms = sparse.csr_array((0, anchors))
+        elements = ElementProgram(cost, corner_rows(tuple(len(axis) for axis in axes))[0], local_forms(axes, epsilon))
+        start = np.full(cost.shape, 1.0 / reports)
+        matrix = solve_elements(elements, start, gap=gap, seconds=seconds)
+        return repaired(matrix, value, slopes, p, epsilon), "barrier method"
+    directions, share = inscribed(p, n)
+    parts = [
+        share * epsilon * value - sum(d * slope for d, slope in zip(direction, slopes, strict=True))
+        for direction in directions
+    ]
+    rows = sparse.vstack(parts, format="csr") / epsilon
     identity = sparse.eye_array(reports, format="csr")
     program = ConeProgram(
         cost=cost.T.ravel(),  # x[k * anchors + i]
@@ -56,14 +56,26 @@ def solve_direction(
         rows=sparse.vstack(
             [sparse.eye_array(anchors * reports), sparse.kron(identity, rows, format="csr")], format="csr"
         ),
-        norms=sparse.kron(identity, norms, format="csr"),
-        group=n + 1,
     )
     solution = solve_cones(program, gap=0.1 * gap, seconds=seconds)
     if solution.status not in ("optimal", "limit") or not np.all(np.isfinite(solution.primal)):
         raise SolverFailure(f"the direction program was not solved: {solution.message}.")
     matrix = np.ascontiguousarray(solution.primal.reshape(reports, anchors).T)
     return repaired(matrix, value, slopes, p, epsilon), solution.message
+
+
+def local_forms(axes: tuple[Floats, ...], epsilon: float) -> Floats:
+    """Return for every cell and vertex the forms (epsilon z, G_1, .., G_n) of the corner values."""
+    value, slopes = vertex_rows(axes, direction_ratios(axes, epsilon))
+    corners, _ = corner_rows(tuple(len(axis) for axis in axes))
+    count, n = len(corners), len(axes)
+    forms = np.empty((count, 3**n, n + 1, corners.shape[1]))
+    for place, matrix in enumerate([value * epsilon, *slopes]):
+        dense = matrix.tocsr()
+        for vertex in range(3**n):
+            rows = np.arange(vertex * count, (vertex + 1) * count)
+            forms[:, vertex, place] = np.asarray(dense[rows[:, None], corners].todense())
+    return forms / epsilon
 
 
 def vertex_rows(axes: tuple[Floats, ...], ratios: tuple[Floats, ...]) -> tuple[SparseMatrix, list[SparseMatrix]]:

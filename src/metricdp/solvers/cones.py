@@ -16,17 +16,12 @@ from metricdp.solvers.program import Solution, SparseMatrix
 
 @dataclass(frozen=True)
 class ConeProgram:
-    """minimise cost.x  subject to  equalities x = right,  rows x >= 0,  ||norms x over a group|| <= first of the group.
-
-    `norms` holds groups of `group` consecutive rows: the first row bounds the Euclidean norm of the others.
-    """
+    """minimise cost.x  subject to  equalities x = right,  rows x >= 0."""
 
     cost: Floats
     equalities: SparseMatrix
     right: Floats
     rows: SparseMatrix
-    norms: SparseMatrix
-    group: int = 0
 
 
 def solve_cones(program: ConeProgram, *, gap: float = 1e-6, seconds: float | None = None) -> Solution:
@@ -35,13 +30,11 @@ def solve_cones(program: ConeProgram, *, gap: float = 1e-6, seconds: float | Non
     started = time.perf_counter()
     width = len(program.cost)
     # Clarabel: A x + s = b with s in the cone
-    matrix = sparse.csc_matrix(sparse.vstack([program.equalities, -program.rows, -program.norms], format="csc"))
-    right = np.concatenate([program.right, np.zeros(program.rows.shape[0] + program.norms.shape[0])])
+    matrix = sparse.csc_matrix(sparse.vstack([program.equalities, -program.rows], format="csc"))
+    right = np.concatenate([program.right, np.zeros(program.rows.shape[0])])
     cones = [clarabel.ZeroConeT(program.equalities.shape[0])]
     if program.rows.shape[0]:
         cones.append(clarabel.NonnegativeConeT(program.rows.shape[0]))
-    if program.norms.shape[0]:
-        cones += [clarabel.SecondOrderConeT(program.group)] * (program.norms.shape[0] // program.group)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.direct_solve_method = "qdldl"

@@ -35,8 +35,8 @@ from metricdp.spaces import FiniteSpace
 T = TypeVar("T")
 DELTA, LEVEL = 0.001, 0.95
 GAP = 5e-3
-# The paper does not state its spanners. These stretches were fitted to its non-zeros at 50 secrets, which imply 68 to 81
-# edges for words and 65 to 78 for cells, depending on what it counted; they give 79 and 76.
+# The paper does not state its spanners. These stretches were fitted to its non-zeros at 50 secrets, which imply 68 to
+# 81 edges for words and 65 to 78 for cells, depending on what it counted; they give 79 and 76.
 STRETCHES = {"words": 3.0, "cells": 1.5, "roads": 1.05}
 SCALING_EPSILON = {"words": 1.0, "cells": 0.3, "roads": 10.0}
 # Table 3 was measured where the loss is 0.57 of a uniform answer's. With GloVe that is near epsilon 0.5; at 1.0, the
@@ -199,7 +199,7 @@ def run(plan: Plan, report: Callable[[str], None]) -> Iterator[Row]:
             report(f"\nFigure 1: {size} {setting.domain} ({setting.origin}); loss at 95 % against tight epsilon")
             yield from figure_rows(setting, plan)
     if isinstance(words(2), Setting):
-        report(f"\\nOther vocabularies of {plan.sizes[0]} words: loss at 95 % and worst loss")
+        report(f"\nOther vocabularies of {plan.sizes[0]} words: loss at 95 % and worst loss")
         yield from vocabulary_rows(plan)
     report("\nTables 2 and 4: time and non-zeros of the programs")
     for size in plan.scaling_sizes:

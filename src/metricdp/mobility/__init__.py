@@ -1,0 +1,1 @@
+"""Mobility: how traces become contexts, priors and blankets, and what releasing them over time costs."""

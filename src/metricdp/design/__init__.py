@@ -9,12 +9,18 @@ from metricdp.design.closed_form import (
     truncated_exponential,
     weighted_exponential,
 )
+from metricdp.design.constopt import constopt
+from metricdp.design.optimal import dictionary, optimal, spanner
 
 __all__ = [
+    "constopt",
+    "dictionary",
     "exponential",
     "laplace",
     "madlib",
+    "optimal",
     "remapped",
+    "spanner",
     "tight_constraints",
     "truncated_exponential",
     "weighted_exponential",

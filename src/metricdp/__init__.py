@@ -15,6 +15,7 @@ from metricdp.auditing import (
 )
 from metricdp.design import (
     constopt,
+    contextual,
     dictionary,
     exponential,
     laplace,
@@ -45,13 +46,14 @@ from metricdp.metrics import (
     WordMovers,
 )
 from metricdp.problems import Problem
-from metricdp.spaces import Box, FiniteSpace
+from metricdp.spaces import Augmented, Box, FiniteSpace
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Angular",
     "AuditReport",
+    "Augmented",
     "Box",
     "Certificate",
     "FiniteSpace",
@@ -77,6 +79,7 @@ __all__ = [
     "audit",
     "audit_samples",
     "constopt",
+    "contextual",
     "dictionary",
     "epsilon_at",
     "expected_loss",

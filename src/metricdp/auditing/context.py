@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, as_matrix, as_probabilities
+from metricdp.arrays import Booleans, Floats, Integers, as_matrix, as_probabilities
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
@@ -61,14 +61,14 @@ def bottleneck_distance(first: ArrayLike, second: ArrayLike, distances: ArrayLik
     return float(levels[low])
 
 
-def _grains(law: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _grains(law: Floats) -> Integers:
     whole = np.floor(law * GRAINS).astype(np.int64)
     rest = np.argsort(whole - law * GRAINS, kind="stable")[: GRAINS - int(whole.sum())]
     whole[rest] += 1
     return whole
 
 
-def _flows(left: np.ndarray, right: np.ndarray, open_arcs: np.ndarray) -> bool:  # type: ignore[type-arg]
+def _flows(left: Integers, right: Integers, open_arcs: Booleans) -> bool:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 

@@ -117,8 +117,8 @@ def trajectory_adversary(
         for kind, posterior in enumerate((before, alone, hidden.filtered(reports), hidden.smoothed(reports))):
             guesses = (posterior @ errors).argmin(axis=1)
             totals[kind] += float(errors[walk, guesses].mean())
-    means = (totals / walks).tolist()
-    return TrajectoryRisk(*means, steps=walks * steps)
+    prior, alone_error, past, whole = (totals / walks).tolist()
+    return TrajectoryRisk(prior, alone_error, past, whole, walks * steps)
 
 
 def trace_leakage(mechanism: MatrixMechanism, trace: ArrayLike, other: ArrayLike) -> float:

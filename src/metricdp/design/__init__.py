@@ -10,15 +10,19 @@ from metricdp.design.closed_form import (
     weighted_exponential,
 )
 from metricdp.design.constopt import constopt
+from metricdp.design.contextual import context_bound, contextual, published
 from metricdp.design.optimal import dictionary, optimal, spanner
 
 __all__ = [
     "constopt",
+    "context_bound",
+    "contextual",
     "dictionary",
     "exponential",
     "laplace",
     "madlib",
     "optimal",
+    "published",
     "remapped",
     "spanner",
     "tight_constraints",

@@ -7,12 +7,13 @@ chi-square limit is useless here (most cells hold zero or one sample) while its 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput, import_extra
 
 
@@ -70,7 +71,7 @@ def kernel_independence(x: ArrayLike, y: ArrayLike, given: ArrayLike, *, method:
     parts = [np.asarray(part, dtype=np.float64).reshape(len(np.asarray(part)), -1) for part in (x, y, given)]
     widths = np.cumsum([0] + [part.shape[1] for part in parts])
     data = np.column_stack(parts)
-    groups = [list(range(int(a), int(b))) for a, b in zip(widths[:-1], widths[1:], strict=True)]
+    groups = [list(range(int(a), int(b))) for a, b in itertools.pairwise(widths.tolist())]
     test = cit.CIT(data, method)
     return float(test(groups[0], groups[1], groups[2]))
 
@@ -81,7 +82,7 @@ def _labels(values: ArrayLike) -> Integers:
     return np.unique(array, axis=axis, return_inverse=True)[1].astype(np.int64).ravel()
 
 
-def _varies(values: Integers, strata: Integers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _varies(values: Integers, strata: Integers) -> Booleans:
     """Return for every sample whether `values` take more than one value in its stratum."""
     low = np.full(int(strata.max()) + 1, np.iinfo(np.int64).max)
     high = np.full(len(low), -1)
@@ -116,4 +117,5 @@ def _dependence(x: Integers, y: Integers, strata: Integers, shuffles: Integers) 
     before = np.concatenate([[-1], at[:-1]])
     fresh = np.concatenate([[True], row[1:] != row[:-1]])
     length = at - np.where(fresh, -1, before)
-    return 2.0 * np.bincount(row, weights=length * np.log(length), minlength=len(codes))
+    sums = np.bincount(row, weights=length * np.log(length), minlength=len(codes))
+    return np.asarray(2.0 * sums, dtype=np.float64)

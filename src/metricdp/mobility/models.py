@@ -134,8 +134,8 @@ def estimate(
     size = len(steps)
     if steps.shape != (size, size) or order < 0 or size ** (order + 1) > MOST_CELLS:
         raise InvalidInput(
-            f"`order` {order} over {size} places needs {float(size) ** (order + 1):.3g} counts, at most {MOST_CELLS:.0g}; "
-            "use fewer places or a lower order."
+            f"`order` {order} over {size} places needs {float(size) ** (order + 1):.3g} counts, "
+            f"at most {MOST_CELLS:.0g}; use fewer places or a lower order."
         )
     rows, ends = walks.windows(order + 1)
     keep = np.ones(len(rows), dtype=bool)

@@ -146,9 +146,7 @@ def evaluate(predictor: BlanketPredictor, inputs: ArrayLike, suffices: ArrayLike
     share = float(labels.mean())
     accuracy = float((said == labels).mean())
     cross_entropy = float(-np.log(safe).mean())
-    return Scores(
-        accuracy, max(share, 1.0 - share), *measures(True), *measures(False), cross_entropy, len(labels)
-    )
+    return Scores(accuracy, max(share, 1.0 - share), *measures(True), *measures(False), cross_entropy, len(labels))
 
 
 def _feature_rows(features: Features) -> Floats:

@@ -52,7 +52,7 @@ class Traces:
 def load_traces(
     table: Any, *, trip: str = "trip", time: str = "t", latitude: str = "lat", longitude: str = "lon"
 ) -> Traces:
-    """Read traces from a data frame of any kind, or from a Parquet or CSV file; rows with a negative trip are left out."""
+    """Read traces from a data frame of any kind, a Parquet or a CSV file; rows with a negative trip are left out."""
     import narwhals as nw
 
     if isinstance(table, str | Path):

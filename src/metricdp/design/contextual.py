@@ -27,6 +27,7 @@ from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers import RatioSolution, solve_ratio
 from metricdp.solvers.bounds import block_bound
+from metricdp.solvers.engine import SolverName
 from metricdp.solvers.recombine import quotient
 
 REFINE_MARGIN = 1e-4  # the reduced start of a refined program keeps this much of epsilon free
@@ -53,6 +54,7 @@ def contextual(
     gap: float = 1e-3,
     seconds: float | None = None,
     lower_bound: float | None = None,
+    solver: SolverName = "auto",
 ) -> MatrixMechanism:
     """Build the best mechanism that is constant on classes of augmented secrets.
 
@@ -76,7 +78,7 @@ def contextual(
     if (classes is None) != (chosen == "full"):
         raise InvalidInput(f"the {chosen} program {'takes no' if chosen == 'full' else 'needs'} `classes`.")
     if chosen == "full":
-        solution = _solve(problem.exponents, problem.cost, gap, seconds)
+        solution = _solve(problem.exponents, problem.cost, gap, seconds, solver)
         bound = solution.lower_bound if lower_bound is None else max(solution.lower_bound, lower_bound)
         return certify(
             problem, solution.matrix, method=f"contextual, full program, {solution.method}", started=started,
@@ -84,7 +86,7 @@ def contextual(
         )  # fmt: skip
     reduced = quotient_of(problem, classes)
     shrink = 1.0 - REFINE_MARGIN if chosen == "refined" else 1.0
-    solution = _solve(reduced.log_ratios * shrink, reduced.cost, gap, seconds)
+    solution = _solve(reduced.log_ratios * shrink, reduced.cost, gap, seconds, solver)
     matrix, method = solution.matrix[reduced.labels], f"contextual, {len(reduced)} classes, {solution.method}"
     if chosen == "refined":
         matrix = _refined(problem, reduced, matrix)
@@ -105,8 +107,10 @@ def quotient_of(problem: Problem, classes: ArrayLike | None) -> Quotient:
     return Quotient(labels, log_ratios, cost)
 
 
-def _solve(log_ratios: Floats, cost: Floats, gap: float, seconds: float | None) -> RatioSolution:
-    return solve_ratio(cost, log_ratios * (1.0 - MARGIN), gap=gap, seconds=seconds)
+def _solve(
+    log_ratios: Floats, cost: Floats, gap: float, seconds: float | None, solver: SolverName = "auto"
+) -> RatioSolution:
+    return solve_ratio(cost, log_ratios * (1.0 - MARGIN), gap=gap, seconds=seconds, solver=solver)
 
 
 def context_bound(problem: Problem, blocks: ArrayLike, *, gap: float = 1e-2) -> float:

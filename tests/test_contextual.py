@@ -111,7 +111,7 @@ def test_one_program_over_classes_is_exactly_private_and_nearly_as_good(toy, ful
 def test_members_of_a_class_share_one_row(toy):
     quotient = contextual(toy, classes=CLASSES)
     for kind in np.unique(CLASSES, axis=0):
-        rows = quotient.matrix[(CLASSES == kind).all(axis=1)]
+        rows = quotient.matrix[(kind == CLASSES).all(axis=1)]
         assert np.array_equal(rows, np.broadcast_to(rows[0], rows.shape))
 
 

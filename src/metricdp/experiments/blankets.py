@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers
-from metricdp.experiments.cities import City
+from metricdp.experiments.cities import KM_PER_DEGREE, City
 from metricdp.mobility import (
     BlanketPredictor,
     Features,
@@ -23,16 +23,20 @@ from metricdp.mobility import (
     train_predictor,
 )
 
-MOST_LAG = 3
+MOST_LAG = 3  # the next place is tested against the current one, one and two steps back
 
 
 @dataclass(frozen=True)
 class Bins:
-    """How windows are grouped: width of the hour and speed bins, rows and columns of regions."""
+    """How windows are grouped: width of the hour and speed bins, rows and columns of regions;
+    `cell_km` is the side of the cells that are tested, `least` the fewest samples of a group.
+    """
 
     hours: float = 6.0
-    speed_mph: float = 10.0
-    regions: tuple[int, int] = (3, 3)
+    speed_mph: float = 5.0
+    regions: tuple[int, int] = (2, 2)
+    cell_km: float = 0.6
+    least: int = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,8 @@ class Study:
     def features(self, histories: ArrayLike, city: City, *, hour: float) -> Features:
         """Return the features of histories at a public hour."""
         seconds = np.full(len(np.asarray(histories)), (hour - city.offset_hours) * 3600.0)
-        return _features(np.asarray(histories), seconds, city, self.bins)
+        paths = np.asarray(city.places.coordinates, dtype=np.float64)[np.asarray(histories)]
+        return _features(paths, seconds, city, self.bins)
 
     def groups_of(self, features: Features) -> Integers:
         """Return the group of each row of features."""
@@ -85,16 +90,12 @@ def study_blankets(city: City, *, bins: Bins | None = None, quick: bool = False,
     The ceiling is the accuracy of the training groups' own answers on the test groups: what a perfect memory of the
     training trips would score, given that tests on other trips answer differently by chance.
     """
-    chosen = Bins() if bins is None else bins
+    chosen = bins_for(city) if bins is None else bins
     permutations = 99 if quick else 199
-    parts = []
-    for walks in (city.train, city.test):
-        windows, features = _windows(walks, city, chosen)
-        groups = features.groups(hour_width=chosen.hours, speed_width=chosen.speed_mph)
-        parts.append(
-            discover_groups(windows, groups, least_samples=200, most_lag=MOST_LAG, permutations=permutations, seed=seed)
-        )
-    train, test = parts
+    train, test = (_groups(city, walks, chosen, permutations, seed) for walks in (city.train, city.test))
+    if len(train) == 0:  # too few trips for groups: one group of everything
+        chosen = Bins(hours=24.0, speed_mph=120.0, regions=(1, 1), least=20)
+        train, test = (_groups(city, walks, chosen, permutations, seed) for walks in (city.train, city.test))
     shape = {"hour_width": chosen.hours, "speed_width": chosen.speed_mph}
     inputs, labels = examples_of(train, **shape, regions=chosen.regions)
     predictor = train_predictor(inputs, labels, most_lag=MOST_LAG, seed=seed)
@@ -102,7 +103,7 @@ def study_blankets(city: City, *, bins: Bins | None = None, quick: bool = False,
     if len(test):
         held, truth = examples_of(test, **shape, regions=chosen.regions)
         scores = evaluate(predictor, held, truth)
-        remembered = train.lookup(test.groups, default=1)
+        remembered = train.lookup(test.groups)
         answers = np.concatenate([remembered <= m for m in range(MOST_LAG)])
         ceiling = float((answers == truth).mean())
     one = inputs[:1]
@@ -111,21 +112,47 @@ def study_blankets(city: City, *, bins: Bins | None = None, quick: bool = False,
     for _ in range(200):
         predictor.probability(one)
     milliseconds = (time.perf_counter() - started) / 200 * 1000
-    return Study(
-        chosen, train, test, predictor, scores, ceiling, milliseconds, _correlations(train, chosen)
+    return Study(chosen, train, test, predictor, scores, ceiling, milliseconds, _correlations(train, chosen))
+
+
+def bins_for(city: City) -> Bins:
+    """Return finer groups where there are many fixes."""
+    return Bins(hours=6.0, regions=(3, 3)) if len(city.traces) > 50_000 else Bins(hours=24.0, regions=(2, 2))
+
+
+def _groups(city: City, walks: Walks, bins: Bins, permutations: int, seed: int) -> GroupBlankets:
+    windows, features = _windows(city, np.unique(walks.owner), bins)
+    groups = features.groups(hour_width=bins.hours, speed_width=bins.speed_mph)
+    return discover_groups(
+        windows, groups, least_samples=bins.least, most_lag=MOST_LAG, permutations=permutations, seed=seed
     )
 
 
-def _windows(walks: Walks, city: City, bins: Bins) -> tuple[Integers, Features]:
+def _windows(city: City, owners: Integers, bins: Bins) -> tuple[Integers, Features]:
+    """Return windows (next cell, current cell, one back, two back) of the trips of `owners`, and their features.
+
+    The features belong to the current place and its history, never to the next place: grouping by what is to be
+    predicted would make it look predictable.
+    """
+    traces = city.traces.select(np.isin(city.traces.owner, owners))
+    low, high = city.box
+    inside = np.all((traces.coordinates >= low) & (traces.coordinates <= high), axis=1)
+    side = bins.cell_km / KM_PER_DEGREE / np.array([1.0, np.cos(np.radians(low[0]))])
+    cells = np.floor((traces.coordinates - low) / side).astype(np.int64)
+    codes = cells[:, 0] * 100_000 + cells[:, 1]
+    parts = np.cumsum(np.r_[True, (traces.trip[1:] != traces.trip[:-1]) | ~inside[1:] | ~inside[:-1]]).astype(np.int64)
+    walks = Walks(parts[inside], traces.seconds[inside], codes[inside], traces.owner[inside])
     windows, ends = walks.windows(MOST_LAG + 1)
-    return windows, _features(windows, walks.seconds[ends], city, bins)
+    points = traces.coordinates[inside]
+    paths = np.stack([points[ends - lag] for lag in range(1, MOST_LAG + 1)], axis=1)
+    return windows, _features(paths, walks.seconds[ends - 1], city, bins)
 
 
-def _features(windows: Integers, seconds: Floats, city: City, bins: Bins) -> Features:
+def _features(paths: Floats, seconds: Floats, city: City, bins: Bins) -> Features:
     return features_of(
-        windows,
+        paths,
         seconds,
-        city.places,
+        box=city.box,
         step_seconds=city.step_seconds,
         regions=bins.regions,
         offset_hours=city.offset_hours,

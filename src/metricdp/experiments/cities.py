@@ -42,6 +42,13 @@ class City:
     covered: float
 
     @property
+    def box(self) -> tuple[Floats, Floats]:
+        """The bounding box of the places, half a kilometre wider on every side."""
+        here = np.asarray(self.places.coordinates, dtype=np.float64)
+        margin = 0.5 / KM_PER_DEGREE
+        return here.min(axis=0) - margin, here.max(axis=0) + margin
+
+    @property
     def simulated(self) -> bool:
         return self.traces.simulated
 
@@ -108,7 +115,7 @@ def _city(
     # A step goes to the same or a touching cell; any other cuts the trip. Public: it comes from the grid alone.
     allowed = np.abs(busiest[:, None] - busiest[None]).max(axis=-1) <= 1
     walks = snap(traces, space, most_km=cell_km, allowed=allowed)
-    train, test = split_trips(walks, share=0.7, seed=seed)
+    train, test = split_trips(walks, share=0.6, seed=seed)
     covered = len(walks) / len(traces)
     detours = _detours(roads, crossings, seed)
     return City(name, space, allowed, detours, train, test, traces, step_seconds, offset_hours, covered)

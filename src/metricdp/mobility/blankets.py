@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_floats
 from metricdp.errors import InvalidInput
+from metricdp.metrics import Haversine
 from metricdp.mobility.independence import conditional_independence
 from metricdp.mobility.traces import KMH_PER_MPH
-from metricdp.spaces import FiniteSpace
 
 Correction = Literal["holm", "benjamini-hochberg", "none"]
 
@@ -98,32 +98,29 @@ class Features:
 
 
 def features_of(
-    windows: ArrayLike,
+    paths: ArrayLike,
     seconds: ArrayLike,
-    places: FiniteSpace,
     *,
+    box: tuple[Floats, Floats],
     step_seconds: float,
     regions: tuple[int, int] = (3, 3),
     offset_hours: float = 0.0,
 ) -> Features:
-    """Return the features of windows over places with (latitude, longitude) coordinates.
+    """Return the features of paths: (latitude, longitude) per step, the current place first.
 
-    The speed is that of the last step (current and previous place); the region is a cell of the places' bounding box.
-    Both are functions of the secret and its history, so blankets chosen by them are safe only inside one program
-    over classes; the hour is the public clock.
+    The speed is the mean over the steps of the path; the region is a cell of the bounding `box` (lower and upper
+    corner), points outside count to the nearest one. Both are functions of the secret and its history, so blankets
+    chosen by them are safe only inside one program over classes; the hour is the public clock.
     """
-    rows = np.asarray(windows, dtype=np.int64)
+    points = np.asarray(paths, dtype=np.float64)
     clock = np.mod(np.asarray(seconds, dtype=np.float64) / 3600.0 + offset_hours, 24.0)
-    if rows.shape[1] > 1:
-        speed = places.ground(places.coordinates[rows[:, 0]], places.coordinates[rows[:, 1]])
-    else:
-        speed = np.zeros(len(rows))
-    here = np.asarray(places.coordinates, dtype=np.float64)
-    low, high = here.min(axis=0), here.max(axis=0)
+    steps = points.shape[1] - 1
+    travelled = Haversine()(points[:, :-1], points[:, 1:]).sum(axis=1) if steps else np.zeros(len(points))
+    speed = travelled / max(1, steps) / step_seconds * 3600.0 / KMH_PER_MPH
+    low, high = box
     shape = np.array(regions)
-    cell = np.floor((here - low) / np.maximum(high - low, 1e-12) * shape).astype(np.int64)
-    cell = np.minimum(cell, shape - 1)
-    return Features(clock, speed / step_seconds * 3600.0 / KMH_PER_MPH, cell[rows[:, 0]], regions)
+    cell = np.floor((points[:, 0] - low) / np.maximum(high - low, 1e-12) * shape).astype(np.int64)
+    return Features(clock, speed, np.clip(cell, 0, shape - 1), regions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,11 +135,17 @@ class GroupBlankets:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def lookup(self, groups: ArrayLike, *, default: int = 1) -> Integers:
-        """Return the size of each group asked for, `default` where it had too few samples."""
-        known = {tuple(row): int(size) for row, size in zip(self.groups.tolist(), self.sizes, strict=True)}
+    def lookup(self, groups: ArrayLike) -> Integers:
+        """Return the size of each group asked for; one with too few samples gets that of the nearest group.
+
+        Near means few bins of hour and speed away, and two more where the region differs.
+        """
+        if len(self) == 0:
+            raise InvalidInput("no group had enough samples; lower `least_samples` or use coarser groups.")
         rows = np.asarray(groups, dtype=np.int64)
-        return np.array([known.get(tuple(row), default) for row in rows.tolist()], dtype=np.int64)
+        gaps = np.abs(rows[:, None, :2] - self.groups[None, :, :2]).sum(axis=-1)
+        gaps = gaps + 2 * (rows[:, None, 2] != self.groups[None, :, 2])
+        return np.asarray(self.sizes[gaps.argmin(axis=1)])
 
 
 def discover_groups(
@@ -153,12 +156,15 @@ def discover_groups(
     most_samples: int = 2000,
     most_lag: int = 3,
     level: float = 0.05,
-    correction: Correction = "holm",
+    correction: Correction = "benjamini-hochberg",
     permutations: int = 199,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> GroupBlankets:
-    """Discover the blanket of every group, correcting at each m for the number of groups still being tested."""
+    """Discover the blanket of every group, correcting at each m for the number of groups still being tested.
+
+    The least p-value is 1 / (1 + permutations): "holm" can only ever reject with more than groups / level of them.
+    """
     rows, names = np.asarray(windows, dtype=np.int64), np.asarray(groups, dtype=np.int64)
     kinds, inverse, counts = np.unique(names, axis=0, return_inverse=True, return_counts=True)
     enough = np.flatnonzero(counts >= least_samples)

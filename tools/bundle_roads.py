@@ -81,7 +81,10 @@ def main(data: Path) -> None:
         pq.write_table(table, target / f"{name}.parquet", compression="zstd", compression_level=19)
     extent = Haversine()(space.coordinates.min(axis=0), space.coordinates.max(axis=0))
     size = sum(path.stat().st_size for path in target.glob("*.parquet"))
-    print(f"{len(space)} crossings, {len(inside)} edges, {len(lines)} streets, {extent:.2f} km across, {size / 1e3:.0f} kB")
+    print(
+        f"{len(space)} crossings, {len(inside)} edges, {len(lines)} streets, "
+        f"{extent:.2f} km across, {size / 1e3:.0f} kB"
+    )
 
 
 if __name__ == "__main__":

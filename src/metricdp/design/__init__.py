@@ -1,4 +1,7 @@
-"""Design: how a mechanism is made. The only room where privacy meets solvers."""
+"""Design: how a mechanism is made. The only room where privacy meets solvers.
+
+The builders that need a solver live in their own modules and are loaded when first used.
+"""
 
 from metricdp.design.closed_form import (
     exponential,
@@ -9,22 +12,12 @@ from metricdp.design.closed_form import (
     truncated_exponential,
     weighted_exponential,
 )
-from metricdp.design.constopt import constopt
-from metricdp.design.contextual import context_bound, contextual, published
-from metricdp.design.optimal import dictionary, optimal, spanner
 
 __all__ = [
-    "constopt",
-    "context_bound",
-    "contextual",
-    "dictionary",
     "exponential",
     "laplace",
     "madlib",
-    "optimal",
-    "published",
     "remapped",
-    "spanner",
     "tight_constraints",
     "truncated_exponential",
     "weighted_exponential",

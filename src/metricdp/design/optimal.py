@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.design.certify import certify
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
@@ -20,7 +20,7 @@ from metricdp.solvers.bounds import lower_bound
 from metricdp.solvers.edges import measured_stretch, unique_pairs
 from metricdp.solvers.edges import spanner as greedy_spanner
 from metricdp.solvers.engine import SolverName
-from metricdp.solvers.recombine import combine
+from metricdp.solvers.recombine import combine, safe_weights, strict
 
 Objective = Literal["expected", "worst"]
 
@@ -85,7 +85,7 @@ def _solve_expected(
     size = len(problem.inputs)
     graph = coo_array((np.ones(len(near)), (near[:, 0], near[:, 1])), shape=(size, size))
     parts, label = connected_components(graph, directed=False)
-    answers: list[tuple[Floats, RatioSolution]] = []
+    answers: list[tuple[Integers, RatioSolution]] = []
     for part in range(parts):
         rows = np.flatnonzero(label == part)
         inside = near[label[near[:, 0]] == part]
@@ -97,8 +97,8 @@ def _solve_expected(
         )
         answers.append((rows, answer))
     matrix = np.empty(problem.cost.shape)
-    for rows, answer in answers:
-        matrix[rows] = answer.matrix
+    for members, answer in answers:
+        matrix[members] = answer.matrix
     objective = sum(answer.objective for _, answer in answers)
     bound = sum(answer.lower_bound for _, answer in answers)
     last = answers[-1][1]
@@ -117,7 +117,7 @@ def _solve_expected(
 
 
 def exact_edges(problem: Problem) -> Edges | None:
-    """Return the pairs whose constraints imply all others, where the metric hands them out: the streets of a network."""
+    """Return the pairs that imply all others, where the metric hands them out: the streets of a network."""
     metric = problem.inputs.metric
     if not isinstance(metric, ShortestPath) or metric.one_way != "open" or len(problem.inputs) != metric.nodes:
         return None
@@ -180,8 +180,10 @@ def dictionary(problem: Problem) -> MatrixMechanism:
     exponents = problem.exponents
     if problem.radius is not None:
         raise InvalidInput("`dictionary` protects all pairs; leave `radius` out.")
-    columns = [np.exp(-np.maximum(exponents - plateau, 0.0)) for plateau in PLATEAUS]
-    columns += [np.exp(-np.minimum(exponents, reach)) for reach in REACHES]
-    columns += [np.exp(-np.clip(exponents - 1.0, 0.0, reach)) for reach in REACHES[1:]]
-    matrix = combine(np.concatenate(columns, axis=1), problem.cost, exponents, dips=DIPS)
+    inner = safe_weights(exponents)
+    columns = [np.exp(-np.maximum(inner - plateau, 0.0)) for plateau in PLATEAUS]
+    columns += [np.exp(-np.minimum(inner, reach)) for reach in REACHES]
+    columns += [np.exp(-np.clip(inner - 1.0, 0.0, reach)) for reach in REACHES[1:]]
+    columns += [np.exp(np.minimum(inner - depth, 0.0)) for depth in DIPS]
+    matrix = strict(combine(np.concatenate(columns, axis=1), problem.cost, inner), exponents)
     return certify(problem, matrix, method="dictionary", started=started)

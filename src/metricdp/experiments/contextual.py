@@ -10,7 +10,10 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing import audit, current_place
-from metricdp.design import constopt, contextual, exponential, optimal, published
+from metricdp.design import exponential
+from metricdp.design.constopt import constopt
+from metricdp.design.contextual import contextual, published
+from metricdp.design.optimal import optimal
 from metricdp.experiments.blankets import Study, study_blankets
 from metricdp.experiments.cities import City, known_cities, real_city, simulated_city
 from metricdp.mechanisms import MatrixMechanism

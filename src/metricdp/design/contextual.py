@@ -13,6 +13,7 @@ promise; `published` builds that variant for comparison and says so.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -186,7 +187,7 @@ def published(
     problem: Problem,
     *,
     groups: ArrayLike,
-    blankets: dict[int, ArrayLike],
+    blankets: Mapping[int, ArrayLike],
     gap: float = 1e-3,
     seconds: float | None = None,
 ) -> MatrixMechanism:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,8 +100,8 @@ def train_predictor(
     """Train on rows of (hour, speed, region row, region column, m) and whether the first m places suffice."""
     networks = import_extra("sklearn.neural_network", "mobility")
     rows, labels = _expanded(as_floats(inputs, "inputs")), np.asarray(suffices, dtype=bool)
-    if rows.ndim != 2 or len(rows) != len(labels) or len(rows) < 4:
-        raise InvalidInput(f"`inputs` and `suffices` must be at least 4 examples, got {len(rows)} and {len(labels)}.")
+    if rows.ndim != 2 or len(rows) != len(labels) or len(rows) == 0:
+        raise InvalidInput(f"`inputs` and `suffices` must be examples, one answer each, got {len(rows)} and {len(labels)}.")
     mean, scale = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-9)
     if labels.all() or not labels.any():  # one outcome only: a network without hidden layers says it
         size = rows.shape[1]
@@ -108,7 +109,10 @@ def train_predictor(
         return BlanketPredictor((np.zeros((size, 1)),), (constant,), mean, scale, most_lag)
     network = networks.MLPClassifier(
         hidden_layer_sizes=hidden, solver="lbfgs", alpha=0.05, max_iter=2000, random_state=seed
-    ).fit((rows - mean) / scale, labels)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a limit on the iterations is no error: the scores tell how good it is
+        network.fit((rows - mean) / scale, labels)
     weights = tuple(np.asarray(part, dtype=np.float64) for part in network.coefs_)
     return BlanketPredictor(weights, tuple(np.asarray(b) for b in network.intercepts_), mean, scale, most_lag)
 

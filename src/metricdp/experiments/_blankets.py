@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers
-from metricdp.experiments.cities import KM_PER_DEGREE, City
+from metricdp.experiments._cities import KM_PER_DEGREE, City
 from metricdp.mobility import (
     BlanketPredictor,
     Features,
@@ -61,6 +61,13 @@ class Study:
     def groups_of(self, features: Features) -> Integers:
         """Return the group of each row of features."""
         return features.groups(hour_width=self.bins.hours, speed_width=self.bins.speed_mph)
+
+    def predicted(self, features: Features) -> Integers:
+        """Return the predicted size at the middle of each row's bins, kept within the bins of the training groups."""
+        bins = np.clip(self.groups_of(features), self.train.groups.min(axis=0), self.train.groups.max(axis=0))
+        row, column = np.divmod(bins[:, 2], self.bins.regions[1])
+        hour, speed = (bins[:, 0] + 0.5) * self.bins.hours, (bins[:, 1] + 0.5) * self.bins.speed_mph
+        return self.predictor.sizes(Features(hour, speed, np.column_stack([row, column]), self.bins.regions))
 
     def lines(self) -> list[str]:
         """Say what was found."""

@@ -66,7 +66,8 @@ class Study:
         """Return the predicted size at the middle of each row's bins, kept within the bins of the training groups."""
         bins = np.clip(self.groups_of(features), self.train.groups.min(axis=0), self.train.groups.max(axis=0))
         row, column = np.divmod(bins[:, 2], self.bins.regions[1])
-        hour, speed = (bins[:, 0] + 0.5) * self.bins.hours, (bins[:, 1] + 0.5) * self.bins.speed_mph
+        middle = bins.astype(np.float64) + 0.5
+        hour, speed = middle[:, 0] * self.bins.hours, middle[:, 1] * self.bins.speed_mph
         return self.predictor.sizes(Features(hour, speed, np.column_stack([row, column]), self.bins.regions))
 
     def lines(self) -> list[str]:

@@ -101,7 +101,7 @@ def train_predictor(
     networks = import_extra("sklearn.neural_network", "mobility")
     rows, labels = _expanded(as_floats(inputs, "inputs")), np.asarray(suffices, dtype=bool)
     if rows.ndim != 2 or len(rows) != len(labels) or len(rows) == 0:
-        raise InvalidInput(f"`inputs` and `suffices` must be examples, one answer each, got {len(rows)} and {len(labels)}.")
+        raise InvalidInput(f"`suffices` must be one answer per row of `inputs`, got {len(labels)} for {len(rows)}.")
     mean, scale = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-9)
     if labels.all() or not labels.any():  # one outcome only: a network without hidden layers says it
         size = rows.shape[1]

@@ -142,24 +142,28 @@ def test_context_free_classes_give_the_context_free_program(toy):
     assert free == pytest.approx(mdp.optimal(plain, gap=1e-4).certificate.loss, rel=3e-4)
 
 
-def copied(agreement):
-    """X on a line of three, b in {0, 1} tells where the loss looks, and a second column that copies b."""
+def copied(agreement, epsilon=1.0):
+    """X on a line of three, b in {0, 1} tells whether the loss looks one to the left or right, and a copy of b."""
     rows = np.array([(x, b, c) for x in range(3) for b in range(2) for c in range(2)])
-    prior = np.where(rows[:, 1] == rows[:, 2], agreement, 1.0 - agreement) / 12.0 * 2.0
+    prior = np.where(rows[:, 1] == rows[:, 2], agreement, 1.0 - agreement) / 6.0
     line = mdp.FiniteSpace(np.arange(3.0)[:, None], mdp.Lp(1))
-    loss = np.abs((rows[:, 0] + rows[:, 1])[:, None] - np.arange(3.0))
+    reports = mdp.FiniteSpace(np.arange(-1.0, 4.0)[:, None], mdp.Lp(1))
+    loss = np.abs((rows[:, 0] + 2 * rows[:, 1] - 1)[:, None] - np.arange(-1.0, 4.0))
     space = mdp.Augmented(line, rows, [0.5, 0.5]).space
-    return mdp.Problem(space, 1.0, outputs=line, loss=loss, prior=prior / prior.sum()), rows
+    return mdp.Problem(space, epsilon, outputs=reports, loss=loss, prior=prior), rows
 
 
-@pytest.mark.parametrize(("agreement", "worse"), [(1.0, True), (0.9, True), (0.5, False)])
-def test_reduced_is_exact_only_where_the_dropped_context_is_independent(agreement, worse):
-    problem, rows = copied(agreement)
-    best = program_by_hand(problem.cost, distances_by_hand(rows, [0.5, 0.5]))
+@pytest.mark.parametrize(
+    ("agreement", "epsilon", "percent"),
+    [(1.0, 1.0, 10.85), (1.0, 2.0, 46.19), (0.9, 1.0, 7.64), (0.9, 2.0, 28.82), (0.5, 1.0, 0.0), (0.5, 2.0, 0.0)],
+)
+def test_reduced_is_exact_only_where_the_dropped_context_is_independent(agreement, epsilon, percent):
+    problem, rows = copied(agreement, epsilon)
+    best = program_by_hand(problem.cost, epsilon * distances_by_hand(rows, [0.5, 0.5]))
     reduced = contextual(problem, classes=rows[:, :2], gap=1e-5)
-    excess = reduced.certificate.loss / best - 1.0
-    assert excess > 0.01 if worse else abs(excess) < 1e-4
+    assert 100.0 * (reduced.certificate.loss / best - 1.0) == pytest.approx(percent, abs=0.02)
     assert mdp.audit(reduced).verdict == "holds"
+    assert contextual(problem, gap=1e-5).certificate.loss == pytest.approx(best, rel=1e-4)
 
 
 def test_refined_lies_between_reduced_and_full_and_keeps_class_averages():

@@ -26,7 +26,7 @@ from metricdp.design import (
     weighted_exponential,
 )
 from metricdp.errors import MetricdpError
-from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism, Mechanism
+from metricdp.mechanisms import Certificate, Guarantee, InterpolatedMechanism, MatrixMechanism, Mechanism
 from metricdp.metrics import (
     Angular,
     Frechet,
@@ -48,8 +48,11 @@ from metricdp.spaces import Augmented, Box, FiniteSpace
 
 if TYPE_CHECKING:
     from metricdp.artifacts import load, save
+    from metricdp.auditing.bounds import universal_lower_bound
+    from metricdp.auditing.sampled_density import continuous_violations
     from metricdp.design.constopt import constopt
     from metricdp.design.contextual import contextual
+    from metricdp.design.interpolated import interpolated
     from metricdp.design.optimal import dictionary, optimal, spanner
     from metricdp.places import grid, road_network, vocabulary
     from metricdp.tables import perturb
@@ -59,7 +62,10 @@ if TYPE_CHECKING:
 _LATER = {
     "constopt": "metricdp.design.constopt",
     "contextual": "metricdp.design.contextual",
+    "continuous_violations": "metricdp.auditing.sampled_density",
     "dictionary": "metricdp.design.optimal",
+    "interpolated": "metricdp.design.interpolated",
+    "universal_lower_bound": "metricdp.auditing.bounds",
     "epsilon_for": "metricdp.units",
     "grid": "metricdp.places",
     "load": "metricdp.artifacts",
@@ -94,6 +100,7 @@ __all__ = [
     "Hamming",
     "Haversine",
     "Hyperbolic",
+    "InterpolatedMechanism",
     "Levenshtein",
     "Lp",
     "Mahalanobis",
@@ -112,12 +119,14 @@ __all__ = [
     "audit_samples",
     "constopt",
     "contextual",
+    "continuous_violations",
     "dictionary",
     "epsilon_at",
     "epsilon_for",
     "expected_loss",
     "exponential",
     "grid",
+    "interpolated",
     "laplace",
     "load",
     "madlib",
@@ -132,6 +141,7 @@ __all__ = [
     "spanner",
     "tight_constraints",
     "truncated_exponential",
+    "universal_lower_bound",
     "violation_ratio",
     "vocabulary",
     "weighted_exponential",

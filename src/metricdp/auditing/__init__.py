@@ -6,6 +6,7 @@ from metricdp.auditing.judge import audit
 from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
 from metricdp.auditing.report import AuditReport, Witness
 from metricdp.auditing.sampled import audit_samples
+from metricdp.auditing.sampled_density import continuous_violations, law_violations
 from metricdp.auditing.trajectories import (
     HiddenWalk,
     TrajectoryRisk,
@@ -27,9 +28,11 @@ __all__ = [
     "audit_samples",
     "bottleneck_distance",
     "bounded_range",
+    "continuous_violations",
     "current_place",
     "epsilon_at",
     "expected_loss",
+    "law_violations",
     "packing_lower_bound",
     "posterior_leakage",
     "quantile_loss",

@@ -1,0 +1,177 @@
+"""Multipliers of ratio constraints, and the cuts and bounds that follow from them.
+
+Everything a decomposition learns is a set of multipliers pi >= 0 of the scaled constraints
+
+    e^-W_ij z_ik - z_jk <= 0.
+
+They need not be optimal: whatever they are, the cut built from them is valid, because the constant is the minimum of
+the reduced cost over each row's simplex, and the bound built from them is evaluated in directed rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sparse
+
+from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.solvers.bounds import lower_bound
+
+LEAST = 1e-13  # multipliers below this, relative to the largest, say nothing
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """pi of e^-W_ij z_ik - z_jk <= 0: tails i, heads j, columns k and values."""
+
+    tail: Integers
+    head: Integers
+    column: Integers
+    value: Floats
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @staticmethod
+    def none() -> Multipliers:
+        empty = np.empty(0, dtype=np.int64)
+        return Multipliers(empty, empty, empty, np.empty(0))
+
+    @staticmethod
+    def joined(parts: Sequence[Multipliers], factors: Sequence[float] | None = None) -> Multipliers:
+        """Return all parts in one, each times its factor."""
+        if not parts:
+            return Multipliers.none()
+        scales = [1.0] * len(parts) if factors is None else factors
+        return Multipliers(
+            np.concatenate([part.tail for part in parts]),
+            np.concatenate([part.head for part in parts]),
+            np.concatenate([part.column for part in parts]),
+            np.concatenate([part.value * scale for part, scale in zip(parts, scales, strict=True)]),
+        )
+
+    def scaled(self, factor: float) -> Multipliers:
+        return Multipliers(self.tail, self.head, self.column, self.value * factor)
+
+    def cleaned(self) -> Multipliers:
+        """Drop what is negative or too small to matter; the rest stays valid, as any multipliers do."""
+        if not len(self):
+            return self
+        keep = self.value > LEAST * float(self.value.max())
+        return Multipliers(self.tail[keep], self.head[keep], self.column[keep], self.value[keep])
+
+    def forces(self, weights: Floats, width: int) -> sparse.csr_array:
+        """Return A^T pi, n x width: + e^-W pi on the tail, - pi on the head."""
+        size = len(weights)
+        push = np.exp(-weights[self.tail, self.head]) * self.value
+        rows = np.concatenate([self.tail, self.head])
+        columns = np.concatenate([self.column, self.column])
+        values = np.concatenate([push, -self.value])
+        return sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=(size, width)))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """share * w_l >= constant + <slope, z> over the boundary rows; share 0 marks a feasibility cut.
+
+    `slope` holds one entry for each listed (row, column) of the full matrix.
+    """
+
+    block: int
+    share: float
+    constant: float
+    rows: Integers
+    columns: Integers
+    slope: Floats
+    multipliers: Multipliers
+
+    def value_at(self, matrix: Floats) -> float:
+        """Return constant + <slope, z>: the least w_l this cut allows there."""
+        return self.constant + float(self.slope @ matrix[self.rows, self.columns])
+
+
+def cut_from(
+    multipliers: Multipliers, *, block: int, inside: Integers, cost: Floats | None, weights: Floats, width: int
+) -> Cut:
+    """Return the cut that multipliers imply for a block whose own rows are `inside`.
+
+    w_l(z) >= sum_{i inside} min_k r_ik + sum_{j outside} <r_j, z_j> with r = c + A^T pi inside and A^T pi outside:
+    weak duality, hence valid for any pi >= 0. With `cost` None (phase 1) the left side is 0.
+    """
+    multipliers = multipliers.cleaned()
+    scale = 1.0
+    if cost is None and len(multipliers):
+        scale = 1.0 / float(multipliers.value.max())
+        multipliers = multipliers.scaled(scale)
+    forces = multipliers.forces(weights, width)
+    reduced = forces[inside].toarray()
+    if cost is not None:
+        reduced = reduced + cost
+    outside = forces.tocoo()
+    rows, columns = (np.asarray(axis, dtype=np.int64) for axis in outside.coords)
+    keep = ~np.isin(rows, inside) & (outside.data != 0.0)
+    return Cut(
+        block=block,
+        share=0.0 if cost is None else 1.0,
+        constant=float(reduced.min(axis=1).sum()),
+        rows=rows[keep],
+        columns=columns[keep],
+        slope=outside.data[keep],
+        multipliers=multipliers,
+    )
+
+
+def proven_bound(cost: Floats, weights: Floats, multipliers: Multipliers, *, solved: Floats | None = None) -> float:
+    """Return a lower bound that holds for `weights` whatever the multipliers are.
+
+    `solved` are the (smaller) log ratios the multipliers were found for; where they differ from `weights` the
+    multipliers shrink by e^(solved - weights), which keeps the pull on the heads and loses only pushes on tails.
+    """
+    multipliers = multipliers.cleaned()
+    n, m = cost.shape
+    if not len(multipliers):
+        return float(cost.min(axis=1).sum()) * (1.0 - 1e-15)
+    low = np.minimum(multipliers.tail, multipliers.head)
+    high = np.maximum(multipliers.tail, multipliers.head)
+    codes, index = np.unique(low * n + high, return_inverse=True)
+    pairs = np.stack([codes // n, codes % n], axis=1)
+    dual = np.zeros((2, len(pairs), m))
+    ratios = weights if solved is None else solved
+    lam = multipliers.value * np.exp(-ratios[multipliers.tail, multipliers.head])
+    if solved is not None:
+        here = multipliers.tail, multipliers.head
+        lam = lam * np.exp(np.minimum(solved[here] - weights[here], 0.0))
+    reverse = (multipliers.tail > multipliers.head).astype(np.int64)
+    np.add.at(dual, (reverse, index, multipliers.column), lam)
+    return lower_bound(cost, pairs, weights[pairs[:, 0], pairs[:, 1]], dual)
+
+
+def broken_rows(
+    matrix: Floats, decay: Floats, tolerance: float, *, allowed: Booleans | None = None
+) -> tuple[Integers, Integers, Integers, Floats]:
+    """Return for every entry (j, k) the one row i that asks most of it: e^-W_ij z_ik - z_jk > tolerance.
+
+    Tails, heads, columns and by how much. `allowed[i, j]` may leave pairs out. `decay` is e^-W.
+    """
+    n, m = matrix.shape
+    active = np.flatnonzero(matrix.max(axis=0) > tolerance) if n else np.empty(0, dtype=np.int64)
+    tails, heads, columns, amounts = [], [], [], []
+    kernel = decay if allowed is None else np.where(allowed, decay, 0.0)
+    width = max(1, int(4e6 // max(n * n, 1)))
+    for start in range(0, len(active), width):
+        part = active[start : start + width]
+        pulled = kernel[:, :, None] * matrix[:, part][:, None, :]  # tail, head, column
+        tail = pulled.argmax(axis=0)
+        most = np.take_along_axis(pulled, tail[None], axis=0)[0]
+        over = most - matrix[:, part]
+        head, column = np.nonzero(over > tolerance)
+        tails.append(tail[head, column])
+        heads.append(head)
+        columns.append(part[column])
+        amounts.append(over[head, column])
+    if not tails:
+        empty = np.empty(0, dtype=np.int64)
+        return empty, empty, empty, np.empty(0)
+    return np.concatenate(tails), np.concatenate(heads), np.concatenate(columns), np.concatenate(amounts)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.solvers.cuts import Cut, Multipliers, proven_bound
+from metricdp.solvers.cuts import Cut, Multipliers, natural_scale, proven_bound
 from metricdp.solvers.master import Master, MasterPoint
 from metricdp.solvers.partition import boundary_of
 from metricdp.solvers.program import Progress
@@ -36,6 +36,7 @@ class Decomposition:
 
     cost: Floats
     weights: Floats
+    scale: Floats
     labels: Integers
     boundary: Integers
     blocks: tuple[Block, ...]
@@ -45,6 +46,7 @@ class Decomposition:
     def of(cost: Floats, weights: Floats, adjacency: Booleans, labels: Integers, *, tolerance: float) -> Decomposition:
         """Split the rows of every block into inner rows and boundary rows."""
         edge = boundary_of(labels, adjacency)
+        scale = natural_scale(cost, weights)
         blocks = []
         for number in range(int(labels.max()) + 1):
             inner = np.flatnonzero((labels == number) & ~edge)
@@ -53,9 +55,11 @@ class Decomposition:
             touched = np.flatnonzero(adjacency[inner].any(axis=0) & edge)
             rows = np.concatenate([inner, touched])
             blocks.append(
-                Block(len(blocks), inner, touched, cost[inner], weights[np.ix_(rows, rows)], tolerance)
+                Block(
+                    len(blocks), inner, touched, cost[inner], weights[np.ix_(rows, rows)], scale[inner], tolerance
+                )
             )
-        return Decomposition(cost, weights, labels, np.flatnonzero(edge), tuple(blocks), tolerance)
+        return Decomposition(cost, weights, scale, labels, np.flatnonzero(edge), tuple(blocks), tolerance)
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ class Benders:
         self._fixed: dict[int, Answer] = {}  # blocks without boundary are solved once
         floors = np.array([float(block.cost.min(axis=1).sum()) for block in problem.blocks])
         self._master = Master(
-            problem.cost, problem.weights, problem.boundary, floors, tolerance=problem.tolerance
+            problem.cost, problem.weights, problem.scale, problem.boundary, floors, tolerance=problem.tolerance
         )
         if self._memory.ratios is not None:
             self._master.add_ratios(*self._memory.ratios)
@@ -212,8 +216,12 @@ class Benders:
                 fresh.append(cut)
                 continue
             short = cut.value_at(asked) - cut.share * float(point.estimates[number])
-            size = max(abs(memory.upper) if np.isfinite(memory.upper) else 1.0, 1e-12)
-            if short > 1e-3 * self._gap * size / max(len(problem.blocks), 1) or (not cut.share and short > 1e-12):
+            if cut.share:
+                size = max(abs(memory.upper) if np.isfinite(memory.upper) else 1.0, 1e-12)
+                needed = short > 1e-3 * self._gap * size / len(problem.blocks)
+            else:
+                needed = short > 0.1 * problem.tolerance * self._master.size_of(cut)
+            if needed:
                 useful += 1
                 fresh.append(cut)
             elif answer.feasible and self._stabilise:

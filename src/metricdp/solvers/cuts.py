@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sparse
 
-from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.arrays import Floats, Integers
 from metricdp.solvers.bounds import lower_bound
 
 LEAST = 1e-13  # multipliers below this, relative to the largest, say nothing
@@ -148,30 +148,54 @@ def proven_bound(cost: Floats, weights: Floats, multipliers: Multipliers, *, sol
     return lower_bound(cost, pairs, weights[pairs[:, 0], pairs[:, 1]], dual)
 
 
-def broken_rows(
-    matrix: Floats, decay: Floats, tolerance: float, *, allowed: Booleans | None = None
-) -> tuple[Integers, Integers, Integers, Floats]:
-    """Return for every entry (j, k) the one row i that asks most of it: e^-W_ij z_ik - z_jk > tolerance.
+def natural_scale(cost: Floats, weights: Floats) -> Floats:
+    """Return s with s_ik = max_j e^-W_ij over the rows j that like column k best, at least 1e-6.
 
-    Tails, heads, columns and by how much. `allowed[i, j]` may leave pairs out. `decay` is e^-W.
+    z = s u makes u of order one wherever an entry matters, so that a solver's absolute tolerance on u is a relative
+    one on z: where i passes a column on to j, z_jk is about e^-W_ij, and an error there counts e^W_ij times.
+    """
+    n, m = cost.shape
+    regret = cost - cost.min(axis=1, keepdims=True)
+    fond = regret <= np.minimum(regret.min(axis=0), np.inf)  # at least one row for every column
+    scale = np.full((n, m), 1e-6)
+    decay = np.exp(-weights)
+    for k in range(m):
+        np.maximum(scale[:, k], decay[:, fond[:, k]].max(axis=1), out=scale[:, k])
+    return scale
+
+
+def broken_rows(
+    matrix: Floats, decay: Floats, scale: Floats, tolerance: float
+) -> tuple[Integers, Integers, Integers]:
+    """Return for every entry (j, k) the one row i that asks most of it: e^-W_ij z_ik - z_jk > tolerance s_jk.
+
+    Tails, heads and columns. `decay` is e^-W with a zero diagonal.
     """
     n, m = matrix.shape
-    active = np.flatnonzero(matrix.max(axis=0) > tolerance) if n else np.empty(0, dtype=np.int64)
-    tails, heads, columns, amounts = [], [], [], []
-    kernel = decay if allowed is None else np.where(allowed, decay, 0.0)
+    active = np.flatnonzero((matrix > tolerance * scale).any(axis=0))
+    tails, heads, columns = [], [], []
     width = max(1, int(4e6 // max(n * n, 1)))
     for start in range(0, len(active), width):
         part = active[start : start + width]
-        pulled = kernel[:, :, None] * matrix[:, part][:, None, :]  # tail, head, column
+        pulled = decay[:, :, None] * matrix[:, part][:, None, :]  # tail, head, column
         tail = pulled.argmax(axis=0)
         most = np.take_along_axis(pulled, tail[None], axis=0)[0]
-        over = most - matrix[:, part]
-        head, column = np.nonzero(over > tolerance)
+        head, column = np.nonzero(most - matrix[:, part] > tolerance * scale[:, part])
         tails.append(tail[head, column])
         heads.append(head)
         columns.append(part[column])
-        amounts.append(over[head, column])
     if not tails:
         empty = np.empty(0, dtype=np.int64)
-        return empty, empty, empty, np.empty(0)
-    return np.concatenate(tails), np.concatenate(heads), np.concatenate(columns), np.concatenate(amounts)
+        return empty, empty, empty
+    return np.concatenate(tails), np.concatenate(heads), np.concatenate(columns)
+
+
+def unseen(
+    tail: Integers, head: Integers, column: Integers, known: tuple[Integers, Integers, Integers], size: int
+) -> tuple[Integers, Integers, Integers]:
+    """Leave out the rows that a model has already: a solver keeps them to its tolerance and no better."""
+    if not len(tail) or not len(known[0]):
+        return tail, head, column
+    codes = (column * size + tail) * size + head
+    new = ~np.isin(codes, (known[2] * size + known[0]) * size + known[1])
+    return tail[new], head[new], column[new]

@@ -17,7 +17,7 @@ import scipy.sparse as sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
-from metricdp.solvers.cuts import Cut, Multipliers, broken_rows
+from metricdp.solvers.cuts import Cut, Multipliers, broken_rows, unseen
 from metricdp.solvers.program import LinearProgram
 from metricdp.solvers.warm import WarmModel
 
@@ -39,11 +39,14 @@ class MasterPoint:
 class Master:
     """The warm model of the boundary."""
 
-    def __init__(self, cost: Floats, weights: Floats, boundary: Integers, floors: Floats, *, tolerance: float) -> None:
-        """`floors` are the least values of the estimates, one for each block."""
+    def __init__(
+        self, cost: Floats, weights: Floats, scale: Floats, boundary: Integers, floors: Floats, *, tolerance: float
+    ) -> None:
+        """`floors` are the least values of the estimates, one for each block; the variables are z / scale."""
         self._boundary, self._weights, self._tolerance = boundary, weights, tolerance
         self._place = np.full(len(cost), -1, dtype=np.int64)
         self._place[boundary] = np.arange(len(boundary))
+        self._scale = scale[boundary]
         self._decay = np.exp(-weights[np.ix_(boundary, boundary)])
         np.fill_diagonal(self._decay, 0.0)
         rows, width = len(boundary), cost.shape[1]
@@ -54,10 +57,13 @@ class Master:
         # what every row after the row sums is: -1 a ratio row, otherwise the number of its cut
         self._kinds: list[int] = []
         self._tail = self._head = self._column = np.empty(0, dtype=np.int64)
-        sums = sparse.kron(sparse.eye_array(rows), np.ones((1, width)), format="csr")
+        sums = sparse.csr_array(
+            (self._scale.ravel(), (np.repeat(np.arange(rows), width), np.arange(rows * width))),
+            shape=(rows, rows * width),
+        )
         self._model = WarmModel(
             LinearProgram(
-                cost=np.concatenate([cost[boundary].ravel(), np.ones(self._blocks)]),
+                cost=np.concatenate([(cost[boundary] * self._scale).ravel(), np.ones(self._blocks)]),
                 rows=sparse.hstack([sums, sparse.csr_array((rows, self._blocks))], format="csr"),
                 row_lower=np.ones(rows),
                 row_upper=np.ones(rows),
@@ -83,13 +89,14 @@ class Master:
         rows, columns, values, lower = [], [], [], []
         count, width = self._shape
         for number, cut in enumerate(cuts):
-            scale = 1.0 / max(float(np.abs(cut.slope).max(initial=0.0)), cut.share, 1e-300)
+            slope = cut.slope * self._scale[self._place[cut.rows], cut.columns]
+            scale = 1.0 / self.size_of(cut)
             entries = self._place[cut.rows] * width + cut.columns
             if cut.share:
                 entries = np.concatenate([entries, [count * width + cut.block]])
             rows.append(np.full(len(entries), number))
             columns.append(entries)
-            slope = -cut.slope * scale
+            slope = -slope * scale
             values.append(np.concatenate([slope, [cut.share * scale]]) if cut.share else slope)
             lower.append(cut.constant * scale)
         matrix = sparse.csr_array(
@@ -101,16 +108,22 @@ class Master:
         self.cuts += cuts
         self._idle += [0] * len(cuts)
 
+    def size_of(self, cut: Cut) -> float:
+        """Return the largest coefficient of a cut in the model's variables."""
+        slope = cut.slope * self._scale[self._place[cut.rows], cut.columns]
+        return max(float(np.abs(slope).max(initial=0.0)), cut.share, 1e-300)
+
     def add_ratios(self, tail: Integers, head: Integers, column: Integers) -> None:
-        """Append rows e^-W_ij z_ik - z_jk <= 0, rows numbered by place in the boundary."""
+        """Append rows (e^-W_ij z_ik - z_jk) / s_jk <= 0, rows numbered by place in the boundary."""
         count = len(tail)
         if not count:
             return
         rows, width = self._shape
         index = np.arange(count)
+        passed = self._decay[tail, head] * self._scale[tail, column] / self._scale[head, column]
         matrix = sparse.csr_array(
             (
-                np.concatenate([self._decay[tail, head], np.full(count, -1.0)]),
+                np.concatenate([passed, np.full(count, -1.0)]),
                 (np.concatenate([index, index]), np.concatenate([tail * width + column, head * width + column])),
             ),
             shape=(count, rows * width + self._blocks),
@@ -134,8 +147,9 @@ class Master:
                 return None
             if status != "optimal":
                 raise SolverFailure(f"the master program ended with {status}.")
-            matrix = self._model.primal()[: rows * width].reshape(rows, width)
-            tail, head, column, _ = broken_rows(matrix, self._decay, self._tolerance)
+            matrix = self._model.primal()[: rows * width].reshape(rows, width) * self._scale
+            tail, head, column = broken_rows(matrix, self._decay, self._scale, self._tolerance)
+            tail, head, column = unseen(tail, head, column, self.ratio_rows, rows)
             self.add_ratios(tail, head, column)
             if not len(tail):
                 break
@@ -148,18 +162,18 @@ class Master:
         of_cuts[kinds[is_cut]] = np.maximum(duals[is_cut], 0.0)
         for number in range(len(self.cuts)):
             self._idle[number] = 0 if of_cuts[number] > ACTIVE else self._idle[number] + 1
-        scales = np.array([max(float(np.abs(c.slope).max(initial=0.0)), c.share, 1e-300) for c in self.cuts])
+        scales = np.array([self.size_of(cut) for cut in self.cuts])
         weights = of_cuts / scales if len(self.cuts) else of_cuts
         chosen = np.flatnonzero(weights > 0.0)
         own = Multipliers(
             self._boundary[self._tail],
             self._boundary[self._head],
             self._column,
-            np.maximum(-duals[~is_cut], 0.0),
+            np.maximum(-duals[~is_cut], 0.0) / self._scale[self._head, self._column],
         )
         parts = [own, *(self.cuts[c].multipliers for c in chosen)]
         return MasterPoint(
-            boundary=np.maximum(solution[: rows * width].reshape(rows, width), 0.0),
+            boundary=np.maximum(solution[: rows * width].reshape(rows, width), 0.0) * self._scale,
             estimates=solution[rows * width :],
             value=self._model.objective(),
             multipliers=Multipliers.joined(parts, [1.0, *weights[chosen].tolist()]),

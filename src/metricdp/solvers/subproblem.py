@@ -16,7 +16,7 @@ import scipy.sparse as sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
-from metricdp.solvers.cuts import Cut, Multipliers, broken_rows, cut_from
+from metricdp.solvers.cuts import Cut, Multipliers, broken_rows, cut_from, unseen
 from metricdp.solvers.program import LinearProgram
 from metricdp.solvers.warm import WarmModel
 
@@ -27,7 +27,8 @@ ROUNDS = 200
 class Block:
     """What a worker needs to know of one block: inner rows X, the boundary rows Y they touch, costs, log ratios.
 
-    `inner` and `boundary` are row numbers of the whole matrix; `weights` covers inner rows, then boundary rows.
+    `inner` and `boundary` are row numbers of the whole matrix; `weights` covers inner rows, then boundary rows. The
+    model's variables are z / scale.
     """
 
     number: int
@@ -35,6 +36,7 @@ class Block:
     boundary: Integers
     cost: Floats
     weights: Floats
+    scale: Floats
     tolerance: float
 
 
@@ -74,14 +76,16 @@ class Subproblem:
         self._decay_across = np.exp(-block.weights[:inside, inside:])
         self._tail = self._head = self._column = np.empty(0, dtype=np.int64)
         count = inside * width
-        sums = sparse.kron(sparse.eye_array(inside), np.ones((1, width)), format="csr")
+        sums = sparse.csr_array(
+            (block.scale.ravel(), (np.repeat(np.arange(inside), width), np.arange(count))), shape=(inside, count)
+        )
         # two slack columns for each row sum, closed except in phase 1
         slack = sparse.eye_array(inside, format="csr")
         self._entries = np.arange(count)
         self._slacks = np.arange(count, count + 2 * inside)
         self._model = WarmModel(
             LinearProgram(
-                cost=np.concatenate([block.cost.ravel(), np.zeros(2 * inside)]),
+                cost=np.concatenate([(block.cost * block.scale).ravel(), np.zeros(2 * inside)]),
                 rows=sparse.hstack([sums, slack, -slack], format="csr"),
                 row_lower=np.ones(inside),
                 row_upper=np.ones(inside),
@@ -102,13 +106,14 @@ class Subproblem:
         """Return the best inner rows for the given boundary rows, or the proof that there are none."""
         before = self._model.iterations
         lower, upper, from_lower, from_upper = self._bounds(boundary)
-        self._model.change_bounds(self._entries, lower.ravel(), upper.ravel())
+        self._model.change_bounds(
+            self._entries, (lower / self._block.scale).ravel(), (upper / self._block.scale).ravel()
+        )
         feasible = self._rounds()
         if not feasible:
             feasible = self._phase_one()
-        n, m = self._shape
-        solution = self._model.primal()[: n * m].reshape(n, m)
-        cut = self._cut(feasible, from_lower, from_upper)
+        solution = self._solution()
+        cut = self._cut(feasible, from_lower, np.where(upper <= 1.0, from_upper, -1))
         value = float((self._block.cost * solution).sum()) if feasible else np.inf
         steps = self._model.iterations - before
         answer = Answer(
@@ -145,34 +150,40 @@ class Subproblem:
         np.maximum(upper, lower, out=upper)
         return lower, upper, from_lower, from_upper
 
+    def _solution(self) -> Floats:
+        n, m = self._shape
+        return self._model.primal()[: n * m].reshape(n, m) * self._block.scale
+
     def _rounds(self) -> bool:
         """Solve, add the broken ratio rows, and so on; False where no solution exists."""
-        n, m = self._shape
         for _ in range(ROUNDS):
             status = self._model.solve()
             if status == "infeasible":
                 return False
             if status != "optimal":
                 raise SolverFailure(f"block {self._block.number}: HiGHS ended with {status}.")
-            if not self._separate(self._model.primal()[: n * m].reshape(n, m)):
+            if not self._separate(self._solution()):
                 return True
         return True
 
     def _separate(self, matrix: Floats) -> bool:
-        tail, head, column, _ = broken_rows(matrix, self._decay_inside, self._block.tolerance)
+        tail, head, column = broken_rows(matrix, self._decay_inside, self._block.scale, self._block.tolerance)
+        known = self._tail, self._head, self._column
+        tail, head, column = unseen(tail, head, column, known, len(matrix))
         self._append(tail, head, column)
         return bool(len(tail))
 
     def _append(self, tail: Integers, head: Integers, column: Integers) -> None:
-        """Add rows e^-W_ij z_ik - z_jk <= 0."""
+        """Add rows (e^-W_ij z_ik - z_jk) / s_jk <= 0."""
         count = len(tail)
         if not count:
             return
         n, m = self._shape
         index = np.arange(count)
+        passed = self._decay_inside[tail, head] * self._block.scale[tail, column] / self._block.scale[head, column]
         rows = sparse.csr_array(
             (
-                np.concatenate([self._decay_inside[tail, head], np.full(count, -1.0)]),
+                np.concatenate([passed, np.full(count, -1.0)]),
                 (np.concatenate([index, index]), np.concatenate([tail * m + column, head * m + column])),
             ),
             shape=(count, n * m + 2 * n),
@@ -190,11 +201,11 @@ class Subproblem:
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.full(2 * n, np.inf))
         if not self._rounds():
             raise SolverFailure(f"block {self._block.number}: phase 1 has no solution.")
-        if self._model.objective() > 10.0 * self._block.tolerance * n:
+        if self._model.objective() > 100.0 * self._block.tolerance:
             return False
         # infeasible by less than the tolerance: let the slacks take that much
         found = self._model.primal()[n * m :]
-        self._model.change_cost(self._entries, self._block.cost.ravel())
+        self._model.change_cost(self._entries, (self._block.cost * self._block.scale).ravel())
         self._model.change_cost(self._slacks, np.zeros(2 * n))
         self._model.change_bounds(self._slacks, np.zeros(2 * n), found + self._block.tolerance)
         if not self._rounds():
@@ -204,7 +215,7 @@ class Subproblem:
 
     def _close_slacks(self) -> None:
         n, m = self._shape
-        self._model.change_cost(self._entries, self._block.cost.ravel())
+        self._model.change_cost(self._entries, (self._block.cost * self._block.scale).ravel())
         self._model.change_cost(self._slacks, np.zeros(2 * n))
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.zeros(2 * n))
 
@@ -212,7 +223,8 @@ class Subproblem:
         """Turn row duals and reduced costs into multipliers, then into the cut."""
         n, m = self._shape
         duals, _ = self._model.duals()
-        inside = Multipliers(self._tail, self._head, self._column, np.maximum(-duals[n:], 0.0))
+        given = np.maximum(-duals[n:], 0.0) / self._block.scale[self._head, self._column]
+        inside = Multipliers(self._tail, self._head, self._column, given)
         # what the entries' reduced cost really is for these multipliers, not what the solver says it is
         force = inside.forces(self._block.weights[:n, :n], m).toarray()
         base = force - duals[:n, None] + (self._block.cost if feasible else 0.0)

@@ -155,7 +155,6 @@ class Benders:
         memory = self._memory
         if self._stabilise and memory.best is not None and not memory.cuts:
             self._visit(workers, memory.best[self._problem.boundary])  # the first cuts, where it matters
-        direct = not self._stabilise
         while True:
             left = None if self._seconds is None else self._seconds - self._elapsed()
             point = self._master.solve(seconds=left)
@@ -165,18 +164,16 @@ class Benders:
             if self._closed():
                 self._report(False)
                 return "optimal"
-            mix = 0.0 if direct or memory.best is None else MIX
-            asked = point.boundary
-            if mix:
-                asked = mix * memory.best[self._problem.boundary] + (1.0 - mix) * asked  # type: ignore[index]
-            useful, feasible = self._visit(workers, asked, point)
+            useful, feasible = self._visit(workers, point.boundary, point)
+            if self._stabilise and memory.best is not None and not self._closed():
+                between = MIX * memory.best[self._problem.boundary] + (1.0 - MIX) * point.boundary
+                more, inside = self._visit(workers, between, point)
+                useful, feasible = useful + more, feasible or inside
             self._report(feasible)
             if self._closed():
                 return "optimal"
-            if useful == 0 and mix == 0.0:
+            if useful == 0:
                 return "stalled"  # no cut tells more: the bounds agree to the solvers' tolerance
-            # a cut that the master's point already satisfies did not help: ask at that point itself
-            direct = not self._stabilise or useful == 0
             if self._stabilise:
                 self._master.clean_up(PATIENCE)
             self._remember()

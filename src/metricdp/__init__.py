@@ -1,5 +1,8 @@
 """Metric differential privacy: design mechanisms, prove what they promise, apply them, see what they cost."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from metricdp.auditing import (
     AuditReport,
     adversary_error,
@@ -43,6 +46,38 @@ from metricdp.metrics import (
 from metricdp.problems import Problem
 from metricdp.spaces import Box, FiniteSpace
 
+if TYPE_CHECKING:
+    from metricdp.artifacts import load, save
+    from metricdp.design.constopt import constopt
+    from metricdp.design.optimal import dictionary, optimal, spanner
+    from metricdp.places import grid, road_network, vocabulary
+    from metricdp.tables import perturb
+    from metricdp.units import epsilon_for
+
+# What needs solvers, tables or files is loaded when first used, so that `import metricdp` stays quick.
+_LATER = {
+    "constopt": "metricdp.design.constopt",
+    "dictionary": "metricdp.design.optimal",
+    "epsilon_for": "metricdp.units",
+    "grid": "metricdp.places",
+    "load": "metricdp.artifacts",
+    "optimal": "metricdp.design.optimal",
+    "perturb": "metricdp.tables",
+    "road_network": "metricdp.places",
+    "save": "metricdp.artifacts",
+    "spanner": "metricdp.design.optimal",
+    "vocabulary": "metricdp.places",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'metricdp' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value
+
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -72,18 +107,29 @@ __all__ = [
     "adversary_error",
     "audit",
     "audit_samples",
+    "constopt",
+    "dictionary",
     "epsilon_at",
+    "epsilon_for",
     "expected_loss",
     "exponential",
+    "grid",
     "laplace",
+    "load",
     "madlib",
+    "optimal",
     "packing_lower_bound",
+    "perturb",
     "posterior_leakage",
     "quantile_loss",
     "remapped",
+    "road_network",
+    "save",
+    "spanner",
     "tight_constraints",
     "truncated_exponential",
     "violation_ratio",
+    "vocabulary",
     "weighted_exponential",
     "worst_loss",
 ]

@@ -89,7 +89,10 @@ def as_positive(value: Any, name: str) -> float:
 def as_codes(value: ArrayLike, size: int, name: str = "secrets") -> Integers:
     """Return indices in [0, size)."""
     array = np.asarray(value)
-    if array.dtype.kind not in "iu" and (array.dtype.kind != "f" or not np.array_equal(array, np.floor(array))):
+    whole = array.dtype.kind in "iu" or (
+        array.dtype.kind == "f" and bool(np.all(np.isfinite(array) & (array % 1 == 0)))
+    )
+    if not whole:
         raise InvalidInput(f"`{name}` must be whole numbers from 0 to {size - 1}, got {_brief(value)}.")
     codes = array.astype(np.int64)
     outside = np.flatnonzero((codes < 0) | (codes >= size))

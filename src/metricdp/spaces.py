@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,15 +25,24 @@ class FiniteSpace:
 
     `points` is what the metric measures. `coordinates` is what tables hold where that differs: the latitude and
     longitude of a road node, the spelling of a word; `ground` is the metric in which such coordinates are put on the
-    nearest secret.
+    nearest secret. `columns` are the names such coordinates have in tables, where they were given.
     """
 
     points: Points
     metric: Metric
     coordinates: Points
     ground: Metric
+    columns: tuple[str, ...]
 
-    def __init__(self, points: Any, metric: Metric, *, coordinates: Any = None, ground: Metric | None = None) -> None:
+    def __init__(
+        self,
+        points: Any,
+        metric: Metric,
+        *,
+        coordinates: Any = None,
+        ground: Metric | None = None,
+        columns: Sequence[str] = (),
+    ) -> None:
         if not isinstance(metric, Metric):
             raise InvalidInput(f"`metric` must be a metric such as mdp.Lp(2), got {metric!r}.")
         array = frozen(as_points(points))
@@ -40,7 +50,10 @@ class FiniteSpace:
         places = array if coordinates is None else frozen(as_points(coordinates, "coordinates"))
         if len(places) != len(array):
             raise InvalidInput(f"`coordinates` must be one row per point, {len(array)}, got {len(places)}.")
+        if columns and len(columns) != places.shape[1]:
+            raise InvalidInput(f"`columns` must name {places.shape[1]} columns, one per coordinate, got {columns!r}.")
         _refuse_duplicates(array)
+        object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "points", array)
         object.__setattr__(self, "metric", metric)
         object.__setattr__(self, "coordinates", places)
@@ -118,18 +131,23 @@ class FiniteSpace:
             )
         return codes
 
+    def tolerance(self, snap: float = 0.0) -> float:
+        """Return how far a value may lie from a secret and still be it: the declared snap, or rounding."""
+        scale = EARTH_RADIUS_KM if isinstance(self.ground, Haversine) else 1.0 + float(np.abs(self.coordinates).max())
+        return max(float(snap), ROUNDING * scale)
+
     def encode(self, values: Any, *, snap: float = 0.0) -> Integers:
         """Return the codes of values, refusing strangers.
 
         With `snap`, a value up to that distance from a secret becomes that secret; the promise then holds with a slack
         of 2 * epsilon * snap. Farther values are refused.
         """
+        if not (np.isfinite(snap) and snap >= 0):
+            raise InvalidInput(f"`snap` must be a distance, zero or more, got {snap:g}.")
         if self.coordinates.dtype.kind == "U":
             return self._encode_text(as_points(values, "values"))
         codes, away = self.nearest(values)
-        scale = EARTH_RADIUS_KM if isinstance(self.ground, Haversine) else 1.0 + float(np.abs(self.coordinates).max())
-        limit = max(float(snap), ROUNDING * scale)
-        strangers = np.flatnonzero(away > limit)
+        strangers = np.flatnonzero(away > self.tolerance(snap))
         if strangers.size:
             row = int(strangers[0])
             rows = as_points(values, "values")
@@ -148,17 +166,22 @@ class FiniteSpace:
 
     @cached_property
     def _lookup(self) -> dict[str, int]:
-        return {str(word): code for code, word in enumerate(self.coordinates[:, 0])}
+        return {word: code for code, word in enumerate(_spelled(self.coordinates))}
 
     def _encode_text(self, values: Points) -> Integers:
-        words = [str(word) for word in values[:, 0]]
+        if values.shape[1:] != self.coordinates.shape[1:]:
+            raise InvalidInput(
+                f"values must have {self.coordinates.shape[1]} columns like the secrets, got shape {values.shape}."
+            )
+        words = _spelled(values)
         codes = np.fromiter((self._lookup.get(word, -1) for word in words), dtype=np.int64, count=len(words))
         strangers = np.flatnonzero(codes < 0)
         if strangers.size:
             row = int(strangers[0])
             close = difflib.get_close_matches(words[row], list(self._lookup), n=1, cutoff=0.0)
             raise OutOfDomain(
-                f"row {row}: {words[row]!r} is not a word of this vocabulary; the nearest spelling is {close[0]!r}"
+                f"row {row}: {_show(values[row])} is not a word of this vocabulary; the nearest spelling is "
+                f"{_show(np.array(close[0].split(chr(31))))}"
                 + (f" ({strangers.size} such rows)" if strangers.size > 1 else "")
                 + ". Map or drop unknown words first: passing them through would publish them.",
                 rows=tuple(int(r) for r in strangers[:1000]),
@@ -168,6 +191,11 @@ class FiniteSpace:
     def decode(self, codes: ArrayLike) -> Points:
         """Return the coordinates behind codes."""
         return np.asarray(self.coordinates[as_codes(codes, len(self), "codes")])
+
+
+def _spelled(rows: Points) -> list[str]:
+    """Return one text per row: the word itself, or all columns with separators that no data holds."""
+    return ["\x1f".join(str(cell) for cell in row) for row in rows]
 
 
 def _refuse_duplicates(points: Points) -> None:

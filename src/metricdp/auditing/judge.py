@@ -58,6 +58,7 @@ def audit(
     if distances is not None:
         apart = as_matrix(distances, "distances", (len(matrix), len(matrix)))
         check_distances(apart)
+        apart = np.minimum(apart, apart.T)  # symmetric to rounding: the smaller one is the stricter
     else:
         if metric is None:
             raise InvalidInput("`metric` is missing, for example mdp.Lp(2).")

@@ -29,9 +29,9 @@ def audit_samples(
 
     `sampler(secret, count)` returns `count` reports for one secret; `pairs` is a list of (secret, other). Half of the
     draws choose events (bins of the reports, sized by quantiles, or the report itself where few values occur), the
-    other half count them. For each event, Clopper-Pearson bounds at a level shared by all events give a lower bound of
-    the log-ratio that holds with the stated confidence. `epsilon` in the report is the largest such bound over distance:
-    above the claim it proves a violation (at that confidence); below, nothing is proven.
+    other half count them (the witness of the report is the number of the pair, twice, and that of the event). For each event, Clopper-Pearson bounds at a level shared by all events give a lower bound of
+    the log-ratio that holds with the stated confidence. `epsilon` in the report is the largest such bound over
+    distance: above the claim it proves a violation (at that confidence); below, nothing is proven.
     """
     from scipy.stats import beta
 
@@ -45,14 +45,13 @@ def audit_samples(
         apart = float(metric(a, b).ravel()[0])
         if apart == 0:
             raise InvalidInput(f"pair {number} is at distance 0; give two different secrets.")
-        left = _rows(sampler(a[0] if a.shape[1] > 1 else a[0, 0], draws))
-        right = _rows(sampler(b[0] if b.shape[1] > 1 else b[0, 0], draws))
+        left, right = _rows(*(sampler(x[0] if x.shape[1] > 1 else x[0, 0], draws) for x in (a, b)))
         edges = _event_edges(np.concatenate([left[:half], right[:half]]), bins)
         counts = [_count(rows[half:], edges) for rows in (left, right)]
         events = len(counts[0])
         tail = (1.0 - confidence) / (4.0 * events * len(pair_list))
         total = draws - half
-        for one, two, order in ((counts[0], counts[1], 1), (counts[1], counts[0], -1)):
+        for one, two in (counts, counts[::-1]):
             low = np.where(one > 0, beta.ppf(tail, np.maximum(one, 1), total - one + 1), 0.0)
             high = np.where(two < total, beta.ppf(1.0 - tail, two + 1, np.maximum(total - two, 1)), 1.0)
             with np.errstate(divide="ignore"):
@@ -60,15 +59,18 @@ def audit_samples(
             event = int(values.argmax())
             if values[event] / apart > best:
                 best = float(values[event] / apart)
-                witness = Witness(number * order if order > 0 else number, number, event, float(np.exp(values[event])))
+                witness = Witness(number, number, event, float(np.exp(values[event])))
     return AuditReport(claimed, best, "sampled", confidence, witness, pairs=len(pair_list))
 
 
-def _rows(reports: Any) -> Floats:
-    array = np.asarray(reports)
-    if array.dtype.kind not in "fiu":
-        array = np.unique(array.astype(str), return_inverse=True)[1].astype(float)
-    return array.reshape(len(array), -1).astype(float)
+def _rows(left: Any, right: Any) -> tuple[Floats, Floats]:
+    """Return both samples as rows of numbers; text becomes numbers that mean the same word in both."""
+    one, two = np.asarray(left), np.asarray(right)
+    if one.dtype.kind not in "fiu":
+        both = np.concatenate([one.astype(str), two.astype(str)])
+        codes = np.unique(both, return_inverse=True)[1].reshape(both.shape)
+        one, two = codes[: len(one)], codes[len(one) :]
+    return one.reshape(len(one), -1).astype(float), two.reshape(len(two), -1).astype(float)
 
 
 def _event_edges(rows: Floats, bins: int) -> list[Floats]:

@@ -1,4 +1,7 @@
-"""Design: how a mechanism is made. The only room where privacy meets solvers."""
+"""Design: how a mechanism is made. The only room where privacy meets solvers.
+
+The builders that need a solver live in their own modules and are loaded when first used.
+"""
 
 from metricdp.design.closed_form import (
     exponential,

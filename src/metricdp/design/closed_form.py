@@ -27,6 +27,9 @@ from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace, Unbounded
 
 Budget = Literal["certified", "half"]
+# Beyond this exponent distances count as equal, min(d, 600 / epsilon): still a metric, never above d, so the promise is
+# only stronger, and no probability underflows to an impossible report.
+LARGEST_EXPONENT = 600.0
 
 
 def exponential(
@@ -106,6 +109,7 @@ def _normalised(
 ) -> tuple[Floats, float]:
     """Return softmax rows of log_weights - a * apart and the inner budget a."""
     epsilon = problem.epsilon
+    apart = np.minimum(apart, LARGEST_EXPONENT / epsilon)
 
     def rows(inner: float) -> Floats:
         exponents = log_weights - inner * apart
@@ -122,7 +126,8 @@ def _normalised(
     def leaks(inner: float) -> float:
         if not same:
             return float_leakage(rows(inner), distances)
-        # Every secret is a report, so max_k (d_jk - d_ik) = d_ij is reached and epsilon = a + Lip(ln r).
+        # Every secret is a report, so max_k (d_jk - d_ik) = d_ij is reached (up to the cap) and epsilon is at most
+        # a + Lip(ln r).
         exponents = log_weights - inner * apart
         top = exponents.max(axis=1)
         log_sums = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
@@ -156,7 +161,7 @@ def tight_constraints(
     """
     started = time.perf_counter()
     problem = Problem(space, epsilon, prior=prior, loss=loss)
-    kernel = np.exp(-problem.epsilon * (1 - MARGIN) * space.distances)
+    kernel = np.exp(-np.minimum(problem.epsilon * (1 - MARGIN) * space.distances, LARGEST_EXPONENT))
     try:
         weights = np.linalg.solve(kernel, np.ones(len(space)))
     except np.linalg.LinAlgError as error:
@@ -223,8 +228,8 @@ def laplace(
         step = (
             min(1.0, tidy_pitch(1.0 / (100.0 * rate * KM_PER_DEGREE))) if pitch is None else as_positive(pitch, "pitch")
         )
-        if abs(np.rint(360.0 / step) * step - 360.0) > 1e-9:
-            raise InvalidInput(f"`pitch` must divide 360 degrees, got {step:g}.")
+        if abs(np.rint(90.0 / step) * step - 90.0) > 1e-9:
+            raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {step:g}.")
         # A cell of this pitch reaches at most half its diagonal, longest at the equator.
         reach = KM_PER_DEGREE * step * np.sqrt(0.5) * (1 + 1e-9)
         promise = Guarantee(rate, metric, metric.unit, slack=2.0 * rate * reach, basis="theorem")

@@ -1,7 +1,8 @@
 """Laplace noise for continuous secrets, released on a public lattice.
 
 A secret is first put on the lattice (a public, deterministic step), noise is drawn around that lattice point, and the
-result is put on the lattice again (post-processing). The first step moves a secret by at most h, so the promise is
+result is put on the lattice again (post-processing). For vectors the two meet as whole numbers of cells, which add
+without rounding. The first step moves a secret by at most h, so the promise is
 epsilon * d(x, x') + 2 * epsilon * h; the second costs nothing and removes the low bits through which sums of doubles
 give a secret away.
 """
@@ -17,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.errors import InvalidInput
+from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Mahalanobis
 from metricdp.randomness import Randomness, Source, erlang, open_uniform, signed_gamma_root, source_of
 from metricdp.spaces import Unbounded
 
 BATCH = 1 << 15
+LARGEST_CELL = 2.0**51  # whole numbers up to twice this are exact, with room for the noise
 KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
 
 
@@ -90,13 +92,22 @@ class VectorLaplace:
         source = source_of(rng)
 
         def draw(block: Floats) -> Floats:
-            start = self.lattice.values(self.lattice.cells(block))
-            return self.lattice.values(
-                self.lattice.cells(start + vector_noise(self.inputs, self.epsilon, len(block), source))
-            )
+            noise = self.lattice.cells(vector_noise(self.inputs, self.epsilon, len(block), source))
+            return self.lattice.values(self._cells(block) + noise)
 
         # A seeded generator must be read in order to be repeatable; only the system's source is shared by threads.
         return draw(rows) if rng is not None else in_batches(rows, draw)
+
+    def _cells(self, rows: Floats) -> Floats:
+        cells = self.lattice.cells(rows)
+        far = np.flatnonzero(np.abs(cells).max(axis=1, initial=0.0) > LARGEST_CELL)
+        if far.size:
+            raise OutOfDomain(
+                f"row {int(far[0])}: {rows[far[0]].tolist()} is too far out for a lattice of pitch "
+                f"{self.lattice.pitch:g}: doubles do not hold its multiples there. Give a larger `pitch` or subtract a public origin first.",
+                rows=tuple(int(r) for r in far[:1000]),
+            )
+        return cells
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report.
@@ -104,8 +115,8 @@ class VectorLaplace:
         Quadrature over the cell up to three dimensions; beyond, the density at its centre times its volume.
         """
         metric, dimension = self.inputs.metric, self.inputs.dimension
-        start = self.lattice.values(self.lattice.cells(self.inputs.encode(secrets)))
-        goal = self.lattice.values(self.lattice.cells(self.inputs.encode(reports)))
+        start = self.lattice.values(self._cells(self.inputs.encode(secrets)))
+        goal = self.lattice.values(self._cells(self.inputs.encode(reports)))
         log_cell = dimension * np.log(self.lattice.pitch)
         if dimension > 3:
             return np.asarray(log_normaliser(self.inputs, self.epsilon) - self.epsilon * metric(start, goal) + log_cell)

@@ -24,14 +24,20 @@ class Haversine:
     unit: str = "km"
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
-        a, b = np.radians(np.asarray(a, float)), np.radians(np.asarray(b, float))
-        half = np.sin((a[..., 0] - b[..., 0]) / 2) ** 2
-        half = half + np.cos(a[..., 0]) * np.cos(b[..., 0]) * np.sin((a[..., 1] - b[..., 1]) / 2) ** 2
+        a, b = np.asarray(a, float), np.asarray(b, float)
+        north, east = a[..., 0] - b[..., 0], np.mod(a[..., 1] - b[..., 1] + 180.0, 360.0) - 180.0
+        half = np.sin(np.radians(north) / 2) ** 2
+        half = half + _parallel(a[..., 0]) * _parallel(b[..., 0]) * np.sin(np.radians(east) / 2) ** 2
         # atan2 keeps full precision for antipodes, where arcsin loses it.
         return np.asarray(2 * EARTH_RADIUS_KM * np.arctan2(np.sqrt(half), np.sqrt(np.maximum(0.0, 1.0 - half))))
 
     def check(self, points: Points, /) -> None:
         check_degrees(points)
+
+
+def _parallel(latitude: Floats) -> Floats:
+    """Return the cosine of a latitude in degrees, exactly zero at the poles: every longitude is one place there."""
+    return np.where(np.abs(latitude) == 90.0, 0.0, np.cos(np.radians(latitude)))
 
 
 def check_degrees(points: Points) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Points, as_matrix, frozen
+from metricdp.arrays import Floats, Points, as_floats, as_matrix, frozen
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric, pairwise
 from metricdp.metrics.discrete import check_distances
@@ -26,7 +26,7 @@ class Wasserstein:
     unit: str = ""
 
     def __init__(self, ground: ArrayLike, unit: str = "") -> None:
-        array = np.asarray(ground, dtype=np.float64)
+        array = as_floats(ground, "ground")
         if array.ndim == 1:
             if np.any(np.diff(array) <= 0):
                 raise InvalidInput("`ground` positions must increase.")
@@ -57,14 +57,16 @@ class Wasserstein:
         cost = self.ground[np.ix_(rows, columns)]
         if rows.size == 1 or columns.size == 1:
             return float(np.sum(cost * supply[rows][:, None] * demand[columns][None] / demand[columns].sum()))
-        given, wanted = supply[rows], demand[columns] * (supply[rows].sum() / demand[columns].sum())
+        # Scaled to one unit of mass, because the solver's tolerance is absolute.
+        total = float(supply.sum())
+        given, wanted = supply[rows] / total, demand[columns] / demand.sum()
         sums = vstack([
             kron(eye_array(rows.size), np.ones((1, columns.size))),
             kron(np.ones((1, rows.size)), eye_array(columns.size)),
         ])  # fmt: skip
         # One of the equations follows from the others; dropping it keeps rounding from making them inconsistent.
         answer = linprog(cost.ravel(), A_eq=sums.tocsr()[:-1], b_eq=np.concatenate([given, wanted])[:-1])
-        return float(answer.fun)
+        return total * float(answer.fun)
 
     def check(self, points: Points, /) -> None:
         check_numbers(points, "Wasserstein")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ STRETCHES = (
     (3e-3, 1.014),
     (0.0, 1.008),
 )  # gap asked for -> how much detour the first edges allow
+ROUGH_GAP, ROUGH_SIZE = 2e-3, 20_000  # from here on the first-order method is faster
 MEMORY = 5e9  # bytes the interior-point method may take before the first-order method is chosen
 OPERATIONS = 1.2e10  # floating-point operations a second, two cores, small blocks
 
@@ -145,12 +147,14 @@ class _Search:
         self.gap, self.seconds, self.solver = gap, seconds, solver
         self.progress, self.start, self.started = progress, start, started
         self.iterations = 0
-        self.lower, self.best = -np.inf, None if start is None else self._candidate(start)
+        self.pairs: Integers | None = None
+        self.lower = -np.inf
+        self.best: Repaired | None = None if start is None else self._candidate(start)
         self.proof: tuple[Integers, Floats] = (
             np.empty((0, 2), dtype=np.int64),
             np.empty((2, 0, cost.shape[1])),
         )
-        self.interrupted = False
+        self.stopped = ""
         self.method = "closed form"
 
     def run(self) -> RatioSolution:
@@ -162,18 +166,36 @@ class _Search:
             matrix[np.arange(n), self.cost.argmin(axis=1)] = 1.0
             self.best = Repaired(matrix, float((matrix * self.cost).sum()), "row minimum")
             return self._result()
+        try:
+            self._rounds()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            self.stopped = "interrupted"
+        except MemoryError as error:
+            if self.best is None:
+                raise SolverFailure(
+                    f"not enough memory for {n} rows and {m} columns: use fewer, or solver='first_order'."
+                ) from error
+            self.stopped = "memory ran out"
+        return self._result()
+
+    def _rounds(self) -> None:
+        """Solve, bound and repair on more and more pairs."""
+        n = len(self.weights)
         pairs = self._first_pairs()
         while True:
             solution = self._solve_pairs(pairs)
             self._bound(pairs, solution.dual)
-            self._take(self._candidate(solution.primal))
-            if self._closed() or self.interrupted or self._left() <= 0.0 or len(pairs) == n * (n - 1) // 2:
-                break
+            if not self._closed():
+                self._take(self._candidate(solution.primal))
+            if self._closed() or self.stopped or self._left() <= 0.0 or len(pairs) == n * (n - 1) // 2:
+                return
             more = violated_pairs(solution.primal, self.weights, pairs, max(n, len(pairs) // 2))
             if self.exact or len(more) == 0:
-                break
+                return
             pairs = unique_pairs(np.concatenate([pairs, more]))
-        return self._result()
+            self.start = solution.primal
 
     def _first_pairs(self) -> Integers:
         if self.edges is not None:
@@ -185,8 +207,13 @@ class _Search:
         return non_redundant(self.weights, stretch=stretch)
 
     def _solve_pairs(self, pairs: Integers) -> Solution:
+        self.pairs = pairs
         program = RatioProgram(self.cost, pairs, self.weights[pairs[:, 0], pairs[:, 1]])
         chosen = self._choose(program)
+        if self.method in ("first_order", "gpu") and self.start is None:
+            # the best mixture of kernels is a good start and a first answer
+            self.best = self._candidate(np.full(self.cost.shape, 1.0 / self.cost.shape[1]))
+            self.start = self.best.matrix
         before = self.iterations
 
         def report(lower: float, upper: float, seconds: float, iterations: int) -> None:
@@ -197,7 +224,8 @@ class _Search:
 
         solution = chosen.solve(program, warm=self.start, progress=report).raise_for_status()
         self.iterations = before + solution.iterations
-        self.interrupted = solution.status == "interrupted"
+        if solution.status == "interrupted":
+            self.stopped = "interrupted"
         return solution
 
     def _choose(self, program: RatioProgram) -> Solver:
@@ -206,7 +234,10 @@ class _Search:
         if name == "auto":
             work, memory = interior_needs(program)
             limit = 3600.0 if self.seconds is None else self.seconds
-            name = "interior" if memory <= MEMORY and 22.0 * work / OPERATIONS <= limit else "first_order"
+            possible = memory <= MEMORY and 25.0 * work / OPERATIONS <= limit
+            compiled = find_spec("numba") is not None
+            rough = self.cost.size > ROUGH_SIZE and self.gap >= ROUGH_GAP
+            name = "first_order" if compiled and (rough or not possible) else "interior"
         self.method = name
         left = None if self.seconds is None else max(self._left(), 1e-3)
         if name == "highs":
@@ -217,9 +248,29 @@ class _Search:
             from metricdp.solvers.interior import Interior
 
             return Interior(tolerance=min(1e-6, 0.01 * self.gap), seconds=left)
+        if name == "first_order":
+            from metricdp.solvers.first_order import FirstOrder
+
+            return FirstOrder(gap=self.gap, seconds=left, upper=self._upper, dual=self._warm_dual(program))
         from metricdp.solvers.structured import Structured
 
-        return Structured(gap=0.3 * self.gap, seconds=left)
+        return Structured(gap=0.25 * self.gap, seconds=left)
+
+    def _upper(self, matrix: Floats) -> float:
+        self._take(self._candidate(matrix))
+        assert self.best is not None
+        return self.best.objective
+
+    def _warm_dual(self, program: RatioProgram) -> Floats | None:
+        """Return the multipliers of the last round, zero for the pairs added since."""
+        pairs, dual = self.proof
+        if len(pairs) == 0:
+            return None
+        n = program.shape[0]
+        place = np.searchsorted(program.edges @ [n, 1], pairs @ [n, 1])
+        result = np.zeros((2, len(program.edges), program.shape[1]))
+        result[:, place] = dual
+        return result
 
     def _left(self) -> float:
         """Return the seconds left, less what a last repair takes."""
@@ -236,7 +287,8 @@ class _Search:
 
     def _candidate(self, matrix: Floats) -> Repaired:
         matrix = as_matrix(matrix, "start", (self.cost.shape[0], self.cost.shape[1]))
-        return recombine(matrix, self.cost, self.weights)
+        enough = self.lower / (1.0 - self.gap) if self.lower > 0.0 else -np.inf
+        return recombine(matrix, self.cost, self.weights, pairs=self.pairs, enough=enough)
 
     def _take(self, candidate: Repaired) -> None:
         if self.best is None or candidate.objective < self.best.objective:
@@ -251,13 +303,8 @@ class _Search:
         reached = _gap(self.best.objective, self.lower)
         note = ""
         if reached > self.gap:
-            why = (
-                "interrupted"
-                if self.interrupted
-                else "the time limit came first"
-                if self._left() <= 0
-                else "no better one was found"
-            )
+            late = "the time limit came first" if self._left() <= 0.0 else "no better one was found"
+            why = self.stopped or late
             note = f"asked for a gap of {self.gap:.3g}, reached {reached:.3g}: {why}."
         pairs, dual = self.proof
         return RatioSolution(

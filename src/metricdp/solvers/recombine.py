@@ -1,19 +1,25 @@
-"""From an approximate matrix to one that keeps every ratio exactly: the only way out of every solver."""
+"""From an approximate matrix to one that keeps every ratio exactly: the only way out of every solver.
+
+Columns that keep all ratios form a cone, closed under sums, maxima and minima. So any non-negative combination of
+such columns whose rows sum to one is feasible, and the best combination is a small linear program.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.closure import excess, margin, upper_closure
+from metricdp.solvers.combination import best_combination
+from metricdp.solvers.edges import nearest
 
 MOST_WEIGHT = 600.0  # min(W, T) is a metric too; keeps e^-W a normal number and costs about m e^-T
 LEAST_COLUMN = 1e-30  # columns nowhere larger than this become zero columns
 MIXES = (0.0, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 1e-5)
+BUMPS = (0.1, 1.0)  # how much larger or smaller a column becomes around one row
 
 
 @dataclass(frozen=True)
@@ -38,24 +44,25 @@ def repair(matrix: Floats, weights: Floats, law: Floats | None = None) -> Floats
     does delta + t, and sums of such columns do. `law` is q, any probabilities over the columns.
     """
     inner = safe_weights(weights)
-    return _shift(_cleaned(upper_closure(matrix, inner)), inner, law)
+    return shifted(closed(matrix, inner), inner, law)
 
 
-def _cleaned(closed: Floats) -> Floats:
-    closed = closed.copy()
-    closed[:, closed.max(axis=0) < LEAST_COLUMN] = 0.0
-    return closed
+def closed(matrix: Floats, inner: Floats) -> Floats:
+    """Return the upper closure, negligible columns set to zero."""
+    result = upper_closure(matrix, inner)
+    result[:, result.max(axis=0) < LEAST_COLUMN] = 0.0
+    return result
 
 
-def _shift(closed: Floats, inner: Floats, law: Floats | None) -> Floats:
+def shifted(columns: Floats, inner: Floats, law: Floats | None) -> Floats:
     """Bring row sums of a closed matrix to one by a column multiple of `law` that keeps the ratios."""
-    n, m = closed.shape
-    most = float(closed.sum(axis=1).max())
+    n, m = columns.shape
+    most = float(columns.sum(axis=1).max())
     if not np.isfinite(most):
         raise SolverFailure("the solver's matrix holds numbers that are not finite.")
     if most <= 0.0:
         return np.full((n, m), 1.0 / m) if law is None else np.tile(law, (n, 1))
-    level = closed / (most * (1 + 4e-16 * m))
+    level = columns / (most * (1 + 4e-16 * m))
     missing = np.maximum(1.0 - level.sum(axis=1), 0.0)
     # (delta_i - g delta_j) / (g - 1) = (delta_i - delta_j) / (g - 1) - delta_j
     shift = 0.0
@@ -71,88 +78,73 @@ def _shift(closed: Floats, inner: Floats, law: Floats | None) -> Floats:
     return result
 
 
-def combine(matrix: Floats, cost: Floats, weights: Floats, *, dips: tuple[float, ...] = ()) -> Floats:
-    """Return the best non-negative combination of columns that keep all ratios.
+def combine(columns: Floats, cost: Floats, inner: Floats, pairs: Integers | None = None) -> Floats:
+    """Return the best non-negative combination of columns that keep all ratios, rows summing to one.
 
-    The columns are those of `matrix` after closure, the kernels e^-W(.,j), the constant, and dips
-    min(1, e^(W(.,j) - r)) for the given r. Every column goes to the report where it costs least, so this is
-    min sum_t w_t min_k <c_k, v_t> subject to sum_t w_t v_t = 1, w >= 0: a program with n rows.
+    The columns are the given ones (closed), the kernels e^-W(.,j), the constant and, where `pairs` are given,
+    local variations (`bumps`). Every column goes to the report where it costs least:
+    min sum_t w_t min_k <c_k, v_t> subject to sum_t w_t v_t = 1, w >= 0.
     """
-    inner = safe_weights(weights)
-    closed = _cleaned(upper_closure(matrix, inner))
     n, m = cost.shape
-    rays = [closed[:, closed.max(axis=0) > 0], np.exp(-inner), np.ones((n, 1))]
-    rays += [np.exp(np.minimum(inner - depth, 0.0)) for depth in dips]
-    stack = np.concatenate(rays, axis=1)
-    stack /= stack.max(axis=0)
-    prices = cost.T @ stack
+    parts = [columns[:, columns.max(axis=0) > 0], np.exp(-inner), np.ones((n, 1))]
+    if pairs is not None:
+        parts += bumps(columns, inner, pairs)
+    rays = np.concatenate(parts, axis=1)
+    rays /= rays.max(axis=0)
+    prices = cost.T @ rays
     report = prices.argmin(axis=0)
-    amount = _combination(stack, prices[report, np.arange(len(report))])
+    amount = best_combination(rays, prices[report, np.arange(len(report))])
     chosen = np.flatnonzero(amount > 0)
     chosen = chosen[np.argsort(report[chosen], kind="stable")]
     result = np.zeros((n, m))
     starts = np.flatnonzero(np.diff(report[chosen], prepend=-1))
-    result[:, report[chosen[starts]]] = np.add.reduceat(stack[:, chosen] * amount[chosen], starts, axis=1)
-    law = np.zeros(m)
+    result[:, report[chosen[starts]]] = np.add.reduceat(rays[:, chosen] * amount[chosen], starts, axis=1)
+    result[:, result.max(axis=0) < LEAST_COLUMN] = 0.0
+    return shifted(result, inner, best_constant(cost))
+
+
+def bumps(columns: Floats, inner: Floats, pairs: Integers, tops: int = 2) -> list[Floats]:
+    """Return columns raised or lowered around one row, for every row in the columns with most room there.
+
+    max(v, u e^-W(.,i)) raises row i to u and its surroundings as little as possible; min(v, u e^W(.,i)) lowers
+    it. Small changes of single row sums become possible, which is what an almost feasible matrix needs.
+    """
+    n, m = columns.shape
+    first, second = pairs[:, 0], pairs[:, 1]
+    tail, head = np.concatenate([first, second]), np.concatenate([second, first])
+    order = np.argsort(tail, kind="stable")
+    tail, head = tail[order], head[order]
+    starts = np.searchsorted(tail, np.arange(n))
+    if np.any(np.bincount(tail, minlength=n) == 0):
+        return []
+    ratio = np.exp(inner[tail, head])
+    highest, lowest = np.empty((n, m)), np.empty((n, m))
+    width = max(1, int(2e7 // max(len(tail), 1)))
+    for k in range(0, m, width):
+        neighbours = columns[head, k : k + width]
+        highest[:, k : k + width] = np.minimum.reduceat(neighbours * ratio[:, None], starts, axis=0)
+        lowest[:, k : k + width] = np.maximum.reduceat(neighbours / ratio[:, None], starts, axis=0)
+    decay, growth = np.exp(-inner), np.exp(inner)
+    rows = np.arange(n)
+    tops = min(tops, m)
+    result = []
+    upward = np.argpartition(-(highest - columns), tops - 1, axis=1)[:, :tops]
+    downward = np.argpartition(-(columns - lowest), tops - 1, axis=1)[:, :tops]
+    for place in range(tops):
+        k = upward[:, place]
+        for level in (highest[rows, k], *((1.0 + bump) * columns[rows, k] for bump in BUMPS)):
+            result.append(np.maximum(columns[:, k], level * decay))
+        k = downward[:, place]
+        for level in (lowest[rows, k], *(columns[rows, k] / (1.0 + bump) for bump in BUMPS)):
+            result.append(np.minimum(columns[:, k], level * growth))
+    return [part[:, part.max(axis=0) > LEAST_COLUMN] for part in result]
+
+
+def best_constant(cost: Floats) -> Floats:
+    """Return the law that puts everything on the report that is best when the row is unknown."""
+    law = np.zeros(cost.shape[1])
     law[int(cost.sum(axis=0).argmin())] = 1.0
-    return _shift(_cleaned(result), inner, law)
-
-
-def _combination(rays: Floats, cost: Floats, iterations: int = 60) -> Floats:
-    """Solve min cost.w subject to rays w = 1, w >= 0 by a dense predictor-corrector method."""
-    n, count = rays.shape
-    scale = float(np.abs(cost).max()) or 1.0
-    price = cost / scale
-    ones = np.ones(n)
-    amount = np.full(count, 1.0 / rays.sum(axis=1).max())
-    dual = np.zeros(n)
-    slack = np.maximum(price - price.min(), 0.0) + 0.1 * (price.mean() - price.min()) + 1e-3
-    best = amount
-    for _ in range(iterations):
-        residual = ones - rays @ amount
-        dual_residual = price - rays.T @ dual - slack
-        level = float(amount @ slack) / count
-        best = amount
-        objective = float(price @ amount)
-        if np.abs(residual).max() < 1e-10 and level * count < 1e-9 * max(abs(objective), 1e-9):
-            break
-        diagonal = amount / slack
-        normal = (rays * diagonal) @ rays.T
-        normal[np.diag_indices(n)] *= 1.0 + 1e-14
-        root, failed = lapack.dpotrf(normal, lower=1)
-        if failed:
-            normal[np.diag_indices(n)] += 1e-13 * float(normal.diagonal().max())
-            root, failed = lapack.dpotrf(normal, lower=1)
-            if failed:
-                break
-
-        def direction(goal: Floats | float) -> tuple[Floats, Floats, Floats]:
-            push = (goal - amount * slack) / slack - diagonal * dual_residual  # noqa: B023
-            change = lapack.dpotrs(root, residual - rays @ push, lower=1)[0]  # noqa: B023
-            move = push + diagonal * (rays.T @ change)  # noqa: B023
-            # one step of refinement keeps the row sums right
-            left = residual - rays @ move  # noqa: B023
-            move = move + diagonal * (rays.T @ lapack.dpotrs(root, left, lower=1)[0])  # noqa: B023
-            slack_move = (goal - amount * slack - slack * move) / amount  # noqa: B023
-            return move, change, slack_move
-
-        move, change, slack_move = direction(0.0)
-        first, second = _length(amount, move), _length(slack, slack_move)
-        reached = float((amount + first * move) @ (slack + second * slack_move)) / count
-        centring = (reached / level) ** 3
-        move, change, slack_move = direction(centring * level - move * slack_move)
-        first, second = 0.995 * _length(amount, move), 0.995 * _length(slack, slack_move)
-        if max(first, second) < 1e-6:
-            break
-        amount = amount + first * move
-        dual = dual + second * change
-        slack = slack + second * slack_move
-    return best
-
-
-def _length(value: Floats, move: Floats) -> float:
-    """Return the longest step in [0, 1] that keeps `value` non-negative."""
-    return min(1.0, 1.0 / max(float((-move / value).max()), 1e-300))
+    return law
 
 
 def strict(matrix: Floats, weights: Floats) -> Floats:
@@ -162,7 +154,7 @@ def strict(matrix: Floats, weights: Floats) -> Floats:
     for share in MIXES:
         mixed = matrix if share == 0.0 else (1.0 - share) * matrix + share * law
         mixed = mixed / mixed.sum(axis=1, keepdims=True)
-        if excess(mixed, weights) <= 0.0 and np.all(np.isfinite(mixed)):
+        if np.all(np.isfinite(mixed)) and excess(mixed, weights) <= 0.0:
             return mixed
     raise SolverFailure(
         f"the repaired matrix breaks a ratio by {excess(matrix, weights):.3g}: "
@@ -171,24 +163,30 @@ def strict(matrix: Floats, weights: Floats) -> Floats:
 
 
 def recombine(
-    matrix: Floats, cost: Floats, weights: Floats, *, dips: tuple[float, ...] = (), enough: float = 0.0
+    matrix: Floats, cost: Floats, weights: Floats, *, pairs: Integers | None = None, enough: float = -np.inf
 ) -> Repaired:
-    """Return the cheapest strictly feasible matrix among shift repair and recombination.
+    """Return the cheapest strictly feasible matrix among shift, recombination and local recombination.
 
-    The second is skipped when the first already costs no more than `enough`.
+    Later ways are tried only while the best costs more than `enough`; the local one also only where the row
+    sums of the closure promise something better. `pairs` are the neighbours that limit a column.
     """
-    law = np.zeros(cost.shape[1])
-    law[int(cost.sum(axis=0).argmin())] = 1.0
-    best: Repaired | None = None
-    candidate = strict(repair(matrix, weights, law), weights)
-    best = Repaired(candidate, float((candidate * cost).sum()), "shift")
-    if best.objective > enough:
-        candidate = combine(matrix, cost, weights, dips=dips)
-        value = float((candidate * cost).sum())
-        if value < best.objective:
-            best = Repaired(strict(candidate, weights), value, "combination")
-            best = Repaired(best.matrix, float((best.matrix * cost).sum()), "combination")
-    return best
+    inner = safe_weights(weights)
+    columns = closed(matrix, inner)
+    sums = columns.sum(axis=1, keepdims=True)
+    # dividing by the row sums is not feasible, but shows what a perfect repair would cost
+    promise = float((cost * columns / np.maximum(sums, 1e-300)).sum())
+    found = [("shift", shifted(columns, inner, best_constant(cost)))]
+    values = [float((found[0][1] * cost).sum())]
+    if values[-1] > enough:
+        found.append(("combination", combine(columns, cost, inner)))
+        values.append(float((found[-1][1] * cost).sum()))
+    if min(values) > enough and min(values) > promise + 1e-4 * abs(promise):
+        near = nearest(weights, 8) if pairs is None else pairs
+        found.append(("local combination", combine(columns, cost, inner, near)))
+        values.append(float((found[-1][1] * cost).sum()))
+    best = int(np.argmin(values))
+    result = strict(found[best][1], weights)
+    return Repaired(result, float((result * cost).sum()), found[best][0])
 
 
 def quotient(weights: Floats, cost: Floats, labels: Integers) -> tuple[Floats, Floats]:
@@ -205,7 +203,6 @@ def quotient(weights: Floats, cost: Floats, labels: Integers) -> tuple[Floats, F
     rows = np.minimum.reduceat(weights[order], starts, axis=0)
     between = np.minimum.reduceat(rows[:, order], starts, axis=1)
     np.fill_diagonal(between, 0.0)
-    closed = shortest_path(np.where(between > 0, between, np.finfo(float).tiny), method="FW", directed=False)
-    np.fill_diagonal(closed, 0.0)
-    summed = np.add.reduceat(cost[order], starts, axis=0)
-    return np.asarray(closed), summed
+    paths = shortest_path(np.maximum(between, np.finfo(float).tiny), method="FW", directed=False)
+    np.fill_diagonal(paths, 0.0)
+    return np.asarray(paths), np.add.reduceat(cost[order], starts, axis=0)

@@ -9,10 +9,12 @@ is strictly inside the ratio constraints along its edges.
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -49,7 +51,7 @@ class Structured:
         status: Status = "limit"
         best_lower, best_dual = -np.inf, None
         done = 0
-        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        with one_thread_per_product(), ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
             try:
                 for done in range(self.iterations + 1):
                     objective, lower, duals = run.evaluate(pool)
@@ -270,6 +272,16 @@ class _Columns:
     def restore(self) -> None:
         """Go back to the remembered direction."""
         self.target, self.move, self.slack_move, self.dual_move = self.kept
+
+
+def one_thread_per_product() -> AbstractContextManager[object]:
+    """Keep matrix products from starting threads of their own: the chunks already use all cores."""
+    try:
+        threadpoolctl = importlib.import_module("threadpoolctl")
+    except ImportError:
+        return nullcontext()
+    limits: AbstractContextManager[object] = threadpoolctl.threadpool_limits(1, "blas")
+    return limits
 
 
 def sum_all(pool: ThreadPoolExecutor, work: Callable[[_Columns], Floats], chunks: list[_Columns]) -> Floats:

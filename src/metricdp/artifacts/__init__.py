@@ -1,0 +1,21 @@
+"""Mechanism files: one versioned file without pickle, re-verified whenever it is loaded.
+
+A mechanism file is a safetensors file. Its metadata has one entry, `metricdp`: a manifest in canonical JSON (keys
+sorted, no spaces, UTF-8; numbers that are not finite as {"float": "inf"}). The manifest holds
+
+    format    "metricdp-mechanism"          version   1
+    kind      "matrix", "vector-laplace", "spherical-laplace", "nearest"
+    metrics   list; a metric is {"name", "parameters"} and may refer to earlier ones
+    spaces    list; a space refers to its metrics by number and to its points by the names of tensors
+    body      what belongs to the kind: spaces by number, tensors by name, plain numbers
+    guarantee, certificate                  what is promised and what was verified
+    units     of the distances
+    sha256    of the whole file with these 64 digits written as zeros
+
+Loading refuses a file that is truncated, altered in any byte, foreign or newer, and judges the mechanism again: a
+matrix by the exact audit, noise by its theorem.
+"""
+
+from metricdp.artifacts.container import inspect, load, save
+
+__all__ = ["inspect", "load", "save"]

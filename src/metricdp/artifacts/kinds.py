@@ -1,0 +1,170 @@
+"""The kinds of mechanism a file can hold.
+
+To add a kind, write three functions and one line in `KINDS`:
+
+    encode(mechanism, encoder) -> body       plain values, spaces by `encoder.space`, arrays by `encoder.tensor`
+    decode(body, parts) -> mechanism         from `parts.decoder`, `parts.guarantee` and `parts.certificate`
+    verify(mechanism) -> None                raise NotPrivate where the stored promise does not hold
+
+`verify` must not trust the file: it has to follow from the numbers that will be sampled. A field added to a kind
+needs a default in `decode`, so that older files keep loading; a changed meaning needs a new format version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metricdp.artifacts.encoding import Decoder, Encoder, Entry
+from metricdp.auditing import audit
+from metricdp.design import laplace
+from metricdp.errors import CorruptFile, NotPrivate
+from metricdp.mechanisms import (
+    Certificate,
+    Guarantee,
+    Lattice,
+    MatrixMechanism,
+    Mechanism,
+    NearestMechanism,
+    SphericalLaplace,
+    VectorLaplace,
+)
+from metricdp.metrics import Haversine, Lp, Mahalanobis
+from metricdp.spaces import FiniteSpace, Unbounded
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What every kind is rebuilt from."""
+
+    decoder: Decoder
+    guarantee: Guarantee
+    certificate: Certificate
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one kind of mechanism is stored, rebuilt and judged."""
+
+    mechanism: type
+    encode: Callable[[Any, Encoder], Entry]
+    decode: Callable[[Entry, Parts], Mechanism]
+    verify: Callable[[Any], None]
+
+
+def _finite(decoder: Decoder, number: int) -> FiniteSpace:
+    space = decoder.space(number)
+    if not isinstance(space, FiniteSpace):
+        raise CorruptFile("it needs a finite space where it holds another")
+    return space
+
+
+def _encode_matrix(mechanism: MatrixMechanism, encoder: Encoder) -> Entry:
+    return {
+        "inputs": encoder.space(mechanism.inputs, "inputs"),
+        "outputs": encoder.space(mechanism.outputs, "outputs"),
+        "matrix": encoder.tensor(mechanism.matrix, "matrix"),
+    }
+
+
+def _decode_matrix(body: Entry, parts: Parts) -> MatrixMechanism:
+    inputs, outputs = _finite(parts.decoder, body["inputs"]), _finite(parts.decoder, body["outputs"])
+    matrix = parts.decoder.tensor(body["matrix"])
+    return MatrixMechanism(inputs, outputs, matrix, parts.guarantee, parts.certificate)
+
+
+def _verify_matrix(mechanism: MatrixMechanism) -> None:
+    """Judge every pair again: this is a proof, whatever the file says."""
+    _same_metric(mechanism)
+    report = audit(mechanism)
+    if report.verdict != "holds":
+        raise NotPrivate(f"the audit says {report}")
+    if report.epsilon > mechanism.certificate.epsilon * (1.0 + 1e-9):
+        raise NotPrivate(f"its certificate says epsilon {mechanism.certificate.epsilon:g}, the audit says {report}")
+
+
+def _encode_noise(mechanism: VectorLaplace | SphericalLaplace, encoder: Encoder) -> Entry:
+    return {
+        "inputs": encoder.space(mechanism.inputs, "inputs"),
+        "epsilon": mechanism.epsilon,
+        "pitch": mechanism.lattice.pitch,
+    }
+
+
+def _decode_vector(body: Entry, parts: Parts) -> VectorLaplace:
+    return VectorLaplace(*_noise(body, parts))
+
+
+def _decode_spherical(body: Entry, parts: Parts) -> SphericalLaplace:
+    return SphericalLaplace(*_noise(body, parts))
+
+
+def _noise(body: Entry, parts: Parts) -> tuple[Unbounded, float, Lattice, Guarantee, Certificate]:
+    space = parts.decoder.space(body["inputs"])
+    if not isinstance(space, Unbounded):
+        raise CorruptFile("it needs an unbounded space where it holds another")
+    return space, _positive(body["epsilon"]), Lattice(_positive(body["pitch"])), parts.guarantee, parts.certificate
+
+
+def _verify_noise(mechanism: VectorLaplace | SphericalLaplace) -> None:
+    """Ask the builder what noise of this rate on this lattice promises, and compare."""
+    _same_metric(mechanism)
+    metric, pitch = mechanism.inputs.metric, mechanism.lattice.pitch
+    if isinstance(metric, Haversine) != isinstance(mechanism, SphericalLaplace):
+        raise NotPrivate(f"this noise does not belong to the metric {type(metric).__name__}")
+    honest = laplace(metric, mechanism.epsilon, dimension=mechanism.inputs.dimension, pitch=pitch)
+    _at_least(mechanism.guarantee, honest.guarantee)
+
+
+def _encode_nearest(mechanism: NearestMechanism, encoder: Encoder) -> Entry:
+    return {
+        "inputs": encoder.space(mechanism.inputs, "inputs"),
+        "outputs": encoder.space(mechanism.outputs, "outputs"),
+        "epsilon": mechanism.epsilon,
+    }
+
+
+def _decode_nearest(body: Entry, parts: Parts) -> NearestMechanism:
+    inputs, outputs = _finite(parts.decoder, body["inputs"]), _finite(parts.decoder, body["outputs"])
+    return NearestMechanism(inputs, outputs, _positive(body["epsilon"]), parts.guarantee, parts.certificate)
+
+
+def _verify_nearest(mechanism: NearestMechanism) -> None:
+    """The promise is that of the noise: the search for the nearest vector is post-processing."""
+    _same_metric(mechanism)
+    metric = mechanism.inputs.metric
+    if not isinstance(metric, Lp | Mahalanobis):
+        raise NotPrivate(f"this noise does not belong to the metric {type(metric).__name__}")
+    _at_least(mechanism.guarantee, Guarantee(mechanism.epsilon, metric, metric.unit))
+
+
+def _same_metric(mechanism: Mechanism) -> None:
+    promised, used = mechanism.guarantee.metric, mechanism.inputs.metric
+    if promised is not used and promised != used:
+        raise NotPrivate("the promise is in another metric than the secrets")
+
+
+def _at_least(promise: Guarantee, honest: Guarantee) -> None:
+    """Refuse a promise below what the numbers give."""
+    if promise.epsilon < honest.epsilon or promise.slack < honest.slack:
+        raise NotPrivate(
+            f"it promises epsilon {promise.epsilon:g} with slack {promise.slack:g}, "
+            f"its numbers give {honest.epsilon:g} with slack {honest.slack:g}"
+        )
+
+
+def _positive(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < np.inf:
+        raise CorruptFile(f"a rate or a pitch is {value!r}")
+    return float(value)
+
+
+KINDS: dict[str, Kind] = {
+    "matrix": Kind(MatrixMechanism, _encode_matrix, _decode_matrix, _verify_matrix),
+    "vector-laplace": Kind(VectorLaplace, _encode_noise, _decode_vector, _verify_noise),
+    "spherical-laplace": Kind(SphericalLaplace, _encode_noise, _decode_spherical, _verify_noise),
+    "nearest": Kind(NearestMechanism, _encode_nearest, _decode_nearest, _verify_nearest),
+}

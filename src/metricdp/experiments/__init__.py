@@ -1,0 +1,1 @@
+"""Studies that run by name from an installed package."""

@@ -1,0 +1,262 @@
+"""The whole journey on bundled data: a road network, mechanisms, a protected table, a proof and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from metricdp import design
+from metricdp.arrays import Floats
+from metricdp.artifacts import save
+from metricdp.auditing import audit, expected_loss
+from metricdp.errors import Infeasible, OutputProblem
+from metricdp.mechanisms import MatrixMechanism
+from metricdp.metrics import Haversine
+from metricdp.pictures import Comparison, Contender, Map, Story, overview, words, write_report
+from metricdp.places import bundled_roads, bundled_streets, bundled_trips
+from metricdp.problems import Problem
+from metricdp.spaces import FiniteSpace
+from metricdp.tables import perturb
+
+SNAP_KM = 0.015  # positions up to this far from a crossing are put on it; the slack is 2 * epsilon * this
+# Per kilometre: places 100 m apart differ by at most a factor of two, the slack of the snap included.
+EPSILON = float(np.log(2.0) / (0.1 + 2.0 * SNAP_KM))
+NODES = 250
+SECONDS = 45.0  # the most that the optimal mechanism may take
+GAP = 0.02
+DRAWS = 20_000
+ATTRIBUTION = "Roads © OpenStreetMap contributors, ODbL 1.0."
+SIMULATED = "The trips are simulated on a real road network. Nobody drove them."
+
+Progress: TypeAlias = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """What the demo made."""
+
+    folder: Path
+    story: Story
+    mechanism: MatrixMechanism
+    seconds: float
+
+    def lines(self) -> list[str]:
+        """Return what was promised and what it cost, one sentence a line."""
+        story, comparison = self.story, self.story.comparison
+        unit = comparison.unit
+        most = max(comparison.contenders, key=lambda entry: entry.loss)
+        least = min(comparison.contenders, key=lambda entry: entry.loss)
+        total = story.rows_per_person * story.guarantee.epsilon
+        return [
+            f"Promised: {words.promise(story.guarantee)}",
+            f"Proven:   the promise {story.audit.verdict} for all {story.audit.pairs:,} pairs of crossings, exactly: "
+            f"epsilon {story.audit.epsilon:.6g} per km (promised {story.guarantee.epsilon:.6g}).",
+            f"Cost:     a report lies {words.distance(least.loss, unit)} from the truth on average, along the roads; "
+            f"{most.name} would cost {words.distance(most.loss, unit)} for the same promise. "
+            f"No mechanism can do better than {words.distance(comparison.lower_bound, unit)}.",
+            f"Mind:     the promise is for one row; the longest trip has {story.rows_per_person} rows, in total "
+            f"{total:.4g} per km. The columns {', '.join(story.kept_columns)} stay as they were.",
+            f"Look at:  {self.folder / 'report.html'}",
+        ]
+
+
+def run(
+    folder: str | Path = "demo",
+    *,
+    progress: Progress | None = None,
+    nodes: int = NODES,
+    seconds: float = SECONDS,
+    trips: int = 40,
+) -> Demo:
+    """Run the journey and write protected.parquet, mechanism.mdp, report.html and picture.png to a folder.
+
+    `progress` is told the share that is done and what is being done. Nothing needs the network.
+    """
+    started = perf_counter()
+    target = _made(Path(folder))
+    tell = progress if progress is not None else _silent
+    tell(0.0, "reading the streets of central Porto")
+    space = bundled_roads(nodes=nodes)
+    table = bundled_trips(trips=trips, seed=7, space=space)
+    prior = _public_prior(space)
+    problem = Problem(space, EPSILON, prior=prior)
+
+    contenders = _closed_forms(problem, tell)
+    best = _optimal(problem, seconds, tell)
+    contenders.append(Contender("optimal", best.certificate.loss, _proof(best), best=True))
+
+    tell(0.88, "protecting the table")
+    protected = perturb(table, best, columns=["lat", "lon"], snap=SNAP_KM)
+    tell(0.9, "auditing every pair of crossings")
+    report = audit(best)
+    tell(0.93, "writing the results")
+    save(best, target / "mechanism.mdp")
+    _write_table(protected, target / "protected.parquet")
+    guarantee = best.guarantee.with_slack(2.0 * best.guarantee.epsilon * SNAP_KM)
+    witness = report.witness
+    rows = np.bincount(table["trip"].to_numpy())
+    story = Story(
+        title="Trips in central Porto, protected",
+        place="central Porto",
+        mechanism=f"Optimal mechanism on {len(space)} crossings",
+        guarantee=guarantee,
+        certificate=best.certificate,
+        audit=report,
+        map=_map(table, protected, space, (witness.secret, witness.other)),
+        comparison=Comparison(tuple(contenders), best.certificate.lower_bound),
+        rows=table.num_rows,
+        rows_per_person=int(rows.max()),
+        person="trip",
+        kept_columns=tuple(name for name in table.column_names if name not in ("lat", "lon")),
+        worst_distance=float(space.distances[witness.secret, witness.other]),
+        simulated=SIMULATED,
+        attribution=ATTRIBUTION,
+        files=(
+            ("protected.parquet", "the table with reported positions; all other columns as they were"),
+            ("mechanism.mdp", "the mechanism with its certificate; loading it checks the proof again"),
+            ("picture.png", "the map and the comparison as one picture"),
+        ),
+        repeat=(
+            "metricdp demo",
+            "metricdp audit demo/mechanism.mdp",
+            "metricdp perturb trips.parquet --mechanism demo/mechanism.mdp --snap 15m -o out.parquet",
+        ),
+    )
+    overview(story, target / "picture.png")
+    write_report(story, target / "report.html")
+    tell(1.0, "done")
+    return Demo(target, story, best, perf_counter() - started)
+
+
+def show(folder: str | Path = "demo") -> Demo:
+    """Run the demo in a terminal: a bar while it works, then plain words."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print("[bold]metricdp demo[/]: protect simulated trips on the real streets of central Porto")
+    with _bar(console) as tell:
+        result = run(folder, progress=tell)
+    console.print()
+    for entry in sorted(result.story.comparison.contenders, key=lambda entry: entry.loss):
+        loss = words.distance(entry.loss, result.story.comparison.unit)
+        console.print(f"  {entry.name:<34}{loss:>8}" + (f"  [dim]{entry.note}[/]" if entry.note else ""))
+    console.print()
+    for line in result.lines():
+        console.print(line, soft_wrap=True)
+    console.print(f"[dim]Done in {result.seconds:.0f} seconds. {ATTRIBUTION} {SIMULATED}[/]", soft_wrap=True)
+    return result
+
+
+@contextmanager
+def _bar(console: Any) -> Any:
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), BarColumn(bar_width=30), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console) as bars:
+        task = bars.add_task("starting", total=1.0)
+
+        def tell(share: float, what: str) -> None:
+            bars.update(task, completed=share, description=what)
+
+        yield tell
+
+
+def _silent(share: float, what: str) -> None:
+    return None
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputProblem(
+            f"the folder {folder} cannot be made: {error.strerror or error}. Choose another with --output."
+        ) from error
+    return folder
+
+
+def _public_prior(space: FiniteSpace) -> Floats:
+    """Return how likely each crossing is, from other trips than those to be protected: a prior must be public."""
+    history = bundled_trips(trips=400, seed=1, space=space)
+    codes = space.encode(_positions(history), snap=2 * SNAP_KM)
+    counts = np.bincount(codes, minlength=len(space)) + 1.0
+    return np.asarray(counts / counts.sum())
+
+
+def _positions(table: Any) -> Floats:
+    return np.stack([table["lat"].to_numpy(), table["lon"].to_numpy()], axis=1)
+
+
+def _closed_forms(problem: Problem, tell: Progress) -> list[Contender]:
+    space, prior = problem.inputs, problem.prior
+    tell(0.04, "spherical Laplace noise")
+    found = [Contender("Laplace noise, nearest crossing", _laplace_loss(problem), f"measured on {DRAWS:,} draws")]
+    tell(0.08, "exponential mechanism")
+    half = design.exponential(space, problem.epsilon, prior=prior, budget="half")
+    found.append(Contender("exponential, as published", half.certificate.loss, "half of the budget, for safety"))
+    certified = design.exponential(space, problem.epsilon, prior=prior)
+    found.append(Contender("exponential, certified budget", certified.certificate.loss, "the whole budget, proven"))
+    tell(0.14, "Bayesian remap")
+    moved = design.remapped(certified, prior=prior)
+    found.append(Contender("exponential, remapped", expected_loss(moved, prior=prior), "the best guess after noise"))
+    tell(0.18, "tight constraints")
+    try:
+        tight = design.tight_constraints(space, problem.epsilon, prior=prior)
+    except Infeasible:
+        return found  # they exist on some spaces only
+    found.append(Contender("tight constraints", tight.certificate.loss, "every constraint used up"))
+    return found
+
+
+def _laplace_loss(problem: Problem) -> float:
+    """Return the mean road distance of Laplace noise put on the nearest crossing: a simulation, hence seeded.
+
+    Great circles are never longer than roads, so the promise along great circles covers the roads.
+    """
+    space, generator = problem.inputs, np.random.default_rng(11)
+    secrets = generator.choice(len(space), size=DRAWS, p=problem.prior)
+    noise = design.laplace(Haversine(), problem.epsilon)
+    codes, _ = space.nearest(noise.sample(space.decode(secrets), rng=generator))
+    return float(problem.loss[secrets, codes].mean())
+
+
+def _optimal(problem: Problem, seconds: float, tell: Progress) -> MatrixMechanism:
+    def heard(lower: float, upper: float, spent: float, iterations: int) -> None:
+        bound = f", no mechanism below {1000 * lower:.0f} m" if lower > 0 else ""
+        tell(0.2 + 0.68 * min(1.0, spent / seconds), f"optimal mechanism, step {iterations}{bound}")
+
+    tell(0.2, "optimal mechanism")
+    return design.optimal(problem, gap=GAP, seconds=seconds, progress=heard)
+
+
+def _proof(best: MatrixMechanism) -> str:
+    return f"within {best.certificate.gap:.1%} of the best there can be, proven"
+
+
+def _map(table: Any, protected: Any, space: FiniteSpace, pair: tuple[int, int]) -> Map:
+    shown = np.unique(np.linspace(0, table.num_rows - 1, 260).astype(int))
+    return Map(
+        true=_positions(table)[shown],
+        reported=_positions(protected)[shown],
+        streets=tuple(bundled_streets()),
+        worst_pair=np.asarray(space.decode(np.array(pair)), float),
+        caption=f"{len(shown)} of {table.num_rows:,} positions, drawn once. {SIMULATED} {ATTRIBUTION}",
+    )
+
+
+def _write_table(table: Any, path: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        parquet.write_table(table, draft, compression="zstd")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise OutputProblem(f"the table cannot be written to {path}: {error.strerror or error}.") from error

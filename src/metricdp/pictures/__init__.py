@@ -1,0 +1,19 @@
+"""Pictures, maps and the report, from finished results."""
+
+from metricdp.pictures import words
+from metricdp.pictures.figures import certificate_card, loss_bars, map_plot, overview
+from metricdp.pictures.report import write_report
+from metricdp.pictures.story import Comparison, Contender, Map, Story
+
+__all__ = [
+    "Comparison",
+    "Contender",
+    "Map",
+    "Story",
+    "certificate_card",
+    "loss_bars",
+    "map_plot",
+    "overview",
+    "words",
+    "write_report",
+]

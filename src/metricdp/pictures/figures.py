@@ -1,0 +1,191 @@
+"""Pictures as files: the map, loss by mechanism, and the certificate. PNG, SVG or PDF by the file's ending."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.errors import OutputProblem
+from metricdp.pictures import palette, words
+from metricdp.pictures.story import Comparison, Map, Story
+
+
+def map_plot(scene: Map, path: str | Path, *, title: str = "", arrows: int = 60) -> Path:
+    """Draw streets, true points and reports; some pairs are joined, so that the eye sees how far reports lie."""
+    with palette.styled():
+        figure = palette.figure(8.0, 7.2)
+        axes = figure.add_subplot()
+        draw_map(axes, scene, arrows=arrows)
+        axes.set_title(title or "True positions and what is released")
+        axes.legend(loc="upper left", frameon=True, framealpha=0.92, edgecolor=palette.LINE, fontsize=10)
+        return _save(figure, path)
+
+
+def loss_bars(comparison: Comparison, path: str | Path, *, title: str = "") -> Path:
+    """Draw expected loss by mechanism at equal epsilon, with the bound that no mechanism can beat."""
+    with palette.styled():
+        figure = palette.figure(8.0, 1.4 + 0.5 * len(comparison.contenders))
+        axes = figure.add_subplot()
+        draw_bars(axes, comparison)
+        axes.set_title(title or "Loss at equal epsilon")
+        return _save(figure, path)
+
+
+def certificate_card(story: Story, path: str | Path) -> Path:
+    """Draw the certificate as a card."""
+    rows = certificate_rows(story)
+    with palette.styled():
+        figure = palette.figure(8.0, 1.2 + 0.42 * len(rows))
+        axes = figure.add_subplot()
+        axes.axis("off")
+        axes.set_title(f"{story.mechanism}: {story.audit.verdict}", color=palette.BEST)
+        for row, (name, value) in enumerate(rows):
+            height = 1.0 - (row + 0.5) / len(rows)
+            axes.text(0.0, height, name, color=palette.MUTED, va="center", transform=axes.transAxes)
+            axes.text(0.34, height, value, va="center", transform=axes.transAxes)
+        return _save(figure, path)
+
+
+def overview(story: Story, path: str | Path) -> Path:
+    """Draw the map and the comparison side by side: one picture that tells the whole story."""
+    with palette.styled():
+        figure = palette.figure(12.0, 5.2)
+        left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.05])
+        draw_map(left, story.map, arrows=50)
+        left.set_title("True positions and what is released")
+        left.legend(loc="upper left", frameon=True, framealpha=0.92, edgecolor=palette.LINE, fontsize=9)
+        draw_bars(right, story.comparison)
+        right.set_title("Loss by mechanism at equal epsilon")
+        if story.attribution:
+            figure.supxlabel(story.attribution, fontsize=8, color=palette.MUTED, x=0.995, ha="right")
+        return _save(figure, path)
+
+
+def certificate_rows(story: Story) -> list[tuple[str, str]]:
+    """Return what the certificate says, as pairs of words."""
+    guarantee, certificate, audit = story.guarantee, story.certificate, story.audit
+    per = f" per {guarantee.unit}" if guarantee.unit else ""
+    promised = f"epsilon {guarantee.epsilon:.6g}{per}"
+    if guarantee.slack:
+        promised += f" plus a slack of {guarantee.slack:.3g}"
+    rows = [
+        ("Promised", promised),
+        ("Proven", f"epsilon {audit.epsilon:.6g}{per}, {audit.method} audit of {audit.pairs:,} pairs"),
+        ("Worst pair", _worst_pair(story)),
+        ("Expected loss", words.distance(certificate.loss, guarantee.unit)),
+    ]
+    if certificate.lower_bound > 0:
+        rows.append(
+            (
+                "No mechanism below",
+                f"{words.distance(certificate.lower_bound, guarantee.unit)} (gap {certificate.gap:.1%})",
+            )
+        )
+    rows.append(("Method", f"{certificate.method}, {certificate.seconds:.1f} s"))
+    return rows
+
+
+def _worst_pair(story: Story) -> str:
+    witness = story.audit.witness
+    return (
+        f"places {witness.secret} and {witness.other}, {words.distance(story.worst_distance, story.guarantee.unit)} "
+        f"apart, report {witness.report}: factor {words.factor(witness.ratio)}"
+    )
+
+
+def draw_map(axes: Any, scene: Map, *, arrows: int) -> None:
+    """Draw a map on given axes, with kilometres equally long both ways."""
+    from matplotlib.collections import LineCollection
+
+    axes.add_collection(
+        LineCollection([_east_north(line) for line in scene.streets], colors=palette.LINE, linewidths=0.8, zorder=1)
+    )
+    chosen = np.linspace(0, len(scene.true) - 1, min(arrows, len(scene.true))).astype(int)
+    joins = np.stack([scene.true[chosen], scene.reported[chosen]], axis=1)[..., ::-1]
+    axes.add_collection(LineCollection(list(joins), colors=palette.MUTED, linewidths=0.6, alpha=0.55, zorder=2))
+    places, counts = np.unique(scene.reported, axis=0, return_counts=True)
+    axes.scatter(
+        places[:, 1],
+        places[:, 0],
+        s=22.0 * counts,
+        color=palette.REPORTED,
+        alpha=0.4,
+        edgecolors=palette.REPORTED,
+        linewidths=0.8,
+        zorder=3,
+    )
+    axes.scatter([], [], s=40, color=palette.REPORTED, alpha=0.5, label="reported (larger: more often)")
+    axes.scatter(
+        scene.true[:, 1], scene.true[:, 0], s=9, color=palette.TRUE, linewidths=0, label="true, secret", zorder=4
+    )
+    if scene.worst_pair is not None:
+        axes.plot(
+            scene.worst_pair[:, 1],
+            scene.worst_pair[:, 0],
+            color=palette.BOUND,
+            marker="o",
+            markersize=7,
+            markerfacecolor="none",
+            linewidth=1.6,
+            label="worst pair",
+            zorder=5,
+        )
+    middle = float(np.mean(scene.true[:, 0]))
+    axes.set_aspect(1.0 / np.cos(np.radians(middle)))
+    everything = np.concatenate([scene.true, scene.reported])
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    margin = 0.06 * (high - low) + 1e-6
+    axes.set_xlim(low[1] - margin[1], high[1] + margin[1])
+    axes.set_ylim(low[0] - margin[0], high[0] + margin[0])
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+
+
+def draw_bars(axes: Any, comparison: Comparison) -> None:
+    """Draw horizontal bars, the worst on top, and the bound as a line through them all."""
+    entries = sorted(comparison.contenders, key=lambda entry: entry.loss)
+    losses = np.array([entry.loss for entry in entries])
+    colours = [palette.BEST if entry.best else palette.PLAIN for entry in entries]
+    axes.barh(np.arange(len(entries)), losses, color=colours, height=0.62)
+    axes.set_yticks(np.arange(len(entries)), [entry.name for entry in entries], color=palette.INK)
+    axes.tick_params(length=0)
+    axes.set_xlim(0, 1.18 * losses.max())
+    axes.set_ylim(-0.6, len(entries) - 0.1)
+    for row, loss in enumerate(losses):
+        axes.text(loss + 0.012 * losses.max(), row, words.distance(loss, comparison.unit), va="center")
+    if comparison.lower_bound > 0:
+        axes.axvline(comparison.lower_bound, color=palette.BOUND, linewidth=1.6, linestyle=(0, (4, 3)))
+        axes.text(
+            comparison.lower_bound,
+            len(entries) - 0.38,
+            f" no mechanism below {words.distance(comparison.lower_bound, comparison.unit)}",
+            color=palette.BOUND,
+            fontsize=9.5,
+            va="bottom",
+            ha="left" if comparison.lower_bound < 0.5 * losses.max() else "right",
+        )
+    axes.set_xticks([])
+    axes.set_xlabel("expected loss: the shorter the better", loc="left")
+    axes.spines[["left", "bottom"]].set_visible(False)
+
+
+def _east_north(line: Floats) -> Floats:
+    return np.asarray(line[:, ::-1])
+
+
+def _save(figure: Any, path: str | Path) -> Path:
+    target = Path(path)
+    kind = target.suffix.lstrip(".") or "png"
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    try:
+        figure.savefig(target, format=kind, metadata=metadata)
+    except OSError as error:
+        raise OutputProblem(
+            f"the picture cannot be written to {target}: {error.strerror or error}. Check the folder and its rights."
+        ) from error
+    return target

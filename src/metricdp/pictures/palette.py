@@ -1,0 +1,52 @@
+"""One palette for every picture: colours that stay apart for the colour-blind, in light and in dark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from metricdp.errors import import_extra
+
+INK = "#1f2933"
+MUTED = "#67727e"
+LINE = "#c9d1d9"
+PAPER = "#ffffff"
+TRUE = "#1368aa"  # what is secret
+REPORTED = "#d9622b"  # what is released
+BEST = "#0f8a6d"  # the optimised mechanism
+BOUND = "#6b4fa3"  # what no mechanism can beat
+PLAIN = "#9aa9b8"  # everything to compare with
+
+STYLE = {
+    "font.family": "sans-serif",
+    "font.size": 11.0,
+    "text.color": INK,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": MUTED,
+    "axes.titlesize": 13.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "svg.hashsalt": "metricdp",
+}
+
+
+def figure(width: float, height: float) -> Any:
+    """Return a new figure with its own canvas; nothing global is touched."""
+    import_extra("matplotlib", "plots")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    result = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    FigureCanvasAgg(result)
+    return result
+
+
+def styled() -> Any:
+    """Return a context in which the house style holds."""
+    matplotlib = import_extra("matplotlib", "plots")
+    return matplotlib.rc_context(STYLE)

@@ -1,0 +1,210 @@
+"""CSV and Parquet files as streams of record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metricdp.errors import InvalidInput
+from metricdp.tables.kernel import is_text
+
+FileKind = Literal["CSV", "Parquet"]
+SUFFIXES: dict[str, FileKind] = {".csv": "CSV", ".tsv": "CSV", ".txt": "CSV", ".parquet": "Parquet", ".pq": "Parquet"}
+CSV_BLOCK_BYTES = 4 << 20
+PARQUET_BATCH_ROWS = 1 << 17
+DELIMITERS = (",", ";", "\t", "|")
+
+
+class Reader(Protocol):
+    """A file read in batches."""
+
+    path: Path
+    schema: pa.Schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in order."""
+
+    def share(self, rows: int) -> float:
+        """Return the share of the file that `rows` rows are."""
+
+
+class Writer(Protocol):
+    """A file written in batches."""
+
+    def write(self, batch: pa.RecordBatch, /) -> None:
+        """Append rows."""
+
+
+def format_of(path: Path) -> FileKind:
+    """Return the format a file name stands for."""
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind is None:
+        raise InvalidInput(f"{str(path)!r} must be a CSV or Parquet file, named .csv or .parquet.")
+    return kind
+
+
+@contextmanager
+def open_reader(path: Path, kind: FileKind) -> Iterator[CsvReader | ParquetReader]:
+    """Open a file for reading in batches."""
+    with reading_errors(path):
+        reader = CsvReader(path) if kind == "CSV" else ParquetReader(path)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+@contextmanager
+def open_writer(
+    path: Path, schema: pa.Schema, source: CsvReader | ParquetReader, protected: tuple[str, ...]
+) -> Iterator[Writer]:
+    """Open a file for writing in batches, in the format of its source."""
+    if isinstance(source, CsvReader):
+        writer: Any = CsvWriter(path, schema, source.delimiter)
+    else:
+        writer = ParquetWriter(path, schema, source, protected)
+    try:
+        yield writer
+    finally:
+        writer.close()
+
+
+@contextmanager
+def reading_errors(path: Path) -> Iterator[None]:
+    """Turn what the Arrow readers raise into an error that names the file."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InvalidInput(f"{str(path)!r} cannot be read: {reason.rstrip('.')}. Is it a whole, valid file?") from error
+
+
+class CsvReader:
+    """A CSV file with a header; every column is read as text, so that nothing is reformatted."""
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import csv
+
+        self.path = path
+        self.delimiter = _delimiter(path)
+        parse = csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES)
+        with csv.open_csv(path, read_options=read, parse_options=parse) as first:
+            names = first.schema.names
+        convert = csv.ConvertOptions(
+            column_types={name: pa.string() for name in names}, strings_can_be_null=False, check_utf8=False
+        )
+        self._file = pa.OSFile(str(path))
+        self._size = max(1, self._file.size())
+        self._stream = csv.open_csv(self._file, read_options=read, parse_options=parse, convert_options=convert)
+        self.schema: pa.Schema = self._stream.schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._stream:
+            if batch.num_rows:
+                yield batch
+
+    def share(self, rows: int) -> float:
+        return float(self._file.tell() / self._size)
+
+    def close(self) -> None:
+        self._stream.close()
+        if not self._file.closed:
+            self._file.close()
+
+
+class CsvWriter:
+    """Writes CSV with quotes only where a value needs them."""
+
+    def __init__(self, path: Path, schema: pa.Schema, delimiter: str) -> None:
+        self._delimiter = delimiter
+        self._file = path.open("wb")
+        names = self._quoted(pa.array(schema.names, pa.string()))
+        self._file.write(delimiter.join(names.to_pylist()).encode() + b"\n")
+
+    def write(self, batch: pa.RecordBatch, /) -> None:
+        if not batch.num_rows:
+            return
+        columns = [self._text(column) for column in batch.columns]
+        if len(columns) == 1:  # an empty line would not count as a row
+            columns = [pc.if_else(pc.equal(pc.binary_length(columns[0]), 0), '""', columns[0])]
+        lines = pc.binary_join_element_wise(*columns, self._delimiter) if len(columns) > 1 else columns[0]
+        whole = pc.binary_join_element_wise(lines, "", "\n")  # every line with its end
+        first, last = whole.offset, whole.offset + len(whole)
+        offsets = memoryview(whole.buffers()[1]).cast("i")
+        self._file.write(memoryview(whole.buffers()[2])[offsets[first] : offsets[last]])
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _text(self, column: pa.Array) -> pa.Array:
+        text = self._quoted(column) if is_text(column.type) else column.cast(pa.string())
+        return text.fill_null("") if text.null_count else text
+
+    def _quoted(self, column: pa.Array) -> pa.Array:
+        special = pc.match_substring(column, '"')
+        for mark in (self._delimiter, "\n", "\r"):
+            special = pc.or_(special, pc.match_substring(column, mark))
+        if not pc.any(special).as_py():
+            return column
+        inner = pc.replace_substring(column, '"', '""')
+        return pc.if_else(special, pc.binary_join_element_wise('"', inner, '"', ""), column)
+
+
+class ParquetReader:
+    """A Parquet file."""
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import parquet
+
+        self.path = path
+        self.file = parquet.ParquetFile(path, pre_buffer=False)
+        self.schema: pa.Schema = self.file.schema_arrow
+        self._rows = max(1, self.file.metadata.num_rows)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.file.iter_batches(batch_size=PARQUET_BATCH_ROWS):
+            if batch.num_rows:
+                yield batch
+
+    def share(self, rows: int) -> float:
+        return float(rows / self._rows)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+class ParquetWriter:
+    """Writes Parquet with the compression of the source; reports hardly repeat, so they get no dictionary."""
+
+    def __init__(self, path: Path, schema: pa.Schema, source: ParquetReader, protected: tuple[str, ...]) -> None:
+        from pyarrow import parquet
+
+        metadata = source.file.metadata
+        leaves = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+        codec = metadata.row_group(0).column(0).compression.lower() if metadata.num_row_groups else "snappy"
+        self._writer = parquet.ParquetWriter(
+            path,
+            schema,
+            compression="none" if codec == "uncompressed" else codec,
+            use_dictionary=[leaf for leaf in leaves if leaf not in protected] or False,
+        )
+
+    def write(self, batch: pa.RecordBatch, /) -> None:
+        self._writer.write_batch(batch.cast(self._writer.schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _delimiter(path: Path) -> str:
+    """Return the most frequent delimiter of the header line, quoted parts left out."""
+    with path.open("rb") as file:
+        line = file.readline(1 << 20).decode("utf-8", errors="replace")
+    bare = "".join(line.split('"')[::2])
+    return max(DELIMITERS, key=lambda mark: (bare.count(mark), mark == ","))

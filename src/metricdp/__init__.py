@@ -49,6 +49,7 @@ from metricdp.spaces import Box, FiniteSpace
 if TYPE_CHECKING:
     from metricdp.artifacts import load, save
     from metricdp.design.constopt import constopt
+    from metricdp.design.decomposed import decomposed
     from metricdp.design.optimal import dictionary, optimal, spanner
     from metricdp.places import grid, road_network, vocabulary
     from metricdp.tables import perturb
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 # What needs solvers, tables or files is loaded when first used, so that `import metricdp` stays quick.
 _LATER = {
     "constopt": "metricdp.design.constopt",
+    "decomposed": "metricdp.design.decomposed",
     "dictionary": "metricdp.design.optimal",
     "epsilon_for": "metricdp.units",
     "grid": "metricdp.places",

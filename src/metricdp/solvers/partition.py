@@ -10,7 +10,7 @@ import scipy.sparse as sparse
 from scipy.sparse.csgraph import connected_components
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.errors import InvalidInput, import_extra
+from metricdp.errors import InvalidInput, MissingExtra, import_extra
 
 PartitionName: TypeAlias = Literal["balanced", "distances", "records", "neighbours", "spectral"]
 PARTITIONS = ("balanced", "distances", "records", "neighbours", "spectral")
@@ -122,7 +122,7 @@ def _cut(
 ) -> Integers:
     near = adjacency[np.ix_(rows, rows)]
     if method == "balanced":
-        part = _metis(near, blocks)
+        part = _balanced(near, blocks)
     elif method == "neighbours":
         part = _k_means(near.astype(np.float64), blocks, seed)
     elif method == "spectral":
@@ -156,13 +156,32 @@ def _laplacian_vectors(adjacency: Booleans, count: int) -> Floats:
     return np.asarray(vectors)
 
 
-def _metis(adjacency: Booleans, blocks: int) -> Integers:
-    """Multilevel k-way partitioning: parts of equal size, few edges cut. Repeatable: the seed is fixed."""
-    pymetis = import_extra("pymetis", "decompose")
+def _balanced(adjacency: Booleans, blocks: int) -> Integers:
+    """Parts of equal size with few edges cut: METIS where it is installed, otherwise recursive bisection."""
+    try:
+        pymetis = import_extra("pymetis", "decompose")
+    except MissingExtra:
+        return _bisected(adjacency, blocks)
     graph = sparse.csr_array(adjacency & ~np.eye(len(adjacency), dtype=bool))
     options = pymetis.Options()
     options.seed = 0
     answer = pymetis.part_graph(
-        blocks, pymetis.CSRAdjacency(adj_starts=graph.indptr.tolist(), adjacent=graph.indices.tolist()), options=options
+        blocks,
+        pymetis.CSRAdjacency(adj_starts=graph.indptr.tolist(), adjacent=graph.indices.tolist()),
+        options=options,
     )
     return np.asarray(answer[1], dtype=np.int64)
+
+
+def _bisected(adjacency: Booleans, blocks: int) -> Integers:
+    """Split along the second eigenvector of the Laplacian at the share of blocks on each side, and so on."""
+    size = len(adjacency)
+    if blocks == 1 or size == 1:
+        return np.zeros(size, dtype=np.int64)
+    left = blocks // 2
+    order = np.argsort(_laplacian_vectors(adjacency, 2)[:, -1], kind="stable")
+    near, far = order[: max(1, round(size * left / blocks))], order[max(1, round(size * left / blocks)) :]
+    labels = np.empty(size, dtype=np.int64)
+    labels[near] = _bisected(adjacency[np.ix_(near, near)], left)
+    labels[far] = left + _bisected(adjacency[np.ix_(far, far)], blocks - left)
+    return labels

@@ -82,7 +82,8 @@ def main(data: Path) -> None:
     extent = Haversine()(space.coordinates.min(axis=0), space.coordinates.max(axis=0))
     size = sum(path.stat().st_size for path in target.glob("*.parquet"))
     print(
-        f"{len(space)} crossings, {len(inside)} edges, {len(lines)} streets, {extent:.2f} km across, {size / 1e3:.0f} kB"
+        f"{len(space)} crossings, {len(inside)} edges, {len(lines)} streets, "
+        f"{extent:.2f} km across, {size / 1e3:.0f} kB"
     )
 
 

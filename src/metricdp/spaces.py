@@ -43,7 +43,7 @@ class FiniteSpace:
         ground: Metric | None = None,
         columns: Sequence[str] = (),
     ) -> None:
-        if not isinstance(metric, Metric):
+        if isinstance(metric, type) or not isinstance(metric, Metric):
             raise InvalidInput(f"`metric` must be a metric such as mdp.Lp(2), got {metric!r}.")
         array = frozen(as_points(points))
         metric.check(array)

@@ -14,7 +14,7 @@ HOW_TO_WRITE = (
     "Write it per distance, such as --epsilon 10/km or --epsilon 0.01/m, or say what it is for: --protect 2x@200m "
     "makes points 200 m apart at most a factor of two apart."
 )
-_NUMBER = r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.)"
+_NUMBER = r"([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+\.)"
 
 
 def epsilon_for(level: float, radius: float) -> float:

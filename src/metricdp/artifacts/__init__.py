@@ -16,6 +16,7 @@ Loading refuses a file that is truncated, altered in any byte, foreign or newer,
 matrix by the exact audit, noise by its theorem.
 """
 
-from metricdp.artifacts.container import inspect, load, save
+from metricdp.artifacts.container import Inspection, inspect, load, save
+from metricdp.artifacts.kinds import judge
 
-__all__ = ["inspect", "load", "save"]
+__all__ = ["Inspection", "inspect", "judge", "load", "save"]

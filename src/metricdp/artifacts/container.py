@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from metricdp.artifacts.encoding import Decoder, Encoder, Entry, Tensors, from_plain, plain
-from metricdp.artifacts.kinds import KINDS, Kind, Parts
-from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
+from metricdp.artifacts.kinds import KINDS, Kind, Parts, judge, kind_of
+from metricdp.errors import CorruptFile, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism
 
@@ -37,17 +37,11 @@ class Inspection:
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
     """Write a mechanism to one file, whole or not at all, after judging it once more."""
-    kind = next((name for name, kind in KINDS.items() if type(mechanism) is kind.mechanism), None)
-    if kind is None:
-        raise InvalidInput(
-            f"a mechanism file cannot hold a {type(mechanism).__name__}; it can hold "
-            f"{', '.join(kind.mechanism.__name__ for kind in KINDS.values())}."
-        )
-    if mechanism.guarantee.basis != "none":
-        try:
-            KINDS[kind].verify(mechanism)
-        except NotPrivate as error:
-            raise NotPrivate(f"this mechanism does not keep its promise and was not saved: {error}.") from error
+    kind = kind_of(mechanism)
+    try:
+        _refuse_broken(mechanism)
+    except NotPrivate as error:
+        raise NotPrivate(f"this mechanism does not keep its promise and was not saved: {error}.") from error
     data = _serialise(mechanism, kind)
     with replacing(path) as partial:
         partial.write_bytes(data)
@@ -59,17 +53,33 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     return inspect(path).mechanism
 
 
-def inspect(path: str | os.PathLike[str]) -> Inspection:
-    """Load a mechanism file, verify it as `load` does, and return it with what the file says about itself."""
+def inspect(path: str | os.PathLike[str], *, judged: bool = True) -> Inspection:
+    """Load a mechanism file, verify it as `load` does, and return it with what the file says about itself.
+
+    With `judged=False` only the bytes are verified: for auditors, who judge the promise themselves.
+    """
     place = existing_file(path, "mechanism file")
     try:
         size = place.stat().st_size
         with place.open("rb") as file:
             manifest, tensors = _unpack(file.read(8), file, size)
         mechanism = _rebuild(manifest, tensors)
+        if judged:
+            _refuse_broken(mechanism)
+    except NotPrivate as error:
+        reason = f"the mechanism does not keep the promise in the file: {error}"
+        raise CorruptFile(f"{str(path)!r} was refused: {reason}. {AGAIN}") from error
     except CorruptFile as error:
         raise CorruptFile(f"{str(path)!r} was refused: {str(error).rstrip('.')}. {_advice(error)}") from error
     return Inspection(str(path), manifest["kind"], manifest["version"], manifest["sha256"], size, mechanism)
+
+
+def _refuse_broken(mechanism: Mechanism) -> None:
+    if mechanism.guarantee.basis == "none":  # it promises nothing, and `perturb` refuses it
+        return
+    report = judge(mechanism)
+    if report.verdict != "holds":
+        raise NotPrivate(f"the audit says {report}")
 
 
 class _Newer(CorruptFile):
@@ -197,13 +207,9 @@ def _rebuild(manifest: Entry, tensors: Tensors) -> Mechanism:
         decoder.refuse_leftovers()
         if guarantee.basis not in ("theorem", "certificate", "none"):
             raise CorruptFile(f"its promise rests on {guarantee.basis!r}")
-        if guarantee.basis != "none":
-            kind.verify(mechanism)
         return mechanism
     except (CorruptFile, MissingExtra):
         raise
-    except NotPrivate as error:
-        raise CorruptFile(f"the mechanism does not keep the promise in the file: {error}") from error
     except (MetricdpError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise CorruptFile(f"its contents do not make a mechanism: {error}") from error
 

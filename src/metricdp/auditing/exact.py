@@ -139,7 +139,7 @@ def _plain_spread(logs: Floats, start: int) -> Floats:
     for r, row in enumerate(rows):
         with np.errstate(invalid="ignore"):
             apart = np.abs(row - others)
-        apart[np.isnan(apart)] = 0.0  # impossible for both
+        apart[~np.isfinite(apart)] = 0.0  # impossible for both, or for one of two secrets at infinite distance
         block[r] = apart.max(axis=1)
     return block
 
@@ -244,13 +244,15 @@ class _Prover:
         with self._flint.ctx.workprec(PROOF_BITS):
             highest, witness, reached = arb("-inf"), Witness(0, 0, 0, 1.0), -np.inf
             for count, at in enumerate(np.argsort(-ceiling, kind="stable")):
-                if ceiling[at] + 8 * ULP * abs(ceiling[at]) < reached:
+                rest = float(ceiling[at]) + 8 * ULP * abs(float(ceiling[at]))  # no pair from here on can exceed it
+                if rest < reached:
                     break
-                if count >= PROVEN_TIES and (ceiling[at] <= claim or reached > claim):
-                    highest = highest.max(arb(float(ceiling[at])) * (1 + 8 * ULP))
+                if count >= PROVEN_TIES and (rest <= claim or reached > claim):
+                    highest = highest.max(arb(rest))
                     break
                 a, b = int(i[at]), int(j[at])
-                difference = logs.logs[a] - logs.logs[b]
+                with np.errstate(invalid="ignore"):
+                    difference = logs.logs[a] - logs.logs[b]
                 error = 2.0 * (logs.error[a] + logs.error[b])
                 size = np.abs(np.where(np.isnan(difference), 0.0, difference))  # two impossible reports are alike
                 apart = arb(float(self._distances[a, b]))

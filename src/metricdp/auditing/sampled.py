@@ -29,9 +29,10 @@ def audit_samples(
 
     `sampler(secret, count)` returns `count` reports for one secret; `pairs` is a list of (secret, other). Half of the
     draws choose events (bins of the reports, sized by quantiles, or the report itself where few values occur), the
-    other half count them (the witness of the report is the number of the pair, twice, and that of the event). For each event, Clopper-Pearson bounds at a level shared by all events give a lower bound of
+    other half count them. For each event, Clopper-Pearson bounds at a level shared by all events give a lower bound of
     the log-ratio that holds with the stated confidence. `epsilon` in the report is the largest such bound over
-    distance: above the claim it proves a violation (at that confidence); below, nothing is proven.
+    distance: above the claim it proves a violation (at that confidence); below, nothing is proven. The witness holds
+    the number of the pair, twice, and that of the event.
     """
     from scipy.stats import beta
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy import sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.exact import float_leakage
+from metricdp.auditing.utility import packing_lower_bound
 from metricdp.design.certify import MARGIN, certify
 from metricdp.design.closed_form import Budget
 from metricdp.errors import InvalidInput
@@ -18,9 +19,11 @@ from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers import LinearProgram
 from metricdp.solvers.closure import upper_closure
-from metricdp.solvers.interior import Interior
+from metricdp.solvers.highs import Highs
 
 PENALTIES = (0.001, 0.1, 1.0)  # the published sweep
+ROUNDS = 2  # of adding violated rows after the sweep; the closure repairs the rest
+TOLERANCE = 1e-6
 MOST_EXPONENT = 25.0  # min(a d, 25) is a metric too: it only strengthens the promise and keeps the program well scaled
 
 
@@ -31,7 +34,6 @@ def constopt(
     penalty: float | None = None,
     budget: Budget = "certified",
     objective: Literal["worst", "expected"] = "worst",
-    progress: Callable[[float], None] | None = None,
 ) -> MatrixMechanism:
     """Build ConstOPTMech: M_uv is free where v is among the `nearest` reports of u, Y_v exp(-a d_uv) elsewhere.
 
@@ -52,57 +54,40 @@ def constopt(
         raise InvalidInput(f"`budget` must be 'certified' or 'half', got {budget!r}.")
     free = _replacements(problem.inputs.distances, nearest)
     prior = problem.prior if objective == "expected" else None
+    metric_loss = np.array_equal(problem.loss, problem.inputs.distances)  # then the packing bound applies
 
-    def build(inner: float, charge: float) -> Floats:
+    def open_program(inner: float, charge: float) -> _Program:
         exponents = np.minimum(inner * problem.inputs.distances, MOST_EXPONENT)
-        raw = _solve(exponents, problem.loss, free, charge, prior)
-        closed = upper_closure(raw, exponents * (1 - 1e-12))
-        closed[:, closed.max(axis=0) < 1e-30] = 0.0
-        return np.asarray(closed / closed.sum(axis=1, keepdims=True))
+        return _Program(exponents, problem.loss, free, charge, prior)
 
     def value(matrix: Floats) -> float:
         losses = (matrix * problem.loss).sum(axis=1)
         return float(losses.max() if prior is None else prior @ losses)
 
     goal = problem.epsilon * (1 - MARGIN)
-    charges = PENALTIES if penalty is None else (penalty,)
-    tried = [(build(goal / 2, charge), charge) for charge in charges]
-    matrix, charge = min(tried, key=lambda pair: value(pair[0]))
-    inner = goal / 2
-    if budget == "certified":
-        matrix, inner = _enlarge(lambda a: build(a, charge), matrix, goal, problem, value)
+    # Row sums stay close to one, so nearly the whole epsilon can go into the kernel: start there and step back.
+    inner = goal / 2 if budget == "half" else 0.995 * goal
+    programs = [open_program(inner, charge) for charge in (PENALTIES if penalty is None else (penalty,))]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        first = list(pool.map(lambda program: program.solve(rounds=1), programs))
+    program = programs[int(np.argmin([value(matrix) for matrix in first]))]
+    matrix = program.solve(rounds=ROUNDS)
+    used = float_leakage(matrix, problem.inputs.distances)
+    while used > goal:  # half the budget always keeps the promise
+        inner = max(goal / 2, 0.98 * inner * goal / used)
+        matrix = open_program(inner, program.charge).solve(rounds=ROUNDS)
+        used = float_leakage(matrix, problem.inputs.distances)
     return certify(
         problem,
         matrix,
-        method=f"constopt, {nearest} nearest, penalty {charge:g}, inner budget {inner / problem.epsilon:.4f} epsilon",
+        method=f"constopt, {nearest} nearest, penalty {program.charge:g}, "
+        f"inner budget {inner / problem.epsilon:.4f} epsilon",
         started=started,
         loss=value(matrix) if objective == "worst" else None,
-        lower_bound=0.0 if objective == "worst" else None,
+        lower_bound=packing_lower_bound(problem.inputs, problem.epsilon)
+        if objective == "worst" and metric_loss
+        else None,
     )
-
-
-def _enlarge(
-    build: Callable[[float], Floats], matrix: Floats, goal: float, problem: Problem, value: Callable[[Floats], float]
-) -> tuple[Floats, float]:
-    """Return the best matrix found whose audited epsilon keeps the promise, growing the inner budget from a half."""
-    distances = problem.inputs.distances
-    low, high = goal / 2, goal
-    best, best_inner = matrix, low
-    used = float_leakage(matrix, distances)
-    for _ in range(7):
-        if high - low < 0.01 * goal:
-            break
-        # What is used grows about in proportion to the inner budget: aim a little below the promise.
-        guess = float(np.clip(low * goal / used * 0.995, low + 0.1 * (high - low), high - 0.1 * (high - low)))
-        candidate = build(guess)
-        used_now = float_leakage(candidate, distances)
-        if used_now <= goal:
-            low, used = guess, used_now
-            if value(candidate) < value(best):
-                best, best_inner = candidate, guess
-        else:
-            high = guess
-    return best, best_inner
 
 
 def _replacements(distances: Floats, nearest: int) -> list[Integers]:
@@ -133,64 +118,106 @@ class _Rows:
             self.value.append(value / scale)
         self.count += len(index)
 
+    def matrix(self, width: int) -> sparse.csr_array:
+        index = (np.concatenate(self.row), np.concatenate(self.column))
+        return sparse.csr_array((np.concatenate(self.value), index), shape=(self.count, width))
 
-def _solve(exponents: Floats, loss: Floats, free: list[Integers], charge: float, prior: Floats | None) -> Floats:
-    """Solve the program for M and return it in full."""
-    size = len(exponents)
-    start = np.concatenate([[0], np.cumsum([len(members) for members in free])])
-    entries, tail, bound = int(start[-1]), int(start[-1]), int(start[-1]) + size
-    owner = np.repeat(np.arange(size), np.diff(start))  # the report v of each free entry
-    secret = np.concatenate(free)
-    rows = _Rows()
-    for v, members in enumerate(free):
-        here = start[v] + np.arange(len(members))
-        within = exponents[np.ix_(members, members)]
-        a, b = np.nonzero(~np.eye(len(members), dtype=bool))
-        # (22) M_uv <= exp(a d_uu') M_u'v
-        rows.add((here[a], here[b]), (np.exp(-within[a, b]), -np.ones(len(a))))
-        others = np.setdiff1d(np.arange(size), members, assume_unique=True)
+
+class _Program:
+    """The variables M_uv (u in I(v), report by report), Y_v and t, and the rows between them."""
+
+    def __init__(
+        self, exponents: Floats, loss: Floats, free: list[Integers], charge: float, prior: Floats | None
+    ) -> None:
+        self.exponents, self.free, self.charge = exponents, free, charge
+        size = len(exponents)
+        self.start = np.concatenate([[0], np.cumsum([len(members) for members in free])])
+        self.entries = int(self.start[-1])
+        self.width = self.entries + size + 1
+        self.owner = np.repeat(np.arange(size), np.diff(self.start))  # the report v of each free entry
+        self.secret = np.concatenate(free)
+        self.tied = np.exp(-exponents)
+        self.tied[self.secret, self.owner] = 0.0  # where M is free, the kernel does not count
+        self.rows = _Rows()
+        for v in range(size):
+            self._tie(v)
+        # (22) at first only between v itself and the others of I(v); the rest is added where it is violated
+        centre = np.array([self.start[v] + int(np.searchsorted(free[v], v)) for v in range(size)])[self.owner]
+        other = np.flatnonzero(centre != np.arange(self.entries))
+        self._relate(centre[other], other)
+        self._relate(other, centre[other])
+        self.objective = self._objective(loss, charge, prior)
+
+    def _tie(self, v: int) -> None:
+        members = self.free[v]
+        others = np.setdiff1d(np.arange(len(self.exponents)), members, assume_unique=True)
         if others.size == 0:
-            continue
-        kernel = np.full(len(members), tail + v)
-        away = exponents[np.ix_(members, others)]
+            return
+        here = self.start[v] + np.arange(len(members))
+        kernel = np.full(len(members), self.entries + v)
+        away, reach = self.exponents[np.ix_(members, others)], self.exponents[others, v]
         # (25) M_uv <= Y_v min_w exp(a (d_uw - d_wv))
-        above = (away - exponents[others, v]).min(axis=1)
-        rows.add((here, kernel), (np.exp(-np.maximum(above, 0)), -np.exp(np.minimum(above, 0))))
+        above = (away - reach).min(axis=1)
+        self.rows.add((here, kernel), (np.exp(-np.maximum(above, 0)), -np.exp(np.minimum(above, 0))))
         # (26) M_uv >= Y_v max_w exp(-a (d_wv + d_wu))
-        below = np.exp(-(away + exponents[others, v]).min(axis=1))
-        rows.add((kernel, here), (below, -np.ones(len(members))))
-    privacy = sparse.csr_array(
-        (np.concatenate(rows.value), (np.concatenate(rows.row), np.concatenate(rows.column))),
-        shape=(rows.count, bound + 1),
-    )
-    tied = np.exp(-exponents)
-    tied[secret, owner] = 0.0  # where M is free, the kernel does not count
-    unused = np.array([len(members) == size for members in free])
-    tied[:, unused] = 0.0
-    one = sparse.csr_array((np.ones(entries), (secret, np.arange(entries))), shape=(size, entries))
-    priced = sparse.csr_array((loss[secret, owner] + charge, (secret, np.arange(entries))), shape=(size, entries))
-    sums = sparse.hstack([one, sparse.csr_array(tied), sparse.csr_array((size, 1))], format="csr")
-    costs = sparse.hstack([priced, sparse.csr_array(tied * (loss + charge)), sparse.csr_array((size, 1))], format="csr")
-    cost = np.zeros(bound + 1)
-    parts, lower, upper = [privacy, sums], [np.full(rows.count, -np.inf), np.ones(size)], [np.zeros(rows.count)]
-    upper.append(np.full(size, np.inf))
-    if prior is None:  # minimise t with t >= every row's loss
-        cost[bound] = 1.0
-        worst = sparse.csr_array((-np.ones(size), (np.arange(size), np.full(size, bound))), shape=(size, bound + 1))
-        parts.append(costs + worst)
-        lower.append(np.full(size, -np.inf))
-        upper.append(np.zeros(size))
-    else:
-        cost += np.asarray(prior @ costs).ravel()
-    program = LinearProgram(
-        cost=cost,
-        rows=sparse.csr_array(sparse.vstack(parts, format="csr")),
-        row_lower=np.concatenate(lower),
-        row_upper=np.concatenate(upper),
-        lower=np.zeros(bound + 1),
-        upper=np.full(bound + 1, np.inf),
-    )
-    answer = Interior(tolerance=1e-8).solve_linear(program).raise_for_status().primal
-    matrix = np.where(tied > 0, np.maximum(answer[tail:bound], 0.0)[None, :] * tied, 0.0)
-    matrix[secret, owner] = np.maximum(answer[:entries], 0.0)
-    return matrix
+        self.rows.add((kernel, here), (np.exp(-(away + reach).min(axis=1)), -np.ones(len(members))))
+
+    def _relate(self, first: Integers, second: Integers) -> None:
+        """Add (22): M_uv <= exp(a d_uu') M_u'v for entries of one report."""
+        weight = self.exponents[self.secret[first], self.secret[second]]
+        self.rows.add((first, second), (np.exp(-weight), -np.ones(len(first))))
+
+    def _objective(
+        self, loss: Floats, charge: float, prior: Floats | None
+    ) -> tuple[Floats, sparse.csr_array, Floats, Floats]:
+        """Return the cost, the rows of sums and losses, and the bounds of those rows."""
+        size = len(loss)
+        index, shape = (self.secret, np.arange(self.entries)), (size, self.entries)
+        nothing = sparse.csr_array((size, 1))
+        one = sparse.csr_array((np.ones(self.entries), index), shape=shape)
+        priced = sparse.csr_array((loss[self.secret, self.owner] + charge, index), shape=shape)
+        sums = sparse.hstack([one, sparse.csr_array(self.tied), nothing], format="csr")
+        tied = sparse.csr_array(self.tied * (loss + charge))
+        if prior is not None:
+            cost = np.asarray(prior @ sparse.hstack([priced, tied, nothing], format="csr")).ravel()
+            return cost, sums, np.ones(size), np.full(size, np.inf)
+        # minimise t with t >= every row's loss
+        cost = np.zeros(self.width)
+        cost[-1] = 1.0
+        worst = sparse.hstack([priced, tied, sparse.csr_array(-np.ones((size, 1)))], format="csr")
+        lower = np.concatenate([np.ones(size), np.full(size, -np.inf)])
+        upper = np.concatenate([np.full(size, np.inf), np.zeros(size)])
+        return cost, sparse.csr_array(sparse.vstack([sums, worst], format="csr")), lower, upper
+
+    def solve(self, *, rounds: int) -> Floats:
+        """Return the normalised mechanism, adding violated rows (22) until none is left that matters."""
+        cost, rows, lower, upper = self.objective
+        for _ in range(rounds):
+            program = LinearProgram(
+                cost=cost,
+                rows=sparse.csr_array(sparse.vstack([self.rows.matrix(self.width), rows], format="csr")),
+                row_lower=np.concatenate([np.full(self.rows.count, -np.inf), lower]),
+                row_upper=np.concatenate([np.zeros(self.rows.count), upper]),
+                lower=np.zeros(self.width),
+                upper=np.full(self.width, np.inf),
+            )
+            answer = Highs(tolerance=TOLERANCE).solve_linear(program).raise_for_status().primal
+            if not self._add_violated(answer):
+                break
+        matrix = np.maximum(answer[self.entries : -1], 0.0)[None, :] * self.tied
+        matrix[self.secret, self.owner] = np.maximum(answer[: self.entries], 0.0)
+        # Whatever the solver and the rows left out still violate, the closure repairs exactly.
+        closed = upper_closure(matrix, self.exponents * (1 - 1e-12))
+        closed[:, closed.max(axis=0) < 1e-30] = 0.0
+        return np.asarray(closed / closed.sum(axis=1, keepdims=True))
+
+    def _add_violated(self, answer: Floats) -> bool:
+        found = False
+        for v, members in enumerate(self.free):
+            values = answer[self.start[v] : self.start[v + 1]]
+            within = np.exp(-self.exponents[np.ix_(members, members)])
+            first, second = np.nonzero(within * values[:, None] > values[None, :] * (1 + 1e-3) + 1e-9)
+            if first.size:
+                found = True
+                self._relate(self.start[v] + first, self.start[v] + second)
+        return found

@@ -104,7 +104,8 @@ class VectorLaplace:
         if far.size:
             raise OutOfDomain(
                 f"row {int(far[0])}: {rows[far[0]].tolist()} is too far out for a lattice of pitch "
-                f"{self.lattice.pitch:g}: doubles do not hold its multiples there. Give a larger `pitch` or subtract a public origin first.",
+                f"{self.lattice.pitch:g}: doubles do not hold its multiples there. "
+                "Give a larger `pitch` or subtract a public origin first.",
                 rows=tuple(int(r) for r in far[:1000]),
             )
         return cells
@@ -214,7 +215,8 @@ class SphericalLaplace:
         total = np.zeros(len(goal))
         least = np.maximum(0.0, Haversine()(start, goal) - KM_PER_DEGREE * self.lattice.pitch)
         for offset, weight in zip(offsets, weights, strict=True):
-            node = goal + offset
+            # The cell of a pole is a cap: it goes all the way round.
+            node = goal + np.where(pole[:, None], offset * [1.0, 360.0 / self.lattice.pitch], offset)
             inside = np.abs(node[:, 0]) <= 90.0
             node = np.clip(node, [-90.0, -720.0], [90.0, 720.0])
             away = Haversine()(start, node)

@@ -73,14 +73,11 @@ class Mahalanobis:
         object.__setattr__(self, "covariance", frozen(matrix))
         object.__setattr__(self, "unit", unit)
         object.__setattr__(self, "_factor", factor)
+        object.__setattr__(self, "_inverse", np.linalg.inv(factor))
 
     def whiten(self, points: Points) -> Floats:
         """Return L^-1 x with S = L L^T: the coordinates in which this metric is Euclidean."""
-        from scipy.linalg import solve_triangular
-
-        flat = np.asarray(points, float).reshape(-1, len(self.covariance))
-        white = solve_triangular(self._factor, flat.T, lower=True).T  # type: ignore[attr-defined]
-        return np.asarray(white).reshape(np.shape(points))
+        return np.asarray(np.asarray(points, float) @ self._inverse.T)  # type: ignore[attr-defined]
 
     def unwhiten(self, points: Floats) -> Floats:
         """Undo `whiten`."""

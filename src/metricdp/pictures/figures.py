@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.errors import OutputProblem
+from metricdp.files import replacing
 from metricdp.pictures import palette, words
 from metricdp.pictures.story import Comparison, Map, Story
 
@@ -179,13 +179,8 @@ def _east_north(line: Floats) -> Floats:
 
 
 def _save(figure: Any, path: str | Path) -> Path:
-    target = Path(path)
-    kind = target.suffix.lstrip(".") or "png"
+    kind = Path(path).suffix.lstrip(".").lower() or "png"
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    try:
-        figure.savefig(target, format=kind, metadata=metadata)
-    except OSError as error:
-        raise OutputProblem(
-            f"the picture cannot be written to {target}: {error.strerror or error}. Check the folder and its rights."
-        ) from error
-    return target
+    with replacing(path) as partial:
+        figure.savefig(partial, format=kind, metadata=metadata)
+    return Path(path)

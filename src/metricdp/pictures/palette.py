@@ -41,7 +41,7 @@ def figure(width: float, height: float) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    result = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    result = Figure(figsize=(width, height), dpi=130, layout="constrained")
     FigureCanvasAgg(result)
     return result
 

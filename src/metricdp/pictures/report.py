@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from metricdp.errors import OutputProblem
+from metricdp.files import replacing
 from metricdp.pictures import vector, words
 from metricdp.pictures.figures import certificate_rows
 from metricdp.pictures.story import Story
@@ -16,17 +15,9 @@ from metricdp.pictures.story import Story
 
 def write_report(story: Story, path: str | Path) -> Path:
     """Write the page; nothing in it is fetched from elsewhere, and a failed write leaves no half page."""
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.part")
-    try:
-        draft.write_text(report_html(story), encoding="utf-8")
-        os.replace(draft, target)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise OutputProblem(
-            f"the report cannot be written to {target}: {error.strerror or error}. Check the folder and its rights."
-        ) from error
-    return target
+    with replacing(path) as partial:
+        partial.write_text(report_html(story), encoding="utf-8")
+    return Path(path)
 
 
 def report_html(story: Story) -> str:
@@ -93,7 +84,8 @@ def _map(story: Story) -> str:
     )
     return (
         f"<section><h2>What leaves the device</h2><p>Blue dots are where people were in {escape(story.place)}; they "
-        "stay secret. Orange discs are what is released instead, the larger the more often. Thin lines join some pairs.</p>"
+        "stay secret. Orange discs are what is released instead, the larger the more often. Thin lines "
+        "join some pairs.</p>"
         '<figure class="card"><ul class="legend"><li><i style="background:var(--true)"></i>true, secret</li>'
         f'<li><i style="background:var(--reported)"></i>reported</li>{ring}</ul>{vector.map_svg(story.map)}'
         f"<figcaption>{escape(story.map.caption)}</figcaption></figure></section>"
@@ -104,7 +96,7 @@ def _losses(story: Story) -> str:
     comparison = story.comparison
     caption = (
         "Expected distance between the true place and the reported one, under the same prior. "
-        "All bars keep the same promise; shorter is better."
+        "All are set to the same epsilon; shorter is better."
     )
     if comparison.lower_bound > 0:
         bound = words.distance(comparison.lower_bound, comparison.unit)
@@ -113,8 +105,8 @@ def _losses(story: Story) -> str:
             "promise can do better.</span>"
         )
     return (
-        "<section><h2>What it costs</h2><p>Privacy costs accuracy. How much depends on the mechanism, at exactly the "
-        f'same promise.</p><figure class="card">{vector.bars_html(comparison)}'
+        "<section><h2>What it costs</h2><p>Privacy costs accuracy. How much depends on the mechanism, at the "
+        f'same epsilon.</p><figure class="card">{vector.bars_html(comparison)}'
         f"<figcaption>{caption}</figcaption></figure></section>"
     )
 
@@ -126,7 +118,8 @@ def _certificate(story: Story) -> str:
     allowed = words.factor(math.exp(story.guarantee.epsilon * story.worst_distance))
     note = (
         f"The pair that is easiest to tell apart, for its distance, lies "
-        f"{words.distance(story.worst_distance, story.guarantee.unit)}{words.along(story.guarantee)}. Its reports differ by a factor of at most {words.factor(audit.witness.ratio)}; "
+        f"{words.distance(story.worst_distance, story.guarantee.unit)}{words.along(story.guarantee)}. "
+        f"Its reports differ by a factor of at most {words.factor(audit.witness.ratio)}; "
         f"epsilon allows {allowed} there. The matrix that is sampled is the matrix that was audited."
     )
     return (
@@ -138,7 +131,8 @@ def _certificate(story: Story) -> str:
 
 def _epsilon(story: Story) -> str:
     rows = "".join(
-        f'<tr><td class="number">{escape(away)}</td><td class="number">{escape(ratio)}</td><td>{escape(meaning)}</td></tr>'
+        f'<tr><td class="number">{escape(away)}</td><td class="number">{escape(ratio)}</td>'
+        f"<td>{escape(meaning)}</td></tr>"
         for away, ratio, meaning in words.meanings(story.guarantee)
     )
     per = f" per {story.guarantee.unit}" if story.guarantee.unit else ""
@@ -168,7 +162,8 @@ def _unprotected(story: Story) -> str:
     points.append("Protecting the same data again and releasing both adds up as well. Release once.")
     if guarantee.slack:
         points.append(
-            "Positions were first put on the nearest place of the design. What that moves is in the slack of the promise."
+            "Positions were first put on the nearest place of the design. "
+            "What that moves is in the slack of the promise."
         )
     items = "".join(f"<li>{point}</li>" for point in points)
     return f'<section><h2>What stays unprotected</h2><ul class="plain">{items}</ul></section>'

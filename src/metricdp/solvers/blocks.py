@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,8 @@ def chain_of_blocks(size: int, edges: Integers) -> Chain:
         return dense
     ones = np.ones(len(edges))
     pattern = sparse.csr_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(size, size))
-    candidates = [np.arange(size), reverse_cuthill_mckee((pattern + pattern.T).tocsr(), symmetric_mode=True)]
+    narrow = reverse_cuthill_mckee((pattern + pattern.T).tocsr(), symmetric_mode=True)
+    candidates: list[Integers] = [np.arange(size), np.asarray(narrow, dtype=np.int64)]
     chains = [dense] + [Chain(order, _cuts(order, edges)) for order in candidates]
     return min(chains, key=Chain.work)
 
@@ -64,7 +66,7 @@ def _cuts(order: Integers, edges: Integers) -> Integers:
 
 @dataclass
 class ChainFactor:
-    """Inverses of many matrices with one chain pattern: Schur blocks S_t^-1, couplings Q_t = S_t^-1 H_t,t+1."""
+    """Many matrices with one chain pattern: inverse Schur blocks S_t^-1, couplings Q_t = S_t^-1 H_t,t+1."""
 
     chain: Chain
     inverses: list[Floats]
@@ -109,6 +111,22 @@ class ChainFactor:
                 total[cuts[t] : cuts[t + 1], cuts[t] :] += here
                 below = here
 
+    def full_inverses(self) -> Iterator[Floats]:
+        """Give every full inverse in turn, in the natural order."""
+        size = len(self.chain.order)
+        for k in range(len(self.inverses[0])):
+            one = ChainFactor(
+                self.chain,
+                [part[k : k + 1] for part in self.inverses],
+                [part[k : k + 1] for part in self.couplings],
+            )
+            upper = np.zeros((size, size))
+            one.add_inverses(upper)
+            upper = np.triu(upper)
+            full = np.empty((size, size))
+            full[np.ix_(self.chain.order, self.chain.order)] = upper + np.triu(upper, 1).T
+            yield full
+
 
 @dataclass(frozen=True)
 class Pattern:
@@ -151,21 +169,21 @@ class Pattern:
         right: Floats = np.empty((count, 0, 0))
         for t in range(self.chain.blocks):
             width = int(cuts[t + 1] - cuts[t])
-            here = np.zeros((count, width * width))
+            filled = np.zeros((count, width * width))
             flat, source = self.places[t]
-            here[:, flat] = entries[:, source]
-            here[:, :: width + 1] = ordered[:, cuts[t] : cuts[t + 1]]
-            here = here.reshape(count, width, width)
+            filled[:, flat] = entries[:, source]
+            filled[:, :: width + 1] = ordered[:, cuts[t] : cuts[t + 1]]
+            here = filled.reshape(count, width, width)
             if t > 0:
                 here -= np.matmul(right.transpose(0, 2, 1), couplings[t - 1])
             _invert(here)
             inverses.append(here)
             if t + 1 < self.chain.blocks:
                 next_width = int(cuts[t + 2] - cuts[t + 1])
-                right = np.zeros((count, width * next_width))
+                filled = np.zeros((count, width * next_width))
                 flat, source = self.between[t]
-                right[:, flat] = entries[:, source]
-                right = right.reshape(count, width, next_width)
+                filled[:, flat] = entries[:, source]
+                right = filled.reshape(count, width, next_width)
                 couplings.append(np.matmul(here, right))
         return ChainFactor(self.chain, inverses, couplings)
 

@@ -3,60 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
+from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
+from metricdp.solvers.program import SparseMatrix
 
 UNIT = float(np.finfo(np.float64).eps) / 2
 MOST_LOG_RATIO = 300.0  # e^w stays finite; heavier edges get no multiplier
 
 
-def lower_bound(cost: Floats, edges: Integers, log_ratios: Floats, dual: Floats) -> float:
+def lower_bound(cost: Floats, edges: Integers, log_ratios: Floats, dual: NDArray[Any]) -> float:
     """Return a number no larger than the loss of any matrix that satisfies the constraints along `edges`.
 
-    For any multipliers lam >= 0 of Z[i] <= g Z[j] (shape (2, edges, columns), second half reversed):
+    For any multipliers lam >= 0 of Z[i] <= g Z[j]:
 
         LB(lam) = sum_i min_k [ c_ik + sum_{(i,j)} lam_ijk - sum_{(j,i)} g_ji lam_jik ]
 
-    by Lagrangian relaxation over the row simplices. Negative or missing multipliers count as zero, and the
-    rounding errors of every operation are subtracted, so the bound is rigorous in floating point.
+    by Lagrangian relaxation over the row simplices. `dual` has shape (2, edges, columns), second half
+    reversed; or (edges, columns) with a sign, where negative numbers belong to the reversed constraint.
+    Numbers that are no multipliers count as zero, and the rounding errors of every operation are subtracted,
+    so the bound is rigorous in floating point.
     """
-    reduced, error = reduced_cost(cost, edges, log_ratios, dual)
-    least = (reduced - error).min(axis=1)
-    total = float(least.sum())
-    return total - (2 * len(least) + 2) * UNIT * float(np.abs(least).sum()) - float(np.finfo(np.float64).tiny)
-
-
-def reduced_cost(cost: Floats, edges: Integers, log_ratios: Floats, dual: Floats) -> tuple[Floats, Floats]:
-    """Return c + A^T lam and a bound of its rounding error, entry by entry."""
     cost = np.asarray(cost, dtype=np.float64)
     n, m = cost.shape
     count = len(edges)
-    if dual.shape != (2, count, m):
-        raise InvalidInput(f"`dual` must have shape (2, {count}, {m}), got {dual.shape}.")
-    lam = np.nan_to_num(np.asarray(dual, dtype=np.float64), copy=True, nan=0.0, posinf=0.0, neginf=0.0)
-    np.maximum(lam, 0.0, out=lam)
-    heavy = log_ratios > MOST_LOG_RATIO
-    lam[:, heavy] = 0.0
-    # both multipliers of one edge positive only lowers the bound: take the common part away
-    common = np.minimum(lam[0], lam[1])
-    lam -= common
+    if dual.shape not in ((2, count, m), (count, m)):
+        raise InvalidInput(f"`dual` must have shape (2, {count}, {m}) or ({count}, {m}), got {dual.shape}.")
+    gather = _gather(n, edges, log_ratios)
+    degree = int(np.diff(gather.indptr).max()) if count else 0
+    least: Floats = np.full(n, np.inf)
+    width = max(1, int(2e7 // max(count, n)))
+    for start in range(0, m, width):
+        columns = slice(start, start + width)
+        lam = _multipliers(dual[..., columns])
+        reduced = cost[:, columns] + gather @ lam
+        size = np.abs(cost[:, columns]) + abs(gather) @ lam
+        np.minimum(least, (reduced - (2 * degree + 8) * UNIT * size).min(axis=1), out=least)
+    rounding = (2 * n + 2) * UNIT * float(np.abs(least).sum()) + 1e-300
+    result: float = float(np.add.reduce(least)) - rounding
+    return result
+
+
+def _gather(size: int, edges: Integers, log_ratios: Floats) -> SparseMatrix:
+    """Return A^T for rows z_i - g z_j, edges as listed and then reversed; nothing for the heaviest edges."""
+    count = len(edges)
+    light = (log_ratios <= MOST_LOG_RATIO).astype(np.float64)
     # rounding e^w upwards lowers the bound, so it stays valid for the true ratio
-    ratio = np.exp(np.where(heavy, 0.0, log_ratios)) * (1 + 8 * UNIT)
+    ratio = np.exp(np.minimum(log_ratios, MOST_LOG_RATIO)) * (1 + 8 * UNIT) * light
     index = np.arange(count)
     tail, head = edges[:, 0], edges[:, 1]
     rows = np.concatenate([tail, head, head, tail])
     columns = np.concatenate([index, index, index + count, index + count])
-    values = np.concatenate([np.ones(count), -ratio, np.ones(count), -ratio])
-    gather = sparse.csr_array((values, (rows, columns)), shape=(n, 2 * count))
-    flat = lam.reshape(2 * count, m)
-    reduced = cost + gather @ flat
-    degree = int(np.diff(gather.indptr).max()) if count else 0
-    size = np.abs(cost) + abs(gather) @ flat
-    return reduced, (2 * degree + 8) * UNIT * size
+    values = np.concatenate([light, -ratio, light, -ratio])
+    return sparse.csr_array((values, (rows, columns)), shape=(size, 2 * count))
+
+
+def _multipliers(dual: NDArray[Any]) -> Floats:
+    """Return non-negative multipliers (2 edges, columns), at most one of each pair of directions positive."""
+    exact = np.nan_to_num(dual.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    # both directions positive only lowers the bound: take the common part away
+    signed = np.maximum(exact[0], 0.0) - np.maximum(exact[1], 0.0) if exact.ndim == 3 else exact
+    return np.concatenate([np.maximum(signed, 0.0), np.maximum(-signed, 0.0)])
 
 
 def block_bound(blocks: Iterable[Integers], bound_of_block: Callable[[Integers], float]) -> float:

@@ -1,4 +1,4 @@
-"""Columns that keep all ratios: the closure of a matrix, the check over all pairs, the margin for rounding."""
+"""Columns that keep all ratios: the closure of a matrix, the check over all pairs, the rounding margin."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import scipy.sparse as sparse
 from scipy.sparse.csgraph import connected_components
 
 from metricdp.arrays import Floats, Integers
@@ -80,5 +81,5 @@ def excess(matrix: Floats, weights: Floats) -> float:
 
 def classes_of(weights: Floats, threshold: float = SAME) -> Integers:
     """Return for every row the class it falls into when rows closer than `threshold` become one."""
-    _, labels = connected_components(weights <= threshold, directed=False)
+    _, labels = connected_components(sparse.csr_matrix(weights <= threshold), directed=False)
     return np.asarray(labels, dtype=np.int64)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from metricdp.errors import import_extra
+
 
 def best_combination(rays: Any, cost: Any, *, iterations: int = 60, arrays: ModuleType = np) -> Any:
     """Return w by a dense predictor-corrector method; `arrays` is numpy, or cupy for arrays on a GPU.
@@ -82,9 +84,12 @@ def _factored(normal: Any, diagonal: Any, arrays: ModuleType) -> Any:
             if not failed:
                 return lambda right: lapack.dpotrs(root, right, lower=1)[0]
             continue
-        from cupyx.scipy.linalg import solve_triangular
+        solve_triangular = import_extra("cupyx.scipy.linalg", "gpu").solve_triangular
 
-        root = arrays.linalg.cholesky(normal)
+        try:
+            root = arrays.linalg.cholesky(normal)
+        except np.linalg.LinAlgError:
+            continue
         if bool(arrays.isfinite(root).all()):
             return lambda right: solve_triangular(
                 root,

@@ -54,6 +54,27 @@ def non_redundant(distances: Floats, *, stretch: float = 1.0) -> Integers:
     return np.concatenate(kept) if kept else np.empty((0, 2), dtype=np.int64)
 
 
+def near_pairs(distances: Floats, *, stretch: float, reach: int = 96) -> Integers:
+    """Return the pairs of `non_redundant` among every row and its `reach` nearest others only.
+
+    O(n^2 + n reach^2). Long pairs may be missing, so the stretch is larger than with all pairs looked at; a
+    lower bound from these pairs is valid all the same.
+    """
+    size = len(distances)
+    reach = min(reach, size - 1)
+    kept = []
+    for i in range(size):
+        near = np.argpartition(distances[i], reach)[: reach + 1]
+        near = near[near != i]
+        row = distances[i, near]
+        among = distances[np.ix_(near, near)]  # from candidate j (rows) to a third point l (columns)
+        between = (row[None, :] < row[:, None]) & (among < row[:, None])
+        detour = np.where(between, row[None, :] + among, np.inf).min(axis=1)
+        found = near[detour > row * (stretch * (1.0 + BETWEEN))]
+        kept.append(np.stack([np.full(len(found), i), found], axis=1))
+    return unique_pairs(np.concatenate(kept))
+
+
 def lattice_offsets(radius: int) -> list[tuple[int, int]]:
     """Return the coprime steps (a, b) with |a|, |b| <= radius, one for each pair of opposite ones."""
     return [

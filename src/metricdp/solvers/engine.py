@@ -5,28 +5,35 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from metricdp.arrays import Floats, Integers, as_matrix, as_positive
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.solvers.blocks import chain_of_blocks
 from metricdp.solvers.bounds import lower_bound
 from metricdp.solvers.closure import classes_of
-from metricdp.solvers.edges import all_pairs, non_redundant, path_distances, unique_pairs, violated_pairs
+from metricdp.solvers.edges import (
+    all_pairs,
+    near_pairs,
+    non_redundant,
+    path_distances,
+    unique_pairs,
+    violated_pairs,
+)
 from metricdp.solvers.program import Progress, RatioProgram, Solution, Solver
 from metricdp.solvers.recombine import Repaired, quotient, recombine
 
 SolverName: TypeAlias = Literal["auto", "interior", "first_order", "gpu", "highs", "clarabel"]
 SOLVERS = ("auto", "interior", "first_order", "gpu", "highs", "clarabel")
-STRETCHES = (
-    (2e-2, 1.03),
-    (3e-3, 1.014),
-    (0.0, 1.008),
-)  # gap asked for -> how much detour the first edges allow
+# gap asked for -> how much detour the first edges allow
+STRETCHES = ((2e-2, 1.03), (3e-3, 1.014), (8e-4, 1.005), (0.0, 1.002))
 ROUGH_GAP, ROUGH_SIZE = 2e-3, 20_000  # from here on the first-order method is faster
+MANY_ROWS = 600  # above, only near rows are looked at for the first pairs
+MOST_ROUNDS_ROWS = 2000  # above, no pairs are added to what the GPU solved
+MOST_MULTIPLIERS = 200_000_000  # above, the bound is not evaluated a second time on the host
 MEMORY = 5e9  # bytes the interior-point method may take before the first-order method is chosen
 OPERATIONS = 1.2e10  # floating-point operations a second, two cores, small blocks
 
@@ -51,7 +58,7 @@ class RatioSolution:
     lower_bound: float
     gap: float
     edges: Edges
-    dual: Floats
+    dual: NDArray[Any]
     method: str
     seconds: float
     iterations: int
@@ -73,7 +80,8 @@ def solve_ratio(
 
     `weights` is W, symmetric with the triangle inequality; or `edges` alone, which induce W by shortest
     paths. Where both are given, `edges` are the pairs to begin with. Stops once
-    (objective - lower bound) / objective <= `gap`, or near `seconds`, or on Ctrl-C: then the best matrix so far comes back with a note.
+    (objective - lower bound) / objective <= `gap`, or near `seconds`, or on Ctrl-C: then the best matrix so
+    far comes back with a note.
 
     Guarantee: the matrix keeps every ratio in float64 with a margin for rounding, and `lower_bound` holds for
     every matrix that keeps them. Otherwise SolverFailure is raised.
@@ -87,7 +95,7 @@ def solve_ratio(
         as_positive(seconds, "seconds")
     if solver not in SOLVERS:
         raise InvalidInput(f"`solver` must be one of {', '.join(SOLVERS)}, got {solver!r}.")
-    matrix_weights, exact = _all_weights(costs.shape[0], weights, edges)
+    matrix_weights, exact = checked_weights(costs.shape[0], weights, edges)
     labels = classes_of(matrix_weights)
     if labels.max() + 1 == len(labels):
         return _Search(costs, matrix_weights, edges, exact, gap, seconds, solver, progress, start, started).run()
@@ -109,7 +117,7 @@ def solve_ratio(
     return replace(inner, matrix=inner.matrix[labels])
 
 
-def _all_weights(size: int, weights: ArrayLike | None, edges: Edges | None) -> tuple[Floats, bool]:
+def checked_weights(size: int, weights: ArrayLike | None, edges: Edges | None) -> tuple[Floats, bool]:
     """Return the checked n x n log ratios and whether `edges` alone define them."""
     if weights is None:
         if edges is None:
@@ -148,9 +156,10 @@ class _Search:
         self.progress, self.start, self.started = progress, start, started
         self.iterations = 0
         self.pairs: Integers | None = None
+        self.device: Any = None
         self.lower = -np.inf
         self.best: Repaired | None = None if start is None else self._candidate(start)
-        self.proof: tuple[Integers, Floats] = (
+        self.proof: tuple[Integers, NDArray[Any]] = (
             np.empty((0, 2), dtype=np.int64),
             np.empty((2, 0, cost.shape[1])),
         )
@@ -186,10 +195,12 @@ class _Search:
         pairs = self._first_pairs()
         while True:
             solution = self._solve_pairs(pairs)
-            self._bound(pairs, solution.dual)
+            self._bound(pairs, solution.dual, solution.bound)
             if not self._closed():
                 self._take(self._candidate(solution.primal))
             if self._closed() or self.stopped or self._left() <= 0.0 or len(pairs) == n * (n - 1) // 2:
+                return
+            if self.solver == "gpu" and n > MOST_ROUNDS_ROWS:
                 return
             more = violated_pairs(solution.primal, self.weights, pairs, max(n, len(pairs) // 2))
             if self.exact or len(more) == 0:
@@ -204,6 +215,8 @@ class _Search:
         if n <= 24:
             return all_pairs(n)
         stretch = next(value for limit, value in STRETCHES if self.gap >= limit)
+        if n > MANY_ROWS:
+            return near_pairs(self.weights, stretch=stretch)
         return non_redundant(self.weights, stretch=stretch)
 
     def _solve_pairs(self, pairs: Integers) -> Solution:
@@ -252,55 +265,73 @@ class _Search:
             from metricdp.solvers.first_order import FirstOrder
 
             return FirstOrder(gap=self.gap, seconds=left, upper=self._upper, dual=self._warm_dual(program))
+        if name == "gpu":
+            from metricdp.solvers.gpu import Gpu
+
+            return Gpu(gap=self.gap, seconds=left, upper=self._upper, dual=self._warm_dual(program))
         from metricdp.solvers.structured import Structured
 
         return Structured(gap=0.25 * self.gap, seconds=left)
 
-    def _upper(self, matrix: Floats) -> float:
+    def _upper(self, matrix: Any) -> float:
         self._take(self._candidate(matrix))
         assert self.best is not None
         return self.best.objective
 
-    def _warm_dual(self, program: RatioProgram) -> Floats | None:
+    def _warm_dual(self, program: RatioProgram) -> NDArray[Any] | None:
         """Return the multipliers of the last round, zero for the pairs added since."""
         pairs, dual = self.proof
-        if len(pairs) == 0:
+        if len(pairs) == 0 or dual.ndim != 2:
             return None
         n = program.shape[0]
         place = np.searchsorted(program.edges @ [n, 1], pairs @ [n, 1])
-        result = np.zeros((2, len(program.edges), program.shape[1]))
-        result[:, place] = dual
+        result = np.zeros((len(program.edges), program.shape[1]), dtype=np.float32)
+        result[place] = dual
         return result
 
     def _left(self) -> float:
         """Return the seconds left, less what a last repair takes."""
         if self.seconds is None:
-            return np.inf
+            return float("inf")
         n, m = self.cost.shape
-        repair = 8.0 * n * n * m / 1e9
+        repair = 0.0 if self.method == "gpu" else 8.0e-9 * n * n * m
         return self.seconds - (time.perf_counter() - self.started) - repair
 
-    def _bound(self, pairs: Integers, dual: Floats) -> None:
-        value = lower_bound(self.cost, pairs, self.weights[pairs[:, 0], pairs[:, 1]], dual)
+    def _bound(self, pairs: Integers, dual: NDArray[Any], proved: float = -np.inf) -> None:
+        """Evaluate the bound again from the multipliers; where that takes too long keep the solver's own."""
+        value = proved
+        if dual.size <= MOST_MULTIPLIERS or not np.isfinite(proved):
+            value = lower_bound(self.cost, pairs, self.weights[pairs[:, 0], pairs[:, 1]], dual)
         if value > self.lower:
             self.lower, self.proof = value, (pairs, dual)
 
-    def _candidate(self, matrix: Floats) -> Repaired:
-        matrix = as_matrix(matrix, "start", (self.cost.shape[0], self.cost.shape[1]))
+    def _candidate(self, matrix: Any) -> Repaired:
         enough = self.lower / (1.0 - self.gap) if self.lower > 0.0 else -np.inf
+        if self.solver == "gpu":
+            on_device: Repaired = self._device().recombine(matrix, enough)
+            return on_device
         return recombine(matrix, self.cost, self.weights, pairs=self.pairs, enough=enough)
+
+    def _device(self) -> Any:
+        """Return the repair on the GPU, its matrices sent there once."""
+        if self.device is None:
+            from metricdp.solvers.gpu import Repair
+
+            self.device = Repair(self.cost, self.weights, self.pairs)
+        self.device.pairs = self.pairs
+        return self.device
 
     def _take(self, candidate: Repaired) -> None:
         if self.best is None or candidate.objective < self.best.objective:
             self.best = candidate
 
     def _closed(self) -> bool:
-        return self.best is not None and _gap(self.best.objective, self.lower) <= self.gap
+        return self.best is not None and relative_gap(self.best.objective, self.lower) <= self.gap
 
     def _result(self) -> RatioSolution:
         if self.best is None:
             raise SolverFailure("no matrix was found before the limit: allow more seconds.")
-        reached = _gap(self.best.objective, self.lower)
+        reached = relative_gap(self.best.objective, self.lower)
         note = ""
         if reached > self.gap:
             late = "the time limit came first" if self._left() <= 0.0 else "no better one was found"
@@ -321,7 +352,7 @@ class _Search:
         )
 
 
-def _gap(upper: float, lower: float) -> float:
+def relative_gap(upper: float, lower: float) -> float:
     """Return (upper - lower) / |upper|, at least 0; 0 where both are as good as zero."""
     difference = max(upper - lower, 0.0)
     return 0.0 if difference == 0.0 else difference / max(abs(upper), 1e-300)

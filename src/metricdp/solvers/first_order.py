@@ -3,9 +3,9 @@
     x' = simplex rows(x - tau (c + A^T y)),  y' = max(0, y + sigma A (2 x' - x)),  T(z) = (x', y')
     z^{k+1} = (k+1)/(k+2) (2 T(z^k) - z^k) + 1/(k+2) z^0,  restarted when |z - T(z)| has fallen enough
 
-Ratio rows are a z_i - b z_j <= 0 with a + b = 1, so diagonal steps are tau_i = 1/(omega degree_i), sigma = omega.
-The bounds are computed in float64 from whatever the iterates are: y' gives the lower one, and a repair of x'
-the upper one.
+Ratio rows are a z_i - b z_j <= 0 with a + b = 1, so the diagonal steps are tau_i = 1/(omega degree_i) and
+sigma = omega. The bounds are computed in float64 from whatever the iterates are: y' gives the lower one, and
+a repair of x' the upper one.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Iterates(Protocol):
     def keep(self) -> None:
         """Remember y' as the best multipliers so far."""
 
-    def kept(self) -> Floats:
-        """Return the remembered multipliers, of shape (2, edges, columns)."""
+    def kept(self) -> NDArray[Any]:
+        """Return the remembered multipliers, signed, of shape (edges, columns)."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class FirstOrder:
     """Solve a ratio program by first-order iterations, with a certified gap from `upper`.
 
     `upper` turns x' into the loss of a feasible matrix; without it the gap to <cost, x'> is used.
-    Stops at `gap`, when the edge program itself is solved to a fifth of `gap`, after `seconds` or `iterations`.
+    Stops at `gap`, when the edge program itself is solved to a fifth of `gap`, after `seconds` or
+    `iterations`.
     """
 
     gap: float = 1e-3
@@ -64,8 +65,8 @@ class FirstOrder:
     weight: float = 1.0
     weights: tuple[float, float] = (0.5, 4.0)
     precision: Literal["float32", "float64"] = "float32"
-    upper: Callable[[Floats], float] | None = None
-    dual: Floats | None = None
+    upper: Callable[[Any], float] | None = None
+    dual: NDArray[Any] | None = None
 
     def solve(
         self, program: RatioProgram, /, *, warm: Floats | None = None, progress: Progress | None = None
@@ -121,7 +122,15 @@ class FirstOrder:
                     since = 0
         except KeyboardInterrupt:
             status = "interrupted"
-        return Solution(status, state.primal(), state.kept(), state.objective(), total, time.perf_counter() - started)
+        return Solution(
+            status,
+            state.primal(),
+            state.kept(),
+            state.objective(),
+            total,
+            time.perf_counter() - started,
+            bound=lower,
+        )
 
 
 def gathered(program: RatioProgram) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]:
@@ -144,7 +153,9 @@ def simple_scaling(log_ratios: Floats) -> tuple[Floats, Floats]:
 class Cores:
     """Iterates on this machine's cores, compiled by numba."""
 
-    def __init__(self, program: RatioProgram, warm: Floats | None, dual: Floats | None, kind: np.dtype[Any]) -> None:
+    def __init__(
+        self, program: RatioProgram, warm: Floats | None, dual: NDArray[Any] | None, kind: np.dtype[Any]
+    ) -> None:
         from metricdp.solvers import compiled
 
         self.compiled = compiled
@@ -160,13 +171,12 @@ class Cores:
         self.cost = (program.cost * self.scale).astype(kind)
         self.degree = np.maximum(np.diff(self.starts), 1).astype(np.float64)
         start = np.full((n, m), 1.0 / m) if warm is None else warm
-        self.anchor = start.astype(kind)
+        self.anchor = np.ascontiguousarray(start, dtype=kind).copy()
         self.reflected = self.anchor.copy()
         self.point = self.anchor.copy()
         self.dual_anchor = np.zeros((len(program.edges), m), dtype=kind)
         if dual is not None:
-            signed = (dual[0] - dual[1]) * (self.scale / np.maximum(small, 1e-300))[:, None]
-            self.dual_anchor[:] = np.nan_to_num(signed)
+            self.dual_anchor[:] = dual * (self.scale / np.maximum(small, 1e-30))[:, None]
         self.dual = self.dual_anchor.copy()
         self.dual_point = self.dual_anchor.copy()
         self.best_dual: NDArray[Any] | None = None
@@ -248,10 +258,9 @@ class Cores:
     def keep(self) -> None:
         self.best_dual = self.dual_point.copy()
 
-    def kept(self) -> Floats:
+    def kept(self) -> NDArray[Any]:
         signed = self.dual_point if self.best_dual is None else self.best_dual
-        factor = (self.factor / self.scale)[:, None]
-        return np.stack([np.maximum(signed, 0) * factor, np.maximum(-signed, 0) * factor])
+        return np.asarray(signed * (self.factor / self.scale).astype(self.kind)[:, None])
 
 
 def bound_factors(program: RatioProgram, small: Floats) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from metricdp.arrays import Floats, Integers, as_floats, as_matrix
 from metricdp.errors import Infeasible, InvalidInput, SolverFailure
@@ -62,9 +62,9 @@ class RatioProgram:
     log_ratios: Floats
 
     def __post_init__(self) -> None:
-        cost = as_matrix(self.cost, "cost")
+        cost = np.ascontiguousarray(as_matrix(self.cost, "cost"))
         edges = np.asarray(self.edges, dtype=np.int64).reshape(-1, 2)
-        log_ratios = as_floats(self.log_ratios, "log_ratios")
+        log_ratios = np.ascontiguousarray(as_floats(self.log_ratios, "log_ratios"))
         if cost.size == 0:
             raise InvalidInput(f"`cost` must have at least one row and one column, got shape {cost.shape}.")
         if log_ratios.shape != (len(edges),) or np.any(log_ratios < 0):
@@ -133,17 +133,19 @@ class Solution:
     """What a solver found: not yet feasible to the last digit, and never a proof.
 
     For a RatioProgram `primal` is the n x m matrix and `dual` has shape (2, edges, columns): the multipliers
-    of Z[i] <= e^w Z[j] and of Z[j] <= e^w Z[i] for every listed edge (i, j).
+    of Z[i] <= e^w Z[j] and of Z[j] <= e^w Z[i] for every listed edge (i, j); or shape (edges, columns) with a
+    sign, negative for the second. `bound` is a lower bound that the solver proved itself, with rounding.
     For a LinearProgram `primal` is x and `dual` the multipliers of the rows (positive on a lower side).
     """
 
     status: Status
     primal: Floats
-    dual: Floats
+    dual: NDArray[Any]
     objective: float
     iterations: int
     seconds: float
     message: str = ""
+    bound: float = -np.inf
 
     def raise_for_status(self) -> Solution:
         """Return itself, or raise what the status says: a limit reached is no error."""

@@ -1,7 +1,7 @@
 """From an approximate matrix to one that keeps every ratio exactly: the only way out of every solver.
 
-Columns that keep all ratios form a cone, closed under sums, maxima and minima. So any non-negative combination of
-such columns whose rows sum to one is feasible, and the best combination is a small linear program.
+Columns that keep all ratios form a cone, closed under sums, maxima and minima. So any non-negative
+combination of such columns whose rows sum to one is feasible, and the best one is a small linear program.
 """
 
 from __future__ import annotations
@@ -67,10 +67,9 @@ def shifted(columns: Floats, inner: Floats, law: Floats | None) -> Floats:
     # (delta_i - g delta_j) / (g - 1) = (delta_i - delta_j) / (g - 1) - delta_j
     shift = 0.0
     for i in range(n):
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            needed = (missing[i] - missing) / np.expm1(inner[i]) - missing
-        needed[i] = 0.0
-        shift = max(shift, float(needed.max()))
+        growth = np.expm1(inner[i])
+        growth[i] = 1.0
+        shift = max(shift, float(((missing[i] - missing) / growth - missing).max()))
     shift *= 2.0
     if law is None:
         law = level.mean(axis=0) / level.mean(axis=0).sum()
@@ -106,8 +105,8 @@ def combine(columns: Floats, cost: Floats, inner: Floats, pairs: Integers | None
 def bumps(columns: Floats, inner: Floats, pairs: Integers, tops: int = 2) -> list[Floats]:
     """Return columns raised or lowered around one row, for every row in the columns with most room there.
 
-    max(v, u e^-W(.,i)) raises row i to u and its surroundings as little as possible; min(v, u e^W(.,i)) lowers
-    it. Small changes of single row sums become possible, which is what an almost feasible matrix needs.
+    max(v, u e^-W(.,i)) raises row i to u and its surroundings as little as possible; min(v, u e^W(.,i))
+    lowers it. Small changes of single row sums become possible: what an almost feasible matrix needs.
     """
     n, m = columns.shape
     first, second = pairs[:, 0], pairs[:, 1]
@@ -120,10 +119,11 @@ def bumps(columns: Floats, inner: Floats, pairs: Integers, tops: int = 2) -> lis
     ratio = np.exp(inner[tail, head])
     highest, lowest = np.empty((n, m)), np.empty((n, m))
     width = max(1, int(2e7 // max(len(tail), 1)))
-    for k in range(0, m, width):
-        neighbours = columns[head, k : k + width]
-        highest[:, k : k + width] = np.minimum.reduceat(neighbours * ratio[:, None], starts, axis=0)
-        lowest[:, k : k + width] = np.maximum.reduceat(neighbours / ratio[:, None], starts, axis=0)
+    for start in range(0, m, width):
+        part = slice(start, start + width)
+        neighbours = columns[head, part]
+        highest[:, part] = np.minimum.reduceat(neighbours * ratio[:, None], starts, axis=0)
+        lowest[:, part] = np.maximum.reduceat(neighbours / ratio[:, None], starts, axis=0)
     decay, growth = np.exp(-inner), np.exp(inner)
     rows = np.arange(n)
     tops = min(tops, m)
@@ -137,7 +137,7 @@ def bumps(columns: Floats, inner: Floats, pairs: Integers, tops: int = 2) -> lis
         k = downward[:, place]
         for level in (lowest[rows, k], *(columns[rows, k] / (1.0 + bump) for bump in BUMPS)):
             result.append(np.minimum(columns[:, k], level * growth))
-    return [part[:, part.max(axis=0) > LEAST_COLUMN] for part in result]
+    return [ray[:, ray.max(axis=0) > LEAST_COLUMN] for ray in result]
 
 
 def best_constant(cost: Floats) -> Floats:
@@ -155,7 +155,7 @@ def strict(matrix: Floats, weights: Floats) -> Floats:
         mixed = matrix if share == 0.0 else (1.0 - share) * matrix + share * law
         mixed = mixed / mixed.sum(axis=1, keepdims=True)
         if np.all(np.isfinite(mixed)) and excess(mixed, weights) <= 0.0:
-            return mixed
+            return np.asarray(mixed)
     raise SolverFailure(
         f"the repaired matrix breaks a ratio by {excess(matrix, weights):.3g}: "
         "check that `weights` is symmetric and satisfies the triangle inequality."

@@ -115,13 +115,16 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness, simu
     series = []
     for name, array in zip(task.columns, arrays, strict=True):
         new, kind = fresh.get_column(name), wrapped.schema[name]
-        same = report_type(array.type, task) == array.type and not (protected.bad.size and kind.is_integer())
-        series.append(new.cast(kind) if same and new.dtype != kind else new)
+        fits = report_type(array.type, task) == array.type and not (protected.bad.size and kind.is_integer())
+        if fits and isinstance(kind, nw.Enum):  # a word that is no value of the enumeration must not become null
+            fits = set(new.drop_nulls().to_list()) <= set(kind.categories)
+        series.append(new.cast(kind) if fits and new.dtype != kind else new)
     result = wrapped.with_columns(*series)
     if task.on_error == "drop" and protected.bad.size:
         result = result.filter(protected.kept(len(wrapped)).to_pylist())
     native = result.to_native()
-    if hasattr(frame, "attrs"):  # pandas keeps notes on a data frame
+    if hasattr(frame, "attrs"):  # pandas has several types of the same numbers, and keeps notes on a data frame
+        native = native.astype({name: frame[name].dtype for name in task.columns if wrapped.schema[name].is_float()})
         native.attrs = {**frame.attrs, **({SIMULATED_KEY: SIMULATED} if simulated else {})}
     return native
 

@@ -146,7 +146,10 @@ class _PeopleCounter:
             column = column.dictionary_decode()
         if is_text(column.type):
             column = column.cast(pa.binary())  # the bytes will do, whatever their encoding
-        counts = pc.value_counts(column)
+        try:
+            counts = pc.value_counts(column)
+        except pa.ArrowException as error:
+            raise InvalidInput(f"persons cannot be counted by {self._column!r}: it holds {column.type}.") from error
         for key, count in zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True):
             if key is None or key == b"":
                 self._without += count

@@ -10,7 +10,7 @@ from metricdp.units import show_distance, show_epsilon
 
 REVEALING = re.compile(
     r"time|date|timestamp|hour|minute|second|speed|veloc|heading|bearing|course|altitude|elevation|accuracy|dist|"
-    r"geo|wkb|wkt|h3|s2|cell|addr|street|city|zip|postal|postcode|place|poi|plate|phone|mail|name|^ts$|^x$|^y$|"
+    r"geo|wkb|wkt|h3|s2|cell|addr|street|city|zip|postal|postcode|place|poi|plate|phone|mail|name|^ts?$|^x$|^y$|"
     r"^lat|^lon|^lng",
     re.IGNORECASE,
 )

@@ -1,0 +1,318 @@
+"""The command: parse, call, print."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+import metricdp
+from metricdp.auditing import AuditReport
+from metricdp.cli import choices, terminal
+from metricdp.errors import InvalidInput, MetricdpError
+from metricdp.units import parse_distance, parse_epsilon
+
+Output = Annotated[str, Parameter(name=["--output", "-o"])]
+Level = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  # so that -1 gets our own answer
+
+app = App(
+    name="metricdp",
+    help="Metric differential privacy: design mechanisms, protect tables, prove what was promised.",
+    version=metricdp.__version__,
+    help_format="markdown",
+    suppress_keyboard_interrupt=False,  # `main` answers it
+)
+
+
+@app.command
+def perturb(
+    source: str,
+    /,
+    *,
+    output: Output,
+    epsilon: Level | None = None,
+    protect: str | None = None,
+    mechanism: str | None = None,
+    columns: str | None = None,
+    metric: str = "haversine",
+    snap: str | None = None,
+    on_error: Literal["fail", "drop", "null"] = "fail",
+    person: Annotated[str | None, Parameter(name="--id")] = None,
+    seed: int | None = None,
+) -> int:
+    """Protect the points of a CSV or Parquet file of any length.
+
+    An example: `metricdp perturb points.csv --epsilon 10/km -o out.csv`
+
+    Args:
+        source: The file to protect, CSV with a header or Parquet.
+        output: Where the protected file goes; it appears when everything went well.
+        epsilon: How much may leak per distance, such as 10/km: Laplace noise on the columns lat and lon.
+        protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
+        mechanism: A mechanism file from `metricdp design`, instead of Laplace noise.
+        columns: The columns of the secret with commas between, such as lat,lon.
+        metric: The metric of the Laplace noise: haversine, l1, l2 or linf.
+        snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
+        on_error: What becomes of rows without a legal secret: fail, drop or null.
+        person: The column that says whose row it is; the total per person is stated.
+        seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
+    """
+    from metricdp.tables import perturb_file
+
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    chosen = choices.mechanism_from(mechanism, epsilon, protect, metric, names)
+    with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
+        summary = perturb_file(
+            source,
+            output,
+            chosen,
+            columns=names,
+            snap=0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen)),
+            on_error=on_error,
+            id_column=person,
+            rng=choices.seeded(seed),
+            progress=progress,
+        )
+    print("\n".join(summary.lines()))
+    print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
+    return 0
+
+
+@app.command
+def design(
+    *,
+    points: str,
+    epsilon: Level | None = None,
+    protect: str | None = None,
+    output: Output,
+    metric: str | None = None,
+    builder: str = "optimal",
+    prior: str | None = None,
+    gap: float = 1e-3,
+) -> int:
+    """Design a mechanism for the points of a file and write it with its certificate.
+
+    An example: `metricdp design --points cells.csv --metric l2 --epsilon 1.0 --builder optimal -o cells.mdp`
+
+    Args:
+        points: A CSV file with a header, one point a row and one coordinate a column (or lat, lon).
+        epsilon: How much may leak per distance: 10/km on lat and lon, a bare number elsewhere.
+        protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
+        output: Where the mechanism file goes.
+        metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein; lat and lon mean haversine.
+        builder: exponential, truncated_exponential, tight_constraints, optimal or madlib.
+        prior: A CSV file with a header and one number a point: how likely each is.
+        gap: How far the loss may be from the proven optimum, as a share; for optimal.
+    """
+    from metricdp.artifacts import save
+    from metricdp.files import check_target
+
+    check_target(output)
+    space = choices.space_from(points, metric)
+    level = choices.epsilon_from(epsilon, protect, space.unit)
+    with terminal.progress_bar(f"Designing {builder} on {len(space)} points") as progress:
+        made = choices.built(builder, space, level, prior=choices.prior_from(prior), gap=gap, progress=progress)
+    save(made, output)
+    print(f"{output}: {builder} on {len(space)} points.")
+    print("\n".join(terminal.promise_lines(made)))
+    return 0
+
+
+@app.command
+def audit(
+    source: str,
+    /,
+    *,
+    points: str | None = None,
+    metric: str | None = None,
+    epsilon: Level | None = None,
+    json: bool = False,
+) -> int:
+    """Say what a mechanism really leaks: exit code 0 if its promise holds, 1 if it is violated, 2 if nobody can tell.
+
+    An example: `metricdp audit matrix.csv --points points.csv --metric l2 --epsilon 1.0 --json`
+
+    Args:
+        source: A mechanism file, or a CSV file with anyone's matrix: a header, then one row per secret.
+        points: For a matrix: the secrets, one a row.
+        metric: For a matrix: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein.
+        epsilon: The promise to judge; a mechanism file brings its own.
+        json: Print the report as JSON.
+    """
+    if Path(source).suffix.lower() in (".csv", ".tsv", ".txt"):
+        report, unit = _audit_matrix(source, points, metric, epsilon)
+        basis = "certificate"
+    else:
+        report, unit, basis = _audit_file(source, epsilon)
+    if json:
+        print(terminal.report_json(report, unit, basis))
+    elif report.claimed is None:
+        print(f"the smallest epsilon is {report.epsilon:.12g}; name the promise with --epsilon to have it judged.")
+    else:
+        print(report)
+    if report.verdict == "violated":
+        return 1
+    return 0 if report.verdict == "holds" and report.claimed is not None else 2
+
+
+@app.command
+def compare(
+    *,
+    points: str,
+    epsilon: Level,
+    output: Output,
+    metric: str | None = None,
+    builders: str = "exponential,optimal",
+    prior: str | None = None,
+    gap: float = 1e-3,
+) -> int:
+    """Draw loss against epsilon for several mechanisms with the lower bound, and write the numbers beside it.
+
+    An example:
+    `metricdp compare --points cells.csv --metric l2 --epsilon 0.5,1,2 --builders exponential,optimal -o compare.png`
+
+    Args:
+        points: A CSV file with a header, one point a row and one coordinate a column (or lat, lon).
+        epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
+        output: Where the picture goes; a CSV file of the same name is put beside it.
+        metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein; lat and lon mean haversine.
+        builders: Names with commas between: exponential, truncated_exponential, tight_constraints, optimal.
+        prior: A CSV file with a header and one number a point: how likely each is.
+        gap: How far the loss of optimal may be from the proven optimum, as a share.
+    """
+    from metricdp.files import check_target
+    from metricdp.pictures.loss import loss_plot, loss_table
+
+    table = str(Path(output).with_suffix(".csv"))
+    if Path(output).suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"the picture {output!r} must be named .png, .svg or .pdf.")
+    for target in (output, table):
+        check_target(target, source=points)
+    space = choices.space_from(points, metric)
+    levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]
+    names = [name.strip() for name in builders.split(",") if name.strip()]
+    weights = choices.prior_from(prior)
+    with terminal.progress_bar("Comparing") as progress:
+        rows = choices.comparison(space, levels, names, prior=weights, gap=gap, progress=progress)
+    loss_table(rows, table)
+    loss_plot(rows, output)
+    print(terminal.text_table(["builder", "epsilon", "loss", "lower_bound", "gap", "seconds"], rows))
+    print(f"Picture: {output}; numbers: {table}.")
+    return 0
+
+
+@app.command
+def inspect(source: str, /) -> int:
+    """Explain a mechanism file: what it is, what it promises, what was verified.
+
+    An example: `metricdp inspect cells.mdp`
+
+    Args:
+        source: A mechanism file.
+    """
+    from metricdp.artifacts import inspect as open_file
+
+    found = open_file(source)
+    mechanism = found.mechanism
+    print(f"{source}: a {found.kind} mechanism, format version {found.version}, {found.bytes:,} bytes, unaltered.")
+    print(f"From {mechanism.inputs} to {mechanism.outputs}.")
+    print("\n".join(terminal.promise_lines(mechanism)))
+    print(f"sha256 {found.sha256}")
+    return 0
+
+
+@app.command
+def demo(folder: str = "demo", /) -> int:
+    """Run the whole journey on bundled data: design, protect, audit, report.
+
+    An example: `metricdp demo demo`
+
+    Args:
+        folder: Where the results go.
+    """
+    module = choices.study("demo")
+    getattr(module, "show", module.run)(folder)
+    return 0
+
+
+@app.command
+def reproduce(name: str | None = None, /, *arguments: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
+    """Run a study of a paper by name; without a name, list the studies there are.
+
+    An example: `metricdp reproduce`
+
+    Args:
+        name: The study.
+        arguments: What the study itself takes.
+    """
+    if name is None:
+        found = choices.studies()
+        print("\n".join(found) if found else "No studies are installed.")
+        return 0
+    choices.study(name).main(*arguments)
+    return 0
+
+
+def _audit_matrix(source: str, points: str | None, metric: str | None, epsilon: str | None) -> tuple[AuditReport, str]:
+    from metricdp.tables.reading import read_matrix
+
+    if points is None:
+        raise InvalidInput("a matrix is judged with its secrets: --points points.csv --metric l2 --epsilon 1.0.")
+    space = choices.space_from(points, metric)
+    matrix = read_matrix(source, rows=len(space))
+    if len(matrix) != len(space):
+        raise InvalidInput(
+            f"{source!r} has {len(matrix)} rows and {points!r} has {len(space)} points: one row belongs to one secret."
+        )
+    claimed = None if epsilon is None else parse_epsilon(epsilon, space.unit)
+    with terminal.progress_bar("Auditing") as progress:
+        report = metricdp.audit(matrix, metric=space.metric, points=space.points, epsilon=claimed, progress=progress)
+    return report, space.unit
+
+
+def _audit_file(source: str, epsilon: str | None) -> tuple[AuditReport, str, str]:
+    from metricdp.artifacts import inspect as open_file
+    from metricdp.artifacts import judge
+
+    mechanism = open_file(source, judged=False).mechanism
+    promise = mechanism.guarantee
+    report = judge(mechanism)
+    if epsilon is not None:
+        report = replace(report, claimed=parse_epsilon(epsilon, promise.unit))
+    return report, promise.unit, promise.basis
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; every error of ours is one line, without a traceback."""
+    try:
+        code = app(
+            sys.argv[1:] if arguments is None else list(arguments),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except (MetricdpError, CycloptsError) as error:
+        return _complain(str(error))
+    except KeyboardInterrupt:
+        print("interrupted: nothing was written", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has gone; keep the interpreter from complaining when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _complain("this needs more memory than there is; use fewer points or a smaller file.")
+    except OSError as error:
+        return _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
+
+
+def _complain(message: str) -> int:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return 2

@@ -1,0 +1,95 @@
+"""What people see: progress, promises, tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from metricdp.auditing import AuditReport
+from metricdp.mechanisms import Guarantee, Mechanism
+from metricdp.spaces import FiniteSpace
+from metricdp.units import explain_epsilon, show_distance
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
+    """Show a bar on a terminal's error stream; where that is no terminal, show nothing."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def promise_lines(mechanism: Mechanism) -> list[str]:
+    """Return what a mechanism promises, what was verified and what epsilon means, one sentence a line."""
+    promise, lines = mechanism.guarantee, [f"Promise: {mechanism.guarantee}."]
+    certificate = getattr(mechanism, "certificate", None)
+    if certificate is not None:
+        loss = show_distance(certificate.loss, promise.unit)
+        if certificate.verified_pairs:
+            bound = show_distance(certificate.lower_bound, promise.unit)
+            lines.append(
+                f"Certificate: {certificate.method}; audited epsilon {certificate.epsilon:.9g} over "
+                f"{certificate.verified_pairs:,} pairs; loss {loss}, no mechanism can go below {bound} "
+                f"(gap {certificate.gap:.2%})."
+            )
+        else:
+            lines.append(f"Certificate: {certificate.method}.")
+    return [*lines, *meaning_lines(mechanism, promise)]
+
+
+def meaning_lines(mechanism: Mechanism, promise: Guarantee) -> list[str]:
+    """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth."""
+    lines = ["What epsilon means: any report is at most so many times likelier from one place than from the other."]
+    for row in explain_epsilon(promise.epsilon, promise.unit, slack=promise.slack)[:-1]:
+        factor = f"{row.factor:.3g}" if row.factor < 1e6 else "over a million"
+        lines.append(f"  {show_distance(row.distance, promise.unit):>10} apart: factor {factor:>8}   {row.words}")
+    certificate = getattr(mechanism, "certificate", None)
+    if certificate is not None:
+        lines.append(f"On average a report lies {show_distance(certificate.loss, promise.unit)} from the truth.")
+    return lines
+
+
+def ground_unit(mechanism: Mechanism) -> str:
+    """Return the unit in which table values are put on the nearest secret."""
+    space = mechanism.inputs
+    return space.ground.unit if isinstance(space, FiniteSpace) else space.unit
+
+
+def report_json(report: AuditReport, unit: str, basis: str) -> str:
+    """Return an audit report as JSON; numbers that are not finite become text."""
+    values = dataclasses.asdict(report) | {
+        "verdict": report.verdict,
+        "margin": report.margin,
+        "unit": unit,
+        "basis": basis,
+    }
+    return json.dumps(_finite(values), indent=2, sort_keys=True, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def text_table(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as aligned text."""
+    cells = [[f"{row[n]:.6g}" if isinstance(row[n], float) else str(row[n]) for n in names] for row in rows]
+    widths = [max(len(line[i]) for line in [list(names), *cells]) for i in range(len(names))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in [list(names), *cells]
+    )

@@ -1,0 +1,17 @@
+"""Ways to obtain a space: a grid, a road network, a vocabulary, and the data that comes with the package."""
+
+from metricdp.places.bundled import bundled_roads, bundled_streets, bundled_trips
+from metricdp.places.folders import CENTERS, data_folder
+from metricdp.places.regular import grid, vocabulary
+from metricdp.places.roads import road_network
+
+__all__ = [
+    "CENTERS",
+    "bundled_roads",
+    "bundled_streets",
+    "bundled_trips",
+    "data_folder",
+    "grid",
+    "road_network",
+    "vocabulary",
+]

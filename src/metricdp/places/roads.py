@@ -1,0 +1,136 @@
+"""Road networks as spaces: one connected part, distances along the roads."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Floats, Integers, as_floats
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Haversine, ShortestPath
+from metricdp.places.folders import CENTERS
+from metricdp.places.sources import Roads, RoadSource, read_roads
+from metricdp.spaces import FiniteSpace
+
+
+def road_network(
+    source: RoadSource,
+    *,
+    center: tuple[float, float] | None = None,
+    nodes: int | None = None,
+    one_way: str = "open",
+) -> FiniteSpace:
+    """Return the crossings of a road network with distances along the roads, in kilometres.
+
+    The source is a city ("porto", "rome", or any folder `roads_<city>` of the data folder), a folder with
+    `nodes.parquet` (lat, lon) and `edges.parquet` (u, v, length_m), the two tables themselves, or a networkx graph as
+    osmnx makes it. One connected part is kept: the one around `center`, or else the largest. `nodes` keeps that many
+    crossings near the center (the middle of the network unless given), grown street by street so that they stay
+    connected; with `one_way="longer"` at most that many. See `ShortestPath` for `one_way`.
+    """
+    if one_way not in ("open", "longer"):
+        raise InvalidInput(f"`one_way` must be 'open' or 'longer', got {one_way!r}.")
+    if nodes is not None and (not isinstance(nodes, int | np.integer) or nodes < 2):
+        raise InvalidInput(f"`nodes` must be a whole number of at least 2, got {nodes!r}.")
+    if center is None and isinstance(source, str):
+        center = CENTERS.get(source.lower())
+    roads = _merged(read_roads(source))
+    middle = np.median(roads.nodes, axis=0) if center is None else as_floats(center, "center")
+    Haversine().check(np.asarray(middle, float)[None])
+    roads = roads.kept(_connected(roads, one_way, None if center is None and nodes is None else middle))
+    if nodes is not None and nodes < len(roads.nodes):
+        roads = _near(roads, middle, int(nodes), one_way)
+    if len(roads.nodes) < 2:
+        raise InvalidInput("the part of the network around the center has a single crossing: choose another center.")
+    pairs, lengths = roads.edges, roads.lengths
+    if not roads.directed and one_way == "longer":
+        pairs, lengths = np.concatenate([pairs, pairs[:, ::-1]]), np.concatenate([lengths, lengths])
+    metric = ShortestPath(pairs, lengths, len(roads.nodes), one_way=one_way)
+    return FiniteSpace(np.arange(len(roads.nodes)), metric, coordinates=roads.nodes, ground=Haversine())
+
+
+def _merged(roads: Roads) -> Roads:
+    """Merge crossings joined by a street of length zero, drop loops, keep the shortest of parallel streets."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(roads.nodes)
+    zero = roads.edges[roads.lengths == 0]
+    same = coo_array((np.ones(len(zero)), (zero[:, 0], zero[:, 1])), shape=(count, count))
+    _, label = connected_components(same, directed=False)
+    _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")  # keep the order of the crossings
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    edges = rank[inverse[roads.edges]].astype(np.int64).reshape(-1, 2)
+    lengths = roads.lengths
+    if not roads.directed:
+        edges = np.sort(edges, axis=1)
+    by_length = np.argsort(lengths, kind="stable")
+    edges, lengths = edges[by_length], lengths[by_length]
+    _, shortest = np.unique(edges, axis=0, return_index=True)
+    shortest = shortest[edges[shortest, 0] != edges[shortest, 1]]
+    return Roads(roads.nodes[first[order]], edges[shortest], lengths[shortest], roads.directed)
+
+
+def _components(roads: Roads, one_way: str) -> Integers:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(roads.nodes)
+    links = coo_array((np.ones(len(roads.edges)), (roads.edges[:, 0], roads.edges[:, 1])), shape=(count, count))
+    strong = one_way == "longer" and roads.directed
+    return np.asarray(
+        connected_components(links, directed=strong, connection="strong" if strong else "weak")[1], dtype=np.int64
+    )
+
+
+def _connected(roads: Roads, one_way: str, middle: Floats | None) -> Integers:
+    """Return the crossings of the part nearest `middle` among parts of some size, or of the largest part."""
+    label = _components(roads, one_way)
+    sizes = np.bincount(label)
+    if middle is None:
+        return np.flatnonzero(label == sizes.argmax())
+    away = Haversine()(roads.nodes, middle)
+    away = np.where(sizes[label] >= min(10, sizes.max()), away, np.inf)  # a stray island is not what was meant
+    return np.flatnonzero(label == label[int(away.argmin())])
+
+
+def _near(roads: Roads, middle: Floats, count: int, one_way: str) -> Roads:
+    away = Haversine()(roads.nodes, middle)
+    order = _grown(roads, away)
+    if one_way == "open" or not roads.directed:
+        return roads.kept(np.sort(order[:count]))
+    # Strongly connected parts only grow with the crossings kept: bisect for the largest within the count.
+    low, high, best = 1, len(order), np.sort(order[:1])
+    while low <= high:
+        middle_size = (low + high) // 2
+        chosen = np.sort(order[:middle_size])
+        label = _components(roads.kept(chosen), one_way)
+        part = chosen[label == label[int(np.flatnonzero(chosen == order[0])[0])]]
+        if len(part) <= count:
+            best, low = part if len(part) >= len(best) else best, middle_size + 1
+        else:
+            high = middle_size - 1
+    return roads.kept(best)
+
+
+def _grown(roads: Roads, away: Floats) -> Integers:
+    """Return all crossings in the order they are reached: always the nearest to the center that touches the rest."""
+    count = len(away)
+    both = np.concatenate([roads.edges, roads.edges[:, ::-1]])
+    both = both[np.argsort(both[:, 0], kind="stable")]
+    begin = np.searchsorted(both[:, 0], np.arange(count + 1))
+    start = int(away.argmin())
+    seen: Booleans = np.zeros(count, dtype=np.bool_)
+    seen[start] = True
+    waiting, order = [(float(away[start]), start)], []
+    while waiting:
+        _, node = heapq.heappop(waiting)
+        order.append(node)
+        for other in both[begin[node] : begin[node + 1], 1].tolist():
+            if not seen[other]:
+                seen[other] = True
+                heapq.heappush(waiting, (float(away[other]), other))
+    return np.array(order, dtype=np.int64)

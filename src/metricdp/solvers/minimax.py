@@ -1,0 +1,189 @@
+"""The worst row instead of the average one: min t subject to sum_k c_ik z_ik <= t for every row."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, Integers, as_matrix, as_positive
+from metricdp.errors import SolverFailure
+from metricdp.solvers.bounds import lower_bound
+from metricdp.solvers.closure import classes_of
+from metricdp.solvers.edges import all_pairs, non_redundant, unique_pairs, violated_pairs
+from metricdp.solvers.engine import Edges, RatioSolution, checked_weights, relative_gap
+from metricdp.solvers.interior import Interior
+from metricdp.solvers.program import LinearProgram, Progress, RatioProgram
+from metricdp.solvers.recombine import LEAST_COLUMN, closed, quotient, safe_weights, shifted, strict
+from metricdp.solvers.structured import Structured
+
+FIRST_STRETCH = 1.005
+LEAST_RATIO = 1e-6
+
+
+def solve_minimax(
+    cost: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    edges: Edges | None = None,
+    gap: float = 1e-3,
+    seconds: float | None = None,
+    progress: Progress | None = None,
+) -> RatioSolution:
+    """Minimise max_i <cost_i, Z_i> over row-stochastic Z with |ln z_ik - ln z_jk| <= W_ij for ALL pairs.
+
+    The lower bound is the Bayes bound of the prior that the multipliers of the rows give: it holds for any
+    prior p, since max_i loss_i >= sum_i p_i loss_i. Interior point, for up to a few hundred rows.
+    """
+    started = time.perf_counter()
+    costs = as_matrix(cost, "cost")
+    as_positive(gap, "gap")
+    everything, exact = checked_weights(costs.shape[0], weights, edges)
+    if 1 in costs.shape:
+        matrix = np.zeros(costs.shape)
+        matrix[np.arange(len(costs)), costs.argmin(axis=1)] = 1.0
+        value = float(costs.min(axis=1).max())
+        nothing = Edges(np.empty((0, 2), dtype=np.int64), np.empty(0))
+        dual = np.empty((2, 0, costs.shape[1]))
+        return RatioSolution(matrix, value, value, 0.0, nothing, dual, "row minimum", 0.0, 0)
+    # rows that must be equal may differ by a hair while solving: a relaxation, repaired afterwards
+    relaxed = np.maximum(everything, LEAST_RATIO)
+    np.fill_diagonal(relaxed, 0.0)
+    if edges is not None:
+        pairs = unique_pairs(edges.pairs)
+    elif len(costs) <= 24:
+        pairs = all_pairs(len(costs))
+    else:
+        pairs = non_redundant(relaxed, stretch=FIRST_STRETCH)
+    return _Minimax(costs, everything, relaxed, gap, seconds, progress, started).run(pairs, exact)
+
+
+class _Minimax:
+    """Solve on some pairs, bound, repair for all pairs, add pairs, until the gap is closed."""
+
+    def __init__(
+        self,
+        cost: Floats,
+        weights: Floats,
+        relaxed: Floats,
+        gap: float,
+        seconds: float | None,
+        progress: Progress | None,
+        started: float,
+    ) -> None:
+        self.cost, self.relaxed = cost, relaxed
+        self.gap, self.seconds, self.progress, self.started = gap, seconds, progress, started
+        self.labels = classes_of(weights)
+        self.weights, _ = quotient(weights, cost, self.labels)
+        self.members = np.bincount(self.labels).astype(np.float64)
+        self.lower, self.upper = -np.inf, np.inf
+        self.matrix: Floats | None = None
+        self.iterations = 0
+        self.method = ""
+        self.proof: tuple[Integers, Floats] = (
+            np.empty((0, 2), dtype=np.int64),
+            np.empty((2, 0, cost.shape[1])),
+        )
+
+    def run(self, pairs: Integers, exact: bool) -> RatioSolution:
+        """Return the best matrix with its proof."""
+        n = len(self.cost)
+        while True:
+            primal, dual, prior = self._solve(pairs)
+            self._bound(pairs, dual, prior)
+            self._repair(primal, prior)
+            spent = time.perf_counter() - self.started
+            if self.progress is not None:
+                self.progress(self.lower, self.upper, spent, self.iterations)
+            late = self.seconds is not None and spent > 0.6 * self.seconds
+            if relative_gap(self.upper, self.lower) <= self.gap or late or exact or len(pairs) == n * (n - 1) // 2:
+                break
+            more = violated_pairs(primal, self.relaxed, pairs, max(n, len(pairs)))
+            if len(more) == 0:
+                break
+            pairs = unique_pairs(np.concatenate([pairs, more]))
+        if self.matrix is None:
+            raise SolverFailure("no matrix was found before the limit: allow more seconds.")
+        reached = relative_gap(self.upper, self.lower)
+        used, dual = self.proof
+        return RatioSolution(
+            matrix=self.matrix[self.labels],
+            objective=self.upper,
+            lower_bound=self.lower,
+            gap=reached,
+            edges=Edges(used, self.relaxed[used[:, 0], used[:, 1]]),
+            dual=dual,
+            method=f"minimax interior, {self.method}",
+            seconds=time.perf_counter() - self.started,
+            iterations=self.iterations,
+            note="" if reached <= self.gap else f"asked for a gap of {self.gap:.3g}, reached {reached:.3g}.",
+        )
+
+    def _solve(self, pairs: Integers) -> tuple[Floats, Floats, Floats]:
+        """Return matrix, multipliers of the pairs and the prior that the worst rows define."""
+        program = RatioProgram(self.cost, pairs, self.relaxed[pairs[:, 0], pairs[:, 1]])
+        left = None if self.seconds is None else self.seconds - (time.perf_counter() - self.started)
+        answer, prior = Structured(gap=0.25 * self.gap, seconds=left).solve_worst(program)
+        answer.raise_for_status()
+        self.iterations += answer.iterations
+        return answer.primal, answer.dual, np.maximum(prior, 0.0)
+
+    def _bound(self, pairs: Integers, dual: Floats, prior: Floats) -> None:
+        # the float prior sums to one only to rounding: divide by a sum rounded away from the bound
+        weighed = prior[:, None] * self.cost
+        value = lower_bound(weighed, pairs, self.relaxed[pairs[:, 0], pairs[:, 1]], dual)
+        slack = 4e-16 * (len(prior) + 4)
+        value = value / (float(prior.sum()) * (1.0 + slack if value > 0 else 1.0 - slack))
+        value -= slack * float(np.abs(weighed).sum(axis=0).max())
+        if value > self.lower:
+            self.lower, self.proof = value, (pairs, dual)
+
+    def _repair(self, primal: Floats, prior: Floats) -> None:
+        """Keep the best of shift repair and of the best combination for the worst row."""
+        inner = safe_weights(self.weights)
+        shared = np.zeros((len(self.weights), primal.shape[1]))
+        np.add.at(shared, self.labels, np.maximum(primal, 0.0))
+        columns = closed(shared / self.members[:, None], inner)
+        law = columns.mean(axis=0) / columns.mean(axis=0).sum()
+        candidates = [("shift", shifted(columns, inner, law))]
+        if self._worst(candidates[0][1]) > self.lower * (1.0 + 0.1 * self.gap):
+            candidates.append(("combination", self._combined(columns, inner, prior)))
+        name, matrix = min(candidates, key=lambda item: self._worst(item[1]))
+        matrix = strict(matrix, self.weights)
+        if self._worst(matrix) < self.upper:
+            self.upper, self.matrix, self.method = self._worst(matrix), matrix, name
+
+    def _worst(self, matrix: Floats) -> float:
+        return float((self.cost * matrix[self.labels]).sum(axis=1).max())
+
+    def _combined(self, columns: Floats, inner: Floats, prior: Floats) -> Floats:
+        """Solve min t: sum_r w_r v_r = 1, sum_r w_r c_i,k(r) v_r(i) <= t over columns, kernels, constant."""
+        n, m = columns.shape
+        used = np.flatnonzero(columns.max(axis=0) > LEAST_COLUMN)
+        extra = np.concatenate([np.exp(-inner), np.ones((n, 1))], axis=1)
+        weighed = (prior[:, None] * self.cost).T
+        report = np.concatenate([used, (weighed @ extra[self.labels]).argmin(axis=0)])
+        rays = np.concatenate([columns[:, used], extra], axis=1)
+        rays = rays / rays.max(axis=0)
+        count = rays.shape[1]
+        scale = float(np.abs(self.cost).max()) or 1.0
+        loss = self.cost[:, report] / scale * rays[self.labels]
+        height = len(self.cost)
+        top = np.concatenate([rays, np.zeros((n, 1))], axis=1)
+        bottom = np.concatenate([loss, -np.ones((height, 1))], axis=1)
+        program = LinearProgram(
+            cost=np.concatenate([np.zeros(count), [1.0]]),
+            rows=sparse.csr_array(np.concatenate([top, bottom])),
+            row_lower=np.concatenate([np.ones(n), np.full(height, -np.inf)]),
+            row_upper=np.concatenate([np.ones(n), np.zeros(height)]),
+            lower=np.concatenate([np.zeros(count), [-np.inf]]),
+            upper=np.full(count + 1, np.inf),
+        )
+        amount = np.maximum(Interior(tolerance=1e-9).solve_linear(program).primal[:-1], 0.0)
+        result = np.zeros((n, m))
+        np.add.at(result.T, report, (rays * amount).T)
+        result[:, result.max(axis=0) < LEAST_COLUMN] = 0.0
+        law = result.mean(axis=0) / result.mean(axis=0).sum()
+        return shifted(result, inner, law)

@@ -1,0 +1,287 @@
+"""The command, as people type it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import metricdp as mdp
+from metricdp import cli
+from metricdp.artifacts import load, save
+
+GRID = np.array([(i, j) for i in range(4) for j in range(4)], dtype=float)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with the files of the examples."""
+    monkeypatch.chdir(tmp_path)
+    write("points.csv", ["user", "lat", "lon", "time"], [["a", 41.15, -8.61, "9:00"], ["b", 41.2, -8.6, "9:05"]])
+    write("cells.csv", ["x", "y"], GRID.tolist())
+    matrix = mdp.exponential(mdp.FiniteSpace(GRID, mdp.Lp(2)), 1.0).matrix
+    write("matrix.csv", [f"r{k}" for k in range(16)], [[repr(float(v)) for v in row] for row in matrix])
+    return tmp_path
+
+
+def write(path: str, header: list[str], rows: list[list[object]]) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        if header:
+            writer.writerow(header)
+        writer.writerows(rows)
+
+
+def read(path: str) -> list[list[str]]:
+    with open(path, newline="") as file:
+        return list(csv.reader(file))
+
+
+def run(line: str) -> int:
+    return cli.main(line.split())
+
+
+def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Run a line that must fail: one clean line on the error stream, exit code 2, no new file."""
+    before = {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    capsys.readouterr()
+    assert run(line) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("error: ")
+    assert output.err.count("\n") == 1
+    assert "Traceback" not in output.err
+    assert {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
+    return output.err
+
+
+def test_perturb_a_csv_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("perturb points.csv --epsilon 10/km -o out.csv --id user") == 0
+    text = capsys.readouterr().out
+    rows = read("out.csv")
+    assert rows[0] == ["user", "lat", "lon", "time"]
+    assert [[row[0], row[3]] for row in rows[1:]] == [["a", "9:00"], ["b", "9:05"]]
+    assert abs(float(rows[1][1]) - 41.15) < 0.1
+    for words in ("epsilon 10 per km", "2 persons", "not protected: user, time", "2 x 10 = 20", "200 m from the truth"):
+        assert words in text
+
+
+def test_perturb_asks_for_protection_in_words(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("perturb points.csv --protect 2x@200m -o out.csv") == 0
+    assert "epsilon 3.46574 per km" in capsys.readouterr().out
+
+
+def test_a_seed_is_for_simulation(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in "ab":
+        assert run(f"perturb points.csv --epsilon 10/km -o {name}.csv --seed 5") == 0
+    assert "SIMULATION ONLY" in capsys.readouterr().out
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+
+
+def test_perturb_with_a_mechanism_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    places = GRID * 0.01 + np.array([41.8, 12.4])
+    save(mdp.exponential(mdp.FiniteSpace(places, mdp.Haversine()), 2.0), "rome.mdp")
+    table = pa.table({"lat": places[:, 0] + 0.0005, "lon": places[:, 1], "user": ["x"] * 16})
+    pq.write_table(table, "points.parquet")
+    assert "snap" in refused("perturb points.parquet --mechanism rome.mdp -o out.parquet", capsys)
+    line = "perturb points.parquet --mechanism rome.mdp -o out.parquet --snap 200m --columns lat,lon --id user"
+    assert run(line + " --on-error drop") == 0
+    text = capsys.readouterr().out
+    assert "2 x 2 x 0.2 = 0.8 into the slack" in text
+    assert "16 x 2 = 32 per km" in text
+    assert pq.read_table("out.parquet").schema.equals(table.schema)
+
+
+def test_design_audit_inspect(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("design --points cells.csv --metric l2 --epsilon 1.0 --builder optimal -o cells.mdp") == 0
+    assert "no mechanism can go below" in capsys.readouterr().out
+    made = load("cells.mdp")
+    assert made.guarantee.epsilon == 1.0
+    assert made.inputs.columns == ("x", "y")
+    assert run("audit cells.mdp") == 0
+    assert capsys.readouterr().out.startswith("holds: ")
+    assert run("audit cells.mdp --epsilon 0.5") == 1
+    assert run("inspect cells.mdp") == 0
+    assert "unaltered" in capsys.readouterr().out
+    write("mine.csv", ["y", "n", "x"], [[1, "k", 2], [3, "l", 0]])
+    assert run("perturb mine.csv --mechanism cells.mdp -o out.csv") == 0
+    assert [row[1] for row in read("out.csv")] == ["n", "k", "l"]
+
+
+@pytest.mark.parametrize("builder", ["exponential", "truncated_exponential", "tight-constraints", "madlib"])
+def test_every_closed_form_has_a_name(here: Path, builder: str) -> None:
+    assert run(f"design --points cells.csv --metric l2 --epsilon 1.0 --builder {builder} -o cells.mdp") == 0
+    assert run("audit cells.mdp") == 0
+
+
+def test_design_on_the_earth(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("cells.csv", ["name", "lat", "lon"], [["a", 41.1, -8.6], ["b", 41.2, -8.6], ["c", 41.1, -8.5]])
+    assert run("design --points cells.csv --epsilon 0.1/km --builder exponential -o cells.mdp") == 0
+    assert load("cells.mdp").guarantee.unit == "km"
+    assert "no unit" in refused("design --points cells.csv --epsilon 0.1 --builder exponential -o x.mdp", capsys)
+    assert "degrees" in refused("design --points cells.csv --epsilon 1 --metric l2 -o x.mdp", capsys)
+
+
+def test_audit_judges_anyones_matrix(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = "--points cells.csv --metric l2 --epsilon 1.0"
+    assert run(f"audit matrix.csv {asked}") == 0
+    rows = read("matrix.csv")
+    write("bare.csv", [], rows[1:])
+    write("numbered.csv", [str(k) for k in range(16)], rows[1:])
+    assert run(f"audit bare.csv {asked}") == 0
+    assert run(f"audit numbered.csv {asked}") == 0
+    rows[4][5] = "0.0"
+    rows[4][0] = repr(float(rows[4][0]) + float(read("matrix.csv")[4][5]))
+    write("planted.csv", [], rows)
+    capsys.readouterr()
+    assert run(f"audit planted.csv {asked} --json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["verdict"] == "violated"
+    assert report["epsilon"] == "inf"
+    assert report["witness"]["report"] == 5
+    assert 3 in (report["witness"]["secret"], report["witness"]["other"])
+    assert run("audit matrix.csv --points cells.csv --metric l2") == 2  # no promise to judge
+    assert "smallest epsilon is 0.99" in capsys.readouterr().out
+
+
+def test_audit_says_when_it_cannot_judge(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--points" in refused("audit matrix.csv", capsys)
+    write("few.csv", ["x", "y"], GRID[:5].tolist())
+    assert "16 rows" in refused("audit matrix.csv --points few.csv --metric l2 --epsilon 1.0", capsys)
+    Path("broken.mdp").write_bytes(b"nonsense" * 9)
+    assert "refused" in refused("audit broken.mdp", capsys)
+    write("sums.csv", ["a", "b"], [[0.5, 0.6], [0.5, 0.5]])
+    write("two.csv", ["x"], [[0], [1]])
+    assert "sum to 1" in refused("audit sums.csv --points two.csv --metric l2 --epsilon 1.0", capsys)
+
+
+def test_audit_of_noise_rests_on_its_theorem(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(mdp.laplace(mdp.Haversine(), 10.0), "noise.mdp")
+    assert run("audit noise.mdp --json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["verdict"], report["method"], report["basis"]) == ("holds", "theorem", "theorem")
+
+
+def test_compare_draws_and_writes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    line = "compare --points cells.csv --metric l2 --epsilon 0.5,1,2 --builders exponential,optimal -o compare.png"
+    assert run(line) == 0
+    assert Path("compare.png").read_bytes().startswith(b"\x89PNG")
+    header, *rows = read("compare.csv")
+    assert len(rows) == 6
+    for row in (dict(zip(header, values, strict=True)) for values in rows):
+        assert float(row["lower_bound"]) <= float(row["loss"])
+        assert float(row["certified_epsilon"]) <= float(row["epsilon"])
+    assert "optimal" in capsys.readouterr().out
+    assert "file that is read" in refused(line.replace("compare.png", "cells.png"), capsys)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("perturb points.csv --epsilon 10 -o out.csv", "10/km"),
+        ("perturb points.csv -o out.csv", "--protect 2x@200m"),
+        ("perturb points.csv --epsilon 1/km --protect 2x@1km -o out.csv", "either"),
+        ("perturb points.csv --epsilon -1/km -o out.csv", "positive"),
+        ("perturb points.csv --epsilon nan/km -o out.csv", "such as"),
+        ("perturb points.csv --epsilon 1/km", "--output"),
+        ("perturb points.csv --epsilon 1/km -o points.csv", "file that is read"),
+        ("perturb points.csv --epsilon 1/km -o none/out.csv", "does not exist"),
+        ("perturb points.csv --epsilon 1/km -o out.csv --columns lat,long", "no column 'long'"),
+        ("perturb points.csv --epsilon 1/km -o out.csv --on-error ignore", "ignore"),
+        ("perturb points.csv --epsilon 1/km -o out.csv --id who", "no column 'who'"),
+        ("perturb none.csv --epsilon 1/km -o out.csv", "does not exist"),
+        ("perturb points.csv --mechanism none.mdp -o out.csv", "does not exist"),
+        ("perturb points.csv --mechanism matrix.csv -o out.csv", "refused"),
+        ("perturb points.csv --epsilon 1/km --snap 200 -o out.csv", "snap"),
+        ("design --points cells.csv --epsilon 1 --metric l9 -o x.mdp", "unknown metric"),
+        ("design --points cells.csv --epsilon 1 --builder magic -o x.mdp", "unknown builder"),
+        ("design --points cells.csv --epsilon 1/km -o x.mdp", "no unit"),
+        ("design --points cells.csv --epsilon 1 -o none/x.mdp", "does not exist"),
+        ("design --points cells.csv --epsilon 0 -o x.mdp", "positive"),
+        ("compare --points cells.csv --epsilon 1 -o compare.txt", ".png"),
+        ("reproduce nothing", "unknown study"),
+        ("inspect points.csv", "refused"),
+        ("frobnicate", "frobnicate"),
+    ],
+)
+def test_bad_lines_get_one_clean_answer(
+    here: Path, capsys: pytest.CaptureFixture[str], line: str, message: str
+) -> None:
+    assert message in refused(line, capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "message"),
+    [
+        ("nan", [["nan", "1"], ["2", "3"]], "finite"),
+        ("words", [["north", "1"]], "must hold numbers"),
+        ("twice", [["1", "1"], ["1", "1"]], "distinct"),
+        ("empty", [], "no rows"),
+    ],
+)
+def test_bad_points(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str, rows: list[list[object]], message: str
+) -> None:
+    write("bad.csv", ["x", "y"], rows)
+    assert message in refused("design --points bad.csv --metric l2 --epsilon 1 --builder exponential -o x.mdp", capsys)
+
+
+def test_bad_priors_and_rows(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("prior.csv", ["p"], [[0.1]] * 16)
+    line = "design --points cells.csv --metric l2 --epsilon 1 --builder exponential -o x.mdp --prior prior.csv"
+    assert "summing to 1" in refused(line, capsys)
+    write("prior.csv", ["p"], [[1 / 16]] * 16)
+    assert run(line) == 0
+    write("points.csv", ["lat", "lon"], [[41.0, 8.0]] * 17 + [["", 8.0]])
+    assert "row 17 " in refused("perturb points.csv --epsilon 1/km -o out.csv", capsys)
+    write("points.csv", ["lat", "lon"], [])
+    assert "no rows" in refused("perturb points.csv --epsilon 1/km -o out.csv", capsys)
+
+
+@pytest.mark.parametrize("name", ["perturb", "design", "audit", "compare", "inspect", "demo", "reproduce"])
+def test_help_shows_an_example(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert run(f"{name} --help") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"metricdp {name}" in text.partition("example")[2]
+
+
+def test_interruption_is_quiet(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("metricdp.tables.perturb_file", interrupted)
+    assert run("perturb points.csv --epsilon 10/km -o out.csv") == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+COMMAND = [sys.executable, "-c", "import sys; from metricdp.cli import main; sys.exit(main())"]
+
+
+def test_a_real_run_and_a_real_failure(here: Path) -> None:
+    started = time.perf_counter()
+    done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, check=True)
+    assert "perturb" in done.stdout
+    assert time.perf_counter() - started < 10  # well below a second on an idle machine
+    line = ["perturb", "points.csv", "--epsilon", "10", "-o", "out.csv"]
+    done = subprocess.run([*COMMAND, *line], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: epsilon 10 has no unit")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error(here: Path) -> None:
+    line = " ".join(["perturb", "points.csv", "--epsilon", "10/km", "-o", "out.csv"])
+    script = f"{COMMAND[0]} -c '{COMMAND[2]}' {line} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+    assert done.returncode == 0

@@ -1,0 +1,183 @@
+"""Pictures and the report: whole, self-contained, escaped, and true to the numbers."""
+
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from metricdp.auditing.report import AuditReport, Witness
+from metricdp.errors import OutputProblem
+from metricdp.mechanisms import Certificate, Guarantee
+from metricdp.metrics import Haversine, ShortestPath
+from metricdp.pictures import (
+    Comparison,
+    Contender,
+    Map,
+    Story,
+    certificate_card,
+    loss_bars,
+    map_plot,
+    overview,
+    words,
+    write_report,
+)
+from metricdp.pictures.report import report_html
+
+pytest.importorskip("matplotlib")
+
+EPSILON = math.log(2) / 0.1
+
+
+@pytest.fixture
+def story():
+    generator = np.random.default_rng(5)
+    true = np.array([41.15, -8.61]) + 0.004 * generator.normal(size=(40, 2))
+    scene = Map(
+        true=true,
+        reported=np.round(true + 0.002 * generator.normal(size=(40, 2)), 3),
+        streets=(true[:3], true[3:6]),
+        worst_pair=true[:2],
+        caption="forty points",
+    )
+    comparison = Comparison((Contender("exponential", 0.3), Contender("optimal", 0.2, "proven", best=True)), 0.19)
+    return Story(
+        title="Points <b>& more</b>",
+        place="Porto",
+        mechanism="Optimal mechanism",
+        guarantee=Guarantee(EPSILON, Haversine(), "km", basis="certificate"),
+        certificate=Certificate(0.2, 0.19, (1, 2, 3), 780, "optimal", 1.5, EPSILON - 1e-6),
+        audit=AuditReport(EPSILON, EPSILON - 1e-6, "exact", 1.0, Witness(1, 2, 3, 1.9), pairs=780),
+        map=scene,
+        comparison=comparison,
+        rows=40,
+        rows_per_person=7,
+        person="trip",
+        kept_columns=("trip", "<script>"),
+        worst_distance=0.0926,
+        repeat=("metricdp demo",),
+        attribution="© OpenStreetMap contributors",
+        files=(("protected.parquet", "the table"),),
+    )
+
+
+class Reader(HTMLParser):
+    """Checks that tags close and collects links."""
+
+    VOID = frozenset({"meta", "br", "img", "link", "hr"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.links, self.text = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.links += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        return None
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_report_is_whole_and_stands_alone(story, tmp_path):
+    path = write_report(story, tmp_path / "report.html")
+    page = path.read_text(encoding="utf-8")
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    assert reader.links == []
+    assert "http" not in page.lower()
+    assert "url(" not in page
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_report_says_what_matters(story):
+    reader = Reader()
+    reader.feed(report_html(story))
+    text = " ".join(reader.text)
+    for needed in ("What it costs", "The certificate", "Epsilon explained", "What stays unprotected", "How to repeat"):
+        assert needed in text
+    assert "at most a factor of two" in text
+    assert "200 m" in text
+    assert "190 m" in text
+    assert "5.0%" in text
+    assert f"{7 * EPSILON:.4g}" in text
+
+
+def test_text_is_escaped(story):
+    page = report_html(story)
+    assert "<b>& more" not in page
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_broken_promise_is_not_dressed_up(story):
+    broken = replace(story, audit=replace(story.audit, epsilon=EPSILON + 1))
+    page = report_html(broken)
+    assert '<span class="seal broken">violated</span>' in page
+
+
+def test_no_bound_is_drawn_where_none_is_known(story):
+    bare = replace(
+        story,
+        certificate=replace(story.certificate, lower_bound=0.0),
+        comparison=replace(story.comparison, lower_bound=0.0),
+    )
+    page = report_html(bare)
+    assert 'class="bound"' not in page
+    assert "No mechanism below" not in page
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_pictures_are_written(story, tmp_path, ending):
+    paths = [
+        map_plot(story.map, tmp_path / f"map.{ending}"),
+        loss_bars(story.comparison, tmp_path / f"bars.{ending}"),
+        certificate_card(story, tmp_path / f"card.{ending}"),
+        overview(story, tmp_path / f"all.{ending}"),
+    ]
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending]
+    for path in paths:
+        assert path.read_bytes().startswith(start)
+
+
+def test_nothing_global_is_touched(story, tmp_path):
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    map_plot(story.map, tmp_path / "map.png")
+    assert dict(mpl.rcParams) == before
+
+
+def test_unwritable_output(story, tmp_path):
+    with pytest.raises(OutputProblem):
+        write_report(story, tmp_path / "missing" / "report.html")
+    with pytest.raises(OutputProblem):
+        loss_bars(story.comparison, tmp_path / "missing" / "bars.png")
+
+
+def test_words():
+    promise = Guarantee(EPSILON, Haversine(), "km")
+    assert words.doubling(promise) == pytest.approx(0.1)
+    assert "100 m apart would" in words.promise(promise)
+    snapped = promise.with_slack(0.3)
+    assert words.doubling(snapped) * EPSILON + 0.3 == pytest.approx(math.log(2))
+    assert "factor of two" not in words.promise(promise.with_slack(1.0))
+    roads = Guarantee(EPSILON, ShortestPath([[0, 1]], [1.0]), "km")
+    assert "along the roads" in words.promise(roads)
+    assert words.distance(0.0456, "km") == "46 m"
+    assert words.distance(2.5, "km") == "2.50 km"
+    assert words.distance(2.5, "") == "2.5"
+    rows = words.meanings(promise)
+    assert [row[1] for row in rows if row[0] == "100 m"] == ["2.00"]
+    assert all(re.fullmatch(r"[\d.,^]+", row[1]) for row in rows)

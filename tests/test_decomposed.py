@@ -24,11 +24,13 @@ from metricdp.solvers.workers import LocalWorkers, ProcessWorkers
 SLOPES = (0.5, 1.5, 3.0, 6.0)
 
 
-def instance(seed: int, *, size: int = 24, reports: int = 8, reach: float = 2.0) -> tuple[mdp.Problem, float]:
+def instance(
+    seed: int, *, size: int = 24, reports: int = 8, reach: float = 2.0, side: float = 5.0
+) -> tuple[mdp.Problem, float]:
     """Random points in a square whose neighbours up to `reach` are connected."""
     rng = np.random.default_rng(seed)
     while True:
-        points = rng.uniform(0, 5, (size, 2))
+        points = rng.uniform(0, side, (size, 2))
         apart = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=-1))
         if np.isfinite(shortest_path(np.where(apart <= reach, apart, 0.0), directed=False)).all():
             break
@@ -85,8 +87,8 @@ def test_bounds_meet_at_the_optimum_of_another_solver(seed: int) -> None:
 
 def test_the_plain_variant_agrees_and_needs_twice_the_rounds() -> None:
     rounds = {True: 0, False: 0}
-    for seed in (1, 2, 5):
-        problem, reach = instance(seed)
+    for seed in range(3):
+        problem, _ = instance(seed, size=30, reports=12, side=6.0)
         best = optimum(problem.cost, *near_pairs(problem))
         for stabilise in rounds:
             seen: list[int] = []
@@ -104,7 +106,7 @@ def test_the_plain_variant_agrees_and_needs_twice_the_rounds() -> None:
 
 
 def test_any_multipliers_give_a_valid_cut_and_a_valid_bound() -> None:
-    problem, reach = instance(2, size=16, reports=5)
+    problem, _ = instance(2, size=16, reports=5)
     graph = Neighbours.of(problem)
     best = optimum(problem.cost, *near_pairs(problem))
     rng = np.random.default_rng(0)
@@ -115,9 +117,7 @@ def test_any_multipliers_give_a_valid_cut_and_a_valid_bound() -> None:
         picked = rows[rng.choice(len(rows), 30)]
         anything = Multipliers(picked[:, 0], picked[:, 1], rng.integers(0, 5, 30), rng.exponential(0.02, 30))
         assert proven_bound(problem.cost, graph.weights, anything) <= best
-        cut = cut_from(
-            anything, block=0, inside=inside, cost=problem.cost[inside], weights=graph.weights, width=5
-        )
+        cut = cut_from(anything, block=0, inside=inside, cost=problem.cost[inside], weights=graph.weights, width=5)
         # the constant matrix is feasible, so its inner cost is at least what the cut says
         assert cut.value_at(feasible) <= float((problem.cost[inside] * feasible[inside]).sum()) + 1e-12
 
@@ -127,7 +127,7 @@ def test_neighbours_charge_their_detour_to_epsilon() -> None:
     problem = mdp.Problem(space, 1.0)
     graph = Neighbours.of(problem, reach=1.0)
     assert graph.stretch == pytest.approx(np.sqrt(2.0))
-    assert Neighbours.of(problem, reach=1.5).stretch == pytest.approx(1.0823922, abs=1e-6)
+    assert Neighbours.of(problem, reach=1.5).stretch == pytest.approx((1 + np.sqrt(2)) / np.sqrt(5))  # a knight's move
     mechanism = decomposed(problem, blocks=2, neighbours=1.5, gap=1e-4)
     logs = np.log(mechanism.matrix[:, mechanism.matrix.max(axis=0) > 0])
     spread = np.abs(logs[:, None] - logs[None]).max(axis=-1)
@@ -135,7 +135,7 @@ def test_neighbours_charge_their_detour_to_epsilon() -> None:
     pairs = np.argwhere(np.triu(np.ones((16, 16)), 1))
     best = optimum(problem.cost, pairs, space.distances[pairs[:, 0], pairs[:, 1]])
     assert mechanism.certificate.lower_bound <= best <= mechanism.certificate.loss + 1e-9
-    assert "1.0824 times longer" in mechanism.certificate.note
+    assert "1.0797 times longer" in mechanism.certificate.note
 
 
 def test_without_neighbours_all_pairs_are_exact() -> None:
@@ -241,7 +241,7 @@ def test_a_worker_that_hangs_is_replaced() -> None:
 
     def stop(lower: float, upper: float, seconds: float, rounds: int) -> None:
         if rounds == 2:
-            made[0]._patience = 1.0
+            made[0]._patience = 2.0
             os.kill(made[0].pids()[0], signal.SIGSTOP)
         if rounds == 3:
             made[0]._patience = 15.0
@@ -293,9 +293,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="resume=True"):
         decomposed(problem, gap=1e-6, checkpoint=file)
     rounds: list[int] = []
-    second = decomposed(
-        problem, gap=1e-6, checkpoint=file, resume=True, progress=lambda *args: rounds.append(args[3])
-    )
+    second = decomposed(problem, gap=1e-6, checkpoint=file, resume=True, progress=lambda *args: rounds.append(args[3]))
     assert rounds[0] == 7
     best = optimum(problem.cost, *near_pairs(problem))
     assert second.certificate.loss == pytest.approx(best, abs=1e-6)

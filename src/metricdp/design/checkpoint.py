@@ -126,9 +126,7 @@ def _unpacked(stored: dict[str, Any]) -> Memory:
                 stored["cut_rows"][at],
                 stored["cut_columns"][at],
                 stored["cut_slopes"][at],
-                Multipliers(
-                    *(stored[f"multiplier_{name}"][own] for name in FIELDS), stored["multiplier_value"][own]
-                ),
+                Multipliers(*(stored[f"multiplier_{name}"][own] for name in FIELDS), stored["multiplier_value"][own]),
             )
         )
     states = {}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -21,12 +22,11 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers.benders import Benders, BendersSolution, Decomposition, Memory, WorkersFactory
-from metricdp.solvers.cuts import proven_bound
 from metricdp.solvers.edges import non_redundant
 from metricdp.solvers.partition import PartitionName, balance
 from metricdp.solvers.partition import partition as cut_graph
 from metricdp.solvers.program import Progress
-from metricdp.solvers.recombine import combine, recombine, safe_weights
+from metricdp.solvers.recombine import Repaired, combine, recombine, safe_weights
 from metricdp.solvers.workers import LocalWorkers, ProcessWorkers
 
 Executor: TypeAlias = str | WorkersFactory | None
@@ -39,12 +39,13 @@ class Neighbours:
 
     Ratios along edges bind every pair at the length of the shortest path between them. `stretch` is the largest
     path length / distance over the pairs that are to be protected: epsilon / stretch along the edges keeps epsilon
-    for all of them. `weights` are the log ratios of the edge program, closed by paths; `promised` those of the
-    problem. Both are infinite between secrets that nothing joins.
+    for all of them. `weights` are the log ratios of the edge program, closed by paths, `full` the same at the whole
+    epsilon, `promised` those of the problem. All are infinite between secrets that nothing joins.
     """
 
     adjacency: Booleans
     weights: Floats
+    full: Floats
     promised: Floats
     stretch: float
     parts: Integers
@@ -69,8 +70,9 @@ class Neighbours:
             # chains of protected pairs protect farther pairs too, at the length of the chain
             chains = shortest_path(sparse.csr_array(np.where(wanted, distances, 0.0)), method="D", directed=False)
             promised = np.minimum(problem.exponents, problem.epsilon * np.asarray(chains))
+        full = np.minimum(problem.epsilon * paths, promised)
         weights = np.minimum(problem.epsilon / stretch * paths, promised)
-        return Neighbours(adjacency, weights, np.asarray(promised), stretch, np.asarray(parts, dtype=np.int64))
+        return Neighbours(adjacency, weights, full, np.asarray(promised), stretch, np.asarray(parts, dtype=np.int64))
 
     def members(self) -> list[Integers]:
         """Return the secrets of every connected part."""
@@ -127,29 +129,20 @@ def decomposed(
         distances=problem.inputs.distances,
         records=None if points.dtype.kind == "U" else points.reshape(len(points), -1).astype(np.float64),
     )
-    program = Decomposition.of(
-        problem.cost, graph.weights, graph.adjacency, labels, tolerance=float(np.clip(1e-3 * gap, 1e-9, 1e-6))
-    )
-    start = _kernels(problem.cost, graph)
-    memory = recalled(checkpoint, program, resume=resume)
-    if memory is None:
-        memory = Memory(best=start, upper=float((start * problem.cost).sum())) if stabilise else Memory()
-    run = Benders(
-        program,
-        gap=gap,
-        seconds=None if seconds is None else max(0.01, seconds - (time.perf_counter() - started) - _repair_time(program)),
-        stabilise=stabilise,
-        workers=workers,
-        memory=memory,
-        keep=None if checkpoint is None else keeper(checkpoint, program),
-        progress=progress,
-    )
-    answer = run.solve()
-    matrix, how = _repaired(problem.cost, graph, [answer.matrix, start] if answer.matrix.size else [start])
-    if graph.stretch == 1.0:
-        bound = answer.lower_bound
-    else:
-        bound = proven_bound(problem.cost, graph.promised, answer.multipliers, solved=graph.weights)
+    end = None if seconds is None else started + seconds - 1e-8 * len(points) ** 2 * problem.cost.shape[1]
+    options = _Options(gap, end, stabilise, workers, checkpoint, resume, progress)
+    half = end if graph.stretch == 1.0 or end is None else 0.5 * (end + time.perf_counter())
+    answer, start = _solved(problem.cost, graph, graph.weights, labels, replace(options, end=half))
+    candidates = [answer.matrix, start] if answer.matrix.size else [start]
+    bound = answer.lower_bound
+    if graph.stretch > 1.0:
+        # The same edges at the full epsilon relax the promise: their bound holds for it, and their matrix, repaired
+        # for all pairs, may cost less than the one that paid for the detours.
+        beside = None if checkpoint is None else Path(checkpoint).with_name(Path(checkpoint).name + ".full")
+        relaxed, _ = _solved(problem.cost, graph, graph.full, labels, replace(options, checkpoint=beside))
+        bound = relaxed.lower_bound
+        candidates += [relaxed.matrix] if relaxed.matrix.size else []
+    matrix, how = _repaired(problem.cost, graph, candidates)
     sizes = balance(labels, graph.adjacency)
     return certify(
         problem,
@@ -159,6 +152,19 @@ def decomposed(
         lower_bound=bound,
         note=_note(problem, answer, graph, gap, float((matrix * problem.cost).sum())),
     )
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How to run: `end` is when to stop, on the clock of `time.perf_counter`."""
+
+    gap: float
+    end: float | None
+    stabilise: bool
+    workers: WorkersFactory
+    checkpoint: str | os.PathLike[str] | None
+    resume: bool
+    progress: Progress | None
 
 
 def _adjacency(problem: Problem, wanted: Booleans, reach: float | None) -> Booleans:
@@ -186,16 +192,39 @@ def _apart(distances: Floats, adjacency: Booleans, wanted: Booleans, lost: Boole
     )
 
 
-def _kernels(cost: Floats, graph: Neighbours) -> Floats:
+def _kernels(cost: Floats, weights: Floats, graph: Neighbours) -> Floats:
     """Return the best combination of the columns e^-W(., j): feasible at once, and often near the optimum."""
     result = np.zeros(cost.shape)
     for rows in graph.members():
-        inner = safe_weights(graph.weights[np.ix_(rows, rows)])
+        inner = safe_weights(weights[np.ix_(rows, rows)])
         if len(rows) == 1:
             result[rows[0], int(cost[rows[0]].argmin())] = 1.0
         else:
             result[rows] = combine(np.ones((len(rows), 1)), cost[rows], inner)
     return result
+
+
+def _solved(
+    cost: Floats, graph: Neighbours, weights: Floats, labels: Integers, options: _Options
+) -> tuple[BendersSolution, Floats]:
+    """Run the decomposition for closed log ratios; return its answer and the matrix it started from."""
+    tolerance = float(np.clip(1e-3 * options.gap, 1e-9, 1e-6))
+    program = Decomposition.of(cost, weights, graph.adjacency, labels, tolerance=tolerance)
+    start = _kernels(cost, weights, graph)
+    memory = recalled(options.checkpoint, program, resume=options.resume)
+    if memory is None:
+        memory = Memory(best=start, upper=float((start * cost).sum())) if options.stabilise else Memory()
+    run = Benders(
+        program,
+        gap=options.gap,
+        seconds=None if options.end is None else max(0.01, options.end - time.perf_counter()),
+        stabilise=options.stabilise,
+        workers=options.workers,
+        memory=memory,
+        keep=None if options.checkpoint is None else keeper(options.checkpoint, program),
+        progress=options.progress,
+    )
+    return run.solve(), start
 
 
 def _repaired(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tuple[Floats, str]:
@@ -207,38 +236,26 @@ def _repaired(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tupl
             result[rows[0], int(cost[rows[0]].argmin())] = 1.0
             continue
         weights = graph.promised[np.ix_(rows, rows)]
-        inside = graph.adjacency[np.ix_(rows, rows)]
-        found = [
-            recombine(
-                candidate[rows],
-                cost[rows],
-                weights,
-                pairs=np.argwhere(np.triu(inside)),
-                enough=float((candidate[rows] * cost[rows]).sum()) * (1.0 + 1e-7),
-            )
-            for candidate in candidates[:1]
-        ]
-        best = min(found, key=lambda one: one.objective)
-        start = float((candidates[-1][rows] * cost[rows]).sum())
-        if start < best.objective:
-            found = [recombine(candidates[-1][rows], cost[rows], weights, enough=start * (1.0 + 1e-7)), best]
-            best = min(found, key=lambda one: one.objective)
-        result[rows] = best.matrix
-        ways.add(best.method)
+        pairs = np.argwhere(np.triu(graph.adjacency[np.ix_(rows, rows)]))
+        best: Repaired | None = None
+        for candidate in candidates:
+            value = float((candidate[rows] * cost[rows]).sum())
+            if best is None or value < best.objective:
+                enough = value * (1.0 + 1e-7)
+                found = recombine(candidate[rows], cost[rows], weights, pairs=pairs, enough=enough)
+                best = found if best is None or found.objective < best.objective else best
+        if best is not None:
+            result[rows] = best.matrix
+            ways.add(best.method)
     return result, " and ".join(sorted(ways)) or "row minimum"
-
-
-def _repair_time(program: Decomposition) -> float:
-    n, m = program.cost.shape
-    return 1e-8 * n * n * m
 
 
 def _note(problem: Problem, answer: BendersSolution, graph: Neighbours, gap: float, loss: float) -> str:
     parts = []
     if graph.stretch > 1.0:
         parts.append(
-            f"the neighbours' chains are up to {graph.stretch:.4f} times longer than the distance, so epsilon "
-            f"{problem.epsilon / graph.stretch:.6g} was kept along them; the gap holds that price."
+            f"chains of neighbours are up to {graph.stretch:.4f} times longer than the distance, so epsilon "
+            f"{problem.epsilon / graph.stretch:.6g} along them is what keeps the promise; the gap holds that price."
         )
     if answer.gap > gap or not np.isfinite(answer.objective):
         why = {"limit": "the time limit came first", "interrupted": "interrupted"}.get(

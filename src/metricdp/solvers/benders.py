@@ -11,9 +11,8 @@ Stabilised (in-out separation): cuts are taken between the master's point and th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ class Decomposition:
         """Split the rows of every block into inner rows and boundary rows."""
         edge = boundary_of(labels, adjacency)
         scale = natural_scale(cost, weights)
-        blocks = []
+        blocks: list[Block] = []
         for number in range(int(labels.max()) + 1):
             inner = np.flatnonzero((labels == number) & ~edge)
             if not inner.size:
@@ -55,9 +54,7 @@ class Decomposition:
             touched = np.flatnonzero(adjacency[inner].any(axis=0) & edge)
             rows = np.concatenate([inner, touched])
             blocks.append(
-                Block(
-                    len(blocks), inner, touched, cost[inner], weights[np.ix_(rows, rows)], scale[inner], tolerance
-                )
+                Block(len(blocks), inner, touched, cost[inner], weights[np.ix_(rows, rows)], scale[inner], tolerance)
             )
         return Decomposition(cost, weights, scale, labels, np.flatnonzero(edge), tuple(blocks), tolerance)
 
@@ -153,6 +150,9 @@ class Benders:
 
     def _run(self, workers: Workers) -> str:
         memory = self._memory
+        memory.lower = max(memory.lower, proven_bound(self._problem.cost, self._problem.weights, Multipliers.none()))
+        if self._closed():
+            return "optimal"
         if self._stabilise and memory.best is not None and not memory.cuts:
             self._visit(workers, memory.best[self._problem.boundary])  # the first cuts, where it matters
         while True:
@@ -185,9 +185,7 @@ class Benders:
         problem, memory = self._problem, self._memory
         full = np.zeros_like(problem.cost)
         full[problem.boundary] = boundary
-        wanted = {
-            block.number: full[block.boundary] for block in problem.blocks if block.number not in self._fixed
-        }
+        wanted = {block.number: full[block.boundary] for block in problem.blocks if block.number not in self._fixed}
         answers = workers.solve(wanted, keep_states=self._keep is not None)
         for block in problem.blocks:
             answer = self._fixed.get(block.number) or answers[block.number]
@@ -260,4 +258,3 @@ class Benders:
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self._started
-

@@ -123,12 +123,8 @@ def cut_from(
     )
 
 
-def proven_bound(cost: Floats, weights: Floats, multipliers: Multipliers, *, solved: Floats | None = None) -> float:
-    """Return a lower bound that holds for `weights` whatever the multipliers are.
-
-    `solved` are the (smaller) log ratios the multipliers were found for; where they differ from `weights` the
-    multipliers shrink by e^(solved - weights), which keeps the pull on the heads and loses only pushes on tails.
-    """
+def proven_bound(cost: Floats, weights: Floats, multipliers: Multipliers) -> float:
+    """Return a lower bound that holds for the log ratios `weights` whatever the multipliers are."""
     multipliers = multipliers.cleaned()
     n, m = cost.shape
     if not len(multipliers):
@@ -138,11 +134,7 @@ def proven_bound(cost: Floats, weights: Floats, multipliers: Multipliers, *, sol
     codes, index = np.unique(low * n + high, return_inverse=True)
     pairs = np.stack([codes // n, codes % n], axis=1)
     dual = np.zeros((2, len(pairs), m))
-    ratios = weights if solved is None else solved
-    lam = multipliers.value * np.exp(-ratios[multipliers.tail, multipliers.head])
-    if solved is not None:
-        here = multipliers.tail, multipliers.head
-        lam = lam * np.exp(np.minimum(solved[here] - weights[here], 0.0))
+    lam = multipliers.value * np.exp(-weights[multipliers.tail, multipliers.head])
     reverse = (multipliers.tail > multipliers.head).astype(np.int64)
     np.add.at(dual, (reverse, index, multipliers.column), lam)
     return lower_bound(cost, pairs, weights[pairs[:, 0], pairs[:, 1]], dual)
@@ -164,9 +156,7 @@ def natural_scale(cost: Floats, weights: Floats) -> Floats:
     return scale
 
 
-def broken_rows(
-    matrix: Floats, decay: Floats, scale: Floats, tolerance: float
-) -> tuple[Integers, Integers, Integers]:
+def broken_rows(matrix: Floats, decay: Floats, scale: Floats, tolerance: float) -> tuple[Integers, Integers, Integers]:
     """Return for every entry (j, k) the one row i that asks most of it: e^-W_ij z_ik - z_jk > tolerance s_jk.
 
     Tails, heads and columns. `decay` is e^-W with a zero diagonal.

@@ -116,9 +116,7 @@ class Subproblem:
         cut = self._cut(feasible, from_lower, np.where(upper <= 1.0, from_upper, -1))
         value = float((self._block.cost * solution).sum()) if feasible else np.inf
         steps = self._model.iterations - before
-        answer = Answer(
-            self._block.number, feasible, value, solution, cut, steps, self.state() if keep_state else None
-        )
+        answer = Answer(self._block.number, feasible, value, solution, cut, steps, self.state() if keep_state else None)
         if not feasible:
             self._close_slacks()
         return answer
@@ -214,7 +212,7 @@ class Subproblem:
         return True
 
     def _close_slacks(self) -> None:
-        n, m = self._shape
+        n = self._shape[0]
         self._model.change_cost(self._entries, (self._block.cost * self._block.scale).ravel())
         self._model.change_cost(self._slacks, np.zeros(2 * n))
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.zeros(2 * n))

@@ -191,7 +191,7 @@ class ProcessWorkers(RemoteWorkers):
 
     def _stop(self, desk: ProcessPoolExecutor) -> None:
         for process in list((desk._processes or {}).values()):
-            process.terminate()
+            process.kill()  # a stopped process would not hear a gentler signal
         desk.shutdown(wait=True, cancel_futures=True)
 
     def pids(self) -> list[int]:

@@ -110,6 +110,7 @@ __all__ = [
     "audit",
     "audit_samples",
     "constopt",
+    "decomposed",
     "dictionary",
     "epsilon_at",
     "epsilon_for",

@@ -126,26 +126,38 @@ def _unpacked(stored: dict[str, Any]) -> Memory:
                 stored["cut_rows"][at],
                 stored["cut_columns"][at],
                 stored["cut_slopes"][at],
-                Multipliers(*(stored[f"multiplier_{name}"][own] for name in FIELDS), stored["multiplier_value"][own]),
+                _stored_multipliers(stored, "multiplier", own),
             )
         )
     states = {}
     for name in stored:
         if name.startswith("state_") and name.endswith("_tail"):
             number = int(name.split("_")[1])
+            tail, head, column = (stored[f"state_{number}_{field}"] for field in FIELDS)
             states[number] = State(
-                *(stored[f"state_{number}_{field}"] for field in FIELDS),
+                tail,
+                head,
+                column,
                 stored[f"state_{number}_columns"].astype(np.int64),
                 stored[f"state_{number}_rows"].astype(np.int64),
             )
     best = stored["best"]
     return Memory(
         cuts=cuts,
-        ratios=tuple(stored[f"ratio_{name}"] for name in FIELDS) if "ratio_tail" in stored else None,  # type: ignore[arg-type]
+        ratios=(stored["ratio_tail"], stored["ratio_head"], stored["ratio_column"]) if "ratio_tail" in stored else None,
         states=states,
         best=best if best.size else None,
         upper=float(stored["upper"]),
         lower=float(stored["lower"]),
-        proof=Multipliers(*(stored[f"proof_{name}"] for name in FIELDS), stored["proof_value"]),
+        proof=_stored_multipliers(stored, "proof", slice(None)),
         rounds=[Round(float(a), float(b), float(c), int(d), bool(e)) for a, b, c, d, e in stored["rounds"]],
+    )
+
+
+def _stored_multipliers(stored: dict[str, Any], name: str, part: slice) -> Multipliers:
+    return Multipliers(
+        stored[f"{name}_tail"][part],
+        stored[f"{name}_head"][part],
+        stored[f"{name}_column"][part],
+        stored[f"{name}_value"][part],
     )

@@ -161,7 +161,7 @@ def broken_rows(matrix: Floats, decay: Floats, scale: Floats, tolerance: float) 
 
     Tails, heads and columns. `decay` is e^-W with a zero diagonal.
     """
-    n, m = matrix.shape
+    n = len(matrix)
     active = np.flatnonzero((matrix > tolerance * scale).any(axis=0))
     tails, heads, columns = [], [], []
     width = max(1, int(4e6 // max(n * n, 1)))

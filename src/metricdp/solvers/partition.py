@@ -13,7 +13,7 @@ from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput, MissingExtra, import_extra
 
 PartitionName: TypeAlias = Literal["balanced", "distances", "records", "neighbours", "spectral"]
-PARTITIONS = ("balanced", "distances", "records", "neighbours", "spectral")
+PARTITIONS: tuple[PartitionName, ...] = ("balanced", "distances", "records", "neighbours", "spectral")
 
 
 @dataclass(frozen=True)

@@ -412,3 +412,17 @@ def test_softmax_of_the_brute_force_is_the_exponential():
     points = grid(3)
     mechanism = mdp.exponential(space_of(points), 1.0, budget="half")
     np.testing.assert_allclose(mechanism.matrix, softmax_rows(-0.5 * euclid(points)), rtol=1e-9)
+
+
+def test_a_radius_limits_the_promise_and_every_judge_follows_it():
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [10.0, 10.0], [11.0, 10.0]])
+    problem = mdp.Problem(mdp.FiniteSpace(points, mdp.Lp(2)), 1.0, radius=2.0)
+    mechanism = mdp.optimal(problem)
+    assert mechanism.guarantee.radius == 2.0
+    assert mdp.audit(mechanism).verdict == "holds"
+    assert mdp.audit(mechanism).pairs == 2
+    assert mdp.violation_ratio(mechanism)[0] == 0.0
+    assert mdp.epsilon_at(mechanism, 0.0) <= 1.0
+    # the two far groups are told apart freely: judged on all pairs the same matrix fails
+    judged = mdp.audit(mechanism.matrix, metric=mdp.Lp(2), points=points, epsilon=1.0)
+    assert judged.verdict == "violated"

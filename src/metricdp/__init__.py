@@ -26,7 +26,7 @@ from metricdp.design import (
     weighted_exponential,
 )
 from metricdp.errors import MetricdpError
-from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism, Mechanism
+from metricdp.mechanisms import Certificate, Guarantee, InterpolatedMechanism, MatrixMechanism, Mechanism
 from metricdp.metrics import (
     Angular,
     Frechet,
@@ -48,8 +48,14 @@ from metricdp.spaces import Box, FiniteSpace
 
 if TYPE_CHECKING:
     from metricdp.artifacts import load, save
+    from metricdp.auditing.bounds import universal_lower_bound
+    from metricdp.auditing.sampled_density import continuous_violations
     from metricdp.design.constopt import constopt
+<<<<<<< HEAD
     from metricdp.design.decomposed import decomposed
+=======
+    from metricdp.design.interpolated import interpolated
+>>>>>>> main
     from metricdp.design.optimal import dictionary, optimal, spanner
     from metricdp.places import grid, road_network, vocabulary
     from metricdp.tables import perturb
@@ -58,8 +64,14 @@ if TYPE_CHECKING:
 # What needs solvers, tables or files is loaded when first used, so that `import metricdp` stays quick.
 _LATER = {
     "constopt": "metricdp.design.constopt",
+<<<<<<< HEAD
     "decomposed": "metricdp.design.decomposed",
+=======
+    "continuous_violations": "metricdp.auditing.sampled_density",
+>>>>>>> main
     "dictionary": "metricdp.design.optimal",
+    "interpolated": "metricdp.design.interpolated",
+    "universal_lower_bound": "metricdp.auditing.bounds",
     "epsilon_for": "metricdp.units",
     "grid": "metricdp.places",
     "load": "metricdp.artifacts",
@@ -93,6 +105,7 @@ __all__ = [
     "Hamming",
     "Haversine",
     "Hyperbolic",
+    "InterpolatedMechanism",
     "Levenshtein",
     "Lp",
     "Mahalanobis",
@@ -110,13 +123,18 @@ __all__ = [
     "audit",
     "audit_samples",
     "constopt",
+<<<<<<< HEAD
     "decomposed",
+=======
+    "continuous_violations",
+>>>>>>> main
     "dictionary",
     "epsilon_at",
     "epsilon_for",
     "expected_loss",
     "exponential",
     "grid",
+    "interpolated",
     "laplace",
     "load",
     "madlib",
@@ -131,6 +149,7 @@ __all__ = [
     "spanner",
     "tight_constraints",
     "truncated_exponential",
+    "universal_lower_bound",
     "violation_ratio",
     "vocabulary",
     "weighted_exponential",

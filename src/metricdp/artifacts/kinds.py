@@ -25,6 +25,7 @@ from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
 from metricdp.mechanisms import (
     Certificate,
     Guarantee,
+    InterpolatedMechanism,
     Lattice,
     MatrixMechanism,
     Mechanism,
@@ -33,7 +34,7 @@ from metricdp.mechanisms import (
     VectorLaplace,
 )
 from metricdp.metrics import Haversine, Lp, Mahalanobis
-from metricdp.spaces import FiniteSpace, Unbounded
+from metricdp.spaces import Box, FiniteSpace, Unbounded
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,35 @@ def _judge_nearest(mechanism: NearestMechanism) -> AuditReport:
     return _theorem(mechanism.guarantee, Guarantee(mechanism.epsilon, metric, metric.unit))
 
 
+def _encode_interpolated(mechanism: InterpolatedMechanism, encoder: Encoder) -> Entry:
+    return {
+        "inputs": encoder.space(mechanism.inputs, "inputs"),
+        "outputs": encoder.space(mechanism.outputs, "outputs"),
+        "matrix": encoder.tensor(mechanism.matrix, "matrix"),
+        "axes": [encoder.tensor(axis, f"axis{number}") for number, axis in enumerate(mechanism.axes)],
+        "ratios": [encoder.tensor(ratio, f"ratio{number}") for number, ratio in enumerate(mechanism.ratios)],
+        "rule": mechanism.rule,
+    }
+
+
+def _decode_interpolated(body: Entry, parts: Parts) -> InterpolatedMechanism:
+    space = parts.decoder.space(body["inputs"])
+    if not isinstance(space, Box):
+        raise CorruptFile("it needs a box where it holds another space")
+    outputs = _finite(parts.decoder, body["outputs"])
+    axes, ratios = (tuple(parts.decoder.tensor(name) for name in body[key]) for key in ("axes", "ratios"))
+    matrix, rule = parts.decoder.tensor(body["matrix"]), body["rule"]
+    return InterpolatedMechanism(space, outputs, axes, matrix, ratios, rule, parts.guarantee, parts.certificate)
+
+
+def _judge_interpolated(mechanism: InterpolatedMechanism) -> AuditReport:
+    """Prove the constant of the stored laws again, cell by cell."""
+    report = audit(mechanism)
+    if report.verdict == "holds" and report.epsilon > mechanism.certificate.epsilon * (1.0 + 1e-9):
+        raise NotPrivate(f"its certificate says epsilon {mechanism.certificate.epsilon:g}, the proof says {report}")
+    return report
+
+
 def _theorem(promise: Guarantee, honest: Guarantee) -> AuditReport:
     """Compare a promise with what a theorem gives; no epsilon makes up for a slack that is too small."""
     epsilon = honest.epsilon if promise.slack >= honest.slack else np.inf
@@ -172,5 +202,6 @@ KINDS: dict[str, Kind] = {
     "matrix": Kind(MatrixMechanism, _encode_matrix, _decode_matrix, _judge_matrix),
     "vector-laplace": Kind(VectorLaplace, _encode_noise, _decode_vector, _judge_noise),
     "spherical-laplace": Kind(SphericalLaplace, _encode_noise, _decode_spherical, _judge_noise),
+    "interpolated": Kind(InterpolatedMechanism, _encode_interpolated, _decode_interpolated, _judge_interpolated),
     "nearest": Kind(NearestMechanism, _encode_nearest, _decode_nearest, _judge_nearest),
 }

@@ -5,6 +5,7 @@ from metricdp.auditing.judge import audit
 from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
 from metricdp.auditing.report import AuditReport, Witness
 from metricdp.auditing.sampled import audit_samples
+from metricdp.auditing.sampled_density import continuous_violations, law_violations
 from metricdp.auditing.utility import expected_loss, packing_lower_bound, quantile_loss, worst_loss
 
 __all__ = [
@@ -14,8 +15,10 @@ __all__ = [
     "audit",
     "audit_matrix",
     "audit_samples",
+    "continuous_violations",
     "epsilon_at",
     "expected_loss",
+    "law_violations",
     "packing_lower_bound",
     "posterior_leakage",
     "quantile_loss",

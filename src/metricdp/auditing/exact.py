@@ -70,6 +70,11 @@ def audit_matrix(
     return AuditReport(claimed, epsilon, "exact", 1.0, witness, slack=slack, pairs=_pair_count(distances))
 
 
+def within(distances: Floats, radius: float | None) -> Floats:
+    """Return the distances with infinity, which is not judged, for pairs beyond the radius of a promise."""
+    return distances if radius is None else np.where(distances <= radius, distances, np.inf)
+
+
 def float_leakage(matrix: Floats, distances: Floats) -> float:
     """Return the smallest epsilon in doubles, without a proof: for searches whose result is audited afterwards."""
     if _infinite_witness(matrix, distances) is not None:

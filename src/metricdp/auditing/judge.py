@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from metricdp.arrays import as_matrix, as_points, as_positive, as_stochastic
-from metricdp.auditing.exact import audit_matrix
+from metricdp.auditing.exact import audit_matrix, within
 from metricdp.auditing.report import AuditReport, Witness
 from metricdp.auditing.sampled import audit_densities
 from metricdp.errors import InvalidInput
@@ -44,7 +44,7 @@ def audit(
     claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
     if isinstance(mechanism, MatrixMechanism):
         promise = mechanism.guarantee.epsilon if claimed is None else claimed
-        apart = mechanism.inputs.distances
+        apart = within(mechanism.inputs.distances, mechanism.guarantee.radius)
         return audit_matrix(mechanism.matrix, apart, promise, slack=mechanism.guarantee.slack, progress=progress)
     if isinstance(mechanism, Provable) and isinstance(mechanism, Mechanism):
         value, method, count = mechanism.proof()

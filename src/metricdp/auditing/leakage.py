@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_matrix, as_probabilities
+from metricdp.auditing.exact import within
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 
@@ -24,7 +25,7 @@ def violation_ratio(mechanism: MatrixMechanism, epsilon: float | None = None) ->
     infinite, two zeros as nothing.
     """
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
-    law, apart = normalised(mechanism), mechanism.inputs.distances
+    law, apart = normalised(mechanism), within(mechanism.inputs.distances, mechanism.guarantee.radius)
     with np.errstate(divide="ignore"):
         logs = np.log(law)
     n, m = law.shape
@@ -32,7 +33,8 @@ def violation_ratio(mechanism: MatrixMechanism, epsilon: float | None = None) ->
     for i in range(n - 1):
         with np.errstate(invalid="ignore"):
             difference = np.abs(logs[i] - logs[i + 1 :])
-        ratio = np.where(np.isnan(difference), 0.0, difference) / apart[i, i + 1 :, None]
+        difference[np.isnan(difference) | np.isinf(apart[i, i + 1 :, None])] = 0.0
+        ratio = difference / apart[i, i + 1 :, None]
         broken += int((ratio > limit * (1 + COUNT_TOLERANCE)).sum())
         worst = max(worst, float(ratio.max()))
     return broken / max(1, n * (n - 1) // 2 * m), worst / limit
@@ -46,12 +48,12 @@ def epsilon_at(mechanism: MatrixMechanism, delta: float) -> float:
     """
     if not 0 <= delta < 1:
         raise InvalidInput(f"`delta` must lie in [0, 1), got {delta:g}.")
-    law, apart = normalised(mechanism), mechanism.inputs.distances
+    law, apart = normalised(mechanism), within(mechanism.inputs.distances, mechanism.guarantee.radius)
     worst = 0.0
     for i in range(len(law)):
-        others = np.flatnonzero(np.arange(len(law)) != i)
+        others = np.flatnonzero((np.arange(len(law)) != i) & np.isfinite(apart[i]))
         if others.size == 0:
-            break
+            continue
         z, other = law[i][None, :], law[others]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(other > 0, z / other, np.where(z > 0, np.inf, 0.0))

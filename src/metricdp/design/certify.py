@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.auditing.exact import audit_matrix
+from metricdp.auditing.exact import audit_matrix, within
 from metricdp.errors import NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
 from metricdp.problems import Problem
@@ -27,10 +27,7 @@ def certify(
     note: str = "",
 ) -> MatrixMechanism:
     """Audit a matrix for the promise of a problem and return it as a mechanism, or raise `NotPrivate`."""
-    apart = problem.inputs.distances
-    if problem.radius is not None:
-        apart = np.where(apart <= problem.radius, apart, np.inf)
-    report = audit_matrix(matrix, apart, problem.epsilon)
+    report = audit_matrix(matrix, within(problem.inputs.distances, problem.radius), problem.epsilon)
     if report.verdict != "holds":
         raise NotPrivate(f"the {method} matrix does not keep its promise: {report}. Nothing was returned.")
     achieved = float(np.sum(problem.cost * matrix)) if loss is None else loss
@@ -45,5 +42,7 @@ def certify(
         epsilon=report.epsilon,
         note=note,
     )
-    promise = Guarantee(problem.epsilon, problem.inputs.metric, problem.inputs.unit, basis="certificate")
+    promise = Guarantee(
+        problem.epsilon, problem.inputs.metric, problem.inputs.unit, basis="certificate", radius=problem.radius
+    )
     return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate)

@@ -46,7 +46,7 @@ def recalled(path: str | os.PathLike[str] | None, program: Decomposition, *, res
             f"the checkpoint {str(path)!r} exists: pass resume=True to go on from it, or remove it to begin anew."
         )
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             stored = {name: arrays[name] for name in arrays.files}
         if int(stored["format"]) != FORMAT:
             raise InvalidInput(f"the checkpoint {str(path)!r} has format {int(stored['format'])}, not {FORMAT}.")

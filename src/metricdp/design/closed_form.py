@@ -209,7 +209,8 @@ def remapped(
         best = np.where(joint.sum(axis=0) > 0, best, np.arange(len(best)))
     merged = np.zeros((len(inputs), len(goals)))
     np.add.at(merged.T, best, mechanism.matrix.T)
-    problem = Problem(inputs, mechanism.guarantee.epsilon, outputs=goals, loss=costs, prior=weights)
+    promise = mechanism.guarantee
+    problem = Problem(inputs, promise.epsilon, outputs=goals, loss=costs, prior=weights, radius=promise.radius)
     method = f"remapped {mechanism.certificate.method}"
     return certify(problem, merged, method=method, started=started)
 

@@ -2,16 +2,21 @@
 
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism
 from metricdp.mechanisms.composed import NearestMechanism
+from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
+from metricdp.mechanisms.streets import StreetMechanism, Streets
 
 __all__ = [
     "Certificate",
     "Guarantee",
+    "InterpolatedMechanism",
     "Lattice",
     "MatrixMechanism",
     "Mechanism",
     "NearestMechanism",
     "SphericalLaplace",
+    "StreetMechanism",
+    "Streets",
     "VectorLaplace",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from metricdp.arrays import Floats
@@ -16,7 +16,8 @@ class Guarantee:
     """The promise: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack, for all x, x', y.
 
     `basis` says why it holds: "theorem" (a proof covers every secret) or "certificate" (every pair was checked).
-    "none" marks a mechanism built for comparison that does not keep a promise.
+    "none" marks a mechanism built for comparison that does not keep a promise. With a `radius` the promise covers, on
+    purpose, only secrets this close to each other.
     """
 
     epsilon: float
@@ -24,6 +25,7 @@ class Guarantee:
     unit: str
     slack: float = 0.0
     basis: Literal["theorem", "certificate", "none"] = "theorem"
+    radius: float | None = None
 
     def bound(self, distance: float) -> float:
         """Return the largest log-ratio allowed at a distance."""
@@ -31,13 +33,15 @@ class Guarantee:
 
     def with_slack(self, extra: float) -> Guarantee:
         """Return the same promise with more slack, as snapping adds it."""
-        return Guarantee(self.epsilon, self.metric, self.unit, self.slack + extra, self.basis)
+        return replace(self, slack=self.slack + extra)
 
     def __str__(self) -> str:
         per = f" per {self.unit}" if self.unit else " per unit of distance"
         text = f"epsilon {self.epsilon:.6g}{per} ({type(self.metric).__name__})"
         if self.slack:
             text += f", plus a slack of {self.slack:.4g}"
+        if self.radius is not None:
+            text += f", only between secrets within {self.radius:g}{' ' + self.unit if self.unit else ''}"
         return text + f", by {self.basis}"
 
 

@@ -56,7 +56,7 @@ class RowSampler:
         else:
             unsure = [u for start in starts for u in fill(start)]
         for u in unsure:
-            result[u] = self._exact(int(rows[u]), int(words[u]), source)
+            result[u] = self.exact(int(rows[u]), int(words[u]), source)
         return result
 
     def _locate(self, rows: Integers, words: Words) -> tuple[Integers, Integers]:
@@ -80,7 +80,8 @@ class RowSampler:
         near |= words >= np.uint64(2**64 - 1) - self._band
         return column, np.flatnonzero(near)
 
-    def _exact(self, row: int, word: int, source: Source) -> int:
+    def exact(self, row: int, word: int, source: Source) -> int:
+        """Decide one draw in rational arithmetic: the word, then as many further bits as it takes."""
         weights = [Fraction(float(value)) for value in self.matrix[row]]
         total = sum(weights, Fraction(0))
         low, width = Fraction(word), Fraction(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -93,13 +94,16 @@ class WordMovers:
         object.__setattr__(self, "vectors", array)
         object.__setattr__(self, "ground", metric)
         object.__setattr__(self, "unit", unit)
-        object.__setattr__(self, "_moving", Wasserstein(pairwise(metric, array, array)))
+
+    @cached_property
+    def _moving(self) -> Wasserstein:
+        return Wasserstein(pairwise(self.ground, self.vectors, self.vectors))
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
-        return self._moving(a, b)  # type: ignore[attr-defined, no-any-return]
+        return self._moving(a, b)
 
     def check(self, points: Points, /) -> None:
-        self._moving.check(points)  # type: ignore[attr-defined]
+        self._moving.check(points)
 
 
 @dataclass(frozen=True)

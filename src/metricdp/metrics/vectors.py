@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,23 +66,29 @@ class Mahalanobis:
         if matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T, rtol=1e-9, atol=1e-12):
             raise InvalidInput(f"`covariance` must be square and symmetric, got shape {matrix.shape}.")
         try:
-            factor = np.linalg.cholesky(matrix)
+            np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError as error:
             raise InvalidInput(
                 "`covariance` must be positive definite; add a small multiple of the identity to it."
             ) from error
         object.__setattr__(self, "covariance", frozen(matrix))
         object.__setattr__(self, "unit", unit)
-        object.__setattr__(self, "_factor", factor)
-        object.__setattr__(self, "_inverse", np.linalg.inv(factor))
+
+    @cached_property
+    def _factor(self) -> Floats:
+        return np.asarray(np.linalg.cholesky(self.covariance), float)
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        return np.asarray(np.linalg.inv(self._factor), float)
 
     def whiten(self, points: Points) -> Floats:
         """Return L^-1 x with S = L L^T: the coordinates in which this metric is Euclidean."""
-        return np.asarray(np.asarray(points, float) @ self._inverse.T)  # type: ignore[attr-defined]
+        return np.asarray(np.asarray(points, float) @ self._inverse.T)
 
     def unwhiten(self, points: Floats) -> Floats:
         """Undo `whiten`."""
-        return np.asarray(points @ self._factor.T)  # type: ignore[attr-defined]
+        return np.asarray(points @ self._factor.T)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         return Lp(2)(self.whiten(np.asarray(a, float)), self.whiten(np.asarray(b, float)))

@@ -82,6 +82,7 @@ class FirstOrder:
         reference = previous = 0.0
         lower, upper = -np.inf, np.inf
         due, repairing, longest = 300, 0.0, 0.0
+        settled = 0  # looks in a row at which neither the objective nor the bound had far to go
         try:
             while total < self.iterations:
                 # the error right after a restart is the reference of that restart
@@ -93,11 +94,14 @@ class FirstOrder:
                 spent = time.perf_counter() - started
                 late = self.seconds is not None and spent + longest > self.seconds
                 if total >= due or late:
-                    value = state.lower()
+                    value, gained = state.lower(), np.inf
                     if value > lower:
-                        lower = value
+                        gained, lower = value - lower, value
                         state.keep()
                     objective = state.objective()
+                    # x' is not feasible, so its objective may cross the bound once by chance
+                    near = abs(objective - lower) <= 0.2 * self.gap * abs(objective)
+                    settled = settled + 1 if near and not 0.05 * self.gap * abs(lower) < gained < np.inf else 0
                     # repairs take at most about a third of the time, except the first and the last
                     if repairing <= 0.35 * spent or not np.isfinite(upper) or late:
                         before = time.perf_counter()
@@ -109,7 +113,7 @@ class FirstOrder:
                     if upper - lower <= self.gap * abs(upper):
                         status = "optimal"
                         break
-                    if late or abs(objective - lower) <= 0.2 * self.gap * abs(objective):
+                    if late or settled >= 3:
                         break
                     due = total + max(total // 6, 40)
                 fallen = error <= RESTART_ENOUGH * reference

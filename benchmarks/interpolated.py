@@ -1,0 +1,122 @@
+"""Measure what interpolated mechanisms must achieve: promise, loss, time.
+
+python benchmarks/interpolated.py box       12 x 12 km, 625 points, 9 reports, 2 losses, 4 seeds, 8 x 8 cells
+python benchmarks/interpolated.py promise   10^6 random and 10^5 adversarial pairs, p in 1, 1.5, 2, inf, dimension 1-3
+python benchmarks/interpolated.py rome      whole Rome, 20 reports (needs the road data, see METRICDP_DATA)
+python benchmarks/interpolated.py time      300 anchors x 20 reports, a million draws, 1,000 anchors x 100 reports
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+import metricdp as mdp
+from metricdp.auditing.bounds import block_lower_bound
+from metricdp.auditing.sampled_density import continuous_violations
+from metricdp.experiments.aipo import Study, run
+
+RULES = ("log", "exact", "direction")
+
+
+def box() -> None:
+    """Print the excess over the block lower bound, the range over 8 instances."""
+    side = np.linspace(0, 12, 25)
+    points = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2)
+    domain = mdp.Box([0, 0], [12, 12], mdp.Lp(2))
+    for epsilon in (0.2, 0.4, 0.8, 1.6):
+        excess: dict[str, list[float]] = {rule: [] for rule in RULES}
+        spent: dict[str, list[float]] = {rule: [] for rule in RULES}
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            reports, goals = rng.random((9, 2)) * 12, rng.random((10, 2)) * 12
+            prior = rng.random(625)
+            prior /= prior.sum()
+            apart = np.linalg.norm(points[:, None] - reports[None], axis=2)
+            trips = np.linalg.norm(points[:, None] - goals[None], axis=2)
+            ends = np.linalg.norm(reports[:, None] - goals[None], axis=2)
+            for losses in (apart, np.abs(trips[:, None] - ends[None]).mean(axis=2)):
+                lower = block_lower_bound(points, losses, domain.metric, epsilon, prior=prior, blocks=1)
+                for rule in RULES:
+                    started = time.process_time()
+                    made = mdp.interpolated(
+                        domain, mdp.FiniteSpace(reports, mdp.Lp(2)), epsilon, loss=(points, losses), prior=prior,
+                        anchors=(8, 8), rule=rule, bound=False,
+                    )  # fmt: skip
+                    spent[rule].append(time.process_time() - started)
+                    excess[rule].append(100 * (made.certificate.loss / lower - 1))
+        text = ", ".join(
+            f"{rule} {min(excess[rule]):.1f}-{max(excess[rule]):.1f} % ({np.mean(spent[rule]):.1f} s)" for rule in RULES
+        )
+        ordered = all(d <= e * 1.002 < a for a, e, d in zip(*(excess[rule] for rule in RULES), strict=True))
+        print(f"epsilon {epsilon}: {text}; in order in every case: {ordered}", flush=True)
+
+
+def promise() -> None:
+    """Print the worst ratio over epsilon that pairs reach, and the proven one."""
+    rng = np.random.default_rng(0)
+    for p in (1.0, 1.5, 2.0, np.inf):
+        for n in (1, 2, 3):
+            sides = np.array([4.0, 3.0, 2.0])[:n]
+            domain = mdp.Box(np.zeros(n), sides, mdp.Lp(p))
+            reports = mdp.FiniteSpace(rng.random((5, n)) * sides, mdp.Lp(p))
+            for rule, budget in (("exact", None), ("direction", None), ("log", "half"), ("log", "certified")):
+                made = mdp.interpolated(
+                    domain, reports, 1.1, anchors=(4, 3, 2)[:n], rule=rule, budget=budget, split="even", bound=False
+                )
+                found = continuous_violations(made, pairs=1_000_000, adversarial=100_000)
+                print(
+                    f"p {p:g}, dimension {n}, {rule}{' ' + budget if budget else ''}: worst {found.worst:.9f}"
+                    f", proven {made.certificate.epsilon / 1.1:.9f}, violations {found.share:g}", flush=True,
+                )  # fmt: skip
+
+
+def rome() -> None:
+    """Print the losses on the whole of Rome."""
+    methods = ("EM", "Laplace", "RMP", "AIPO", "exact", "direction", "LB")
+    study = Study(
+        cities=("rome",), metrics=(2.0,), epsilons=(0.2, 0.4, 0.8, 1.6), repetitions=2, methods=methods, ablations=False
+    )
+    run(study, report=lambda line: print(line, flush=True))
+
+
+def speed() -> None:
+    """Print design times and a million draws."""
+    rng = np.random.default_rng(0)
+    for cells, count in (((19, 14), 20), ((31, 30), 100)):
+        domain = mdp.Box([0, 0], [48, 47], mdp.Lp(2))
+        points, reports = rng.random((20_000, 2)) * [48, 47], rng.random((count, 2)) * [48, 47]
+        losses = np.linalg.norm(points[:, None] - reports[None], axis=2)
+        for split in ("even", None) if count == 20 else ("even",):
+            wall, busy = time.perf_counter(), time.process_time()
+            made = mdp.interpolated(
+                domain,
+                mdp.FiniteSpace(reports, mdp.Lp(2)),
+                0.8,
+                loss=(points, losses),
+                anchors=cells,
+                split=split,
+                gap=3e-3,
+            )
+            print(
+                f"{(cells[0] + 1) * (cells[1] + 1)} anchors x {count} reports, split {split}: "
+                f"{time.perf_counter() - wall:.1f} s, CPU {time.process_time() - busy:.1f} s, "
+                f"loss {made.certificate.loss:.4f}, bound {made.certificate.lower_bound:.4f}, {made.certificate.note}",
+                flush=True,
+            )
+        secrets = rng.random((1_000_000, 2)) * [48, 47]
+        made.sample(secrets[:10])
+        wall, busy = time.perf_counter(), time.process_time()
+        made.sample(secrets)
+        print(
+            f"a million draws: {time.perf_counter() - wall:.2f} s, CPU {time.process_time() - busy:.2f} s", flush=True
+        )
+
+
+if __name__ == "__main__":
+    parts = {"box": box, "promise": promise, "rome": rome, "time": speed}
+    for name in sys.argv[1:] or list(parts):
+        print(f"== {name}", flush=True)
+        parts[name]()

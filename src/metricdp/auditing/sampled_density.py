@@ -1,0 +1,128 @@
+"""How often a law on a continuous domain breaks its promise, at random and at adversarial pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.errors import InvalidInput
+from metricdp.spaces import Box
+
+COUNT_TOLERANCE = 1e-9  # relative, as for finite mechanisms; there is no absolute slack on probabilities
+ROUNDING = 64 * 2.0**-52  # what computing two logarithms of probabilities may be off by; not a leak
+CHUNK = 1 << 15
+
+
+@dataclass(frozen=True)
+class Violations:
+    """The share of (pair, report) that breaks the promise, and the worst |ln ratio| / distance over epsilon."""
+
+    share: float
+    worst: float
+    pairs: int
+    secret: tuple[float, ...] = ()
+    other: tuple[float, ...] = ()
+    report: int = 0
+
+
+def continuous_violations(
+    mechanism: Any,
+    *,
+    epsilon: float | None = None,
+    pairs: int = 100_000,
+    adversarial: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> Violations:
+    """Compare the laws of a mechanism on a box at random pairs and at pairs chosen to hurt.
+
+    Adversarial pairs (a tenth of `pairs` unless given) are nearly equal points, points on both sides of a border of the
+    mechanism's cells or of its half cells, and points along a border. Only refutes; `proof()` proves.
+    """
+    box = mechanism.inputs
+    if not isinstance(box, Box) or not hasattr(mechanism, "probabilities"):
+        raise InvalidInput("this needs a mechanism on a box with finitely many reports, such as mdp.interpolated.")
+    limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
+    return law_violations(
+        mechanism.probabilities,
+        box,
+        limit,
+        axes=getattr(mechanism, "axes", ()),
+        pairs=pairs,
+        adversarial=pairs // 10 if adversarial is None else adversarial,
+        rng=rng,
+    )
+
+
+def law_violations(
+    law: Callable[[Floats], Floats],
+    box: Box,
+    epsilon: float,
+    *,
+    axes: tuple[Floats, ...] = (),
+    points: Floats | None = None,
+    pairs: int = 100_000,
+    adversarial: int = 10_000,
+    rng: np.random.Generator | None = None,
+) -> Violations:
+    """Do the same for any function from points to laws; random pairs come from `points` where they are given."""
+    generator = np.random.default_rng(0) if rng is None else rng  # which pairs are looked at is no secret
+    left, right = random_pairs(box, pairs, generator, points)
+    if adversarial:
+        close, across = adversarial_pairs(box, axes, epsilon, adversarial, generator)
+        left, right = np.concatenate([left, close]), np.concatenate([right, across])
+    apart = box.metric(left, right)
+    keep = apart > 0
+    left, right, apart = left[keep], right[keep], apart[keep]
+    broken, triples, worst = 0, 0, -np.inf
+    where = (0, 0)
+    for start in range(0, len(apart), CHUNK):
+        part = slice(start, start + CHUNK)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.abs(np.log(law(left[part])) - np.log(law(right[part])))
+        ratio = np.maximum(np.where(np.isnan(ratio), 0.0, ratio) - ROUNDING, 0.0)  # two zeros: nothing to see
+        level = ratio / (epsilon * apart[part, None])
+        broken += int((level > 1.0 + COUNT_TOLERANCE).sum())
+        triples += level.size
+        at = np.unravel_index(int(level.argmax()), level.shape)
+        if level[at] > worst:
+            worst, where = float(level[at]), (start + int(at[0]), int(at[1]))
+    row, report = where
+    return Violations(
+        broken / max(1, triples), worst, len(apart), tuple(left[row].tolist()), tuple(right[row].tolist()), report
+    )
+
+
+def random_pairs(box: Box, count: int, rng: np.random.Generator, points: Floats | None = None) -> tuple[Floats, Floats]:
+    """Return pairs of uniform points of the box, or of the given points."""
+    if points is None:
+        size = (count, box.dimension)
+        return rng.uniform(box.lower, box.upper, size), rng.uniform(box.lower, box.upper, size)
+    chosen = rng.integers(len(points), size=(2, count))
+    return points[chosen[0]], points[chosen[1]]
+
+
+def adversarial_pairs(
+    box: Box, axes: tuple[Floats, ...], epsilon: float, count: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return pairs that are nearly equal, next to a border, across one, and along an axis or a diagonal."""
+    n = box.dimension
+    left = rng.uniform(box.lower, box.upper, (count, n))
+    for axis in range(min(n, len(axes))):
+        borders = np.concatenate([axes[axis], (axes[axis][1:] + axes[axis][:-1]) / 2])
+        chosen = rng.random(count) < 0.6
+        left[chosen, axis] = rng.choice(borders, int(chosen.sum()))
+    width = np.min(box.upper - box.lower)
+    # from a ten-thousandth of 1/epsilon to a tenth: close, but far above the rounding of doubles
+    reach = np.minimum(10.0 ** rng.uniform(-4, -1, (count, 1)) / epsilon, 0.05 * width)
+    direction = rng.normal(size=(count, n))
+    kind = rng.integers(3, size=count)
+    direction[kind == 1] = np.sign(direction[kind == 1])
+    single = np.flatnonzero(kind == 2)
+    direction[single] = np.sign(direction[single]) * np.eye(n)[rng.integers(n, size=single.size)]
+    step = reach * direction / np.abs(direction).max(axis=1, keepdims=True)
+    start = np.clip(left - rng.choice([0.0, 0.5], (count, 1)) * step, box.lower, box.upper)
+    return start, np.clip(start + step, box.lower, box.upper)

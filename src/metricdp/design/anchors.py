@@ -1,0 +1,126 @@
+"""Anchors and budgets: what is asked of an interpolated mechanism, its grid and how axes share epsilon."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from metricdp.arrays import Floats, as_floats, as_positive
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.interpolated import Rule, check_axes
+from metricdp.mechanisms.lipschitz import dual_exponent, dual_norm, normaliser_share
+from metricdp.metrics import Lp
+from metricdp.solvers import Edges
+from metricdp.spaces import Box, FiniteSpace
+
+# Programs are solved this far inside the promise, so that rounding cannot carry even very close points above it.
+MARGIN = 1e-6
+
+Budget = Literal["half", "certified"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked, checked."""
+
+    box: Box
+    outputs: FiniteSpace
+    epsilon: float
+    p: float
+    rule: Rule
+    budget: Budget
+    split: Literal["even"] | tuple[float, ...] | None
+    started: float
+
+    @classmethod
+    def of(cls, box: Box, outputs: FiniteSpace, epsilon: float, rule: Rule, budget: Budget | None, split: Any) -> Task:
+        if not isinstance(box, Box) or not isinstance(box.metric, Lp):
+            raise InvalidInput(
+                "`box` must be a Box with an Lp metric, such as mdp.Box([0, 0], [10, 10], mdp.Lp(2)). "
+                "Project latitude and longitude to kilometres first."
+            )
+        if box.dimension > 3:
+            raise InvalidInput(f"a box of {box.dimension} coordinates needs too many anchors; at most 3 are supported.")
+        if not isinstance(outputs, FiniteSpace):
+            raise InvalidInput(f"`outputs` must be a FiniteSpace, got {type(outputs).__name__}.")
+        if rule not in ("exact", "direction", "log", "relaxed"):
+            raise InvalidInput(f"`rule` must be 'exact', 'direction', 'log' or 'relaxed', got {rule!r}.")
+        if budget is not None and (rule != "log" or budget not in ("half", "certified")):
+            raise InvalidInput(
+                f"`budget` must be 'half' or 'certified' and belongs to rule='log', got {budget!r} with rule={rule!r}."
+            )
+        if split is not None and not isinstance(split, str):
+            parts = as_floats(split, "split")
+            if parts.shape != (box.dimension,) or np.any(parts <= 0):
+                raise InvalidInput(f"`split` must be {box.dimension} positive numbers, got {split!r}.")
+            split = tuple(float(part) for part in parts)
+        elif split not in (None, "even"):
+            raise InvalidInput(f"`split` must be None, 'even' or one number per axis, got {split!r}.")
+        rate = as_positive(epsilon, "epsilon")
+        p = box.metric.p
+        chosen: Rule = "exact" if rule == "direction" and (box.dimension == 1 or p == 1.0) else rule
+        return cls(box, outputs, rate, p, chosen, budget or "half", split, time.perf_counter())
+
+
+def anchor_axes(box: Box, anchors: Any) -> tuple[Floats, ...]:
+    """Return the anchors' coordinates along each axis, from cell counts or explicit coordinates."""
+    single = isinstance(anchors, int | float | np.number)
+    parts = [anchors] * box.dimension if single else list(anchors)
+    if len(parts) != box.dimension:
+        raise InvalidInput(f"`anchors` must name {box.dimension} axes, got {len(parts)}.")
+    axes = []
+    for number, part in enumerate(parts):
+        if isinstance(part, int | float | np.number):
+            if int(part) != part or part < 1:
+                raise InvalidInput(f"`anchors` must be at least 1 cell along axis {number}, got {part!r}.")
+            axis = np.linspace(box.lower[number], box.upper[number], int(part) + 1)
+        else:
+            axis = as_floats(part, "anchors")
+        axes.append(axis)
+    check_axes(box, tuple(axes))
+    return tuple(axes)
+
+
+def grid_edges(axes: tuple[Floats, ...], ratios: tuple[Floats, ...]) -> Edges:
+    """Return neighbouring anchors along every axis with the log-ratio of their interval."""
+    shape = tuple(len(axis) for axis in axes)
+    index = np.arange(int(np.prod(shape))).reshape(shape)
+    pairs, weights = [], []
+    for number, ratio in enumerate(ratios):
+        low = np.take(index, range(shape[number] - 1), axis=number)
+        high = np.take(index, range(1, shape[number]), axis=number)
+        form = [1] * len(shape)
+        form[number] = -1
+        pairs.append(np.stack([low.ravel(), high.ravel()], axis=1))
+        weights.append(np.broadcast_to(ratio.reshape(form), low.shape).ravel())
+    return Edges(np.concatenate(pairs), np.concatenate(weights))
+
+
+def axis_budgets(task: Task, axes: tuple[Floats, ...], weights: Floats) -> Floats:
+    """Return epsilon_l proportional to `weights` such that the rule keeps the promise.
+
+    Exact: ||(epsilon_l)||_q = epsilon. Log: ||(epsilon_l)||_q = epsilon / 2, or the largest for which the slopes with
+    the normaliser's share, ||(epsilon_l (1 + share_l))||_q, reach epsilon in the widest cell. Relaxed: epsilon each.
+    """
+    inner = task.epsilon * (1.0 - MARGIN)
+    if task.rule == "relaxed":
+        return np.full(len(axes), task.epsilon)
+    unit = weights / dual_norm(weights[:, None], dual_exponent(task.p))[0]
+    if task.p == 1.0:
+        unit = np.ones(len(axes))
+    if task.rule != "log":
+        return np.asarray(inner * unit)
+    if task.budget == "half":
+        return np.asarray(inner / 2.0 * unit)
+    widest = np.array([np.diff(axis).max() for axis in axes])
+    low, high = 0.5, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        trial = middle * inner * unit
+        slopes = trial * (1.0 + normaliser_share((trial * widest)[:, None])[:, 0])
+        fits = dual_norm(slopes[:, None], dual_exponent(task.p))[0] <= inner
+        low, high = (middle, high) if fits else (low, middle)
+    return np.asarray(low * inner * unit)

@@ -1,0 +1,78 @@
+"""Cities for the studies: road crossings as secrets in kilometres, reports, and the loss of a driver's destination."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers
+from metricdp.metrics import EARTH_RADIUS_KM, Lp, ShortestPath
+from metricdp.places import bundled_roads, road_network
+from metricdp.spaces import Box, FiniteSpace
+
+CITIES = {"rome": "rome", "london": "london", "new york": "nyc"}
+
+
+@dataclass(frozen=True)
+class City:
+    """A road network with planar coordinates in kilometres."""
+
+    name: str
+    points: Floats
+    metric: ShortestPath
+
+    @property
+    def side(self) -> Floats:
+        """The extent east and north, in kilometres."""
+        return np.asarray(np.ptp(self.points, axis=0))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One repetition: secrets, reports and losses, the same reports for distances and losses."""
+
+    city: City
+    box: Box
+    outputs: FiniteSpace
+    losses: Floats
+    codes: Integers
+
+    @property
+    def points(self) -> Floats:
+        return self.city.points
+
+
+def city(name: str) -> City:
+    """Return a city by name; "porto" is the bundled network."""
+    roads = bundled_roads() if name == "porto" else road_network(CITIES.get(name, name))
+    if not isinstance(roads.metric, ShortestPath):
+        raise TypeError("a road network has a ShortestPath metric")
+    return City(name, plane(np.asarray(roads.coordinates, dtype=float)), roads.metric)
+
+
+def plane(degrees: Floats) -> Floats:
+    """Return kilometres east and north of the south-west corner, with the cosine of the middle latitude."""
+    low, high = degrees.min(axis=0), degrees.max(axis=0)
+    scale = EARTH_RADIUS_KM * np.pi / 180.0
+    north = (degrees[:, 0] - low[0]) * scale
+    east = (degrees[:, 1] - low[1]) * scale * np.cos(np.radians((low[0] + high[0]) / 2))
+    return np.stack([east, north], axis=1)
+
+
+def setting(place: City, *, p: float, reports: int, destinations: int, seed: int) -> Setting:
+    """Draw distinct reports and destinations and compute the loss of Eq. (43) of the AIPO paper.
+
+    loss(x, y) = mean over destinations t of |path(x, t) - path(y, t)|, paths along the roads in kilometres. Secrets
+    are all crossings, with a uniform prior.
+    """
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(len(place.points), reports, replace=False)
+    goals = rng.choice(len(place.points), destinations, replace=False)
+    losses = np.zeros((len(place.points), reports))
+    for start in range(0, destinations, 16):
+        for path in place.metric.from_nodes(goals[start : start + 16]):
+            losses += np.abs(path[:, None] - path[None, codes])
+    box = Box(place.points.min(axis=0), place.points.max(axis=0), Lp(p, unit="km"))
+    outputs = FiniteSpace(place.points[codes], Lp(p, unit="km"))
+    return Setting(place, box, outputs, losses / destinations, codes)

@@ -1,0 +1,240 @@
+"""Mechanisms on a box: laws at a grid of anchors and a rule for the points between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.base import Certificate, Guarantee
+from metricdp.mechanisms.curves import cell_of, flips, near_share
+from metricdp.mechanisms.lipschitz import Proof, prove_log, prove_rounding
+from metricdp.mechanisms.sampling import RowSampler
+from metricdp.metrics import Lp
+from metricdp.randomness import Randomness, Source, source_of
+from metricdp.spaces import Box, FiniteSpace
+
+Rule = Literal["exact", "direction", "log", "relaxed"]
+RULES = ("exact", "direction", "log", "relaxed")
+ROUNDING_RULES = ("exact", "direction")
+BATCH = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class InterpolatedMechanism:
+    """Laws at anchors of a grid, interpolated to every point of a box.
+
+    Rules "exact" and "direction" round a point at random to a corner of its cell, on each axis to the far anchor with
+    probability theta (see `curves`), and draw from that anchor's law: z(x) = sum over corners of
+    prod_l [theta_l or 1 - theta_l] z_corner. No normalisation, rows sum to one, and z is linear in the anchors' laws.
+    Rules "log" and "relaxed" take the normalised geometric mean prod z_corner^weight with multilinear weights.
+
+    `axes` are the anchors' coordinates along each axis, `matrix` one row per anchor (first axis slowest), and
+    `ratios[l][j]` the log-ratio a that shapes theta on interval j of axis l.
+
+    Guarantee: `proof()` gives the Lipschitz constant of all log-probabilities on the whole box, proven cell by cell.
+    For the rounding rules what is sampled is exactly this law: the coin flips and the draws of the rows are exact with
+    respect to the stored numbers. Probabilities that are computed (`log_density`, and the log rules) carry the
+    rounding of doubles, about 1e-15 relative.
+    """
+
+    inputs: Box
+    outputs: FiniteSpace
+    axes: tuple[Floats, ...]
+    matrix: Floats
+    ratios: tuple[Floats, ...]
+    rule: Rule
+    guarantee: Guarantee
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise InvalidInput(f"`rule` must be one of {', '.join(RULES)}, got {self.rule!r}.")
+        if not isinstance(self.inputs, Box) or not isinstance(self.inputs.metric, Lp):
+            raise InvalidInput("`inputs` must be a Box with an Lp metric.")
+        axes = tuple(frozen(as_floats(axis, "axes")) for axis in self.axes)
+        check_axes(self.inputs, axes)
+        matrix = as_stochastic(self.matrix)
+        anchors = int(np.prod([len(axis) for axis in axes]))
+        if matrix.shape != (anchors, len(self.outputs)):
+            raise InvalidInput(
+                f"`matrix` must be {anchors} x {len(self.outputs)} (anchors x outputs), got {matrix.shape}."
+            )
+        ratios = tuple(frozen(as_floats(ratio, "ratios")) for ratio in self.ratios)
+        if [len(r) for r in ratios] != [len(a) - 1 for a in axes] or any(np.any(r < 0) for r in ratios):
+            raise InvalidInput("`ratios` must hold one non-negative number for every interval of every axis.")
+        for name, value in (("axes", axes), ("matrix", frozen(matrix)), ("ratios", ratios)):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        cells = " x ".join(str(len(axis) - 1) for axis in self.axes)
+        return f"InterpolatedMechanism({cells} cells, {len(self.outputs)} reports, {self.rule}, {self.guarantee})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of anchors along each axis."""
+        return tuple(len(axis) for axis in self.axes)
+
+    @cached_property
+    def _laws(self) -> Floats:
+        return np.asarray(self.matrix / self.matrix.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def _sampler(self) -> RowSampler:
+        return RowSampler(self.matrix)
+
+    @cached_property
+    def lipschitz(self) -> Proof:
+        """The proven constant with the cell that reaches it."""
+        p = self.inputs.metric.p if isinstance(self.inputs.metric, Lp) else 2.0
+        if self.rule in ROUNDING_RULES:
+            return prove_rounding(self.matrix, self.axes, self.ratios, p)
+        return prove_log(self.matrix, self.axes, p)
+
+    def proof(self) -> tuple[float, str, int]:
+        """Return (epsilon, method, cells): a proven bound of every |ln z(x) - ln z(x')| / d(x, x') on the box."""
+        return self.lipschitz.epsilon, self.lipschitz.method, self.lipschitz.cells
+
+    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
+        """Return one report code for every point of the box."""
+        points = self.inputs.encode(secrets)
+        source = source_of(rng)
+        result = np.empty(len(points), dtype=np.int64)
+        for start in range(0, len(points), BATCH):
+            part = points[start : start + BATCH]
+            drawn = self._round_and_draw(part, source) if self.rule in ROUNDING_RULES else self._draw(part, source)
+            result[start : start + BATCH] = drawn
+        return result
+
+    def _round_and_draw(self, points: Floats, source: Source) -> Integers:
+        rows = np.zeros(len(points), dtype=np.int64)
+        for axis, ratio, x in zip(self.axes, self.ratios, points.T, strict=True):
+            rows = rows * len(axis) + rounded(axis, ratio, x, source)
+        return self._sampler.draw(rows, source)
+
+    def _draw(self, points: Floats, source: Source) -> Integers:
+        laws = self._geometric(points)
+        thresholds = np.cumsum(laws, axis=1)
+        words = source.words(len(points))
+        level = (words.astype(np.float64) + 0.5) * 2.0**-64 * thresholds[:, -1]
+        away = np.abs(thresholds - level[:, None]).min(axis=1)
+        codes = (thresholds <= level[:, None]).sum(axis=1)
+        for at in np.flatnonzero(away <= (laws.shape[1] + 8) * 2.0**-52):  # too close to call in doubles
+            codes[at] = RowSampler(laws[at : at + 1]).exact(0, int(words[at]), source)
+        return np.asarray(np.minimum(codes, laws.shape[1] - 1), dtype=np.int64)
+
+    def weights(self, secrets: Any, /) -> Any:
+        """Return the sparse points x anchors matrix of rounding probabilities, or of multilinear weights."""
+        return corner_weights(
+            self.axes, self.ratios if self.rule in ROUNDING_RULES else None, self.inputs.encode(secrets)
+        )
+
+    def probabilities(self, secrets: Any, /) -> Floats:
+        """Return one law per point: points x reports."""
+        points = self.inputs.encode(secrets)
+        if self.rule in ROUNDING_RULES:
+            return np.asarray(self.weights(points) @ self._laws)
+        return self._geometric(points)
+
+    def _geometric(self, points: Floats) -> Floats:
+        used = (self.matrix > 0).any(axis=0)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self._laws[:, used])
+        exponents = corner_weights(self.axes, None, points) @ np.maximum(logs, -1e6)
+        exponents -= exponents.max(axis=1, keepdims=True)
+        result = np.zeros((len(points), self.matrix.shape[1]))
+        masses = np.exp(exponents)
+        result[:, used] = masses / masses.sum(axis=1, keepdims=True)
+        return result
+
+    def log_density(self, secrets: Any, reports: ArrayLike, /) -> Floats:
+        """Return the log of the probability of each report under each point (one report per point)."""
+        points = self.inputs.encode(secrets)
+        codes = np.broadcast_to(as_codes(reports, len(self.outputs), "reports"), (len(points),))
+        with np.errstate(divide="ignore"):
+            if self.rule in ROUNDING_RULES:
+                weights = self.weights(points).tocsr()
+                width = 2 ** len(self.axes)
+                rows, shares = weights.indices.reshape(-1, width), weights.data.reshape(-1, width)
+                return np.asarray(np.log((shares * self._laws[rows, codes[:, None]]).sum(axis=1)))
+            return np.asarray(np.log(self._geometric(points)[np.arange(len(points)), codes]))
+
+
+def check_axes(box: Box, axes: tuple[Floats, ...]) -> None:
+    """Refuse anchors that do not cover the box from end to end with cells of positive width."""
+    if len(axes) != box.dimension:
+        raise InvalidInput(f"`anchors` must name {box.dimension} axes like the box, got {len(axes)}.")
+    for number, axis in enumerate(axes):
+        if axis.ndim != 1 or len(axis) < 2 or np.any(np.diff(axis) <= 0):
+            raise InvalidInput(
+                f"anchors along axis {number} must be two or more growing coordinates: a cell of width 0 has no inside."
+            )
+        if axis[0] != box.lower[number] or axis[-1] != box.upper[number]:
+            raise InvalidInput(
+                f"anchors along axis {number} must run from {box.lower[number]:g} to {box.upper[number]:g} like the "
+                f"box, got {axis[0]:g} to {axis[-1]:g}."
+            )
+
+
+def corner_weights(axes: tuple[Floats, ...], ratios: tuple[Floats, ...] | None, points: Floats) -> Any:
+    """Return the sparse points x anchors weights: multilinear in theta, or in t where `ratios` is None."""
+    n = len(axes)
+    shares, cells = [], []
+    for number, axis in enumerate(axes):
+        x = points[:, number]
+        cell = cell_of(axis, x)
+        position, upper = _near_position(axis, cell, x)
+        near = position if ratios is None else near_share(position, ratios[number][cell])
+        shares.append((np.where(upper, near, 1.0 - near), np.where(upper, 1.0 - near, near)))
+        cells.append(cell)
+    shape = tuple(len(axis) for axis in axes)
+    corners = list(product((0, 1), repeat=n))
+    columns = np.empty((len(points), len(corners)), dtype=np.int64)
+    data = np.ones((len(points), len(corners)))
+    for place, corner in enumerate(corners):
+        columns[:, place] = np.ravel_multi_index(tuple(c + bit for c, bit in zip(cells, corner, strict=True)), shape)
+        for number, bit in enumerate(corner):
+            data[:, place] *= shares[number][bit]
+    from scipy import sparse
+
+    starts = np.arange(0, columns.size + 1, len(corners))
+    return sparse.csr_array((data.ravel(), columns.ravel(), starts), shape=(len(points), int(np.prod(shape))))
+
+
+def rounded(axis: Floats, ratios: Floats, x: Floats, source: Source) -> Integers:
+    """Return for every coordinate one of the two anchors around it, the far one with probability theta."""
+    cell = cell_of(axis, x)
+    position, upper = _near_position(axis, cell, x)
+    here = ratios[cell]
+
+    def exactly(at: int) -> tuple[Any, float]:
+        return _exact_position(axis, int(cell[at]), float(x[at]), bool(upper[at])), float(here[at])
+
+    far = flips(near_share(position, here), position, here, exactly, source)
+    return np.asarray(cell + (upper ^ far), dtype=np.int64)
+
+
+def _near_position(axis: Floats, cell: Integers, x: Floats) -> tuple[Floats, Booleans]:
+    """Return the distance to the nearer anchor over the width, and whether that is the upper one.
+
+    Both differences are single roundings, so that positions next to either anchor keep their relative accuracy.
+    """
+    low, high = axis[cell], axis[cell + 1]
+    below, above = x - low, high - x
+    upper = above < below
+    return np.minimum(np.where(upper, above, below) / (high - low), 0.5), upper
+
+
+def _exact_position(axis: Floats, cell: int, x: float, upper: bool) -> Any:
+    import flint
+
+    low, high, here = Fraction(float(axis[cell])), Fraction(float(axis[cell + 1])), Fraction(x)
+    value = (high - here if upper else here - low) / (high - low)
+    return flint.fmpq(value.numerator, value.denominator)

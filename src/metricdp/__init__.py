@@ -51,11 +51,8 @@ if TYPE_CHECKING:
     from metricdp.auditing.bounds import universal_lower_bound
     from metricdp.auditing.sampled_density import continuous_violations
     from metricdp.design.constopt import constopt
-<<<<<<< HEAD
     from metricdp.design.decomposed import decomposed
-=======
     from metricdp.design.interpolated import interpolated
->>>>>>> main
     from metricdp.design.optimal import dictionary, optimal, spanner
     from metricdp.places import grid, road_network, vocabulary
     from metricdp.tables import perturb
@@ -64,11 +61,8 @@ if TYPE_CHECKING:
 # What needs solvers, tables or files is loaded when first used, so that `import metricdp` stays quick.
 _LATER = {
     "constopt": "metricdp.design.constopt",
-<<<<<<< HEAD
     "decomposed": "metricdp.design.decomposed",
-=======
     "continuous_violations": "metricdp.auditing.sampled_density",
->>>>>>> main
     "dictionary": "metricdp.design.optimal",
     "interpolated": "metricdp.design.interpolated",
     "universal_lower_bound": "metricdp.auditing.bounds",
@@ -123,11 +117,8 @@ __all__ = [
     "audit",
     "audit_samples",
     "constopt",
-<<<<<<< HEAD
     "decomposed",
-=======
     "continuous_violations",
->>>>>>> main
     "dictionary",
     "epsilon_at",
     "epsilon_for",

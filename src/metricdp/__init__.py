@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from metricdp.auditing.sampled_density import continuous_violations
     from metricdp.design.constopt import constopt
     from metricdp.design.contextual import contextual
+    from metricdp.design.decomposed import decomposed
     from metricdp.design.interpolated import interpolated
     from metricdp.design.optimal import dictionary, optimal, spanner
     from metricdp.places import grid, road_network, vocabulary
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 _LATER = {
     "constopt": "metricdp.design.constopt",
     "contextual": "metricdp.design.contextual",
+    "decomposed": "metricdp.design.decomposed",
     "continuous_violations": "metricdp.auditing.sampled_density",
     "dictionary": "metricdp.design.optimal",
     "interpolated": "metricdp.design.interpolated",
@@ -120,6 +122,7 @@ __all__ = [
     "constopt",
     "contextual",
     "continuous_violations",
+    "decomposed",
     "dictionary",
     "epsilon_at",
     "epsilon_for",

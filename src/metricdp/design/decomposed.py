@@ -1,0 +1,286 @@
+"""Optimal mechanisms by decomposition: blocks of secrets solved apart, joined by the secrets between them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sparse
+from scipy.sparse.csgraph import connected_components, shortest_path
+
+from metricdp.arrays import Booleans, Floats, Integers, as_positive
+from metricdp.design.certify import certify
+from metricdp.design.checkpoint import keeper, recalled
+from metricdp.design.optimal import exact_edges
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import MatrixMechanism
+from metricdp.problems import Problem
+from metricdp.solvers.benders import Benders, BendersSolution, Decomposition, Memory, WorkersFactory
+from metricdp.solvers.edges import non_redundant
+from metricdp.solvers.partition import PartitionName, balance
+from metricdp.solvers.partition import partition as cut_graph
+from metricdp.solvers.program import Progress
+from metricdp.solvers.recombine import Repaired, combine, recombine, safe_weights
+from metricdp.solvers.workers import LocalWorkers, ProcessWorkers
+
+Executor: TypeAlias = str | WorkersFactory | None
+SAME_LENGTH = 1.0 + 1e-12  # a path this little longer than the distance is the distance, rounded
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The graph of neighbouring secrets, and what its edges really promise.
+
+    Ratios along edges bind every pair at the length of the shortest path between them. `stretch` is the largest
+    path length / distance over the pairs that are to be protected: epsilon / stretch along the edges keeps epsilon
+    for all of them. `weights` are the log ratios of the edge program, closed by paths, `full` the same at the whole
+    epsilon, `promised` those of the problem. All are infinite between secrets that nothing joins.
+    """
+
+    adjacency: Booleans
+    weights: Floats
+    full: Floats
+    promised: Floats
+    stretch: float
+    parts: Integers
+
+    @staticmethod
+    def of(problem: Problem, *, reach: float | None = None) -> Neighbours:
+        """Join the secrets up to `reach` apart; without it, all pairs that no third secret makes superfluous."""
+        distances = problem.inputs.distances
+        size = len(distances)
+        wanted = np.isfinite(problem.exponents) & ~np.eye(size, dtype=bool)
+        adjacency = _adjacency(problem, wanted, reach)
+        graph = sparse.csr_array(np.where(adjacency, distances, 0.0))
+        paths = np.asarray(shortest_path(graph, method="D", directed=False))
+        lost = wanted & ~np.isfinite(paths)
+        if lost.any():
+            raise InvalidInput(_apart(distances, adjacency, wanted, lost, reach))
+        stretch = float((paths[wanted] / distances[wanted]).max()) if wanted.any() else 1.0
+        stretch = 1.0 if stretch <= SAME_LENGTH else stretch
+        _, parts = connected_components(sparse.csr_array(adjacency), directed=False)
+        promised = problem.exponents
+        if problem.radius is not None:
+            # chains of protected pairs protect farther pairs too, at the length of the chain
+            chains = shortest_path(sparse.csr_array(np.where(wanted, distances, 0.0)), method="D", directed=False)
+            promised = np.minimum(problem.exponents, problem.epsilon * np.asarray(chains))
+        full = np.minimum(problem.epsilon * paths, promised)
+        weights = np.minimum(problem.epsilon / stretch * paths, promised)
+        return Neighbours(adjacency, weights, full, np.asarray(promised), stretch, np.asarray(parts, dtype=np.int64))
+
+    def members(self) -> list[Integers]:
+        """Return the secrets of every connected part."""
+        return [np.flatnonzero(self.parts == part) for part in range(int(self.parts.max()) + 1)]
+
+
+def decomposed(
+    problem: Problem,
+    *,
+    blocks: int = 3,
+    partition: PartitionName = "balanced",
+    neighbours: float | None = None,
+    gap: float = 1e-3,
+    seconds: float | None = None,
+    stabilise: bool = True,
+    executor: Executor = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> MatrixMechanism:
+    """Build the mechanism of least expected loss by Benders decomposition.
+
+    The secrets are cut into `blocks`. Those with a neighbour in another block form the boundary and are decided by a
+    master program; the others are decided block by block, in parallel, for the boundary the master proposes; every
+    answer becomes a cut of the master.
+
+    `neighbours` is the distance up to which pairs are constrained directly. It guarantees only what chains of
+    neighbours guarantee: the largest detour is measured and epsilon divided by it, so that the promise holds for all
+    pairs; a pair without any chain is an error, unless `Problem(radius=...)` says that such pairs are meant to stay
+    unprotected. Left out, all pairs that matter are constrained, which is exact.
+
+    `partition` is "balanced", or one of "distances", "records", "neighbours" and "spectral" as published.
+    `stabilise=False` gives the plain method. `executor` is None (threads), "processes", "ray" (a Ray of its own, or
+    the one at RAY_ADDRESS) or "ray:address"; workers that die are replaced and the answer is the same. With
+    `checkpoint` the state of a long run is kept in that file, and `resume=True` goes on from it.
+
+    The search ends at the asked `gap`, at `seconds` or on Ctrl-C; the best matrix is repaired to strict feasibility
+    and audited exactly, and `certificate.lower_bound` holds at the full epsilon whatever the solvers did.
+
+    References: Qiu (2024), with the cost of the boundary counted once and the cuts in the variable.
+    """
+    started = time.perf_counter()
+    as_positive(gap, "gap")
+    if seconds is not None:
+        as_positive(seconds, "seconds")
+    reach = None if neighbours is None else as_positive(neighbours, "neighbours")
+    workers = _workers(executor)
+    graph = Neighbours.of(problem, reach=reach)
+    points = problem.inputs.points
+    labels = cut_graph(
+        graph.adjacency,
+        blocks,
+        method=partition,
+        distances=problem.inputs.distances,
+        records=None if points.dtype.kind == "U" else points.reshape(len(points), -1).astype(np.float64),
+    )
+    end = None if seconds is None else started + seconds - 1e-8 * len(points) ** 2 * problem.cost.shape[1]
+    options = _Options(gap, end, stabilise, workers, checkpoint, resume, progress)
+    half = end if graph.stretch == 1.0 or end is None else 0.5 * (end + time.perf_counter())
+    answer, start = _solved(problem.cost, graph, graph.weights, labels, replace(options, end=half))
+    candidates = [answer.matrix, start] if answer.matrix.size else [start]
+    bound = answer.lower_bound
+    if graph.stretch > 1.0:
+        # The same edges at the full epsilon relax the promise: their bound holds for it, and their matrix, repaired
+        # for all pairs, may cost less than the one that paid for the detours.
+        beside = None if checkpoint is None else Path(checkpoint).with_name(Path(checkpoint).name + ".full")
+        relaxed, _ = _solved(problem.cost, graph, graph.full, labels, replace(options, checkpoint=beside))
+        bound = relaxed.lower_bound
+        candidates += [relaxed.matrix] if relaxed.matrix.size else []
+    matrix, how = _repaired(problem.cost, graph, candidates)
+    sizes = balance(labels, graph.adjacency)
+    return certify(
+        problem,
+        matrix,
+        method=f"decomposed ({len(answer.rounds)} rounds, {sizes}; {how})",
+        started=started,
+        lower_bound=bound,
+        note=_note(problem, answer, graph, gap, float((matrix * problem.cost).sum())),
+    )
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How to run: `end` is when to stop, on the clock of `time.perf_counter`."""
+
+    gap: float
+    end: float | None
+    stabilise: bool
+    workers: WorkersFactory
+    checkpoint: str | os.PathLike[str] | None
+    resume: bool
+    progress: Progress | None
+
+
+def _adjacency(problem: Problem, wanted: Booleans, reach: float | None) -> Booleans:
+    distances = problem.inputs.distances
+    if reach is not None:
+        return wanted & (distances <= reach)
+    if problem.radius is not None:
+        return wanted
+    known = exact_edges(problem)
+    pairs = non_redundant(distances) if known is None else known.pairs
+    adjacency = np.zeros(distances.shape, dtype=bool)
+    adjacency[pairs[:, 0], pairs[:, 1]] = adjacency[pairs[:, 1], pairs[:, 0]] = True
+    return adjacency
+
+
+def _apart(distances: Floats, adjacency: Booleans, wanted: Booleans, lost: Booleans, reach: float | None) -> str:
+    i, j = (int(x) for x in np.argwhere(lost)[0])
+    parts, _ = connected_components(sparse.csr_array(adjacency), directed=False)
+    tree = sparse.csgraph.minimum_spanning_tree(sparse.csr_array(np.where(wanted, distances, 0.0)))
+    return (
+        f"`neighbours` must join every pair that is to be protected by a chain of neighbours, got "
+        f"{'none' if reach is None else f'{reach:g}'}, which leaves {parts} parts and no chain between the secrets "
+        f"{i} and {j}: they would be unprotected. Use at least {float(tree.data.max()):.6g}, or say with "
+        "Problem(..., radius=...) that far pairs are meant to stay unprotected."
+    )
+
+
+def _kernels(cost: Floats, weights: Floats, graph: Neighbours) -> Floats:
+    """Return the best combination of the columns e^-W(., j): feasible at once, and often near the optimum."""
+    result = np.zeros(cost.shape)
+    for rows in graph.members():
+        inner = safe_weights(weights[np.ix_(rows, rows)])
+        if len(rows) == 1:
+            result[rows[0], int(cost[rows[0]].argmin())] = 1.0
+        else:
+            result[rows] = combine(np.ones((len(rows), 1)), cost[rows], inner)
+    return result
+
+
+def _solved(
+    cost: Floats, graph: Neighbours, weights: Floats, labels: Integers, options: _Options
+) -> tuple[BendersSolution, Floats]:
+    """Run the decomposition for closed log ratios; return its answer and the matrix it started from."""
+    tolerance = float(np.clip(1e-3 * options.gap, 1e-9, 1e-6))
+    program = Decomposition.of(cost, weights, graph.adjacency, labels, tolerance=tolerance)
+    start = _kernels(cost, weights, graph)
+    memory = recalled(options.checkpoint, program, resume=options.resume)
+    if memory is None:
+        memory = Memory(best=start, upper=float((start * cost).sum())) if options.stabilise else Memory()
+    run = Benders(
+        program,
+        gap=options.gap,
+        seconds=None if options.end is None else max(0.01, options.end - time.perf_counter()),
+        stabilise=options.stabilise,
+        workers=options.workers,
+        memory=memory,
+        keep=None if options.checkpoint is None else keeper(options.checkpoint, program),
+        progress=options.progress,
+    )
+    return run.solve(), start
+
+
+def _repaired(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tuple[Floats, str]:
+    """Return the cheapest strictly feasible matrix near the candidates, part by part, and how it was repaired."""
+    result = np.zeros(cost.shape)
+    ways: set[str] = set()
+    for rows in graph.members():
+        if len(rows) == 1:
+            result[rows[0], int(cost[rows[0]].argmin())] = 1.0
+            continue
+        weights = graph.promised[np.ix_(rows, rows)]
+        pairs = np.argwhere(np.triu(graph.adjacency[np.ix_(rows, rows)]))
+        best: Repaired | None = None
+        for candidate in candidates:
+            value = float((candidate[rows] * cost[rows]).sum())
+            if best is None or value < best.objective:
+                enough = value * (1.0 + 1e-7)
+                found = recombine(candidate[rows], cost[rows], weights, pairs=pairs, enough=enough)
+                best = found if best is None or found.objective < best.objective else best
+        if best is not None:
+            result[rows] = best.matrix
+            ways.add(best.method)
+    return result, " and ".join(sorted(ways)) or "row minimum"
+
+
+def _note(problem: Problem, answer: BendersSolution, graph: Neighbours, gap: float, loss: float) -> str:
+    parts = []
+    if graph.stretch > 1.0:
+        parts.append(
+            f"chains of neighbours are up to {graph.stretch:.4f} times longer than the distance, so epsilon "
+            f"{problem.epsilon / graph.stretch:.6g} along them is what keeps the promise; the gap holds that price."
+        )
+    if answer.gap > gap or not np.isfinite(answer.objective):
+        why = {"limit": "the time limit came first", "interrupted": "interrupted"}.get(
+            answer.status, "no cut brought more"
+        )
+        parts.append(f"asked for a gap of {gap:.3g} between the bounds, reached {answer.gap:.3g}: {why}.")
+    elif loss > answer.objective * (1.0 + gap):
+        parts.append(f"strict feasibility cost {loss / answer.objective - 1.0:.3g} of the loss.")
+    if problem.radius is not None:
+        count = int(graph.parts.max()) + 1
+        parts.append(f"{count} parts that no chain joins are unprotected against each other, as asked.")
+    return " ".join(parts)
+
+
+def _workers(executor: Executor) -> WorkersFactory:
+    if executor is None:
+        return LocalWorkers
+    if callable(executor):
+        return executor
+    if executor == "processes":
+        return ProcessWorkers
+    name, _, address = executor.partition(":")
+    if name == "ray":
+        from metricdp.solvers.ray_workers import RayWorkers
+
+        made: Callable[..., RayWorkers] = partial(RayWorkers, address=address or None)
+        return made
+    raise InvalidInput(f"`executor` must be None, 'processes', 'ray' or 'ray:address', got {executor!r}.")

@@ -1,0 +1,86 @@
+"""Blocks as Ray actors, on this machine or on a cluster: each keeps its models warm between rounds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from metricdp.errors import import_extra
+from metricdp.solvers.subproblem import Answer, Block, State
+from metricdp.solvers.workers import Desk, RemoteWorkers, Request, WorkerLost
+
+
+class RayWorkers(RemoteWorkers):
+    """Ray actors. Without an address a Ray of its own is started here (and stopped at the end)."""
+
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        *,
+        states: Mapping[int, State],
+        count: int | None = None,
+        patience: float = 600.0,
+        address: str | None = None,
+    ) -> None:
+        self._ray = import_extra("ray", "ray")
+        self._own = not self._ray.is_initialized()
+        if self._own:
+            if address is None and "RAY_ADDRESS" not in os.environ:
+                self._ray.init(
+                    num_cpus=max(os.cpu_count() or 1, count or 1),
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                )
+            else:
+                self._ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        if count is None:
+            count = max(1, min(len(blocks), int(self._ray.cluster_resources().get("CPU", 1))))
+        # we start lost actors again ourselves, with their states: Ray alone would bring them back cold
+        self._actor = self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Actor)
+        super().__init__(blocks, states=states, count=count, patience=patience)
+
+    def _start(self, blocks: Sequence[Block], states: Mapping[int, State]) -> Any:
+        return self._actor.remote(list(blocks), dict(states))
+
+    def _submit(self, desk: Any, request: Request) -> Any:
+        return desk.answer.remote(request)
+
+    def _receive(self, ticket: Any, seconds: float) -> Answer:
+        errors = self._ray.exceptions
+        try:
+            answer: Answer = self._ray.get(ticket, timeout=seconds)
+        except (
+            errors.RayActorError,
+            errors.WorkerCrashedError,
+            errors.ObjectLostError,
+            errors.GetTimeoutError,
+        ) as error:
+            raise WorkerLost(str(error).splitlines()[0]) from error
+        return answer
+
+    def _stop(self, desk: Any) -> None:
+        self._ray.kill(desk)
+
+    def pids(self) -> list[int]:
+        """Return the process number of every actor."""
+        return [int(pid) for pid in self._ray.get([desk.pid.remote() for desk in self._desks])]
+
+    def close(self) -> None:
+        super().close()
+        if self._own:
+            self._ray.shutdown()
+
+
+class _Actor:
+    """A desk in a process of its own."""
+
+    def __init__(self, blocks: Sequence[Block], states: Mapping[int, State]) -> None:
+        self._desk = Desk(blocks, states)
+
+    def answer(self, request: Request) -> Answer:
+        return self._desk.answer(request)
+
+    def pid(self) -> int:
+        return os.getpid()

@@ -1,0 +1,133 @@
+"""A HiGHS model that stays: rows come and go, bounds change, the basis is kept and can be saved."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sparse
+
+from metricdp.arrays import Floats, Integers
+from metricdp.errors import SolverFailure
+from metricdp.solvers.program import LinearProgram, Status
+
+
+class WarmModel:
+    """One linear program in HiGHS, solved by dual simplex from the basis it has."""
+
+    def __init__(self, program: LinearProgram, *, tolerance: float = 1e-9) -> None:
+        self._highspy = importlib.import_module("highspy")
+        self._highs = self._highspy.Highs()
+        self.iterations = 0
+        options: dict[str, Any] = {
+            "output_flag": False,
+            "solver": "simplex",
+            "presolve": "off",
+            "threads": 1,
+            "parallel": "off",
+            "small_matrix_value": 1e-12,
+            "primal_feasibility_tolerance": max(tolerance, 1e-10),
+            "dual_feasibility_tolerance": max(tolerance, 1e-10),
+        }
+        for name, value in options.items():
+            self._check(self._highs.setOptionValue(name, value), f"option {name}={value!r}")
+        infinity = self._highspy.kHighsInf
+        rows = sparse.csc_matrix(program.rows)
+        model = self._highspy.HighsLp()
+        model.num_col_, model.num_row_ = len(program.cost), rows.shape[0]
+        model.col_cost_ = program.cost
+        model.col_lower_ = np.maximum(program.lower, -infinity)
+        model.col_upper_ = np.minimum(program.upper, infinity)
+        model.row_lower_ = np.maximum(program.row_lower, -infinity)
+        model.row_upper_ = np.minimum(program.row_upper, infinity)
+        model.a_matrix_.format_ = self._highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_, model.a_matrix_.index_ = rows.indptr, rows.indices
+        model.a_matrix_.value_ = rows.data
+        self._check(self._highs.passModel(model), "the model")
+
+    def add_rows(self, lower: Floats, upper: Floats, rows: sparse.csr_array) -> None:
+        """Append lower <= rows x <= upper."""
+        infinity = self._highspy.kHighsInf
+        status = self._highs.addRows(
+            len(lower),
+            np.maximum(lower, -infinity),
+            np.minimum(upper, infinity),
+            int(rows.nnz),
+            rows.indptr[:-1].astype(np.int32),
+            rows.indices.astype(np.int32),
+            rows.data,
+        )
+        self._check(status, "new rows")
+
+    def delete_rows(self, rows: Integers) -> None:
+        """Remove rows by number; those behind move up."""
+        if len(rows):
+            self._check(self._highs.deleteRows(len(rows), rows.astype(np.int32)), "rows to delete")
+
+    def change_bounds(self, columns: Integers, lower: Floats, upper: Floats) -> None:
+        infinity = self._highspy.kHighsInf
+        status = self._highs.changeColsBounds(
+            len(columns), columns.astype(np.int32), np.maximum(lower, -infinity), np.minimum(upper, infinity)
+        )
+        self._check(status, "new bounds")
+
+    def change_cost(self, columns: Integers, cost: Floats) -> None:
+        self._check(self._highs.changeColsCost(len(columns), columns.astype(np.int32), cost), "a new cost")
+
+    def solve(self, *, seconds: float | None = None) -> Status:
+        """Run from the present basis and say how it ended."""
+        highs = self._highs
+        limit = self._highspy.kHighsInf if seconds is None else highs.getRunTime() + max(seconds, 0.01)
+        self._check(highs.setOptionValue("time_limit", float(limit)), "the time limit")
+        status = highs.run()
+        states = self._highspy.HighsModelStatus
+        found = highs.getModelStatus()
+        if status == self._highspy.HighsStatus.kError or found in (states.kUnknown, states.kSolveError):
+            # start again from nothing: a stale factor is the usual reason
+            self._check(highs.clearSolver(), "a restart")
+            self._check(highs.run(), "the run")
+            found = highs.getModelStatus()
+        self.iterations += max(int(highs.getInfo().simplex_iteration_count), 0)
+        known: Mapping[Any, Status] = {
+            states.kOptimal: "optimal",
+            states.kInfeasible: "infeasible",
+            states.kUnbounded: "unbounded",
+            states.kUnboundedOrInfeasible: "infeasible",
+            states.kTimeLimit: "limit",
+            states.kIterationLimit: "limit",
+        }
+        return known.get(found, "failed")
+
+    def primal(self) -> Floats:
+        return np.array(self._highs.getSolution().col_value)
+
+    def duals(self) -> tuple[Floats, Floats]:
+        """Return the multipliers of the rows and the reduced costs of the columns (positive at a lower bound)."""
+        answer = self._highs.getSolution()
+        return np.array(answer.row_dual), np.array(answer.col_dual)
+
+    def objective(self) -> float:
+        return float(self._highs.getObjectiveValue())
+
+    def basis(self) -> tuple[Integers, Integers]:
+        """Return the status of columns and rows as small numbers, for a checkpoint."""
+        found = self._highs.getBasis()
+        columns = np.fromiter((int(s) for s in found.col_status), dtype=np.int8)
+        rows = np.fromiter((int(s) for s in found.row_status), dtype=np.int8)
+        return columns.astype(np.int64), rows.astype(np.int64)
+
+    def set_basis(self, columns: Integers, rows: Integers) -> None:
+        """Go on from a saved basis."""
+        kinds = self._highspy.HighsBasisStatus
+        order = [kinds.kLower, kinds.kBasic, kinds.kUpper, kinds.kZero, kinds.kNonbasic]
+        basis = self._highspy.HighsBasis()
+        basis.col_status = [order[int(s)] for s in columns]
+        basis.row_status = [order[int(s)] for s in rows]
+        basis.valid = True
+        self._check(self._highs.setBasis(basis), "a saved basis")
+
+    def _check(self, status: Any, what: str) -> None:
+        if status == self._highspy.HighsStatus.kError:
+            raise SolverFailure(f"HiGHS did not accept {what}.")

@@ -96,7 +96,7 @@ def cells(size: int, seed: int, *, epsilon: float = EPSILON) -> Problem:
     generator = np.random.default_rng(seed)
     axes = np.meshgrid(np.arange(20.0), np.arange(size // 20, dtype=np.float64), indexing="ij")
     points = np.stack(axes, axis=-1).reshape(-1, 2)
-    goals = points[generator.choice(len(points), DESTINATIONS, replace=False)]
+    goals = points[generator.choice(len(points), min(DESTINATIONS, len(points)), replace=False)]
     paths = np.abs(goals[:, None] - points[None]).sum(axis=-1)
     return _problem(points, Lp(2), _detours(paths, generator, len(points)), epsilon, REACH)
 

@@ -44,13 +44,14 @@ from metricdp.metrics import (
     WordMovers,
 )
 from metricdp.problems import Problem
-from metricdp.spaces import Box, FiniteSpace
+from metricdp.spaces import Augmented, Box, FiniteSpace
 
 if TYPE_CHECKING:
     from metricdp.artifacts import load, save
     from metricdp.auditing.bounds import universal_lower_bound
     from metricdp.auditing.sampled_density import continuous_violations
     from metricdp.design.constopt import constopt
+    from metricdp.design.contextual import contextual
     from metricdp.design.decomposed import decomposed
     from metricdp.design.interpolated import interpolated
     from metricdp.design.optimal import dictionary, optimal, spanner
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 # What needs solvers, tables or files is loaded when first used, so that `import metricdp` stays quick.
 _LATER = {
     "constopt": "metricdp.design.constopt",
+    "contextual": "metricdp.design.contextual",
     "decomposed": "metricdp.design.decomposed",
     "continuous_violations": "metricdp.auditing.sampled_density",
     "dictionary": "metricdp.design.optimal",
@@ -91,6 +93,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Angular",
     "AuditReport",
+    "Augmented",
     "Box",
     "Certificate",
     "FiniteSpace",
@@ -117,6 +120,7 @@ __all__ = [
     "audit",
     "audit_samples",
     "constopt",
+    "contextual",
     "continuous_violations",
     "decomposed",
     "dictionary",

@@ -1,27 +1,43 @@
 """Auditing: what a mechanism really leaks and really costs."""
 
+from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
 from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.judge import audit
 from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
 from metricdp.auditing.report import AuditReport, Witness
 from metricdp.auditing.sampled import audit_samples
 from metricdp.auditing.sampled_density import continuous_violations, law_violations
+from metricdp.auditing.trajectories import (
+    HiddenWalk,
+    TrajectoryRisk,
+    bounded_range,
+    trace_leakage,
+    trajectory_adversary,
+)
 from metricdp.auditing.utility import expected_loss, packing_lower_bound, quantile_loss, worst_loss
 
 __all__ = [
     "AuditReport",
+    "CurrentPlace",
+    "HiddenWalk",
+    "TrajectoryRisk",
     "Witness",
     "adversary_error",
     "audit",
     "audit_matrix",
     "audit_samples",
+    "bottleneck_distance",
+    "bounded_range",
     "continuous_violations",
+    "current_place",
     "epsilon_at",
     "expected_loss",
     "law_violations",
     "packing_lower_bound",
     "posterior_leakage",
     "quantile_loss",
+    "trace_leakage",
+    "trajectory_adversary",
     "violation_ratio",
     "worst_loss",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Points, as_matrix, as_positive, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import Metric
+from metricdp.metrics.base import Metric, pairwise
 
 
 def check_numbers(points: Points, metric: str) -> None:
@@ -199,6 +199,12 @@ class Weighted:
         a, b = np.asarray(a), np.asarray(b)
         terms = [w * metric(a[..., list(c)], b[..., list(c)]) for metric, c, w in self.parts]
         return np.asarray(np.sum(terms, axis=0))
+
+    def pairwise(self, a: Points, b: Points, /) -> Floats:
+        total = np.zeros((len(a), len(b)))
+        for metric, columns, weight in self.parts:
+            total += weight * pairwise(metric, a[:, list(columns)], b[:, list(columns)])
+        return total
 
     def check(self, points: Points, /) -> None:
         used = {c for _, columns, _ in self.parts for c in columns}

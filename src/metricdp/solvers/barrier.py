@@ -1,9 +1,10 @@
 """A barrier method for columns bounded by norm cones on small elements, coupled only by their row sums.
 
 minimise <cost, Z> over matrices whose rows sum to one, such that for every column z and every form of every element
-||(B_1 z, .., B_n z)|| < B_0 z, where B touches only the element's few rows. The barrier -sum ln((B_0 z)^2 - |B z|^2)
-keeps all iterates strictly inside, so what comes back needs no repair. Columns meet only in the row sums: a Newton
-step takes one n x n factorisation a column and one for the prices y of the rows, (sum_k H_k^-1) y = sum_k H_k^-1 g_k.
+||(B_1 z, .., B_n z)|| < B_0 z, where B touches only the element's few rows. The barrier
+-sum ln((B_0 z)^2 - |B z|^2) keeps all iterates strictly inside, so what comes back needs no repair. Columns meet only
+in the row sums: a Newton step takes one n x n factorisation a column and one for the prices y of the rows,
+(sum_k H_k^-1) y = sum_k H_k^-1 g_k.
 """
 
 from __future__ import annotations

@@ -16,6 +16,16 @@ from metricdp.errors import import_extra
 numba: Any = import_extra("numba", "fast")
 
 
+def threads() -> int:
+    """Return how many threads may run at most."""
+    return int(numba.config.NUMBA_NUM_THREADS)
+
+
+def use_threads(count: int) -> None:
+    """Let the loops below run on this many threads."""
+    numba.set_num_threads(count)
+
+
 @numba.njit(parallel=True, nogil=True, cache=True)
 def _max_times(decay, matrix, result):  # type: ignore[no-untyped-def]
     n, inner = decay.shape

@@ -30,7 +30,7 @@ SolverName: TypeAlias = Literal["auto", "interior", "first_order", "gpu", "highs
 SOLVERS = ("auto", "interior", "first_order", "gpu", "highs", "clarabel")
 # gap asked for -> how much detour the first edges allow
 STRETCHES = ((2e-2, 1.03), (3e-3, 1.014), (8e-4, 1.005), (0.0, 1.002))
-ROUGH_GAP, ROUGH_SIZE = 2e-3, 20_000  # from here on the first-order method is faster
+ROUGH_GAP, ROUGH_SIZE = 2e-3, 50_000  # from here on the first-order method is faster
 MANY_ROWS = 600  # above, only near rows are looked at for the first pairs
 MOST_ROUNDS_ROWS = 2000  # above, no pairs are added to what the GPU solved
 MOST_MULTIPLIERS = 200_000_000  # above, the bound is not evaluated a second time on the host

@@ -188,8 +188,18 @@ class Cores:
         self.row_error, self.edge_error = np.zeros(n), np.zeros(len(program.edges))
         self.kind = kind
         self.since = 0
+        self.pace = Pace(compiled.threads())
 
     def advance(self, count: int, weight: float) -> float:
+        threads = self.pace.choose()
+        self.compiled.use_threads(threads)
+        started = time.perf_counter()
+        error = self._iterate(count, weight)
+        if count > 1:
+            self.pace.note(threads, (time.perf_counter() - started) / count)
+        return error
+
+    def _iterate(self, count: int, weight: float) -> float:
         kind = self.kind.type
         nothing = np.empty((0, self.cost.shape[1]), dtype=self.kind)
         step = (1.0 / (self.degree * weight)).astype(self.kind)
@@ -265,6 +275,26 @@ class Cores:
     def kept(self) -> NDArray[Any]:
         signed = self.dual_point if self.best_dual is None else self.best_dual
         return np.asarray(signed * (self.factor / self.scale).astype(self.kind)[:, None])
+
+
+class Pace:
+    """Chooses between all threads and one: on a busy machine all threads wait for the slowest."""
+
+    def __init__(self, most: int) -> None:
+        self.seconds: dict[int, float] = dict.fromkeys((most, 1), 0.0)
+        self.turn = 0
+
+    def choose(self) -> int:
+        """Return the faster number of threads, now and then the other one to see whether that changed."""
+        best = min(self.seconds, key=lambda threads: self.seconds[threads])
+        if self.turn % 40 == 39:
+            return next((threads for threads in self.seconds if threads != best), best)
+        return best
+
+    def note(self, threads: int, seconds: float) -> None:
+        """Remember how long an iteration took."""
+        self.seconds[threads] = seconds
+        self.turn += 1
 
 
 def bound_factors(program: RatioProgram, small: Floats) -> tuple[Floats, Floats]:

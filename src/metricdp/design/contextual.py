@@ -1,0 +1,224 @@
+"""Mechanisms that look at the context: augmented secrets, classes of them, and one program over the classes.
+
+A secret s = (x, v) is the current place with its history. A mechanism that uses only part of the history is constant
+on classes of secrets. It is epsilon-private for the augmented metric exactly if the rows of any two classes C, C' obey
+
+    |ln q_C(y) - ln q_C'(y)| <= epsilon * Q(C, C'),      Q = shortest-path closure of min_{s in C, s' in C'} d(s, s'),
+
+so one program over the classes gives the best such mechanism, whatever the classes depend on. Solving one program per
+group of secrets instead, where the group is read off the secret, constrains no pair across groups and breaks the
+promise; `published` builds that variant for comparison and says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, Integers, as_codes
+from metricdp.auditing.exact import audit_matrix
+from metricdp.design.certify import MARGIN, certify
+from metricdp.errors import InvalidInput, SolverFailure
+from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
+from metricdp.problems import Problem
+from metricdp.solvers import RatioSolution, solve_ratio
+from metricdp.solvers.bounds import block_bound
+from metricdp.solvers.engine import SolverName
+from metricdp.solvers.recombine import quotient
+
+REFINE_MARGIN = 1e-4  # the reduced start of a refined program keeps this much of epsilon free
+REFINE_ENTRIES = 60_000  # variables up to which the refined program is stated with all its pairs
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """A problem over classes: the labels of the secrets, log ratios between classes, added costs."""
+
+    labels: Integers
+    log_ratios: Floats
+    cost: Floats
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+
+def contextual(
+    problem: Problem,
+    *,
+    classes: ArrayLike | None = None,
+    program: Literal["auto", "full", "reduced", "refined"] = "auto",
+    gap: float = 1e-3,
+    seconds: float | None = None,
+    lower_bound: float | None = None,
+    solver: SolverName = "auto",
+) -> MatrixMechanism:
+    """Build the best mechanism that is constant on classes of augmented secrets.
+
+    `problem.inputs` is the space of augmented secrets (`Augmented.space`). `classes` gives one label per secret: what
+    the mechanism may look at, for example the blanket that a predictor chose from the secret itself. Without classes
+    every secret has its own row (the full program). "refined" starts from the reduced solution q* and then lets the
+    members of a class differ as long as their prior-weighted average stays q*; it is for small problems.
+
+    Guarantee: epsilon * d(s, s') for ALL pairs of augmented secrets, those of different classes included, audited
+    exactly. The loss of a reduced or refined mechanism is an upper bound on the full program's; it equals it where
+    the context that was dropped is independent of all the rest. The certificate's lower bound holds for the full
+    program: pass `lower_bound` where one is known (the full program's, or `context_bound`), otherwise it is the sum
+    of the row minima.
+    """
+    started = time.perf_counter()
+    if program not in ("auto", "full", "reduced", "refined"):
+        raise InvalidInput(f"`program` must be 'auto', 'full', 'reduced' or 'refined', got {program!r}.")
+    if problem.radius is not None:
+        raise InvalidInput("`contextual` protects all pairs; leave `radius` out of the problem.")
+    chosen = program if program != "auto" else ("full" if classes is None else "reduced")
+    if (classes is None) != (chosen == "full"):
+        raise InvalidInput(f"the {chosen} program {'takes no' if chosen == 'full' else 'needs'} `classes`.")
+    if chosen == "full":
+        solution = _solve(problem.exponents, problem.cost, gap, seconds, solver)
+        bound = solution.lower_bound if lower_bound is None else max(solution.lower_bound, lower_bound)
+        return certify(
+            problem, solution.matrix, method=f"contextual, full program, {solution.method}", started=started,
+            lower_bound=bound, note=solution.note,
+        )  # fmt: skip
+    reduced = quotient_of(problem, classes)
+    shrink = 1.0 - REFINE_MARGIN if chosen == "refined" else 1.0
+    solution = _solve(reduced.log_ratios * shrink, reduced.cost, gap, seconds, solver)
+    matrix, method = solution.matrix[reduced.labels], f"contextual, {len(reduced)} classes, {solution.method}"
+    if chosen == "refined":
+        matrix = _refined(problem, reduced, matrix)
+        method = f"contextual, refined from {len(reduced)} classes"
+    note = f"upper bound of the full program; constant on classes at least {solution.lower_bound:.6g}. {solution.note}"
+    return certify(problem, matrix, method=method, started=started, lower_bound=lower_bound, note=note.strip())
+
+
+def quotient_of(problem: Problem, classes: ArrayLike | None) -> Quotient:
+    """Return the problem over classes: least exponents between members closed by shortest paths, costs added up."""
+    if classes is None:
+        raise InvalidInput("`classes` must be one label per secret.")
+    names = np.asarray(classes)
+    if names.shape[:1] != (len(problem.inputs),) or names.ndim > 2:
+        raise InvalidInput(f"`classes` must be one label per secret, {len(problem.inputs)}, got shape {names.shape}.")
+    labels = np.unique(names, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
+    log_ratios, cost = quotient(problem.exponents, problem.cost, labels)
+    return Quotient(labels, log_ratios, cost)
+
+
+def _solve(
+    log_ratios: Floats, cost: Floats, gap: float, seconds: float | None, solver: SolverName = "auto"
+) -> RatioSolution:
+    return solve_ratio(cost, log_ratios * (1.0 - MARGIN), gap=gap, seconds=seconds, solver=solver)
+
+
+def context_bound(problem: Problem, blocks: ArrayLike, *, gap: float = 1e-2) -> float:
+    """Return a lower bound on the full program: the sum of the bounds of disjoint blocks of secrets.
+
+    Leaving out the pairs between blocks only relaxes. With one block per history it is the loss of mechanisms that
+    may publish the history; larger blocks give better bounds.
+    """
+    names = np.asarray(blocks)
+    if names.shape[:1] != (len(problem.inputs),):
+        raise InvalidInput(f"`blocks` must be one label per secret, {len(problem.inputs)}, got shape {names.shape}.")
+    labels = np.unique(names, axis=0, return_inverse=True)[1].ravel()
+
+    def bound(members: Integers) -> float:
+        inside = problem.inputs.distances[np.ix_(members, members)] * problem.epsilon
+        return solve_ratio(problem.cost[members], inside, gap=gap).lower_bound
+
+    return block_bound((np.flatnonzero(labels == block) for block in range(int(labels.max()) + 1)), bound)
+
+
+def _refined(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
+    """Return the best matrix whose class averages, weighted by the prior, equal those of `start`.
+
+    minimise <cost, Z>  subject to all ratios and  sum_{s in C} p_s z_sk = p_C q*_Ck. `start` is a strictly feasible
+    member of that set, so the solver's rounding is mixed away with it: (1 - t) Z + t start.
+    """
+    import scipy.sparse as sparse
+
+    from metricdp.solvers.edges import all_pairs
+    from metricdp.solvers.highs import Highs
+    from metricdp.solvers.program import LinearProgram, RatioProgram
+
+    n, m = problem.cost.shape
+    if n * m > REFINE_ENTRIES or n * (n - 1) * m > 4_000_000:
+        raise InvalidInput(f"the refined program is for small problems, got {n} secrets and {m} reports.")
+    pairs = all_pairs(n)
+    exponents = problem.exponents * (1.0 - MARGIN)
+    base = RatioProgram(problem.cost, pairs, exponents[pairs[:, 0], pairs[:, 1]]).to_linear()
+    members = sparse.csr_array((problem.prior, (reduced.labels, np.arange(n))), shape=(len(reduced), n))
+    averages = sparse.kron(members, sparse.eye_array(m), format="csr")
+    goal = averages @ start.ravel()
+    linear = LinearProgram(
+        base.cost,
+        sparse.vstack([base.rows, averages], format="csr"),
+        np.concatenate([base.row_lower, goal]),
+        np.concatenate([base.row_upper, goal]),
+        base.lower,
+        base.upper,
+    )
+    found = np.maximum(Highs(tolerance=1e-9).solve_linear(linear).raise_for_status().primal.reshape(n, m), 0.0)
+    found /= found.sum(axis=1, keepdims=True)
+    share = _mixing_share(found, start, exponents)
+    if share > 0.5:
+        raise SolverFailure("the refined program was not solved well enough to be repaired; use the reduced one.")
+    return np.asarray((1.0 - share) * found + share * start)
+
+
+def _mixing_share(found: Floats, start: Floats, exponents: Floats) -> float:
+    """Return the least t for which (1 - t) found + t start keeps all ratios, a little raised against rounding."""
+    share = 0.0
+    for i in range(len(found)):
+        factor = np.exp(np.minimum(exponents[i], 700.0))[:, None]
+        broken = np.maximum(found[i] - factor * found, 0.0)
+        room = factor * start - start[i]
+        broken[i], room[i] = 0.0, 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            needed = np.where(broken > 0, broken / (broken + np.maximum(room, 0.0)), 0.0)
+        share = max(share, float(needed.max()))
+    return min(1.0, 2.0 * share)
+
+
+def published(
+    problem: Problem,
+    *,
+    groups: ArrayLike,
+    blankets: Mapping[int, ArrayLike],
+    gap: float = 1e-3,
+    seconds: float | None = None,
+) -> MatrixMechanism:
+    """Build the variant with one program per group of secrets, for comparison: it does NOT keep the promise.
+
+    Every group g solves its own reduced program (classes `blankets[g]`, prior restricted to the group) and a secret
+    uses the row of the group it falls into. Where the group is read off the secret, rows of different groups were
+    never compared. The guarantee has basis "none" and the certificate holds the epsilon that the audit found.
+    """
+    started = time.perf_counter()
+    chosen = as_codes(groups, int(np.max(np.asarray(groups))) + 1, "groups")
+    matrix = np.zeros(problem.cost.shape)
+    for group in np.unique(chosen):
+        members = chosen == group
+        weight = np.where(members, problem.prior, 0.0)
+        part = Problem(
+            problem.inputs, problem.epsilon, outputs=problem.outputs, loss=problem.loss, prior=weight / weight.sum()
+        )
+        reduced = quotient_of(part, blankets[int(group)])
+        solution = _solve(reduced.log_ratios, reduced.cost, gap, seconds)
+        matrix[members] = solution.matrix[reduced.labels][members]
+    report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon)
+    promise = Guarantee(problem.epsilon, problem.inputs.metric, problem.inputs.unit, basis="none")
+    certificate = Certificate(
+        loss=float(np.sum(problem.cost * matrix)),
+        lower_bound=0.0,
+        worst_pair=(report.witness.secret, report.witness.other, report.witness.report),
+        verified_pairs=report.pairs,
+        method="contextual, one program per group of secrets (as published)",
+        seconds=time.perf_counter() - started,
+        epsilon=report.epsilon,
+        note="groups are read off the secret: pairs across groups are not protected",
+    )
+    return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate)

@@ -1,0 +1,134 @@
+"""Cities for the trajectory studies: places, walks and detours from real trips, or from simulated ones that say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Floats
+from metricdp.errors import InvalidInput
+from metricdp.metrics import EARTH_RADIUS_KM, Haversine, ShortestPath
+from metricdp.mobility import Traces, Walks, clean, load_traces, resample, snap, split_trips
+from metricdp.places import bundled_roads, bundled_trips, data_folder, road_network
+from metricdp.spaces import FiniteSpace
+
+SETS = {
+    "porto": ("traj_porto_taxi", "trip", 1.0),
+    "san_francisco": ("traj_cabspotting", "trip", -7.0),
+    "rome": ("traj_rome_taxi", "taxi", 1.0),
+}  # city -> folder, trip column, hours from UTC
+KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
+TASKS = 60  # destinations among which the loss is averaged
+
+
+@dataclass(frozen=True, eq=False)
+class City:
+    """What a study needs of a city.
+
+    `detours[l, y]` is the mean over destinations of |path(l, destination) - path(y, destination)| in kilometres: what
+    it costs to be taken for y while being at l. `covered` is the share of fixes within reach of a place.
+    """
+
+    name: str
+    places: FiniteSpace
+    allowed: Booleans
+    detours: Floats
+    train: Walks
+    test: Walks
+    traces: Traces
+    step_seconds: float
+    offset_hours: float
+    covered: float
+
+    @property
+    def box(self) -> tuple[Floats, Floats]:
+        """The bounding box of the places, half a kilometre wider on every side."""
+        here = np.asarray(self.places.coordinates, dtype=np.float64)
+        margin = 0.5 / KM_PER_DEGREE
+        return here.min(axis=0) - margin, here.max(axis=0) + margin
+
+    @property
+    def simulated(self) -> bool:
+        return self.traces.simulated
+
+    def __str__(self) -> str:
+        kind = "simulated trips" if self.simulated else "real trips"
+        return (
+            f"{self.name}: {len(self.places)} places, {kind}, {len(np.unique(self.train.owner))} to train and "
+            f"{len(np.unique(self.test.owner))} to test, a step every {self.step_seconds:g} s, "
+            f"{100 * self.covered:.0f} % of the fixes within reach of a place"
+        )
+
+
+def known_cities() -> list[str]:
+    """Return the cities whose trips and roads are at hand."""
+    base = data_folder()
+    return [
+        name
+        for name, (folder, _, _) in SETS.items()
+        if (base / folder / "points.parquet").is_file() and (base / f"roads_{name}" / "nodes.parquet").is_file()
+    ]
+
+
+def real_city(name: str, *, places: int = 24, cell_km: float = 1.2, step_seconds: float = 60.0, seed: int = 0) -> City:
+    """Return a city with its recorded trips: cleaned, resampled, put on the busiest cells' crossings."""
+    if name not in known_cities():
+        raise InvalidInput(f"no trips of {name!r} are at hand, only {known_cities()}; set METRICDP_DATA.")
+    folder, column, offset = SETS[name]
+    recorded = clean(load_traces(data_folder() / folder / "points.parquet", trip=column))
+    return _city(name, recorded, road_network(name), places, cell_km, step_seconds, offset, seed)
+
+
+def simulated_city(
+    *, places: int = 12, cell_km: float = 0.35, step_seconds: float = 30.0, trips: int = 1500, seed: int = 0
+) -> City:
+    """Return the bundled part of Porto with simulated trips, labelled so."""
+    roads = bundled_roads()
+    table = bundled_trips(trips=trips, seed=seed, space=roads)
+    loaded = load_traces(table)
+    traces = Traces(loaded.trip, loaded.seconds, loaded.coordinates, loaded.owner, simulated=True)
+    return _city("porto (bundled)", traces, roads, places, cell_km, step_seconds, 1.0, seed)
+
+
+def _city(
+    name: str,
+    recorded: Traces,
+    roads: FiniteSpace,
+    places: int,
+    cell_km: float,
+    step_seconds: float,
+    offset_hours: float,
+    seed: int,
+) -> City:
+    traces = resample(recorded, step_seconds=step_seconds)
+    middle = np.median(traces.coordinates, axis=0)
+    side = cell_km / KM_PER_DEGREE / np.array([1.0, np.cos(np.radians(middle[0]))])
+    on_road = roads.nearest(traces.coordinates)[1] <= 0.3
+    cells, visits = np.unique(
+        np.floor((traces.coordinates[on_road] - middle) / side).astype(np.int64), axis=0, return_counts=True
+    )
+    busiest = cells[np.argsort(-visits, kind="stable")[:places]]
+    crossings, first = np.unique(roads.nearest((busiest + 0.5) * side + middle)[0], return_index=True)
+    busiest = busiest[first]
+    space = FiniteSpace(roads.coordinates[crossings], Haversine())
+    # A step goes to the same or a touching cell; any other cuts the trip. Public: it comes from the grid alone.
+    allowed = np.abs(busiest[:, None] - busiest[None]).max(axis=-1) <= 1
+    walks = snap(traces, space, most_km=cell_km, allowed=allowed)
+    train, test = split_trips(walks, share=0.6, seed=seed)
+    covered = len(walks) / len(traces)
+    detours = _detours(roads, crossings, seed)
+    return City(name, space, allowed, detours, train, test, traces, step_seconds, offset_hours, covered)
+
+
+def _detours(roads: FiniteSpace, crossings: np.ndarray[tuple[int], np.dtype[np.int64]], seed: int) -> Floats:
+    from scipy.sparse.csgraph import dijkstra
+
+    if not isinstance(roads.metric, ShortestPath):
+        raise InvalidInput("detours need a road network.")
+    # Destinations: crossings around the places, drawn evenly from those in their bounding box.
+    here = roads.coordinates[crossings]
+    inside = np.flatnonzero(np.all((roads.coordinates >= here.min(0)) & (roads.coordinates <= here.max(0)), axis=1))
+    tasks = np.random.default_rng(seed).choice(inside, min(TASKS, len(inside)), replace=False)
+    away = dijkstra(roads.metric.graph, directed=False, indices=tasks)[:, crossings].T
+    return np.asarray(np.abs(away[:, None] - away[None]).mean(axis=-1))

@@ -1,0 +1,63 @@
+"""Mobility: how traces become contexts, priors and blankets, and what releasing them over time costs."""
+
+from metricdp.mobility.blankets import (
+    Discovery,
+    Features,
+    GroupBlankets,
+    adjusted,
+    blanket_classes,
+    discover,
+    discover_groups,
+    features_of,
+)
+from metricdp.mobility.composition import TraceAccount, account, allocate, trajectory_epsilon
+from metricdp.mobility.independence import IndependenceTest, conditional_independence, kernel_independence
+from metricdp.mobility.models import Mobility, Spent, estimate, histories_of, reachable
+from metricdp.mobility.prediction import (
+    BlanketPredictor,
+    Scores,
+    evaluate,
+    examples_of,
+    load_predictor,
+    train_predictor,
+)
+from metricdp.mobility.smoothing import augmented_steps, smooth
+from metricdp.mobility.traces import Traces, Walks, clean, load_traces, resample, snap, split_trips
+
+__all__ = [
+    "BlanketPredictor",
+    "Discovery",
+    "Features",
+    "GroupBlankets",
+    "IndependenceTest",
+    "Mobility",
+    "Scores",
+    "Spent",
+    "TraceAccount",
+    "Traces",
+    "Walks",
+    "account",
+    "adjusted",
+    "allocate",
+    "augmented_steps",
+    "blanket_classes",
+    "clean",
+    "conditional_independence",
+    "discover",
+    "discover_groups",
+    "estimate",
+    "evaluate",
+    "examples_of",
+    "features_of",
+    "histories_of",
+    "kernel_independence",
+    "load_predictor",
+    "load_traces",
+    "reachable",
+    "resample",
+    "smooth",
+    "snap",
+    "split_trips",
+    "train_predictor",
+    "trajectory_epsilon",
+]

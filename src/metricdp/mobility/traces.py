@@ -1,0 +1,189 @@
+"""From tables of fixes to walks over places: load, clean, resample, snap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers, as_floats, as_positive
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Haversine
+from metricdp.spaces import FiniteSpace
+
+KMH_PER_MPH = 1.609344
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """Fixes of many trips, sorted by trip and time: latitude and longitude in degrees, times in unix seconds."""
+
+    trip: Integers
+    seconds: Floats
+    coordinates: Floats
+    owner: Integers  # the trip as recorded, which stays the same where a trip is cut into parts
+    simulated: bool = False
+
+    def __len__(self) -> int:
+        return len(self.trip)
+
+    def select(self, keep: Any) -> Traces:
+        """Return the chosen fixes."""
+        return replace(
+            self,
+            trip=self.trip[keep],
+            seconds=self.seconds[keep],
+            coordinates=self.coordinates[keep],
+            owner=self.owner[keep],
+        )
+
+    def speeds_kmh(self) -> Floats:
+        """Return the speed from the fix before, NaN at the first fix of a trip."""
+        speeds = np.full(len(self), np.nan)
+        same = np.flatnonzero(self.trip[1:] == self.trip[:-1]) + 1
+        apart = Haversine()(self.coordinates[same], self.coordinates[same - 1])
+        hours = (self.seconds[same] - self.seconds[same - 1]) / 3600.0
+        speeds[same] = np.where(hours > 0, apart / np.where(hours > 0, hours, 1.0), np.where(apart > 0, np.inf, 0.0))
+        return speeds
+
+
+def load_traces(
+    table: Any, *, trip: str = "trip", time: str = "t", latitude: str = "lat", longitude: str = "lon"
+) -> Traces:
+    """Read traces from a data frame of any kind, a Parquet or a CSV file; rows with a negative trip are left out."""
+    import narwhals as nw
+
+    if isinstance(table, str | Path):
+        path = Path(table)
+        if path.suffix == ".csv":
+            from pyarrow import csv
+
+            table = csv.read_csv(path)
+        else:
+            import pyarrow.parquet as parquet
+
+            table = parquet.read_table(path)
+    frame = nw.from_native(table, eager_only=True)
+    missing = [name for name in (trip, time, latitude, longitude) if name not in frame.columns]
+    if missing:
+        raise InvalidInput(f"the table must have the columns {missing}, it has {frame.columns}.")
+    labels = frame[trip].to_numpy()
+    if labels.dtype.kind in "iu":
+        numbers = labels.astype(np.int64)
+    else:
+        numbers = np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)
+    seconds = as_floats(frame[time].to_numpy(), time)
+    places = np.stack([as_floats(frame[name].to_numpy(), name) for name in (latitude, longitude)], axis=1)
+    Haversine().check(places)
+    keep = numbers >= 0
+    numbers, seconds, places = numbers[keep], seconds[keep], places[keep]
+    order = np.lexsort((seconds, numbers))
+    return Traces(numbers[order], seconds[order], places[order], numbers[order])
+
+
+def clean(traces: Traces, *, most_kmh: float = 150.0) -> Traces:
+    """Drop every fix that could only be reached from the last kept fix of its trip faster than `most_kmh`."""
+    limit = as_positive(most_kmh, "most_kmh") / 3600.0
+    speeds = traces.speeds_kmh()
+    suspects = np.unique(traces.trip[speeds > most_kmh])
+    keep = np.ones(len(traces), dtype=bool)
+    starts = np.searchsorted(traces.trip, suspects)
+    ends = np.searchsorted(traces.trip, suspects, side="right")
+    measure = Haversine()
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        last = start
+        for at in range(start + 1, end):
+            apart = float(measure(traces.coordinates[at], traces.coordinates[last]))
+            if apart > limit * (traces.seconds[at] - traces.seconds[last]):
+                keep[at] = False
+            else:
+                last = at
+    return traces.select(keep)
+
+
+def resample(traces: Traces, *, step_seconds: float, most_gap_seconds: float = 300.0) -> Traces:
+    """Return fixes at regular times by linear interpolation; a longer gap splits the trip in two.
+
+    The new trip numbers count the parts; parts that are shorter than one step are dropped.
+    """
+    step = as_positive(step_seconds, "step_seconds")
+    gaps = np.diff(traces.seconds)
+    breaks = (np.diff(traces.trip) != 0) | (gaps > most_gap_seconds)
+    edges = np.concatenate([[0], np.flatnonzero(breaks) + 1, [len(traces)]])
+    trips, times, places, owners = [], [], [], []
+    for part, (start, end) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+        clock = traces.seconds[start:end]
+        if end - start < 2 or clock[-1] - clock[0] < step:
+            continue
+        ticks = np.arange(clock[0], clock[-1] + 1e-9, step)
+        trips.append(np.full(len(ticks), part, dtype=np.int64))
+        times.append(ticks)
+        owners.append(np.full(len(ticks), traces.owner[start], dtype=np.int64))
+        columns = [np.interp(ticks, clock, traces.coordinates[start:end, axis]) for axis in (0, 1)]
+        places.append(np.stack(columns, axis=1))
+    if not trips:
+        raise InvalidInput(f"no trip lasts one step of {step:g} seconds.")
+    return Traces(
+        np.concatenate(trips), np.concatenate(times), np.concatenate(places), np.concatenate(owners), traces.simulated
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """Trips as sequences of place codes at regular times; a new number starts wherever a trip was cut."""
+
+    trip: Integers
+    seconds: Floats
+    codes: Integers
+    owner: Integers
+    simulated: bool = False
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def select(self, keep: Any) -> Walks:
+        """Return the chosen steps."""
+        return Walks(self.trip[keep], self.seconds[keep], self.codes[keep], self.owner[keep], self.simulated)
+
+    def windows(self, length: int) -> tuple[Integers, Integers]:
+        """Return every run of `length` steps within a trip, the newest first, and the row at which it ends."""
+        if length < 1 or len(self) < length:
+            return np.empty((0, max(length, 1)), dtype=np.int64), np.empty(0, dtype=np.int64)
+        ends = np.arange(length - 1, len(self))
+        ends = ends[self.trip[ends] == self.trip[ends - (length - 1)]]
+        return np.stack([self.codes[ends - lag] for lag in range(length)], axis=1), ends
+
+    def histories(self, lags: int) -> Integers:
+        """Return one row per step, the current place first; before the start of a trip its first place is repeated."""
+        first = np.searchsorted(self.trip, self.trip)  # row at which the trip of each step begins
+        rows = np.arange(len(self))
+        return np.stack([self.codes[np.maximum(rows - lag, first)] for lag in range(lags + 1)], axis=1)
+
+
+def snap(traces: Traces, space: FiniteSpace, *, most_km: float, allowed: Any = None) -> Walks:
+    """Put every fix on the nearest place; a fix farther than `most_km` from all places cuts its trip in two.
+
+    `allowed[a, b]` says which steps are possible; a step that is not also cuts. Nearest place, no map matching: the
+    route between two fixes is not used by anything here.
+    """
+    codes, away = space.nearest(traces.coordinates)
+    near = away <= as_positive(most_km, "most_km")
+    breaks = np.zeros(len(traces), dtype=bool)
+    breaks[1:] = (traces.trip[1:] != traces.trip[:-1]) | ~near[1:] | ~near[:-1]
+    if allowed is not None:
+        steps = np.asarray(allowed, dtype=bool)
+        breaks[1:] |= ~steps[codes[:-1], codes[1:]]
+    parts = np.cumsum(breaks).astype(np.int64)
+    return Walks(parts[near], traces.seconds[near], codes[near], traces.owner[near], traces.simulated)
+
+
+def split_trips(walks: Walks, *, share: float = 0.7, seed: int = 0) -> tuple[Walks, Walks]:
+    """Return two sets of whole recorded trips: a random `share` of them, and the rest."""
+    if not 0 < share < 1:
+        raise InvalidInput(f"`share` must lie between 0 and 1, got {share:g}.")
+    numbers = np.unique(walks.owner)
+    order = np.random.default_rng(seed).permutation(numbers)  # which trips train is no secret
+    chosen = np.isin(walks.owner, order[: max(1, round(share * len(order)))])
+    return walks.select(chosen), walks.select(~chosen)

@@ -19,8 +19,8 @@ from metricdp.auditing.bounds import representative_lower_bound, universal_lower
 from metricdp.auditing.sampled_density import law_violations
 from metricdp.design.interpolated import interpolated
 from metricdp.errors import MetricdpError, import_extra
-from metricdp.experiments.cities import City, Setting, city, setting
-from metricdp.experiments.rivals import (
+from metricdp.experiments._aipo_cities import City, Setting, city, setting
+from metricdp.experiments._rivals import (
     Rival,
     constopt_on_cells,
     em,

@@ -89,21 +89,11 @@ class _Minimax:
 
     def run(self, pairs: Integers, exact: bool) -> RatioSolution:
         """Return the best matrix with its proof."""
-        n = len(self.cost)
-        while True:
-            primal, dual, prior = self._solve(pairs)
-            self._bound(pairs, dual, prior)
-            self._repair(primal, prior)
-            spent = time.perf_counter() - self.started
-            if self.progress is not None:
-                self.progress(self.lower, self.upper, spent, self.iterations)
-            late = self.seconds is not None and spent > 0.6 * self.seconds
-            if relative_gap(self.upper, self.lower) <= self.gap or late or exact or len(pairs) == n * (n - 1) // 2:
-                break
-            more = violated_pairs(primal, self.relaxed, pairs, max(n, len(pairs)))
-            if len(more) == 0:
-                break
-            pairs = unique_pairs(np.concatenate([pairs, more]))
+        try:
+            self._rounds(pairs, exact)
+        except KeyboardInterrupt:
+            if self.matrix is None:
+                raise
         if self.matrix is None:
             raise SolverFailure("no matrix was found before the limit: allow more seconds.")
         reached = relative_gap(self.upper, self.lower)
@@ -120,6 +110,24 @@ class _Minimax:
             iterations=self.iterations,
             note="" if reached <= self.gap else f"asked for a gap of {self.gap:.3g}, reached {reached:.3g}.",
         )
+
+    def _rounds(self, pairs: Integers, exact: bool) -> None:
+        """Solve, bound and repair on more and more pairs."""
+        n = len(self.cost)
+        while True:
+            primal, dual, prior = self._solve(pairs)
+            self._bound(pairs, dual, prior)
+            self._repair(primal, prior)
+            spent = time.perf_counter() - self.started
+            if self.progress is not None:
+                self.progress(self.lower, self.upper, spent, self.iterations)
+            late = self.seconds is not None and spent > 0.6 * self.seconds
+            if relative_gap(self.upper, self.lower) <= self.gap or late or exact or len(pairs) == n * (n - 1) // 2:
+                return
+            more = violated_pairs(primal, self.relaxed, pairs, max(n, len(pairs)))
+            if len(more) == 0:
+                return
+            pairs = unique_pairs(np.concatenate([pairs, more]))
 
     def _solve(self, pairs: Integers) -> tuple[Floats, Floats, Floats]:
         """Return matrix, multipliers of the pairs and the prior that the worst rows define."""

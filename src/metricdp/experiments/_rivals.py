@@ -12,7 +12,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.design import laplace
 from metricdp.design.constopt import constopt
 from metricdp.design.optimal import optimal
-from metricdp.experiments.cities import Setting
+from metricdp.experiments._aipo_cities import Setting
 from metricdp.metrics import Lp, Metric, pairwise
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace

@@ -306,3 +306,17 @@ def test_files_keep_the_mechanism(tmp_path):
     assert again.rule == "exact"
     points = np.random.default_rng(0).uniform(box.lower, box.upper, (50, 2))
     assert np.array_equal(again.probabilities(points), m.probabilities(points))
+
+
+def test_violation_ratio_judges_continuous_mechanisms_too():
+    rng = np.random.default_rng(5)
+    points, places = rng.random((80, 2)) * 4, rng.random((4, 2)) * 4
+    losses = np.linalg.norm(points[:, None] - places[None], axis=2)
+    reports = mdp.FiniteSpace(places, mdp.Lp(2))
+    box = mdp.Box([0, 0], [4, 4], mdp.Lp(2))
+    private = mdp.interpolated(box, reports, 1.0, loss=(points, losses), anchors=(3, 3))
+    share, worst = mdp.violation_ratio(private)
+    assert share == 0.0
+    assert worst <= 1.0
+    relaxed = mdp.interpolated(box, reports, 1.0, loss=(points, losses), anchors=(3, 3), rule="relaxed")
+    assert mdp.violation_ratio(relaxed)[1] > 1.0

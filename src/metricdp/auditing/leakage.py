@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_matrix, as_probabilities
 from metricdp.auditing.exact import within
+from metricdp.auditing.sampled_density import continuous_violations
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import MatrixMechanism, Mechanism
 
 COUNT_TOLERANCE = 1e-9  # relative: a ratio above epsilon * (1 + 1e-9) is a violation, with no absolute slack
 
@@ -18,12 +19,16 @@ def normalised(mechanism: MatrixMechanism) -> Floats:
     return np.asarray(mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True))
 
 
-def violation_ratio(mechanism: MatrixMechanism, epsilon: float | None = None) -> tuple[float, float]:
-    """Return the share of (unordered pair, report) that breaks the promise, and the worst ratio over epsilon.
+def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple[float, float]:
+    """Return the share of (pair, report) that breaks the promise, and the worst ratio over epsilon.
 
     A triple breaks it when |ln z_ik - ln z_jk| > epsilon d_ij (1 + 1e-9); a zero against a non-zero counts as
-    infinite, two zeros as nothing.
+    infinite, two zeros as nothing. A finite mechanism is judged at every unordered pair, a continuous one at random
+    and adversarial pairs (`continuous_violations`).
     """
+    if not isinstance(mechanism, MatrixMechanism):
+        found = continuous_violations(mechanism, epsilon=epsilon)
+        return found.share, found.worst
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
     law, apart = normalised(mechanism), within(mechanism.inputs.distances, mechanism.guarantee.radius)
     with np.errstate(divide="ignore"):

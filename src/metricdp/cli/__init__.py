@@ -244,7 +244,7 @@ def demo(folder: str = "demo", /) -> int:
 def reproduce(name: str | None = None, /, *arguments: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
     """Run a study of a paper by name; without a name, list the studies there are.
 
-    An example: `metricdp reproduce`
+    An example: `metricdp reproduce aipo results`
 
     Args:
         name: The study.

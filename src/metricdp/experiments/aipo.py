@@ -7,6 +7,7 @@ what published mechanisms reach.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import time
 from collections.abc import Callable, Sequence
@@ -266,16 +267,22 @@ def draw(rows: Sequence[Row], path: Path) -> Path:
 
 
 def main(
-    folder: str | Path = "aipo",
-    *,
+    *arguments: str | Path,
     full: bool = False,
     study: Study | None = None,
     report: Callable[[str], None] = print,
 ) -> list[Path]:
-    """Run the short study on the bundled network, or the full one, and write rows.csv, tables.txt and loss.png."""
-    target = Path(folder)
+    """Run the short study on the bundled network, or the full one, and write rows.csv, tables.txt and loss.png.
+
+    From the command line: `metricdp reproduce aipo [FOLDER] [--full]`.
+    """
+    parser = argparse.ArgumentParser(prog="metricdp reproduce aipo", description=__doc__)
+    parser.add_argument("folder", nargs="?", default="aipo", help="where the table and the picture go")
+    parser.add_argument("--full", action="store_true", default=full, help="three cities and two metrics; takes hours")
+    chosen = parser.parse_args([str(argument) for argument in arguments])
+    target = Path(chosen.folder)
     target.mkdir(parents=True, exist_ok=True)
-    rows = run(study or (Study() if full else SHORT), report=report)
+    rows = run(study or (Study() if chosen.full else SHORT), report=report)
     table, text = target / "rows.csv", target / "tables.txt"
     with table.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=[field.name for field in fields(Row)])

@@ -10,6 +10,7 @@ References: Qiu (2024), Tables 1 to 4.
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -298,8 +299,16 @@ def picture(runs: Sequence[Run], path: Path) -> Path:
     return path
 
 
-def main(*, size: int = 120, seconds: float = 20.0, echo: Callable[[str], Any] = print) -> list[Run]:
-    """Run the short version: two instances of smaller data, every partition, and the other solvers beside it."""
+def main(*arguments: str, size: int = 120, seconds: float = 20.0, echo: Callable[[str], Any] = print) -> list[Run]:
+    """Run the short version: two instances of smaller data, every partition, and the other solvers beside it.
+
+    From the command line: `metricdp reproduce benders [--size RECORDS] [--seconds PER_RUN]`; the paper has 500 and 1,000.
+    """
+    parser = argparse.ArgumentParser(prog="metricdp reproduce benders", description=__doc__)
+    parser.add_argument("--size", type=int, default=size, help="records of each data set")
+    parser.add_argument("--seconds", type=float, default=seconds, help="time limit of each run")
+    chosen = parser.parse_args(arguments)
+    size, seconds = chosen.size, chosen.seconds
     names = [name for name in DATA if _available(name)]
     echo("Sizes of the parts (Tables 1 and 2)")
     echo(table([row for name in names for row in sizes(name, size=size, instances=2, blocks=6)]))

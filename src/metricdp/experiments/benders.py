@@ -302,7 +302,7 @@ def picture(runs: Sequence[Run], path: Path) -> Path:
 def main(*arguments: str, size: int = 120, seconds: float = 20.0, echo: Callable[[str], Any] = print) -> list[Run]:
     """Run the short version: two instances of smaller data, every partition, and the other solvers beside it.
 
-    From the command line: `metricdp reproduce benders [--size RECORDS] [--seconds PER_RUN]`; the paper has 500 and 1,000.
+    From the command line: `metricdp reproduce benders [--size RECORDS] [--seconds PER_RUN]` (paper: 500, 1,000).
     """
     parser = argparse.ArgumentParser(prog="metricdp reproduce benders", description=__doc__)
     parser.add_argument("--size", type=int, default=size, help="records of each data set")

@@ -64,7 +64,7 @@ def packing_lower_bound(space: FiniteSpace, epsilon: float) -> float:
         mass = kernel[first].copy()
         for _ in range(1, n):
             far = int(nearest.argmax())
-            radius = nearest[far] / 2.0  # farthest-first: this is the smallest distance within the set
+            radius = float(nearest[far]) / 2.0  # farthest-first: this is the smallest distance within the set
             if radius <= best:
                 break
             mass += kernel[far]

@@ -157,7 +157,7 @@ class _Search:
         self.iterations = 0
         self.pairs: Integers | None = None
         self.device: Any = None
-        self.lower = -np.inf
+        self.lower = 0.0 if cost.min() >= 0.0 else -np.inf  # nothing costs less than nothing
         self.best: Repaired | None = None if start is None else self._candidate(start)
         self.proof: tuple[Integers, NDArray[Any]] = (
             np.empty((0, 2), dtype=np.int64),

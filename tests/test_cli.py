@@ -285,3 +285,15 @@ def test_a_reader_that_leaves_early_is_no_error(here: Path) -> None:
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
     assert done.returncode == 0
+
+
+def test_compare_leaves_out_what_does_not_exist_and_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cells.csv").write_text("x,y\n" + "".join(f"{i},{j}\n" for i in range(4) for j in range(4)))
+    words = "compare --points cells.csv --metric l2 --epsilon 0.2,2 --builders exponential,tight_constraints -o c.png"
+    assert run(words) == 0
+    said = capsys.readouterr()
+    assert "Left out: tight_constraints at epsilon 0.2" in said.err
+    rows = (tmp_path / "c.csv").read_text().splitlines()
+    assert len(rows) == 4  # the header, the exponential twice, tight constraints once
+    assert (tmp_path / "c.png").stat().st_size > 1000

@@ -198,10 +198,12 @@ def compare(
     names = [name.strip() for name in builders.split(",") if name.strip()]
     weights = choices.prior_from(prior)
     with terminal.progress_bar("Comparing") as progress:
-        rows = choices.comparison(space, levels, names, prior=weights, gap=gap, progress=progress)
-    loss_table(rows, table)
+        rows, missing = choices.comparison(space, levels, names, prior=weights, gap=gap, progress=progress)
     loss_plot(rows, output)
+    loss_table(rows, table)
     print(terminal.text_table(["builder", "epsilon", "loss", "lower_bound", "gap", "seconds"], rows))
+    for line in missing:
+        print(f"Left out: {line}", file=sys.stderr)
     print(f"Picture: {output}; numbers: {table}.")
     return 0
 

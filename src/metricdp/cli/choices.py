@@ -12,7 +12,7 @@ import numpy as np
 
 import metricdp
 from metricdp.arrays import Floats
-from metricdp.errors import InvalidInput
+from metricdp.errors import Infeasible, InvalidInput
 from metricdp.mechanisms import MatrixMechanism, Mechanism
 from metricdp.metrics import Metric
 from metricdp.problems import Problem
@@ -122,13 +122,21 @@ def comparison(
     prior: Floats | None,
     gap: float,
     progress: Progress | None,
-) -> list[dict[str, Any]]:
-    """Return one row per builder and epsilon; the lower bound is the best one proven at that epsilon."""
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return one row per builder and epsilon, and a line for each that does not exist there.
+
+    The lower bound is the best one proven at that epsilon.
+    """
     if not epsilons or not builders:
         raise InvalidInput("name at least one epsilon and one builder, such as --epsilon 0.5,1,2.")
     rows: list[dict[str, Any]] = []
+    missing: list[str] = []
     for done, (epsilon, builder) in enumerate((e, b) for e in epsilons for b in builders):
-        mechanism = built(builder, space, epsilon, prior=prior, gap=gap, progress=None)
+        try:
+            mechanism = built(builder, space, epsilon, prior=prior, gap=gap, progress=None)
+        except Infeasible as error:
+            missing.append(f"{builder} at epsilon {epsilon:g}: {error}")
+            continue
         if not isinstance(mechanism, MatrixMechanism):
             raise InvalidInput(f"{builder} has no matrix and so no exact loss: leave it out of the comparison.")
         certificate = mechanism.certificate
@@ -145,11 +153,13 @@ def comparison(
         )
         if progress is not None:
             progress((done + 1) / (len(epsilons) * len(builders)))
+    if not rows:
+        raise Infeasible("; ".join(missing))
     for row in rows:
         proven = max(other["lower_bound"] for other in rows if other["epsilon"] == row["epsilon"])
         row["lower_bound"] = proven
         row["gap"] = (row["loss"] - proven) / row["loss"] if row["loss"] > 0 else 0.0
-    return rows
+    return rows, missing
 
 
 def studies() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +18,7 @@ class Witness:
     report: int
     ratio: float
 
-    def __iter__(self) -> object:
+    def __iter__(self) -> Iterator[int]:
         return iter((self.secret, self.other, self.report))
 
 

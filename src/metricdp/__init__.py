@@ -48,6 +48,7 @@ from metricdp.spaces import Augmented, Box, FiniteSpace
 
 if TYPE_CHECKING:
     from metricdp.artifacts import load, save
+    from metricdp.artifacts.signing import create_keys
     from metricdp.auditing.bounds import universal_lower_bound
     from metricdp.auditing.sampled_density import continuous_violations
     from metricdp.design.constopt import constopt
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from metricdp.design.decomposed import decomposed
     from metricdp.design.interpolated import interpolated
     from metricdp.design.optimal import dictionary, optimal, spanner
+    from metricdp.design.quantised import quantised
     from metricdp.places import grid, road_network, vocabulary
     from metricdp.tables import perturb
     from metricdp.units import epsilon_for
@@ -64,6 +66,7 @@ _LATER = {
     "constopt": "metricdp.design.constopt",
     "contextual": "metricdp.design.contextual",
     "decomposed": "metricdp.design.decomposed",
+    "create_keys": "metricdp.artifacts.signing",
     "continuous_violations": "metricdp.auditing.sampled_density",
     "dictionary": "metricdp.design.optimal",
     "interpolated": "metricdp.design.interpolated",
@@ -73,6 +76,7 @@ _LATER = {
     "load": "metricdp.artifacts",
     "optimal": "metricdp.design.optimal",
     "perturb": "metricdp.tables",
+    "quantised": "metricdp.design.quantised",
     "road_network": "metricdp.places",
     "save": "metricdp.artifacts",
     "spanner": "metricdp.design.optimal",
@@ -122,6 +126,7 @@ __all__ = [
     "constopt",
     "contextual",
     "continuous_violations",
+    "create_keys",
     "decomposed",
     "dictionary",
     "epsilon_at",
@@ -138,6 +143,7 @@ __all__ = [
     "perturb",
     "posterior_leakage",
     "quantile_loss",
+    "quantised",
     "remapped",
     "road_network",
     "save",

@@ -23,10 +23,10 @@ from metricdp.auditing import epsilon_at, packing_lower_bound, quantile_loss, wo
 from metricdp.design import exponential, madlib
 from metricdp.design.constopt import constopt
 from metricdp.design.optimal import optimal, spanner
-from metricdp.errors import OutputProblem, SolverFailure
+from metricdp.errors import SolverFailure
 from metricdp.experiments._constopt_published import GAINS, NOTES, PUBLISHED, PUBLISHED_ABLATION
 from metricdp.experiments._vocabularies import Setting, cells, roads, words
-from metricdp.files import replacing
+from metricdp.files import made_folder, replacing
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.pictures import palette
 from metricdp.problems import Problem
@@ -121,7 +121,7 @@ def main(
     parser.add_argument("--folder", default=str(folder), help="where the table and the picture go")
     chosen = parser.parse_args(arguments)
     size = plan if plan is not None else FULL if chosen.full else Plan()
-    target = _made(Path(chosen.folder))
+    target = made_folder(chosen.folder)
     rows: list[Row] = []
     for row in run(size, report):
         rows.append(row)
@@ -438,13 +438,3 @@ def _write(rows: list[Row], path: Path) -> None:
         writer = csv.DictWriter(file, fieldnames=[field.name for field in fields(Row)])
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
-
-
-def _made(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputProblem(
-            f"the folder {folder} cannot be made: {error.strerror or error}. Choose another."
-        ) from error
-    return folder

@@ -16,9 +16,10 @@ from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.files import replacing
 from metricdp.solvers.benders import Decomposition, Memory, Round
 from metricdp.solvers.cuts import Cut, Multipliers
+from metricdp.solvers.master import MasterState
 from metricdp.solvers.subproblem import State
 
-FORMAT = 1
+FORMAT = 2
 FIELDS = ("tail", "head", "column")
 
 
@@ -71,7 +72,8 @@ def fingerprint(program: Decomposition) -> str:
 
 
 def _packed(memory: Memory, mark: str) -> dict[str, Any]:
-    cuts = memory.cuts
+    master = memory.master
+    cuts = () if master is None else master.cuts
     arrays: dict[str, Any] = {
         "format": np.array(FORMAT),
         "fingerprint": np.array(mark),
@@ -90,8 +92,11 @@ def _packed(memory: Memory, mark: str) -> dict[str, Any]:
     }
     arrays |= _multipliers("multiplier", Multipliers.joined([cut.multipliers for cut in cuts]))
     arrays |= _multipliers("proof", memory.proof)
-    if memory.ratios is not None:
-        arrays |= {f"ratio_{name}": array for name, array in zip(FIELDS, memory.ratios, strict=True)}
+    if master is not None:
+        arrays |= {f"ratio_{name}": array for name, array in zip(FIELDS, master.ratios, strict=True)}
+        arrays |= {"master_kinds": master.kinds, "master_idle": master.idle}
+        arrays["master_columns"] = master.column_status.astype(np.int8)
+        arrays["master_rows"] = master.row_status.astype(np.int8)
     for number, state in memory.states.items():
         arrays |= {f"state_{number}_{name}": getattr(state, name) for name in FIELDS}
         arrays[f"state_{number}_columns"] = state.column_status.astype(np.int8)
@@ -141,10 +146,19 @@ def _unpacked(stored: dict[str, Any]) -> Memory:
                 stored[f"state_{number}_columns"].astype(np.int64),
                 stored[f"state_{number}_rows"].astype(np.int64),
             )
+    master = None
+    if "master_kinds" in stored:
+        master = MasterState(
+            tuple(cuts),
+            (stored["ratio_tail"], stored["ratio_head"], stored["ratio_column"]),
+            stored["master_kinds"],
+            stored["master_idle"],
+            stored["master_columns"].astype(np.int64),
+            stored["master_rows"].astype(np.int64),
+        )
     best = stored["best"]
     return Memory(
-        cuts=cuts,
-        ratios=(stored["ratio_tail"], stored["ratio_head"], stored["ratio_column"]) if "ratio_tail" in stored else None,
+        master=master,
         states=states,
         best=best if best.size else None,
         upper=float(stored["upper"]),

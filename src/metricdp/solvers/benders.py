@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.solvers.cuts import Cut, Multipliers, natural_scale, proven_bound
-from metricdp.solvers.master import Master, MasterPoint
+from metricdp.solvers.cuts import Multipliers, natural_scale, proven_bound
+from metricdp.solvers.master import Master, MasterPoint, MasterState
 from metricdp.solvers.partition import boundary_of
 from metricdp.solvers.program import Progress
 from metricdp.solvers.subproblem import Answer, Block, State
@@ -91,8 +91,7 @@ class BendersSolution:
 class Memory:
     """Everything a run has learnt; enough to go on from."""
 
-    cuts: list[Cut] = field(default_factory=list)
-    ratios: tuple[Integers, Integers, Integers] | None = None
+    master: MasterState | None = None
     states: dict[int, State] = field(default_factory=dict)
     best: Floats | None = None
     upper: float = np.inf
@@ -127,9 +126,8 @@ class Benders:
         self._master = Master(
             problem.cost, problem.weights, problem.scale, problem.boundary, floors, tolerance=problem.tolerance
         )
-        if self._memory.ratios is not None:
-            self._master.add_ratios(*self._memory.ratios)
-        self._master.add_cuts(self._memory.cuts)
+        if self._memory.master is not None:
+            self._master.restore(self._memory.master)
 
     def solve(self) -> BendersSolution:
         """Run and return the best matrix with its bound."""
@@ -153,11 +151,14 @@ class Benders:
         memory.lower = max(memory.lower, proven_bound(self._problem.cost, self._problem.weights, Multipliers.none()))
         if self._closed():
             return "optimal"
-        if self._stabilise and memory.best is not None and not memory.cuts:
+        if memory.states:  # asked before, their cuts are in the master
+            alone = [block for block in self._problem.blocks if not len(block.boundary)]
+            self._fixed = workers.solve({block.number: block.cost[:0] for block in alone}, keep_states=False)
+        if self._stabilise and memory.best is not None and memory.master is None:
             self._visit(workers, memory.best[self._problem.boundary])  # the first cuts, where it matters
         while True:
             left = None if self._seconds is None else self._seconds - self._elapsed()
-            point = self._master.solve(seconds=left)
+            point = self._master.solve(seconds=left, between=self._remember)
             if point is None:
                 return "limit"
             self._bound(point)
@@ -247,8 +248,7 @@ class Benders:
         now = time.perf_counter()
         if not force and now - self._kept_at < 20.0 * self._kept_for:
             return
-        self._memory.cuts = list(self._master.cuts)
-        self._memory.ratios = self._master.ratio_rows
+        self._memory.master = self._master.state()
         self._keep(self._memory)
         self._kept_at = time.perf_counter()
         self._kept_for = self._kept_at - now

@@ -19,6 +19,7 @@ from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.solvers.benders import Benders, Decomposition, Memory
 from metricdp.solvers.cuts import Multipliers, cut_from, proven_bound
 from metricdp.solvers.partition import PARTITIONS, balance, partition
+from metricdp.solvers.start import engine, kernels
 from metricdp.solvers.subproblem import Answer, Subproblem
 from metricdp.solvers.workers import LocalWorkers, ProcessWorkers
 
@@ -97,6 +98,7 @@ def test_the_plain_variant_agrees_and_needs_twice_the_rounds() -> None:
                 problem,
                 blocks=3,
                 gap=1e-3,
+                start="kernels",  # the engine would leave the blocks little to do
                 stabilise=stabilise,
                 progress=lambda lower, upper, seconds, count, seen=seen: seen.append(count),
             )
@@ -104,6 +106,29 @@ def test_the_plain_variant_agrees_and_needs_twice_the_rounds() -> None:
             assert mechanism.certificate.loss <= best * (1 + 2e-3)
             rounds[stabilise] += len(seen)
     assert 2 * rounds[True] <= rounds[False]
+
+
+def test_multipliers_of_the_whole_program_become_cuts_that_hold_their_bound() -> None:
+    problem, _ = instance(3, size=30, reports=12, side=6.0)
+    graph = Neighbours.of(problem)
+    program = Decomposition.of(
+        problem.cost, graph.weights, graph.adjacency, partition(graph.adjacency, 3), tolerance=1e-9
+    )
+    best = optimum(problem.cost, *near_pairs(problem))
+    memory, interrupted = engine(problem.cost, graph.weights, graph.adjacency, graph.members(), gap=1e-2, seconds=None)
+    assert not interrupted
+    assert memory.best is not None
+    assert best * (1 - 1e-2) <= memory.lower <= best + 2e-9
+    assert best - 2e-9 <= memory.upper <= best * (1 + 1.1e-2)
+    proven = memory.lower
+    found = Benders(program, gap=1e-6, memory=memory).solve()
+    # the first point of the master, which has nothing but these cuts and its own rows, is no worse than their bound
+    assert found.rounds[0].lower >= proven - 1e-12
+    assert found.lower_bound == pytest.approx(best, abs=1e-6)
+    assert found.objective == pytest.approx(best, abs=1e-6)
+    assert all(one.lower <= best + 2e-9 for one in found.rounds)
+    cold = Benders(program, gap=1e-6, memory=kernels(problem.cost, graph.weights, graph.members())).solve()
+    assert len(found.rounds) <= len(cold.rounds)
 
 
 def test_any_multipliers_give_a_valid_cut_and_a_valid_bound() -> None:
@@ -315,22 +340,24 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
         if rounds == 6:
             raise KeyboardInterrupt
 
-    first = decomposed(problem, gap=1e-6, checkpoint=file, progress=stop)
+    first = mdp.decomposed(problem, gap=1e-6, start="kernels", checkpoint=file, progress=stop)
     assert "interrupted" in first.certificate.note
     with pytest.raises(InvalidInput, match="resume=True"):
-        decomposed(problem, gap=1e-6, checkpoint=file)
+        mdp.decomposed(problem, gap=1e-6, start="kernels", checkpoint=file)
     rounds: list[int] = []
-    second = decomposed(problem, gap=1e-6, checkpoint=file, resume=True, progress=lambda *args: rounds.append(args[3]))
+    second = mdp.decomposed(
+        problem, gap=1e-6, start="kernels", checkpoint=file, resume=True, progress=lambda *args: rounds.append(args[3])
+    )
     assert rounds[0] == 7
     best = optimum(problem.cost, *near_pairs(problem))
     assert second.certificate.loss == pytest.approx(best, abs=1e-6)
     assert second.certificate.lower_bound == pytest.approx(best, abs=1e-6)
     other, _ = instance(5)
     with pytest.raises(InvalidInput, match="another problem"):
-        decomposed(other, gap=1e-6, checkpoint=file, resume=True)
+        mdp.decomposed(other, gap=1e-6, start="kernels", checkpoint=file, resume=True)
     file.write_bytes(file.read_bytes()[:500])
     with pytest.raises(CorruptFile):
-        decomposed(problem, gap=1e-6, checkpoint=file, resume=True)
+        mdp.decomposed(problem, gap=1e-6, start="kernels", checkpoint=file, resume=True)
 
 
 def test_bad_options_are_refused() -> None:
@@ -342,4 +369,6 @@ def test_bad_options_are_refused() -> None:
     with pytest.raises(InvalidInput, match="partition"):
         decomposed(problem, partition="random")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="resume"):
-        decomposed(problem, resume=True)
+        mdp.decomposed(problem, resume=True)
+    with pytest.raises(InvalidInput, match="start"):
+        decomposed(problem, start="somewhere")  # type: ignore[arg-type]

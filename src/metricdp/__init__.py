@@ -49,13 +49,15 @@ from metricdp.spaces import Augmented, Box, FiniteSpace
 
 if TYPE_CHECKING:
     from metricdp.artifacts import load, save
+    from metricdp.artifacts.resumable import decomposed
+    from metricdp.artifacts.signing import create_keys
     from metricdp.auditing.bounds import universal_lower_bound
     from metricdp.auditing.sampled_density import continuous_violations
     from metricdp.design.constopt import constopt
     from metricdp.design.contextual import contextual
-    from metricdp.design.decomposed import decomposed
     from metricdp.design.interpolated import interpolated
     from metricdp.design.optimal import dictionary, optimal, spanner
+    from metricdp.design.quantised import quantised
     from metricdp.places import grid, road_network, vocabulary
     from metricdp.tables import perturb
     from metricdp.tables.engines.duckdb import duckdb_function, duckdb_table
@@ -65,7 +67,8 @@ if TYPE_CHECKING:
 _LATER = {
     "constopt": "metricdp.design.constopt",
     "contextual": "metricdp.design.contextual",
-    "decomposed": "metricdp.design.decomposed",
+    "create_keys": "metricdp.artifacts.signing",
+    "decomposed": "metricdp.artifacts.resumable",
     "continuous_violations": "metricdp.auditing.sampled_density",
     "dictionary": "metricdp.design.optimal",
     "duckdb_function": "metricdp.tables.engines.duckdb",
@@ -77,6 +80,7 @@ _LATER = {
     "load": "metricdp.artifacts",
     "optimal": "metricdp.design.optimal",
     "perturb": "metricdp.tables",
+    "quantised": "metricdp.design.quantised",
     "road_network": "metricdp.places",
     "save": "metricdp.artifacts",
     "spanner": "metricdp.design.optimal",
@@ -126,6 +130,7 @@ __all__ = [
     "constopt",
     "contextual",
     "continuous_violations",
+    "create_keys",
     "decomposed",
     "dictionary",
     "duckdb_function",
@@ -145,6 +150,7 @@ __all__ = [
     "posterior_leakage",
     "product",
     "quantile_loss",
+    "quantised",
     "remapped",
     "road_network",
     "save",

@@ -21,7 +21,7 @@ from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)  # equal where the network is the same one
 class StreetPath:
     """The shortest way along the streets between places (street number, offset from its first end)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 from pathlib import Path
 
@@ -25,6 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # Ray's own warnings
 ]
 KEY = bytes(range(32))
+EXAMPLES = Path(__file__).parents[2] / "examples" / "engines"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -95,3 +97,6 @@ def test_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     traps()
     monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
     job_over_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    shown = runpy.run_path(str(EXAMPLES / "ray_dataset.py"))
+    assert shown["protected"].count() == 1000

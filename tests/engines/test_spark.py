@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 KEY = bytes(range(32))
+EXAMPLES = Path(__file__).parents[2] / "examples" / "engines"
 ROWS, BATCH = 100_000, 20_000
 
 
@@ -134,3 +136,6 @@ def test_spark(session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     traps(session, tmp_path)
     monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
     job_over_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    shown = runpy.run_path(str(EXAMPLES / "spark_frame.py"))
+    assert shown["protected"].count() == 1000

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+import subprocess
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -390,6 +391,41 @@ def test_geolocation_hands_out_one_report_per_window(engine: engines.Engine, fil
         assert coords["accuracy"] == pytest.approx(474.4 + 0.8, abs=0.1)  # 95 % of Gamma(2) / epsilon, and the lattice
     assert "41.15," not in json.dumps(found["kept"])
     assert engine.ask("accuracy", file=engine.offer(files["sphere"]))[1] == pytest.approx(math.log(2) / 10, rel=0.02)
+
+
+def test_the_example_page(tmp_path: Path) -> None:
+    """The page in Chromium, with a made-up place: the app's panel shows a report, the promise and what was spent."""
+    program = engines.chromium()
+    if program is None:
+        pytest.skip("chromium is not installed (Debian: apt install chromium)")
+    with engines.serving(PROJECT / "js") as address:
+        options = [
+            *engines.CHROMIUM_OPTIONS,
+            f"--user-data-dir={tmp_path}",
+            "--virtual-time-budget=10000",
+            "--dump-dom",
+        ]
+        done = subprocess.run(
+            [program, *options, f"{address}/example/?demo=20"], capture_output=True, text=True, timeout=100, check=False
+        )
+    page = done.stdout
+    assert 'data-ready="yes"' in page, page[-2000:]
+    for words in (
+        "20 questions, 1 answer",
+        "up to 200 m apart",
+        "1 of 24 reports",
+        "signature trusted",
+        "accuracy   1393 m",
+    ):
+        assert words in page
+    latitude, longitude = (float(re.search(rf"{name} +(-?[0-9.]+)", page)[1]) for name in ("latitude", "longitude"))  # type: ignore[index]
+    assert (latitude, longitude) != (41.14961, -8.61099)
+    assert float(mdp.Haversine()([latitude, longitude], [41.14961, -8.61099])) < 10.0
+
+
+def test_the_example_file_says_two_at_200_metres() -> None:
+    found = mdp.load(PROJECT / "js" / "example" / "position.mdp", trusted=PROJECT / "js" / "example" / "example.pub")
+    assert found.guarantee.bound(0.2) == pytest.approx(math.log(2), rel=1e-9)
 
 
 def test_only_the_systems_randomness_is_used() -> None:

@@ -1294,11 +1294,14 @@ export class Mechanism {
   explain({ snap = 0 } = {}) {
     const { epsilon, unit, slack, basis } = this.guarantee;
     const show = (distance) => showDistance(distance, unit);
-    const short =
-      basis === "none"
-        ? "This file promises nothing; it is for comparisons."
-        : `One report shifts the odds between two places up to ${show(this.reach(2, { snap }))} apart by at most a ` +
-          "factor of two. Every further report of the same place adds to that.";
+    const reach = this.reach(2, { snap });
+    let short = "This file promises nothing; it is for comparisons.";
+    if (basis !== "none" && reach === 0) short = "Its slack alone allows more than a factor of two between any two places.";
+    else if (basis !== "none") {
+      short =
+        `One report shifts the odds between two places up to ${show(reach)} apart by at most a factor of two. ` +
+        "Every further report of the same place adds to that.";
+    }
     const lines = [short];
     for (const share of [0.1, 0.3, 1, 3]) {
       const distance = Number((share / epsilon).toPrecision(2));

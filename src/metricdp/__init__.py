@@ -20,6 +20,7 @@ from metricdp.design import (
     exponential,
     laplace,
     madlib,
+    product,
     remapped,
     tight_constraints,
     truncated_exponential,
@@ -48,12 +49,12 @@ from metricdp.spaces import Augmented, Box, FiniteSpace
 
 if TYPE_CHECKING:
     from metricdp.artifacts import load, save
+    from metricdp.artifacts.resumable import decomposed
     from metricdp.artifacts.signing import create_keys
     from metricdp.auditing.bounds import universal_lower_bound
     from metricdp.auditing.sampled_density import continuous_violations
     from metricdp.design.constopt import constopt
     from metricdp.design.contextual import contextual
-    from metricdp.design.decomposed import decomposed
     from metricdp.design.interpolated import interpolated
     from metricdp.design.optimal import dictionary, optimal, spanner
     from metricdp.design.quantised import quantised
@@ -65,8 +66,8 @@ if TYPE_CHECKING:
 _LATER = {
     "constopt": "metricdp.design.constopt",
     "contextual": "metricdp.design.contextual",
-    "decomposed": "metricdp.design.decomposed",
     "create_keys": "metricdp.artifacts.signing",
+    "decomposed": "metricdp.artifacts.resumable",
     "continuous_violations": "metricdp.auditing.sampled_density",
     "dictionary": "metricdp.design.optimal",
     "interpolated": "metricdp.design.interpolated",
@@ -142,6 +143,7 @@ __all__ = [
     "packing_lower_bound",
     "perturb",
     "posterior_leakage",
+    "product",
     "quantile_loss",
     "quantised",
     "remapped",

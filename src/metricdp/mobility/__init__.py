@@ -1,5 +1,6 @@
 """Mobility: how traces become contexts, priors and blankets, and what releasing them over time costs."""
 
+from metricdp.mobility.analytic_kernel import AnalyticTest, analytic_independence
 from metricdp.mobility.blankets import (
     Discovery,
     Features,
@@ -25,6 +26,7 @@ from metricdp.mobility.smoothing import augmented_steps, smooth
 from metricdp.mobility.traces import Traces, Walks, clean, load_traces, resample, snap, split_trips
 
 __all__ = [
+    "AnalyticTest",
     "BlanketPredictor",
     "Discovery",
     "Features",
@@ -39,6 +41,7 @@ __all__ = [
     "account",
     "adjusted",
     "allocate",
+    "analytic_independence",
     "augmented_steps",
     "blanket_classes",
     "clean",

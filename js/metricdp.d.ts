@@ -9,13 +9,15 @@ export class OutOfDomain extends InvalidInput {}
 /** This module, or this browser, cannot do it; Python can. */
 export class Unsupported extends MetricdpError {}
 
-/** A code, coordinates (such as [latitude, longitude]) or a word. */
-export type Secret = number | ArrayLike<number> | ArrayLike<string> | string;
+/** A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part. */
+export type Secret = number | ArrayLike<number> | ArrayLike<string> | string | Secret[];
 
 /** What was drawn: the code where reports are finitely many, and its coordinates or word. */
 export interface Report {
   code: number | null;
-  point: number[] | string[];
+  point: number[] | string[] | (number[] | string[])[];
+  /** For a product: the reports part by part. */
+  parts?: Report[];
 }
 
 export interface Guarantee {
@@ -52,7 +54,7 @@ export interface Snapping {
 
 export class Mechanism {
   private constructor();
-  readonly kind: "matrix" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest";
+  readonly kind: "matrix" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product";
   readonly version: number;
   readonly bytes: number;
   readonly sha256: string;

@@ -489,7 +489,7 @@ function readMetric({ name, parameters }, file) {
   for (const key of ["covariance", "distances", "ground", "vectors", "edges", "lengths"]) {
     if (typeof values[key] === "string") file.tensor(values[key]); // it belongs to the file, used here or not
   }
-  const make = METRICS[name];
+  const make = Object.hasOwn(METRICS, name) ? METRICS[name] : null;
   const measure = make
     ? make(values, file)
     : () => {
@@ -817,6 +817,33 @@ const positive = (value) => {
   return value;
 };
 
+/** Draw every part of a secret with its own mechanism; secrets and reports are lists with one entry per part. */
+function readProduct(body, file) {
+  const parts = body.parts.map((entry) => {
+    const make = entry.kind !== "product" && Object.hasOwn(KINDS, entry.kind) ? KINDS[entry.kind] : null;
+    refuse(make === null || entry.guarantee.basis === "none", `a part of it is of the kind ${entry.kind}`);
+    return make(entry.body, file);
+  });
+  refuse(parts.length < 2, "a product has two parts or more");
+  const split = (secret) => {
+    if (!Array.isArray(secret) || secret.length !== parts.length) {
+      throw new InvalidInput(`a secret has ${parts.length} parts, one for each mechanism: give a list of them.`);
+    }
+    return secret;
+  };
+  const draw = (secret, source, snap) => {
+    const secrets = split(secret);
+    secrets.forEach((value, k) => parts[k].inputs.encode(value, snap)); // refuse strangers before anything is drawn
+    return parts.map((part, k) => reportOf(part, part.draw(secrets[k], source, snap)));
+  };
+  return { inputs: {}, outputs: {}, draw, product: true };
+}
+
+function reportOf(parts, drawn) {
+  if (typeof drawn !== "number") return { code: null, point: drawn };
+  return { code: drawn, point: [...parts.outputs.coordinates[drawn]] };
+}
+
 /** What is drawn for each kind: `draw(secret, source, snap)` gives a code or coordinates, `law` the probabilities. */
 const KINDS = {
   matrix(body, file) {
@@ -927,6 +954,7 @@ const KINDS = {
     };
     return { inputs, outputs: inputs, draw, rate: epsilon };
   },
+  product: readProduct,
   nearest(body, file) {
     const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
     const { metric } = inputs;
@@ -1004,7 +1032,7 @@ class MechanismFile {
     let end = 0;
     const inOrder = Object.values(entries).sort((a, b) => a.data_offsets?.[0] - b.data_offsets?.[0]);
     for (const { dtype, shape, data_offsets: span } of inOrder) {
-      refuse(!(dtype in TYPES) || !Array.isArray(shape) || !Array.isArray(span), "a tensor is not described as one");
+      refuse(!Object.hasOwn(TYPES, dtype) || !Array.isArray(shape) || !Array.isArray(span), "a tensor is not described as one");
       refuse(!shape.every((side) => Number.isSafeInteger(side) && side >= 0), "a tensor has no shape");
       const length = shape.reduce((a, b) => a * b, 1) * TYPES[dtype].BYTES_PER_ELEMENT;
       refuse(span.length !== 2 || span[0] !== end || span[1] - span[0] !== length, "its tensors overlap or have gaps");
@@ -1204,7 +1232,7 @@ export class Mechanism {
   }
 
   /**
-   * Draw one report for a secret: a code, coordinates or a word. A stranger is an error, never passed through.
+   * Draw one report for a secret: a code, coordinates or a word (a list of them for a product). A stranger is an error, never passed through.
    *
    * With `snap`, coordinates up to that distance from a secret become that secret; the promise then holds with a slack
    * of 2 * epsilon * snap. `words` replaces the random source, for tests only.
@@ -1214,8 +1242,8 @@ export class Mechanism {
       throw new InvalidInput("this mechanism promises nothing; it was made for comparisons. Do not release its reports.");
     }
     const drawn = this.#parts.draw(secret, words, snap);
-    if (typeof drawn !== "number") return { code: null, point: drawn };
-    return { code: drawn, point: [...this.#parts.outputs.coordinates[drawn]] };
+    if (this.#parts.product) return { code: null, point: drawn.map((report) => report.point), parts: drawn };
+    return reportOf(this.#parts, drawn);
   }
 
   /** Return the probabilities of all reports for a secret, where there are finitely many. */

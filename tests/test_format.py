@@ -15,7 +15,7 @@ import pytest
 import metricdp as mdp
 from metricdp.artifacts import save
 from test_artifacts import OTHERS
-from test_storage import interpolated, some_matrix, streets, with_zeros
+from test_storage import interpolated, place_and_hour, some_matrix, streets, with_zeros
 
 CODES = {"F64": "d", "I64": "q", "U64": "Q", "U32": "I", "U16": "H", "U8": "B"}
 ORDER = ["U64", "I64", "F64", "U32", "U16", "U8"]
@@ -82,7 +82,7 @@ def every_file(folder: Path) -> list[Path]:
         (some_matrix(), {}), (some_matrix(1e-5), {"licence": 'a "quoted"\n licence\t© \x01'}),
         (with_zeros(), {"storage": "sparse", "key": private}), (some_matrix(), {"storage": "quantised", "bits": 16}),
         (some_matrix(), {"storage": "quantised", "bits": 40, "key": private}),
-        (interpolated(), {"storage": "quantised"}), (streets(), {"storage": "sparse"}),
+        (interpolated(), {"storage": "quantised"}), (streets(), {"storage": "sparse"}), (place_and_hour(), {}),
         *((build(), {}) for build in OTHERS.values()),
     ]  # fmt: skip
     return [save(m, folder / f"{k}.mdp", **options) for k, (m, options) in enumerate(made)]

@@ -24,7 +24,7 @@ from metricdp.mechanisms.laplace import spherical_radius
 from metricdp.metrics import EARTH_RADIUS_KM
 from metricdp.randomness import GeneratorSource
 from test_artifacts import rewritten
-from test_storage import interpolated, streets, with_zeros
+from test_storage import interpolated, place_and_hour, streets, with_zeros
 
 PROJECT = Path(__file__).parents[1]
 FALSE_ALARM = 1e-6  # each chi-square or KS test may fail by chance this often
@@ -48,6 +48,7 @@ class Files:
         self._add("zeros", with_zeros(), storage="sparse", licence="© somebody", key=self.private)
         self._add("interpolated", interpolated())
         self._add("rounded", interpolated(), storage="quantised", bits=20)
+        self._add("product", place_and_hour())
         self._add("streets", streets(), storage="sparse")
         self._add("sphere", mdp.laplace(mdp.Haversine(), 10.0), key=self.private)
         self._add("wide", mdp.laplace(mdp.Haversine(), 1e-4))
@@ -286,6 +287,18 @@ def test_the_nearest_word(engine: engines.Engine, files: Files) -> None:
     assert engine.ask("error", file=engine.offer(files["words"]), secret="dog")["error"] == "OutOfDomain"
 
 
+def test_products_are_drawn_part_by_part(engine: engines.Engine, files: Files) -> None:
+    address = engine.offer(files["product"])
+    drawn = engine.ask("reports", file=address, secrets=[[[41.0, 2.0], 5, [1.0, 2.0]]], count=20_000)[0]
+    _, hour, cell = files.made["product"].parts
+    for part, row, values in ((hour, 5, [d[1] for d in drawn]), (cell, 7, [d[2] for d in drawn])):
+        fits(np.bincount(part.outputs.encode(values), minlength=len(part.outputs)), part.matrix[row])
+    away = mdp.Haversine()(np.array([d[0] for d in drawn]), np.array([41.0, 2.0]))
+    assert stats.kstest(away, stats.gamma(2, scale=0.1).cdf).pvalue > FALSE_ALARM
+    for bad in ([[41.0, 2.0], 5], 3, [[41.0, 2.0], 24, 7], [[95.0, 2.0], 5, 7]):
+        assert engine.ask("error", file=address, secret=bad)["error"] in ("OutOfDomain", "InvalidInput")
+
+
 def test_secrets_are_found_as_in_python(engine: engines.Engine, files: Files) -> None:
     address = engine.offer(files["dense"])
     assert "report" in engine.ask("error", file=address, secret=[3.0, 4.0])
@@ -308,7 +321,7 @@ def test_secrets_are_found_as_in_python(engine: engines.Engine, files: Files) ->
 
 
 @pytest.mark.parametrize(
-    "name", ["dense", "sparse", "quantised", "zeros", "interpolated", "streets", "sphere", "words"]
+    "name", ["dense", "sparse", "quantised", "zeros", "interpolated", "streets", "sphere", "words", "product"]
 )
 def test_nothing_altered_gets_in(engine: engines.Engine, files: Files, name: str) -> None:
     size = files[name].stat().st_size

@@ -10,6 +10,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.experiments._cities import KM_PER_DEGREE, City
 from metricdp.mobility import Features, Walks, features_of
 
+MANY_FIXES = 50_000  # above this a city gets finer groups
 MOST_LAG = 3  # the next place is tested against the current one, one and two steps back
 
 
@@ -28,7 +29,7 @@ class Bins:
 
 def bins_for(city: City) -> Bins:
     """Return finer groups where there are many fixes."""
-    return Bins(hours=6.0, regions=(3, 3)) if len(city.traces) > 50_000 else Bins(hours=24.0, regions=(2, 2))
+    return Bins(hours=6.0, regions=(3, 3)) if len(city.traces) > MANY_FIXES else Bins(hours=24.0, regions=(2, 2))
 
 
 def evaluation_bins(city: City, used: Bins) -> dict[str, Bins]:
@@ -37,7 +38,7 @@ def evaluation_bins(city: City, used: Bins) -> dict[str, Bins]:
     Half of the trips of a small city leave too few groups of 200 windows, so 100 are enough there. Where there are many
     fixes the published grouping (one hour, 5 mph, nine regions, 200 windows) is scored as well.
     """
-    if len(city.traces) > 50_000:
+    if len(city.traces) > MANY_FIXES:
         return {"groups as used": used, "groups as published": Bins(hours=1.0, regions=(3, 3))}
     return {"groups of 100 windows": replace(used, least=min(100, used.least))}
 

@@ -21,6 +21,7 @@ from metricdp.experiments._contextual_methods import (
 )
 from metricdp.experiments._contextual_promises import Promises, as_published, promises, sizes_for
 from metricdp.experiments._dependence import Slice, dependence_lines, study_dependence
+from metricdp.experiments._windows import MANY_FIXES
 
 __all__ = [
     "METHODS",
@@ -99,11 +100,12 @@ def _study(
     if city.simulated:
         say("The trips are SIMULATED on a real road network; nobody drove them.")
     if first:
-        slices = [replace(part, city=label) for part in study_dependence(city, draws=1 if short else 5)]
+        slices = [replace(part, city=label) for part in study_dependence(city, draws=1 if short else 3)]
         outcome.slices.extend(slices)
         for line in dependence_lines(slices):
             say(line)
-    study = study_blankets(city, quick=short, rounds=(1 if short else 5) if first else 0)
+    rounds = 1 if short else (2 if len(city.traces) > MANY_FIXES else 5)  # many fixes have many groups in every round
+    study = study_blankets(city, quick=short, rounds=rounds if first else 0)
     outcome.studies[label] = study
     for line in study.lines():
         say(line)

@@ -59,8 +59,8 @@ def trace() -> None:
     spent = account(np.full(100, 0.1), radius=1.0, delta=1e-5, ranges=ranges)
     print(
         f"100 releases of 0.1 per km, 1 km each: basic {spent.basic:.4g}, l2 over time {spent.product:.4g}, "
-        f"concentrated {spent.concentrated:.4g}, bounded range {spent.bounded_range:.4g}; with context 1, 0.5 a place costs "
-        f"{trajectory_epsilon(0.1, [1.0, 0.5]):.4g} per km"
+        f"concentrated {spent.concentrated:.4g}, bounded range {spent.bounded_range:.4g}; with context 1, 0.5 a place "
+        f"costs {trajectory_epsilon(0.1, [1.0, 0.5]):.4g} per km"
     )
     weights = np.array([1.0, 1.0, 1.0, 4.0, 9.0])
     even, best = float((weights / 0.1).sum()), float((weights / allocate(0.5, weights)).sum())

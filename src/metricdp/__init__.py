@@ -20,6 +20,7 @@ from metricdp.design import (
     exponential,
     laplace,
     madlib,
+    product,
     remapped,
     tight_constraints,
     truncated_exponential,
@@ -48,13 +49,15 @@ from metricdp.spaces import Augmented, Box, FiniteSpace
 
 if TYPE_CHECKING:
     from metricdp.artifacts import load, save
+    from metricdp.artifacts.resumable import decomposed
+    from metricdp.artifacts.signing import create_keys
     from metricdp.auditing.bounds import universal_lower_bound
     from metricdp.auditing.sampled_density import continuous_violations
     from metricdp.design.constopt import constopt
     from metricdp.design.contextual import contextual
-    from metricdp.design.decomposed import decomposed
     from metricdp.design.interpolated import interpolated
     from metricdp.design.optimal import dictionary, optimal, spanner
+    from metricdp.design.quantised import quantised
     from metricdp.places import grid, road_network, vocabulary
     from metricdp.tables import perturb
     from metricdp.units import epsilon_for
@@ -63,7 +66,8 @@ if TYPE_CHECKING:
 _LATER = {
     "constopt": "metricdp.design.constopt",
     "contextual": "metricdp.design.contextual",
-    "decomposed": "metricdp.design.decomposed",
+    "create_keys": "metricdp.artifacts.signing",
+    "decomposed": "metricdp.artifacts.resumable",
     "continuous_violations": "metricdp.auditing.sampled_density",
     "dictionary": "metricdp.design.optimal",
     "interpolated": "metricdp.design.interpolated",
@@ -73,6 +77,7 @@ _LATER = {
     "load": "metricdp.artifacts",
     "optimal": "metricdp.design.optimal",
     "perturb": "metricdp.tables",
+    "quantised": "metricdp.design.quantised",
     "road_network": "metricdp.places",
     "save": "metricdp.artifacts",
     "spanner": "metricdp.design.optimal",
@@ -122,6 +127,7 @@ __all__ = [
     "constopt",
     "contextual",
     "continuous_violations",
+    "create_keys",
     "decomposed",
     "dictionary",
     "epsilon_at",
@@ -137,7 +143,9 @@ __all__ = [
     "packing_lower_bound",
     "perturb",
     "posterior_leakage",
+    "product",
     "quantile_loss",
+    "quantised",
     "remapped",
     "road_network",
     "save",

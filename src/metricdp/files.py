@@ -44,6 +44,18 @@ def check_target(target: str | os.PathLike[str], *, source: str | os.PathLike[st
     return place
 
 
+def made_folder(path: str | os.PathLike[str]) -> Path:
+    """Return a folder that is there, made if it was not."""
+    place = Path(path)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputProblem(
+            f"the folder {str(path)!r} cannot be made: {error.strerror or error}. Choose another."
+        ) from error
+    return place
+
+
 @contextmanager
 def replacing(target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None) -> Iterator[Path]:
     """Yield a new empty file beside the target that takes its place when the block ends well.

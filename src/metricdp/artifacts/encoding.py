@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.errors import CorruptFile, InvalidInput
+from metricdp.mechanisms.streets import StreetPath, Streets
 from metricdp.metrics import (
     Angular,
     Frechet,
@@ -87,6 +88,13 @@ class Encoder:
         self._seen[id(array)] = (array, label)
         return label
 
+    def whole(self, array: NDArray[Any], name: str) -> str:
+        """Store numbers of at least 0 in the narrowest unsigned type that holds them, and return the name."""
+        largest = int(array.max(initial=0))
+        kind = next(t for t in (np.uint8, np.uint16, np.uint32, np.uint64) if largest <= np.iinfo(t).max)
+        self.tensors[name] = np.ascontiguousarray(array, dtype=kind)
+        return name
+
     def metric(self, metric: Metric) -> int:
         """Store a metric and return its number."""
         known = self._seen.get(id(metric))
@@ -103,7 +111,7 @@ class Encoder:
         self._seen[id(metric)] = (metric, len(self.metrics) - 1)
         return len(self.metrics) - 1
 
-    def space(self, space: Space, name: str) -> int:
+    def space(self, space: Space | Streets, name: str) -> int:
         """Store a space and return its number."""
         known = self._seen.get(id(space))
         if known is not None:
@@ -121,6 +129,8 @@ class Encoder:
             entry |= {"kind": "box", "lower": plain(space.lower.tolist()), "upper": plain(space.upper.tolist())}
         elif isinstance(space, Unbounded):
             entry |= {"kind": "unbounded", "dimension": space.dimension}
+        elif isinstance(space, Streets):
+            entry |= {"kind": "streets"}
         else:
             raise InvalidInput(f"a mechanism file cannot hold a space of type {type(space).__name__}.")
         self.spaces.append(entry)
@@ -138,7 +148,7 @@ class Decoder:
         self._metrics: list[Metric] = []
         for entry in manifest["metrics"]:
             self._metrics.append(METRICS[entry["name"]].decode(entry["parameters"], self))
-        self._spaces: list[Space] = []
+        self._spaces: list[Space | Streets] = []
         for entry in manifest["spaces"]:
             self._spaces.append(self._space(entry))
 
@@ -158,7 +168,7 @@ class Decoder:
     def metric(self, number: int) -> Metric:
         return self._metrics[_index(number)]
 
-    def space(self, number: int) -> Space:
+    def space(self, number: int) -> Space | Streets:
         return self._spaces[_index(number)]
 
     def refuse_leftovers(self) -> None:
@@ -167,7 +177,7 @@ class Decoder:
         if left:
             raise CorruptFile(f"it holds the tensor {left[0]!r} that nothing refers to")
 
-    def _space(self, entry: Entry) -> Space:
+    def _space(self, entry: Entry) -> Space | Streets:
         metric = self.metric(entry["metric"])
         if entry["kind"] == "finite":
             points, places = self.tensor(entry["points"]), self.tensor(entry["coordinates"])
@@ -185,6 +195,8 @@ class Decoder:
             if not isinstance(dimension, int) or dimension < 1:
                 raise CorruptFile(f"a space has the dimension {dimension!r}")
             return Unbounded(metric, dimension)
+        if entry["kind"] == "streets" and isinstance(metric, StreetPath):
+            return Streets(metric.network)
         raise CorruptFile(f"it holds a space of the unknown kind {entry['kind']!r}")
 
 
@@ -245,6 +257,13 @@ def _decode_roads(entry: Entry, decoder: Decoder) -> ShortestPath:
     return ShortestPath(edges, lengths, entry["nodes"], one_way=entry["one_way"], unit=entry["unit"])
 
 
+def _decode_streets(entry: Entry, decoder: Decoder) -> StreetPath:
+    network = decoder.metric(entry["network"])
+    if not isinstance(network, ShortestPath):
+        raise CorruptFile("its streets are not those of a road network")
+    return StreetPath(network)
+
+
 def _encode_weighted(metric: Weighted, encoder: Encoder) -> Entry:
     parts = [[encoder.metric(part), list(columns), weight] for part, columns, weight in metric.parts]
     return {"parts": parts, "unit": metric.unit}
@@ -267,6 +286,9 @@ METRICS: dict[str, MetricCodec] = {
     "Precomputed": _array(Precomputed, "distances"),
     "Wasserstein": _array(Wasserstein, "ground"),
     "ShortestPath": MetricCodec(ShortestPath, _encode_roads, _decode_roads),
+    "StreetPath": MetricCodec(
+        StreetPath, lambda metric, encoder: {"network": encoder.metric(metric.network)}, _decode_streets
+    ),
     "Weighted": MetricCodec(Weighted, _encode_weighted, _decode_weighted),
     "WordMovers": MetricCodec(
         WordMovers,

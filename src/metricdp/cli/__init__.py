@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import metricdp
 from metricdp.auditing import AuditReport
-from metricdp.cli import choices, terminal
+from metricdp.cli import choices, files, terminal
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.units import parse_distance, parse_epsilon
 
@@ -208,24 +208,8 @@ def compare(
     return 0
 
 
-@app.command
-def inspect(source: str, /) -> int:
-    """Explain a mechanism file: what it is, what it promises, what was verified.
-
-    An example: `metricdp inspect cells.mdp`
-
-    Args:
-        source: A mechanism file.
-    """
-    from metricdp.artifacts import inspect as open_file
-
-    found = open_file(source)
-    mechanism = found.mechanism
-    print(f"{source}: a {found.kind} mechanism, format version {found.version}, {found.bytes:,} bytes, unaltered.")
-    print(f"From {mechanism.inputs} to {mechanism.outputs}.")
-    print("\n".join(terminal.promise_lines(mechanism)))
-    print(f"sha256 {found.sha256}")
-    return 0
+for _command in (files.inspect, files.export, files.keys):
+    app.command(_command)
 
 
 @app.command

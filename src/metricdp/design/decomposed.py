@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sparse
@@ -16,7 +14,6 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from metricdp.arrays import Booleans, Floats, Integers, as_positive
 from metricdp.design.certify import certify
-from metricdp.design.checkpoint import keeper, recalled
 from metricdp.design.optimal import exact_edges
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
@@ -26,11 +23,26 @@ from metricdp.solvers.edges import non_redundant
 from metricdp.solvers.partition import PartitionName, balance
 from metricdp.solvers.partition import partition as cut_graph
 from metricdp.solvers.program import Progress
-from metricdp.solvers.recombine import Repaired, combine, recombine, safe_weights
+from metricdp.solvers.recombine import Repaired, recombine
+from metricdp.solvers.start import engine, kernels
 from metricdp.solvers.workers import LocalWorkers, ProcessWorkers
 
 Executor: TypeAlias = str | WorkersFactory | None
+Start: TypeAlias = Literal["engine", "kernels"]
+ENGINE_GAP = 1e-2  # how well the whole program is solved before the blocks are
+ENGINE_SHARE = 0.5  # of the time there is
+CROWDED = 0.8  # share of secrets on the boundary from which on the master is the whole problem, and left to the engine
 SAME_LENGTH = 1.0 + 1e-12  # a path this little longer than the distance is the distance, rounded
+
+
+class Checkpoint(Protocol):
+    """Where a long run leaves what it has learnt and finds it again; `part` is "" or "full", for the second program."""
+
+    def recall(self, program: Decomposition, part: str) -> Memory | None:
+        """Return what an earlier run has learnt, or None."""
+
+    def keeper(self, program: Decomposition, part: str) -> Callable[[Memory], None]:
+        """Return what to call with what was learnt."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +99,10 @@ def decomposed(
     neighbours: float | None = None,
     gap: float = 1e-3,
     seconds: float | None = None,
+    start: Start = "engine",
     stabilise: bool = True,
     executor: Executor = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    resume: bool = False,
+    memory: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> MatrixMechanism:
     """Build the mechanism of least expected loss by Benders decomposition.
@@ -105,9 +117,12 @@ def decomposed(
     unprotected. Left out, all pairs that matter are constrained, which is exact.
 
     `partition` is "balanced", or one of "distances", "records", "neighbours" and "spectral" as published.
-    `stabilise=False` gives the plain method. `executor` is None (threads), "processes", "ray" (a Ray of its own, or
-    the one at RAY_ADDRESS) or "ray:address"; workers that die are replaced and the answer is the same. With
-    `checkpoint` the state of a long run is kept in that file, and `resume=True` goes on from it.
+    `start` is "engine" (what `optimal` would do on the whole problem, to 1 %, or to `gap` where four secrets in five
+    lie on the boundary and the blocks have nothing to do; its multipliers are the first cuts) or
+    "kernels" (the best combination of exponential columns; the blocks do the rest). `stabilise=False` gives the plain
+    method, without any start. `executor` is None (threads), "processes", "ray" (a Ray of its own, or the one at
+    RAY_ADDRESS) or "ray:address"; workers that die are replaced and the answer is the same. `memory` is where a long
+    run leaves what it has learnt; `metricdp.decomposed(checkpoint=...)` keeps it in a file.
 
     The search ends at the asked `gap`, at `seconds` or on Ctrl-C; the best matrix is repaired to strict feasibility
     and audited exactly, and `certificate.lower_bound` holds at the full epsilon whatever the solvers did.
@@ -130,16 +145,19 @@ def decomposed(
         records=None if points.dtype.kind == "U" else points.reshape(len(points), -1).astype(np.float64),
     )
     end = None if seconds is None else started + seconds - 1e-8 * len(points) ** 2 * problem.cost.shape[1]
-    options = _Options(gap, end, stabilise, workers, checkpoint, resume, progress)
+    if start not in ("engine", "kernels"):
+        raise InvalidInput(f"`start` must be 'engine' or 'kernels', got {start!r}.")
+    options = _Options(gap, end, start, stabilise, workers, memory, progress)
     half = end if graph.stretch == 1.0 or end is None else 0.5 * (end + time.perf_counter())
-    answer, start = _solved(problem.cost, graph, graph.weights, labels, replace(options, end=half))
-    candidates = [answer.matrix, start] if answer.matrix.size else [start]
+    answer, first = _solved(problem.cost, graph, graph.weights, labels, "", replace(options, end=half))
+    candidates = [answer.matrix, first] if answer.matrix.size else [first]
     bound = answer.lower_bound
     if graph.stretch > 1.0:
         # The same edges at the full epsilon relax the promise: their bound holds for it, and their matrix, repaired
         # for all pairs, may cost less than the one that paid for the detours.
-        beside = None if checkpoint is None else Path(checkpoint).with_name(Path(checkpoint).name + ".full")
-        relaxed, _ = _solved(problem.cost, graph, graph.full, labels, replace(options, checkpoint=beside))
+        if answer.status == "interrupted":
+            options = replace(options, start="kernels", end=time.perf_counter())
+        relaxed, _ = _solved(problem.cost, graph, graph.full, labels, "full", options)
         bound = relaxed.lower_bound
         candidates += [relaxed.matrix] if relaxed.matrix.size else []
     matrix, how = _repaired(problem.cost, graph, candidates)
@@ -160,11 +178,15 @@ class _Options:
 
     gap: float
     end: float | None
+    start: Start
     stabilise: bool
     workers: WorkersFactory
-    checkpoint: str | os.PathLike[str] | None
-    resume: bool
+    memory: Checkpoint | None
     progress: Progress | None
+
+    def left(self, share: float = 1.0) -> float | None:
+        """Return a share of the seconds that are left."""
+        return None if self.end is None else max(0.01, share * (self.end - time.perf_counter()))
 
 
 def _adjacency(problem: Problem, wanted: Booleans, reach: float | None) -> Booleans:
@@ -192,39 +214,39 @@ def _apart(distances: Floats, adjacency: Booleans, wanted: Booleans, lost: Boole
     )
 
 
-def _kernels(cost: Floats, weights: Floats, graph: Neighbours) -> Floats:
-    """Return the best combination of the columns e^-W(., j): feasible at once, and often near the optimum."""
-    result = np.zeros(cost.shape)
-    for rows in graph.members():
-        inner = safe_weights(weights[np.ix_(rows, rows)])
-        if len(rows) == 1:
-            result[rows[0], int(cost[rows[0]].argmin())] = 1.0
-        else:
-            result[rows] = combine(np.ones((len(rows), 1)), cost[rows], inner)
-    return result
-
-
 def _solved(
-    cost: Floats, graph: Neighbours, weights: Floats, labels: Integers, options: _Options
+    cost: Floats, graph: Neighbours, weights: Floats, labels: Integers, part: str, options: _Options
 ) -> tuple[BendersSolution, Floats]:
     """Run the decomposition for closed log ratios; return its answer and the matrix it started from."""
     tolerance = float(np.clip(1e-3 * options.gap, 1e-9, 1e-6))
     program = Decomposition.of(cost, weights, graph.adjacency, labels, tolerance=tolerance)
-    start = _kernels(cost, weights, graph)
-    memory = recalled(options.checkpoint, program, resume=options.resume)
-    if memory is None:
-        memory = Memory(best=start, upper=float((start * cost).sum())) if options.stabilise else Memory()
+    first = memory = kernels(cost, weights, graph.members())
+    interrupted = False
+    recalled = None if options.memory is None else options.memory.recall(program, part)
+    keep = None if options.memory is None else options.memory.keeper(program, part)
+    if recalled is not None:
+        memory = recalled
+    elif not options.stabilise:
+        memory = Memory()
+    elif options.start == "engine" and first.upper - first.lower > options.gap * abs(first.upper):
+        crowded = len(program.boundary) >= CROWDED * len(cost)
+        rough = options.gap if crowded else max(options.gap, ENGINE_GAP)
+        limit = options.left(1.0 if crowded else ENGINE_SHARE)
+        found, interrupted = engine(cost, weights, graph.adjacency, graph.members(), gap=rough, seconds=limit)
+        memory = found if found.upper < first.upper else replace(found, best=first.best, upper=first.upper)
     run = Benders(
         program,
         gap=options.gap,
-        seconds=None if options.end is None else max(0.01, options.end - time.perf_counter()),
+        seconds=0.0 if interrupted else options.left(),
         stabilise=options.stabilise,
         workers=options.workers,
         memory=memory,
-        keep=None if options.checkpoint is None else keeper(options.checkpoint, program),
+        keep=keep,
         progress=options.progress,
     )
-    return run.solve(), start
+    answer = run.solve()
+    assert first.best is not None
+    return replace(answer, status="interrupted") if interrupted else answer, first.best
 
 
 def _repaired(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tuple[Floats, str]:

@@ -30,6 +30,7 @@ from metricdp.experiments._rivals import (
     remapped,
     tem,
 )
+from metricdp.files import made_folder
 from metricdp.mechanisms import InterpolatedMechanism
 
 METHODS = ("EM", "Laplace", "TEM", "RMP", "COPT", "LP", "AIPO-R", "AIPO", "exact", "direction", "LB", "LB Prop. 5")
@@ -280,8 +281,7 @@ def main(
     parser.add_argument("folder", nargs="?", default="aipo", help="where the table and the picture go")
     parser.add_argument("--full", action="store_true", default=full, help="three cities and two metrics; takes hours")
     chosen = parser.parse_args([str(argument) for argument in arguments])
-    target = Path(chosen.folder)
-    target.mkdir(parents=True, exist_ok=True)
+    target = made_folder(chosen.folder)
     rows = run(study or (Study() if chosen.full else SHORT), report=report)
     table, text = target / "rows.csv", target / "tables.txt"
     with table.open("w", newline="", encoding="utf-8") as file:

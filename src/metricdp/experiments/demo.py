@@ -16,8 +16,8 @@ from metricdp.arrays import Floats
 from metricdp.artifacts import save
 from metricdp.auditing import audit, expected_loss
 from metricdp.design.optimal import optimal
-from metricdp.errors import Infeasible, OutputProblem
-from metricdp.files import replacing
+from metricdp.errors import Infeasible
+from metricdp.files import made_folder, replacing
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.metrics import Haversine
 from metricdp.pictures import Comparison, Contender, Map, Story, overview, words, write_report
@@ -84,7 +84,7 @@ def run(
     `progress` is told the share that is done and what is being done. Nothing needs the network.
     """
     started = perf_counter()
-    target = _made(Path(folder))
+    target = made_folder(folder)
     tell = progress if progress is not None else _silent
     tell(0.0, "reading the streets of central Porto")
     space = bundled_roads(nodes=nodes)
@@ -178,16 +178,6 @@ def _bar(console: Any) -> Any:
 
 def _silent(share: float, what: str) -> None:
     return None
-
-
-def _made(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputProblem(
-            f"the folder {folder} cannot be made: {error.strerror or error}. Choose another."
-        ) from error
-    return folder
 
 
 def _public_prior(space: FiniteSpace) -> Floats:

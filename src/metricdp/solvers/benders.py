@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.solvers.cuts import Cut, Multipliers, natural_scale, proven_bound
-from metricdp.solvers.master import Master, MasterPoint
+from metricdp.solvers.cuts import Cut, Multipliers, cut_from, natural_scale, proven_bound
+from metricdp.solvers.master import Master, MasterPoint, MasterState
 from metricdp.solvers.partition import boundary_of
 from metricdp.solvers.program import Progress
 from metricdp.solvers.subproblem import Answer, Block, State
@@ -91,8 +91,7 @@ class BendersSolution:
 class Memory:
     """Everything a run has learnt; enough to go on from."""
 
-    cuts: list[Cut] = field(default_factory=list)
-    ratios: tuple[Integers, Integers, Integers] | None = None
+    master: MasterState | None = None
     states: dict[int, State] = field(default_factory=dict)
     best: Floats | None = None
     upper: float = np.inf
@@ -127,9 +126,10 @@ class Benders:
         self._master = Master(
             problem.cost, problem.weights, problem.scale, problem.boundary, floors, tolerance=problem.tolerance
         )
-        if self._memory.ratios is not None:
-            self._master.add_ratios(*self._memory.ratios)
-        self._master.add_cuts(self._memory.cuts)
+        if self._memory.master is not None:
+            self._master.restore(self._memory.master)
+        elif len(self._memory.proof):
+            self._master.add_cuts(self._cuts_of(self._memory.proof))
 
     def solve(self) -> BendersSolution:
         """Run and return the best matrix with its bound."""
@@ -153,11 +153,17 @@ class Benders:
         memory.lower = max(memory.lower, proven_bound(self._problem.cost, self._problem.weights, Multipliers.none()))
         if self._closed():
             return "optimal"
-        if self._stabilise and memory.best is not None and not memory.cuts:
+        if self._late():
+            return "limit"
+        self._remember()
+        if memory.states:  # asked before, their cuts are in the master
+            alone = [block for block in self._problem.blocks if not len(block.boundary)]
+            self._fixed = workers.solve({block.number: block.cost[:0] for block in alone}, keep_states=False)
+        elif self._stabilise and memory.best is not None:
             self._visit(workers, memory.best[self._problem.boundary])  # the first cuts, where it matters
         while True:
             left = None if self._seconds is None else self._seconds - self._elapsed()
-            point = self._master.solve(seconds=left)
+            point = self._master.solve(seconds=left, between=self._remember)
             if point is None:
                 return "limit"
             self._bound(point)
@@ -177,7 +183,7 @@ class Benders:
             if self._stabilise:
                 self._master.clean_up(PATIENCE)
             self._remember()
-            if self._seconds is not None and self._elapsed() >= self._seconds:
+            if self._late():
                 return "limit"
 
     def _visit(self, workers: Workers, boundary: Floats, point: MasterPoint | None = None) -> tuple[int, bool]:
@@ -224,6 +230,33 @@ class Benders:
         self._master.add_cuts(fresh)
         return useful, feasible
 
+    def _cuts_of(self, proof: Multipliers) -> list[Cut]:
+        """Return what multipliers of the whole program say: a cut for each block, and one row for the boundary.
+
+        With these rows alone the master's value is at least the bound that the multipliers prove.
+        """
+        problem = self._problem
+        width = problem.cost.shape[1]
+        owner = np.full(len(problem.cost), -1, dtype=np.int64)
+        for block in problem.blocks:
+            owner[block.inner] = block.number
+        of = np.maximum(owner[proof.tail], owner[proof.head])  # neighbours have at most one block between them
+        cuts = [
+            cut_from(
+                proof.part(of == block.number),
+                block=block.number,
+                inside=block.inner,
+                cost=block.cost,
+                weights=problem.weights,
+                width=width,
+            )
+            for block in problem.blocks
+        ]
+        own = proof.part(of < 0)
+        forces = own.forces(problem.weights, width).tocoo()
+        rows, columns = (np.asarray(axis, dtype=np.int64) for axis in forces.coords)
+        return [*cuts, Cut(-1, 0.0, 0.0, rows, columns, forces.data, own)] if len(own) else cuts
+
     def _bound(self, point: MasterPoint) -> None:
         value = proven_bound(self._problem.cost, self._problem.weights, point.multipliers)
         if value > self._memory.lower:
@@ -247,14 +280,16 @@ class Benders:
         now = time.perf_counter()
         if not force and now - self._kept_at < 20.0 * self._kept_for:
             return
-        self._memory.cuts = list(self._master.cuts)
-        self._memory.ratios = self._master.ratio_rows
+        self._memory.master = self._master.state()
         self._keep(self._memory)
         self._kept_at = time.perf_counter()
         self._kept_for = self._kept_at - now
 
     _kept_at = -np.inf
     _kept_for = 0.0
+
+    def _late(self) -> bool:
+        return self._seconds is not None and self._elapsed() >= self._seconds
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self._started

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sparse
 
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.solvers.bounds import lower_bound
 
 LEAST = 1e-13  # multipliers below this, relative to the largest, say nothing
@@ -52,6 +52,10 @@ class Multipliers:
             np.concatenate([part.value * scale for part, scale in zip(parts, scales, strict=True)]),
         )
 
+    def part(self, chosen: Booleans) -> Multipliers:
+        """Return the chosen ones."""
+        return Multipliers(self.tail[chosen], self.head[chosen], self.column[chosen], self.value[chosen])
+
     def scaled(self, factor: float) -> Multipliers:
         return Multipliers(self.tail, self.head, self.column, self.value * factor)
 
@@ -59,8 +63,7 @@ class Multipliers:
         """Drop what is negative or too small to matter; the rest stays valid, as any multipliers do."""
         if not len(self):
             return self
-        keep = self.value > LEAST * float(self.value.max())
-        return Multipliers(self.tail[keep], self.head[keep], self.column[keep], self.value[keep])
+        return self.part(self.value > LEAST * float(self.value.max()))
 
     def forces(self, weights: Floats, width: int) -> sparse.csr_array:
         """Return A^T pi, n x width: + e^-W pi on the tail, - pi on the head."""

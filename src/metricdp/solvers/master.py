@@ -10,6 +10,7 @@ ratios. They are added when they are broken.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.cuts import Cut, Multipliers, broken_rows, unseen
 from metricdp.solvers.program import LinearProgram
-from metricdp.solvers.warm import WarmModel
+from metricdp.solvers.warm import BASIC, Basis, WarmModel
 
 ROUNDS = 200
 ACTIVE = 1e-12
@@ -34,6 +35,18 @@ class MasterPoint:
     value: float
     multipliers: Multipliers
     cut_weights: Floats
+
+
+@dataclass(frozen=True)
+class MasterState:
+    """Where a master stands: cuts, ratio rows, the kinds of rows in their order, idle rounds, and the basis."""
+
+    cuts: tuple[Cut, ...]
+    ratios: tuple[Integers, Integers, Integers]
+    kinds: Integers
+    idle: Integers
+    column_status: Integers
+    row_status: Integers
 
 
 class Master:
@@ -82,11 +95,41 @@ class Master:
     def iterations(self) -> int:
         return self._model.iterations
 
-    def add_cuts(self, cuts: list[Cut]) -> None:
+    def state(self) -> MasterState:
+        """Return what a new master needs to go on exactly from here."""
+        kinds, idle = np.array(self._kinds, dtype=np.int64), np.array(self._idle, dtype=np.int64)
+        return MasterState(tuple(self.cuts), self.ratio_rows, kinds, idle, *Basis.statuses_of(self._model.basis()))
+
+    def restore(self, state: MasterState) -> None:
+        """Take the rows and the basis of another master of the same boundary; this one must be new."""
+        cuts, lower = self._rows_of_cuts(state.cuts)
+        ratios = self._rows_of_ratios(*state.ratios)
+        # rows in the order they came: the numbers of cuts and, behind them, those of ratios
+        is_ratio = state.kinds < 0
+        order = np.where(is_ratio, len(state.cuts) + np.cumsum(is_ratio) - 1, state.kinds)
+        count = len(state.ratios[0])
+        self._model.add_rows(
+            np.concatenate([lower, np.full(count, -np.inf)])[order],
+            np.concatenate([np.full(len(lower), np.inf), np.zeros(count)])[order],
+            sparse.csr_array(sparse.vstack([cuts, ratios], format="csr")[order]),
+        )
+        self.cuts, self._idle, self._kinds = list(state.cuts), state.idle.tolist(), state.kinds.tolist()
+        self._tail, self._head, self._column = state.ratios
+        self._model.start_from(Basis.of(state.column_status, state.row_status))
+
+    def add_cuts(self, cuts: Sequence[Cut]) -> None:
         """Append cuts share * w_l - <slope, z> >= constant, scaled to a largest coefficient of one."""
         if not cuts:
             return
-        rows, columns, values, lower = [], [], [], []
+        matrix, lower = self._rows_of_cuts(cuts)
+        self._model.add_rows(lower, np.full(len(cuts), np.inf), matrix)
+        self._kinds += list(range(len(self.cuts), len(self.cuts) + len(cuts)))
+        self.cuts += cuts
+        self._idle += [0] * len(cuts)
+
+    def _rows_of_cuts(self, cuts: Sequence[Cut]) -> tuple[sparse.csr_array, Floats]:
+        none = np.empty(0, dtype=np.int64)
+        rows, columns, values, lower = [none], [none], [np.empty(0)], []
         count, width = self._shape
         for number, cut in enumerate(cuts):
             slope = cut.slope * self._scale[self._place[cut.rows], cut.columns]
@@ -103,10 +146,7 @@ class Master:
             (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
             shape=(len(cuts), count * width + self._blocks),
         )
-        self._model.add_rows(np.array(lower), np.full(len(cuts), np.inf), matrix)
-        self._kinds += list(range(len(self.cuts), len(self.cuts) + len(cuts)))
-        self.cuts += cuts
-        self._idle += [0] * len(cuts)
+        return matrix, np.array(lower)
 
     def size_of(self, cut: Cut) -> float:
         """Return the largest coefficient of a cut in the model's variables."""
@@ -118,30 +158,33 @@ class Master:
         count = len(tail)
         if not count:
             return
-        rows, width = self._shape
-        index = np.arange(count)
-        passed = self._decay[tail, head] * self._scale[tail, column] / self._scale[head, column]
-        matrix = sparse.csr_array(
-            (
-                np.concatenate([passed, np.full(count, -1.0)]),
-                (np.concatenate([index, index]), np.concatenate([tail * width + column, head * width + column])),
-            ),
-            shape=(count, rows * width + self._blocks),
-        )
-        self._model.add_rows(np.full(count, -np.inf), np.zeros(count), matrix)
+        self._model.add_rows(np.full(count, -np.inf), np.zeros(count), self._rows_of_ratios(tail, head, column))
         self._kinds += [-1] * count
         self._tail = np.concatenate([self._tail, tail])
         self._head = np.concatenate([self._head, head])
         self._column = np.concatenate([self._column, column])
 
-    def solve(self, *, seconds: float | None = None) -> MasterPoint | None:
+    def _rows_of_ratios(self, tail: Integers, head: Integers, column: Integers) -> sparse.csr_array:
+        rows, width = self._shape
+        index = np.arange(len(tail))
+        passed = self._decay[tail, head] * self._scale[tail, column] / self._scale[head, column]
+        return sparse.csr_array(
+            (
+                np.concatenate([passed, np.full(len(tail), -1.0)]),
+                (np.concatenate([index, index]), np.concatenate([tail * width + column, head * width + column])),
+            ),
+            shape=(len(tail), rows * width + self._blocks),
+        )
+
+    def solve(self, *, seconds: float | None = None, between: Callable[[], None] | None = None) -> MasterPoint | None:
         """Return the optimum over all ratios (added as they are broken) and the cuts so far.
 
-        None where `seconds` were not enough.
+        None where `seconds` were not enough. `between` is called whenever rows were added.
         """
         end = None if seconds is None else time.perf_counter() + seconds
         rows, width = self._shape
         for _ in range(ROUNDS):
+            self._model.start_from(self._model.basis())  # a master restored from a file finds the same vertex
             status = self._model.solve(seconds=None if end is None else end - time.perf_counter())
             if status == "limit":
                 return None
@@ -153,6 +196,8 @@ class Master:
             self.add_ratios(tail, head, column)
             if not len(tail):
                 break
+            if between is not None:
+                between()
         solution = self._model.primal()
         duals, _ = self._model.duals()
         duals = duals[rows:]
@@ -181,17 +226,25 @@ class Master:
         )
 
     def clean_up(self, patience: int) -> int:
-        """Drop the cuts that carried no weight for `patience` solves; return how many."""
-        kinds = np.array(self._kinds, dtype=np.int64)
-        drop = {number for number, idle in enumerate(self._idle) if idle >= patience}
-        if not drop:
+        """Drop the cuts that carried no weight for `patience` solves; return how many.
+
+        Those whose row is not basic stay: without them the basis would be none.
+        """
+        idle = np.array(self._idle, dtype=np.int64) >= patience
+        basis = self._model.basis()
+        if not idle.any() or basis is None:
             return 0
-        keep = [number for number in range(len(self.cuts)) if number not in drop]
-        gone = np.flatnonzero(np.isin(kinds, np.array(sorted(drop), dtype=np.int64)))
+        kinds = np.array(self._kinds, dtype=np.int64)
+        basic = basis.statuses()[1][self._shape[0] :] == BASIC
+        gone = np.flatnonzero((kinds >= 0) & idle[kinds] & basic)
+        if not len(gone):
+            return 0
         self._model.delete_rows(gone + self._shape[0])
+        self._model.start_from(basis.without(gone + self._shape[0]))
+        keep = np.setdiff1d(np.arange(len(self.cuts)), kinds[gone])
         fresh = np.full(len(self.cuts) + 1, -1, dtype=np.int64)
         fresh[keep] = np.arange(len(keep))
         self._kinds = fresh[np.delete(kinds, gone)].tolist()  # ratio rows read the last entry, -1
         self.cuts = [self.cuts[number] for number in keep]
         self._idle = [self._idle[number] for number in keep]
-        return len(drop)
+        return len(gone)

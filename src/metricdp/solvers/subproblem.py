@@ -18,7 +18,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.cuts import Cut, Multipliers, broken_rows, cut_from, unseen
 from metricdp.solvers.program import LinearProgram
-from metricdp.solvers.warm import WarmModel
+from metricdp.solvers.warm import Basis, WarmModel
 
 ROUNDS = 200
 
@@ -94,13 +94,14 @@ class Subproblem:
             ),
             tolerance=0.1 * block.tolerance,
         )
+        self._basis: Basis | None = None
         if state is not None:
             self._append(state.tail, state.head, state.column)
-            self._model.set_basis(state.column_status, state.row_status)
+            self._basis = Basis.of(state.column_status, state.row_status)
 
     def state(self) -> State:
         """Return what a new model needs to go on from here."""
-        return State(self._tail, self._head, self._column, *self._model.basis())
+        return State(self._tail, self._head, self._column, *Basis.statuses_of(self._basis))
 
     def solve(self, boundary: Floats, *, keep_state: bool = False) -> Answer:
         """Return the best inner rows for the given boundary rows, or the proof that there are none."""
@@ -109,6 +110,8 @@ class Subproblem:
         self._model.change_bounds(
             self._entries, (lower / self._block.scale).ravel(), (upper / self._block.scale).ravel()
         )
+        # the answer is a function of rows, basis and boundary, whatever this worker did before
+        self._model.start_from(self._basis)
         feasible = self._rounds()
         if not feasible:
             feasible = self._phase_one()
@@ -116,6 +119,7 @@ class Subproblem:
         cut = self._cut(feasible, from_lower, np.where(upper <= 1.0, from_upper, -1))
         value = float((self._block.cost * solution).sum()) if feasible else np.inf
         steps = self._model.iterations - before
+        self._basis = self._model.basis()
         answer = Answer(self._block.number, feasible, value, solution, cut, steps, self.state() if keep_state else None)
         if not feasible:
             self._close_slacks()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,46 @@ import scipy.sparse as sparse
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.program import LinearProgram, Status
+
+BASIC = 1  # as HiGHS numbers its statuses
+
+
+@dataclass(frozen=True)
+class Basis:
+    """A basis as HiGHS holds it; turned into small numbers only where it has to travel."""
+
+    inner: Any
+
+    def statuses(self) -> tuple[Integers, Integers]:
+        """Return the status of columns and rows as small numbers."""
+        columns = np.fromiter((int(s) for s in self.inner.col_status), dtype=np.int64)
+        rows = np.fromiter((int(s) for s in self.inner.row_status), dtype=np.int64)
+        return columns, rows
+
+    @staticmethod
+    def statuses_of(basis: Basis | None) -> tuple[Integers, Integers]:
+        """Return the statuses of a basis, none where there is none."""
+        none = np.empty(0, dtype=np.int64)
+        return (none, none) if basis is None else basis.statuses()
+
+    @staticmethod
+    def of(columns: Integers, rows: Integers) -> Basis | None:
+        """Return the basis that has these statuses; None where there are none."""
+        if not len(columns):
+            return None
+        highspy = importlib.import_module("highspy")
+        kinds = highspy.HighsBasisStatus
+        order = [kinds.kLower, kinds.kBasic, kinds.kUpper, kinds.kZero, kinds.kNonbasic]
+        basis = highspy.HighsBasis()
+        basis.col_status = [order[int(s)] for s in columns]
+        basis.row_status = [order[int(s)] for s in rows]
+        basis.valid = True
+        return Basis(basis)
+
+    def without(self, rows: Integers) -> Basis | None:
+        """Return the basis without some rows, which must be basic ones."""
+        columns, kept = self.statuses()
+        return Basis.of(columns, np.delete(kept, rows))
 
 
 class WarmModel:
@@ -76,6 +117,16 @@ class WarmModel:
     def change_cost(self, columns: Integers, cost: Floats) -> None:
         self._check(self._highs.changeColsCost(len(columns), columns.astype(np.int32), cost), "a new cost")
 
+    def start_from(self, basis: Basis | None) -> None:
+        """Forget everything but rows and bounds, and go on from a basis (None: from nothing).
+
+        Scaling factors, edge weights and perturbations left from earlier runs would otherwise decide which of several
+        optimal vertices is found, and a model built again from its rows and its basis would find another one.
+        """
+        self._check(self._highs.passModel(self._highs.getLp()), "its own model")
+        if basis is not None:
+            self._check(self._highs.setBasis(basis.inner), "a basis")
+
     def solve(self, *, seconds: float | None = None) -> Status:
         """Run from the present basis and say how it ended."""
         highs = self._highs
@@ -111,22 +162,10 @@ class WarmModel:
     def objective(self) -> float:
         return float(self._highs.getObjectiveValue())
 
-    def basis(self) -> tuple[Integers, Integers]:
-        """Return the status of columns and rows as small numbers, for a checkpoint."""
+    def basis(self) -> Basis | None:
+        """Return the basis it has, rows that came since the last solution included."""
         found = self._highs.getBasis()
-        columns = np.fromiter((int(s) for s in found.col_status), dtype=np.int8)
-        rows = np.fromiter((int(s) for s in found.row_status), dtype=np.int8)
-        return columns.astype(np.int64), rows.astype(np.int64)
-
-    def set_basis(self, columns: Integers, rows: Integers) -> None:
-        """Go on from a saved basis."""
-        kinds = self._highspy.HighsBasisStatus
-        order = [kinds.kLower, kinds.kBasic, kinds.kUpper, kinds.kZero, kinds.kNonbasic]
-        basis = self._highspy.HighsBasis()
-        basis.col_status = [order[int(s)] for s in columns]
-        basis.row_status = [order[int(s)] for s in rows]
-        basis.valid = True
-        self._check(self._highs.setBasis(basis), "a saved basis")
+        return Basis(found) if found.valid else None
 
     def _check(self, status: Any, what: str) -> None:
         if status == self._highspy.HighsStatus.kError:

@@ -110,21 +110,27 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness, simu
     protected = protect(arrays, task, rng=rng)
     _log(protected, task, len(wrapped))
     fresh = nw.from_arrow(
-        pa.table(dict(zip(task.columns, protected.columns, strict=True))), backend=wrapped.implementation
+        pa.table(dict(zip(task.reports, protected.columns, strict=True))), backend=wrapped.implementation
     )
+    kinds = {name: array.type for name, array in zip(task.columns, arrays, strict=True)}
+    lanes = {name: lane for lane in task.lanes for name in lane.reports if name in lane.columns}
     series = []
-    for name, array in zip(task.columns, arrays, strict=True):
-        new, kind = fresh.get_column(name), wrapped.schema[name]
-        fits = report_type(array.type, task) == array.type and not (protected.bad.size and kind.is_integer())
-        if fits and isinstance(kind, nw.Enum):  # a word that is no value of the enumeration must not become null
-            fits = set(new.drop_nulls().to_list()) <= set(kind.categories)
-        series.append(new.cast(kind) if fits and new.dtype != kind else new)
-    result = wrapped.with_columns(*series)
+    for name in task.reports:
+        new = fresh.get_column(name)
+        if name in lanes:
+            kind = wrapped.schema[name]
+            fits = report_type(kinds[name], lanes[name]) == kinds[name]
+            fits = fits and not (protected.bad.size and kind.is_integer())
+            if fits and isinstance(kind, nw.Enum):  # a word that is no value of the enumeration must not become null
+                fits = set(new.drop_nulls().to_list()) <= set(kind.categories)
+            new = new.cast(kind) if fits and new.dtype != kind else new
+        series.append(new)
+    result = wrapped.with_columns(*series).drop([name for name in task.columns if name not in task.reports])
     if task.on_error == "drop" and protected.bad.size:
         result = result.filter(protected.kept(len(wrapped)).to_pylist())
     native = result.to_native()
     if hasattr(frame, "attrs"):  # pandas has several types of the same numbers, and keeps notes on a data frame
-        native = native.astype({name: frame[name].dtype for name in task.columns if wrapped.schema[name].is_float()})
+        native = native.astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
         native.attrs = {**frame.attrs, **({SIMULATED_KEY: SIMULATED} if simulated else {})}
     return native
 

@@ -20,7 +20,8 @@ from metricdp.randomness import Randomness
 from metricdp.tables.columns import OnError, Task, task_for
 from metricdp.tables.formats import Reader, Writer, format_of, open_reader, open_writer, reading_errors
 from metricdp.tables.frames import SIMULATED, SIMULATED_KEY
-from metricdp.tables.kernel import is_text, protect, replace, report_field
+from metricdp.tables.kernel import picked, protect, replace, report_schema
+from metricdp.tables.secrets import is_text
 from metricdp.tables.summary import People, Summary
 
 Progress = Callable[[float], None]
@@ -68,7 +69,7 @@ def perturb_file(
         counter = None if id_column is None else _PeopleCounter(id_column, reader.schema.names)
         with replacing(target, source=path) as partial:
             schema = _report_schema(reader.schema, task, simulated)
-            with open_writer(partial, schema, reader, task.columns) as writer:
+            with open_writer(partial, schema, reader, task.reports) as writer:
                 rows, bad, bad_rows = _pump(reader, writer, task, counter, rng, progress)
             if rows == 0:
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
@@ -103,8 +104,7 @@ def _pump(
     rows = bad = 0
     bad_rows: list[int] = []
     for batch in _batches(reader):
-        arrays = [batch.column(name) for name in task.columns]
-        protected = protect(arrays, task, rng=rng, first_row=rows)
+        protected = protect(picked(batch, task), task, rng=rng, first_row=rows)
         result = replace(batch, task, protected)
         if counter is not None:
             counter.add(batch if task.on_error != "drop" else batch.filter(protected.kept(batch.num_rows)))
@@ -123,11 +123,10 @@ def _batches(reader: Reader) -> Iterator[pa.RecordBatch]:
 
 
 def _report_schema(schema: pa.Schema, task: Task, simulated: bool) -> pa.Schema:
-    fields = [report_field(field, task) if field.name in task.columns else field for field in schema]
     notes = dict(schema.metadata or {})
     if simulated:
         notes[SIMULATED_KEY.encode()] = SIMULATED.encode()
-    return pa.schema(fields, metadata=notes or None)
+    return report_schema(schema, task).with_metadata(notes or None)
 
 
 class _PeopleCounter:

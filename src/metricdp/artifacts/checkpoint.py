@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,53 +13,64 @@ import numpy as np
 
 from metricdp.arrays import Integers
 from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.files import replacing
+from metricdp.files import check_target, replacing
 from metricdp.solvers.benders import Decomposition, Memory, Round
 from metricdp.solvers.cuts import Cut, Multipliers
+from metricdp.solvers.master import MasterState
 from metricdp.solvers.subproblem import State
 
-FORMAT = 1
+FORMAT = 2
 FIELDS = ("tail", "head", "column")
 
 
-def keeper(path: str | os.PathLike[str], program: Decomposition) -> Callable[[Memory], None]:
-    """Return a function that writes what a run has learnt, whole or not at all."""
-    mark = fingerprint(program)
+@dataclass(frozen=True)
+class CheckpointFile:
+    """A file for what a run has learnt; the second program of a run has a file of its own beside it (`.full`)."""
 
-    def keep(memory: Memory) -> None:
-        with replacing(path) as place, open(place, "wb") as file:
-            np.savez(file, **_packed(memory, mark))
+    path: Path
+    resume: bool
 
-    return keep
+    def keeper(self, program: Decomposition, part: str) -> Callable[[Memory], None]:
+        """Return a function that writes what a run has learnt, whole or not at all."""
+        place, mark = self._place(part), fingerprint(program)
 
+        def keep(memory: Memory) -> None:
+            with replacing(place) as partial, open(partial, "wb") as file:
+                np.savez(file, **_packed(memory, mark))
 
-def recalled(path: str | os.PathLike[str] | None, program: Decomposition, *, resume: bool) -> Memory | None:
-    """Return what an earlier run of the same problem has learnt, or None where there is none."""
-    if path is None:
-        if resume:
-            raise InvalidInput("`resume` needs `checkpoint`, the file to go on from.")
-        return None
-    if not Path(path).exists():
-        return None
-    if not resume:
-        raise InvalidInput(
-            f"the checkpoint {str(path)!r} exists: pass resume=True to go on from it, or remove it to begin anew."
-        )
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            stored = {name: arrays[name] for name in arrays.files}
-        if int(stored["format"]) != FORMAT:
-            raise InvalidInput(f"the checkpoint {str(path)!r} has format {int(stored['format'])}, not {FORMAT}.")
-        if str(stored["fingerprint"]) != fingerprint(program):
+        return keep
+
+    def recall(self, program: Decomposition, part: str) -> Memory | None:
+        """Return what an earlier run of the same problem has learnt, or None where there is none."""
+        place = self._place(part)
+        check_target(place)
+        if not place.exists():
+            return None
+        if not self.resume:
             raise InvalidInput(
-                f"the checkpoint {str(path)!r} belongs to another problem, or to other blocks or neighbours: "
-                "resume with the same ones, or choose another file."
+                f"the checkpoint {str(place)!r} exists: say resume=True (--resume) to go on from it, or remove it to "
+                "begin anew."
             )
-        return _unpacked(stored)
-    except (OSError, KeyError, ValueError, IndexError, zipfile.BadZipFile, EOFError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise CorruptFile(f"the checkpoint {str(path)!r} cannot be read ({error}). Remove it to begin anew.") from error
+        try:
+            with open(place, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                stored = {name: arrays[name] for name in arrays.files}
+            if int(stored["format"]) != FORMAT:
+                raise InvalidInput(f"the checkpoint {str(place)!r} has format {int(stored['format'])}, not {FORMAT}.")
+            if str(stored["fingerprint"]) != fingerprint(program):
+                raise InvalidInput(
+                    f"the checkpoint {str(place)!r} belongs to another problem, or to other blocks or neighbours: "
+                    "resume with the same ones, or choose another file."
+                )
+            return _unpacked(stored)
+        except (OSError, KeyError, ValueError, IndexError, zipfile.BadZipFile, EOFError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise CorruptFile(
+                f"the checkpoint {str(place)!r} cannot be read ({error}). Remove it to begin anew."
+            ) from error
+
+    def _place(self, part: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{part}") if part else self.path
 
 
 def fingerprint(program: Decomposition) -> str:
@@ -71,7 +82,8 @@ def fingerprint(program: Decomposition) -> str:
 
 
 def _packed(memory: Memory, mark: str) -> dict[str, Any]:
-    cuts = memory.cuts
+    master = memory.master
+    cuts = () if master is None else master.cuts
     arrays: dict[str, Any] = {
         "format": np.array(FORMAT),
         "fingerprint": np.array(mark),
@@ -90,8 +102,11 @@ def _packed(memory: Memory, mark: str) -> dict[str, Any]:
     }
     arrays |= _multipliers("multiplier", Multipliers.joined([cut.multipliers for cut in cuts]))
     arrays |= _multipliers("proof", memory.proof)
-    if memory.ratios is not None:
-        arrays |= {f"ratio_{name}": array for name, array in zip(FIELDS, memory.ratios, strict=True)}
+    if master is not None:
+        arrays |= {f"ratio_{name}": array for name, array in zip(FIELDS, master.ratios, strict=True)}
+        arrays |= {"master_kinds": master.kinds, "master_idle": master.idle}
+        arrays["master_columns"] = master.column_status.astype(np.int8)
+        arrays["master_rows"] = master.row_status.astype(np.int8)
     for number, state in memory.states.items():
         arrays |= {f"state_{number}_{name}": getattr(state, name) for name in FIELDS}
         arrays[f"state_{number}_columns"] = state.column_status.astype(np.int8)
@@ -141,10 +156,19 @@ def _unpacked(stored: dict[str, Any]) -> Memory:
                 stored[f"state_{number}_columns"].astype(np.int64),
                 stored[f"state_{number}_rows"].astype(np.int64),
             )
+    master = None
+    if "master_kinds" in stored:
+        master = MasterState(
+            tuple(cuts),
+            (stored["ratio_tail"], stored["ratio_head"], stored["ratio_column"]),
+            stored["master_kinds"],
+            stored["master_idle"],
+            stored["master_columns"].astype(np.int64),
+            stored["master_rows"].astype(np.int64),
+        )
     best = stored["best"]
     return Memory(
-        cuts=cuts,
-        ratios=(stored["ratio_tail"], stored["ratio_head"], stored["ratio_column"]) if "ratio_tail" in stored else None,
+        master=master,
         states=states,
         best=best if best.size else None,
         upper=float(stored["upper"]),

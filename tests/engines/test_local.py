@@ -169,7 +169,7 @@ def test_equal_partitions_draw_independently(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for name in ("a", "b"):
         pq.write_table(table(2000), tmp_path / f"in/{name}.parquet")
-    perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
     first, second = (np.asarray(pq.read_table(tmp_path / f"out/{name}.parquet")["x"]) for name in "ab")
     secret = np.asarray(table(2000)["x"])
     # Given the secret the two are independent: they agree as often as the law says, not always.
@@ -185,9 +185,9 @@ def test_a_bad_row_leaves_nothing(tmp_path: Path) -> None:
     bad = table(2000).set_column(1, "x", pa.array([0.0] * 1500 + [0.5] + [1.0] * 499))
     pq.write_table(bad, tmp_path / "in/day2.parquet", row_group_size=1000)
     with pytest.raises(OutOfDomain, match=r"row 1500 .*x is 0\.5"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
     assert list((tmp_path / "out").iterdir()) == []
-    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, on_error="drop")
+    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, on_error="drop", workers=1)
     assert (summary.rows, summary.written) == (6000, 5999)
 
 
@@ -195,7 +195,7 @@ def test_csv_files_and_folders(tmp_path: Path) -> None:
     (tmp_path / "in" / "deep").mkdir(parents=True)
     for place in ("in/a.csv", "in/deep/b.csv"):
         (tmp_path / place).write_text("x,y,z\n" + "1,2,abc\n" * 50)
-    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, rng=np.random.default_rng(1))
+    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, rng=np.random.default_rng(1), workers=1)
     assert summary.simulated
     assert summary.rows == 100
     lines = (tmp_path / "out/deep/b.csv").read_text().splitlines()

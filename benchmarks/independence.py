@@ -95,10 +95,11 @@ def main() -> None:
     level("permutation, 200 samples, 6 places", permutation, lambda rng: discrete(rng, 200, 6), draws)
     level("permutation, 400 samples, 10 places", permutation, lambda rng: discrete(rng, 400, 10), draws)
     level("analytic, 200 samples, one condition", analytic, lambda rng: curves(rng, 200, 1), draws)
-    level("analytic, 200 samples, one of two conditions", analytic, lambda rng: curves(rng, 200, 2), draws)
-    level("analytic, 200 samples, one of four conditions", analytic, lambda rng: curves(rng, 200, 4), draws)
+    level("analytic, 120 samples, one condition", analytic, lambda rng: curves(rng, 120, 1), draws)
+    level("analytic, 120 samples, one of two conditions", analytic, lambda rng: curves(rng, 120, 2), draws)
+    level("analytic, 120 samples, one of four conditions", analytic, lambda rng: curves(rng, 120, 4), draws)
     for lag in (1, 2, 3):
-        level(f"analytic, 200 windows of a lag-{lag} walk", analytic, lambda rng, k=lag: windows(rng, 200, k), draws)
+        level(f"analytic, 120 windows of a lag-{lag} walk", analytic, lambda rng, k=lag: windows(rng, 120, k), draws)
     for method in ("rcit", "kci"):
         level(
             f"causal-learn {method}, 200 samples, one condition",

@@ -335,7 +335,8 @@ class Augmented:
         rows = np.ascontiguousarray(np.atleast_2d(as_codes(histories, len(self.base), "histories")))
         if rows.shape[1] != self.lags + 1:
             raise InvalidInput(
-                f"a history must be {self.lags + 1} codes, the current place first, got {rows.shape[1]}."
+                f"a history must be {self.lags + 1} codes, the current place first, got {rows.shape[1]}. "
+                "At the start of a trip repeat its first place (`Walks.histories` does)."
             )
         codes = np.fromiter((self._lookup.get(row.tobytes(), -1) for row in rows), dtype=np.int64, count=len(rows))
         strangers = np.flatnonzero(codes < 0)

@@ -23,7 +23,7 @@ from metricdp.mobility.prediction import (
     train_predictor,
 )
 from metricdp.mobility.smoothing import augmented_steps, smooth
-from metricdp.mobility.traces import Traces, Walks, clean, load_traces, resample, snap, split_trips
+from metricdp.mobility.traces import Traces, Walks, clean, load_traces, resample, snap, snap_distances, split_trips
 
 __all__ = [
     "AnalyticTest",
@@ -60,6 +60,7 @@ __all__ = [
     "resample",
     "smooth",
     "snap",
+    "snap_distances",
     "split_trips",
     "train_predictor",
     "trajectory_epsilon",

@@ -84,6 +84,8 @@ class BendersSolution:
 
     @property
     def gap(self) -> float:
+        if not np.isfinite(self.objective):
+            return float("inf")
         return (self.objective - self.lower_bound) / max(abs(self.objective), 1e-300)
 
 

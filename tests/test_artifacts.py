@@ -117,7 +117,7 @@ def test_other_outputs_are_kept(path: Path) -> None:
 def test_inspecting_says_what_it_is(path: Path) -> None:
     save(OTHERS["sphere"](), path)
     found = inspect(path)
-    assert (found.kind, found.version, found.bytes) == ("spherical-laplace", 1, path.stat().st_size)
+    assert (found.kind, found.version, found.bytes) == ("spherical-laplace", 2, path.stat().st_size)
     assert b"pickle" not in path.read_bytes()
 
 
@@ -192,11 +192,15 @@ def test_a_forged_lattice_or_slack_is_refused(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m, t: m.update(version=2), "Update metricdp"),
+        (lambda m, t: m.update(version=3), "Update metricdp"),
         (lambda m, t: m.update(kind="quantum"), "Update metricdp"),
         (lambda m, t: m.update(format="else"), "written by mdp.save"),
         (lambda m, t: m.update(version=0), "was refused"),
-        (lambda m, t: m.pop("guarantee"), "do not make a mechanism"),
+        (lambda m, t: m.pop("guarantee"), "what its version asks for"),
+        (lambda m, t: m.update(version=1), "what its version asks for"),
+        (lambda m, t: m.update(more=1), "what its version asks for"),
+        (lambda m, t: m.update(licence=1), "not a text"),
+        (lambda m, t: m.update(signature="me"), "signature"),
         (lambda m, t: m["guarantee"].update(epsilon={"float": "inf"}), "epsilon"),
         (lambda m, t: m["guarantee"].update(epsilon=-1.0), "epsilon"),
         (lambda m, t: m["guarantee"].update(basis="trust me"), "trust me"),

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import metricdp as mdp
 from brute import euclid, grid, leakage, softmax_rows
+from metricdp import spreads
 from metricdp.auditing import audit_matrix, exact
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate
@@ -56,9 +58,10 @@ def test_the_compiled_path_is_the_plain_one(n, m, monkeypatch):
     matrix, points = random_law(n, m, n)
     distances = euclid(points)
     fast = audit_matrix(matrix, distances, 1.0)
-    monkeypatch.setattr(exact, "_compiled_kernel", lambda: None)
-    plain = audit_matrix(matrix, distances, 1.0)
-    assert fast == plain
+    for limit in (0, np.inf):  # numpy's, then scipy's
+        monkeypatch.setattr(spreads, "compiled_kernel", lambda: None)
+        monkeypatch.setattr(spreads, "SMALL", limit)
+        assert audit_matrix(matrix, distances, 1.0) == fast
     logs = np.log(matrix / matrix.sum(axis=1, keepdims=True))
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.array([np.nanmax(np.abs(logs[i] - logs).max(axis=1) / distances[i]) for i in range(n)])
@@ -426,3 +429,12 @@ def test_a_radius_limits_the_promise_and_every_judge_follows_it():
     # the two far groups are told apart freely: judged on all pairs the same matrix fails
     judged = mdp.audit(mechanism.matrix, metric=mdp.Lp(2), points=points, epsilon=1.0)
     assert judged.verdict == "violated"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_row_sums_are_exact(seed):
+    rng = np.random.default_rng(seed)
+    values = np.exp(rng.uniform(-700, 3, 60)) * rng.integers(0, 2, 60)
+    values[:3] = 5e-324, 1.0, 0.0
+    total, power = exact.exact_sum(values)
+    assert Fraction(total) * Fraction(2) ** power == sum((Fraction(v) for v in values.tolist()), Fraction(0))

@@ -116,6 +116,43 @@ def test_design_audit_inspect(here: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [row[1] for row in read("out.csv")] == ["n", "k", "l"]
 
 
+def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("design --points cells.csv --metric l2 --epsilon 1.0 --builder exponential -o cells.mdp") == 0
+    assert run("keys me") == 0
+    assert run("keys you") == 0
+    capsys.readouterr()
+    assert run("export cells.mdp -o phone.mdp --bits 12 --key me.key --licence ODbL-1.0") == 0
+    text = capsys.readouterr().out
+    for words in ("whole multiples of 1/2^12", "audited epsilon 0.99", "Signature: good"):
+        assert words in text
+    assert run("inspect phone.mdp --key me.pub") == 0
+    text = capsys.readouterr().out
+    for words in (
+        "one row of probabilities",
+        "factor of two",
+        "Licence of the data: ODbL-1.0",
+        "key in me.pub",
+        "12 bits",
+    ):
+        assert words in text
+    assert run("inspect phone.mdp --json") == 0
+    values = json.loads(capsys.readouterr().out)
+    assert (values["storage"], values["bits"], values["licence"]) == ("quantised", 12, "ODbL-1.0")
+    assert values["promise"]["epsilon"] == 1.0
+    assert "no key you trust" in refused("inspect phone.mdp --key you.pub", capsys)
+    assert "nobody signed" in refused("inspect cells.mdp --key me.pub", capsys)
+    assert "never overwritten" in refused("keys me", capsys)
+    assert "does not exist" in refused("export cells.mdp -o x.mdp --key none.key", capsys)
+    assert "belongs to" in refused("export cells.mdp -o x.mdp --storage sparse --bits 8", capsys)
+    assert "is the file that is read" in refused("export cells.mdp -o cells.mdp", capsys)
+    assert run("export phone.mdp -o plain.mdp --storage dense") == 0
+    assert "the new one is not" in capsys.readouterr().out
+    assert run("inspect plain.mdp") == 0
+    text = capsys.readouterr().out
+    assert "ODbL-1.0" in text
+    assert "Signature: none" in text
+
+
 @pytest.mark.parametrize("builder", ["exponential", "truncated_exponential", "tight-constraints", "madlib"])
 def test_every_closed_form_has_a_name(here: Path, builder: str) -> None:
     assert run(f"design --points cells.csv --metric l2 --epsilon 1.0 --builder {builder} -o cells.mdp") == 0
@@ -247,7 +284,9 @@ def test_bad_priors_and_rows(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "no rows" in refused("perturb points.csv --epsilon 1/km -o out.csv", capsys)
 
 
-@pytest.mark.parametrize("name", ["perturb", "design", "audit", "compare", "inspect", "demo", "reproduce"])
+@pytest.mark.parametrize(
+    "name", ["perturb", "design", "audit", "compare", "inspect", "export", "keys", "demo", "reproduce"]
+)
 def test_help_shows_an_example(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert run(f"{name} --help") == 0
     text = " ".join(capsys.readouterr().out.split())

@@ -143,27 +143,12 @@ def test_a_terminal_sees_a_bar_and_the_answer(here: Path) -> None:
         seen.extend(data := os.read(handle, 4096))
         return data
 
-    words = [
-        "design",
-        "--points",
-        "strip.csv",
-        "--metric",
-        "l2",
-        "--epsilon",
-        "1",
-        "--builder",
-        "optimal",
-        "--gap",
-        "1e-6",
-        "-o",
-        "x.mdp",
-    ]
-    code = pty.spawn(
-        [sys.executable, "-c", "import sys; from metricdp.cli import main; sys.exit(main())", *words], read
-    )
+    words = ["design", "--points", "strip.csv", "--metric", "l2", "--epsilon", "1", "-o", "x.mdp"]
+    command = [sys.executable, "-c", "import sys; from metricdp.cli import main; sys.exit(main())"]
+    code = pty.spawn([*command, *words], read)
     assert os.waitstatus_to_exitcode(code) == 0, seen.decode()
     assert b"Designing optimal on 18 points" in seen
-    assert load("x.mdp").certificate.gap < 1e-5
+    assert load("x.mdp").certificate.gap <= 1e-3
 
 
 @pytest.mark.parametrize(

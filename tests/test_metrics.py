@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
 
 import metricdp as mdp
+from brute import euclid
 from metricdp.errors import InvalidInput
 from metricdp.metrics import EARTH_RADIUS_KM, pairwise
 
@@ -324,3 +325,16 @@ REFUSALS = [
 def test_refusals(call, message):
     with pytest.raises(InvalidInput, match=message):
         call()
+
+
+@pytest.mark.parametrize("n", [3, 7, 160])  # 160 rows take the compiled path
+def test_every_broken_triangle_is_found(n):
+    rng = np.random.default_rng(n)
+    good = euclid(rng.normal(size=(n, 3)))
+    mdp.Precomputed(good)
+    for _ in range(20):
+        i, j = rng.choice(n, 2, replace=False)
+        bad = good.copy()
+        bad[i, j] = bad[j, i] = min(good[i, m] + good[m, j] for m in range(n) if m not in (i, j)) + 1e-6
+        with pytest.raises(InvalidInput, match="triangle"):
+            mdp.Precomputed(bad)

@@ -34,6 +34,7 @@ from metricdp.mobility import (
     resample,
     smooth,
     snap,
+    snap_distances,
     split_trips,
     train_predictor,
     trajectory_epsilon,
@@ -114,6 +115,69 @@ def test_training_and_test_trips_are_disjoint():
     assert not set(train.owner) & set(test.owner)
     assert len(set(train.owner)) == 12
     assert len(train) + len(test) == len(walks)
+
+
+def test_times_may_be_dates_and_rows_in_any_order():
+    rows = pandas.DataFrame(table())
+    dated = rows.assign(t=pandas.to_datetime(rows["t"], unit="s"))
+    wanted = load_traces(rows)
+    for frame in (dated.iloc[::-1], polars.from_pandas(dated), dated.assign(t=dated["t"].dt.tz_localize("UTC"))):
+        found = load_traces(frame)
+        assert np.array_equal(found.seconds, wanted.seconds)
+        assert np.array_equal(found.coordinates, wanted.coordinates)
+
+
+def test_how_far_fixes_are_moved():
+    space = mdp.FiniteSpace([[41.0, -8.0], [41.01, -8.0]], mdp.Haversine())
+    traces = load_traces(
+        pandas.DataFrame({"trip": [0, 0, 0], "t": [0, 1, 2], "lat": [41.001, 41.0, 45.0], "lon": -8.0})
+    )
+    assert np.allclose(snap_distances(traces, space, most_km=1.0), [0.0, 0.1112], atol=1e-4)
+
+
+def test_what_newcomers_do_wrong_is_answered_in_a_sentence(tmp_path):
+    rows = pandas.DataFrame(table())
+    with pytest.raises(InvalidInput, match=r"columns \['t'\].*it has.*'time'.*time=\.\.\."):
+        load_traces(rows.rename(columns={"t": "time"}))
+    with pytest.raises(InvalidInput, match="does not exist"):
+        load_traces(tmp_path / "nothing.parquet")
+    with pytest.raises(InvalidInput, match="unix seconds or dates"):
+        load_traces(rows.assign(t=rows["t"].astype(str)))
+    with pytest.raises(InvalidInput, match="every row, row 2 has none"):
+        load_traces(rows.assign(t=pandas.to_datetime(rows["t"], unit="s").where(rows.index != 2)))
+    with pytest.raises(InvalidInput, match="no row"):
+        load_traces(rows[rows["trip"] < 0])
+    with pytest.raises(InvalidInput, match=r"usually 60000 apart\. Times must be in seconds"):
+        resample(load_traces(rows.assign(t=1000 * rows["t"])), step_seconds=30)
+    traces = load_traces(rows)
+    far = mdp.FiniteSpace([[45.0, -8.0], [45.1, -8.0]], mdp.Haversine())
+    with pytest.raises(InvalidInput, match=r"no fix lies within 0\.5 km of a place, the nearest is"):
+        snap(traces, far, most_km=0.5)
+    near = mdp.FiniteSpace([[41.0, -8.0], [41.01, -8.0]], mdp.Haversine())
+    with pytest.raises(InvalidInput, match=r"must be 2 x 2 like the places, got \(3, 3\)"):
+        snap(traces, near, most_km=5.0, allowed=np.ones((3, 3)))
+    with pytest.raises(InvalidInput, match="place 4, but `allowed` has only 3"):
+        estimate(walks_of([0, 4]), np.ones((3, 3)))
+    with pytest.raises(InvalidInput, match="no trip has 4 steps in a row"):
+        estimate(walks_of([0, 1, 2]), RING, order=3)
+
+
+def test_a_mechanism_with_context_is_saved_and_applied_to_a_table_of_histories(tmp_path):
+    places = mdp.FiniteSpace([[41.0, -8.0], [41.01, -8.0], [41.02, -8.0]], mdp.Haversine())
+    augmented = mdp.Augmented(places, histories_of(np.ones((3, 3)), 1), [0.5])
+    loss = places.distances[augmented.histories[:, 0]]
+    built = mdp.contextual(mdp.Problem(augmented.space, 1.0, outputs=places, loss=loss), gap=1e-2)
+    mdp.save(built, tmp_path / "trips.mdp")
+    loaded = mdp.load(tmp_path / "trips.mdp")
+    assert np.array_equal(loaded.matrix, built.matrix)
+    frame = pandas.DataFrame({"now": [2, 0], "before": [1, 0], "person": ["a", "b"]})
+    reports = mdp.perturb(frame, loaded, columns=["now", "before"])
+    assert set(map(tuple, reports[["now", "before"]].to_numpy())) <= set(map(tuple, places.coordinates))
+    assert reports["person"].tolist() == ["a", "b"]
+    with pytest.raises(InvalidInput, match="codes from 0 to 2, got 7"):
+        mdp.perturb(frame.assign(before=7), loaded, columns=["now", "before"])
+    with pytest.raises(InvalidInput, match=r"2 codes, the current place first, got 3\. At the start"):
+        augmented.encode([[0, 1, 2]])
 
 
 # --- models -----------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from metricdp.design import (
     exponential,
     laplace,
     madlib,
+    product,
     remapped,
     tight_constraints,
     truncated_exponential,
@@ -49,23 +50,29 @@ from metricdp.spaces import Augmented, Box, FiniteSpace
 if TYPE_CHECKING:
     from metricdp.artifacts import load, save
     from metricdp.artifacts.resumable import decomposed
+    from metricdp.artifacts.signing import create_keys
     from metricdp.auditing.bounds import universal_lower_bound
     from metricdp.auditing.sampled_density import continuous_violations
     from metricdp.design.constopt import constopt
     from metricdp.design.contextual import contextual
     from metricdp.design.interpolated import interpolated
     from metricdp.design.optimal import dictionary, optimal, spanner
+    from metricdp.design.quantised import quantised
     from metricdp.places import grid, road_network, vocabulary
     from metricdp.tables import perturb
+    from metricdp.tables.engines.duckdb import duckdb_function, duckdb_table
     from metricdp.units import epsilon_for
 
 # What needs solvers, tables or files is loaded when first used, so that `import metricdp` stays quick.
 _LATER = {
     "constopt": "metricdp.design.constopt",
     "contextual": "metricdp.design.contextual",
+    "create_keys": "metricdp.artifacts.signing",
     "decomposed": "metricdp.artifacts.resumable",
     "continuous_violations": "metricdp.auditing.sampled_density",
     "dictionary": "metricdp.design.optimal",
+    "duckdb_function": "metricdp.tables.engines.duckdb",
+    "duckdb_table": "metricdp.tables.engines.duckdb",
     "interpolated": "metricdp.design.interpolated",
     "universal_lower_bound": "metricdp.auditing.bounds",
     "epsilon_for": "metricdp.units",
@@ -73,6 +80,7 @@ _LATER = {
     "load": "metricdp.artifacts",
     "optimal": "metricdp.design.optimal",
     "perturb": "metricdp.tables",
+    "quantised": "metricdp.design.quantised",
     "road_network": "metricdp.places",
     "save": "metricdp.artifacts",
     "spanner": "metricdp.design.optimal",
@@ -122,8 +130,11 @@ __all__ = [
     "constopt",
     "contextual",
     "continuous_violations",
+    "create_keys",
     "decomposed",
     "dictionary",
+    "duckdb_function",
+    "duckdb_table",
     "epsilon_at",
     "epsilon_for",
     "expected_loss",
@@ -137,7 +148,9 @@ __all__ = [
     "packing_lower_bound",
     "perturb",
     "posterior_leakage",
+    "product",
     "quantile_loss",
+    "quantised",
     "remapped",
     "road_network",
     "save",

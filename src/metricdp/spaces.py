@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, Points, as_codes, as_floats, as_points, frozen
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_floats, as_points, frozen
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.metrics import Haversine, Lp, Metric, Precomputed, Weighted, pairwise, unit_vectors
-from metricdp.metrics.geography import EARTH_RADIUS_KM
+from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric, Precomputed, Weighted, pairwise
+from metricdp.neighbours import Search, search_for
 
 ROUNDING = 1e-9  # a value this close (relative to the largest coordinate) to a secret is that secret, rounded
 
@@ -108,28 +108,16 @@ class FiniteSpace:
                 f"values must have {self.coordinates.shape[1]} columns like the secrets, got shape {rows.shape}."
             )
         self.ground.check(rows)
-        codes = self._search(rows)
+        codes = self._search.nearest(rows)
         return codes, self.ground(rows, self.coordinates[codes])
 
+    def within(self, values: Points, limit: float) -> tuple[Integers, Booleans]:
+        """Return the nearest code of every row of checked coordinates, and whether it is at most `limit` away."""
+        return self._search.within(values, limit)
+
     @cached_property
-    def _tree(self) -> Any:
-        from scipy.spatial import cKDTree
-
-        places = np.asarray(self.coordinates, float)
-        return cKDTree(unit_vectors(places) if isinstance(self.ground, Haversine) else places)
-
-    def _search(self, rows: Points) -> Integers:
-        if isinstance(self.ground, Haversine):  # chords grow with great circles
-            return np.asarray(self._tree.query(unit_vectors(rows))[1], dtype=np.int64)
-        if isinstance(self.ground, Lp):
-            return np.asarray(self._tree.query(rows, p=self.ground.p)[1], dtype=np.int64)
-        codes = np.empty(len(rows), dtype=np.int64)
-        step = max(1, 4_000_000 // len(self))
-        for start in range(0, len(rows), step):
-            codes[start : start + step] = pairwise(self.ground, rows[start : start + step], self.coordinates).argmin(
-                axis=1
-            )
-        return codes
+    def _search(self) -> Search:
+        return search_for(self.coordinates, self.ground)
 
     def tolerance(self, snap: float = 0.0) -> float:
         """Return how far a value may lie from a secret and still be it: the declared snap, or rounding."""
@@ -320,11 +308,23 @@ class Augmented:
 
     @cached_property
     def space(self) -> FiniteSpace:
-        """The augmented secrets as a finite space: what a problem takes as inputs."""
+        """The augmented secrets as a finite space: what a problem takes as inputs.
+
+        Tables hold the coordinates of every step, the current place first: lat, lon, lat_1, lon_1, ... The current
+        place is what gets reported.
+        """
         place = Precomputed(self.base.distances, unit=self.base.unit)
         scales = [1.0, *self.weights.tolist()]
         metric = Weighted([(place, [column], scale) for column, scale in enumerate(scales)], unit=self.base.unit)
-        return FiniteSpace(self.histories, metric)
+        width = self.base.coordinates.shape[1]
+        groups = [range(step * width, (step + 1) * width) for step in range(len(scales))]
+        ground = Weighted(
+            [(self.base.ground, group, scale) for group, scale in zip(groups, scales, strict=True)],
+            unit=self.base.ground.unit,
+        )
+        names = [name if lag == 0 else f"{name}_{lag}" for lag in range(len(scales)) for name in self.base.columns]
+        coordinates = self.base.coordinates[self.histories].reshape(len(self), -1)
+        return FiniteSpace(self.histories, metric, coordinates=coordinates, ground=ground, columns=names)
 
     @cached_property
     def _lookup(self) -> dict[bytes, int]:
@@ -335,7 +335,8 @@ class Augmented:
         rows = np.ascontiguousarray(np.atleast_2d(as_codes(histories, len(self.base), "histories")))
         if rows.shape[1] != self.lags + 1:
             raise InvalidInput(
-                f"a history must be {self.lags + 1} codes, the current place first, got {rows.shape[1]}."
+                f"a history must be {self.lags + 1} codes, the current place first, got {rows.shape[1]}. "
+                "At the start of a trip repeat its first place (`Walks.histories` does)."
             )
         codes = np.fromiter((self._lookup.get(row.tobytes(), -1) for row in rows), dtype=np.int64, count=len(rows))
         strangers = np.flatnonzero(codes < 0)

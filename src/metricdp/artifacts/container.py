@@ -5,27 +5,40 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from metricdp.artifacts.encoding import Decoder, Encoder, Entry, Tensors, from_plain, plain
+from metricdp.artifacts.encoding import Decoder, Encoder, Entry, Tensors
 from metricdp.artifacts.kinds import KINDS, Kind, Parts, judge, kind_of
-from metricdp.errors import CorruptFile, MetricdpError, MissingExtra, NotPrivate
+from metricdp.artifacts.records import promise_entry, promise_from, record, restore
+from metricdp.artifacts.storage import STORAGES, Layout, Storage
+from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
-from metricdp.mechanisms import Certificate, Guarantee, Mechanism
+from metricdp.mechanisms import Certificate, Mechanism
 
-FORMAT, VERSION, KEY = "metricdp-mechanism", 1, "metricdp"
+FORMAT, VERSION, KEY = "metricdp-mechanism", 2, "metricdp"
+FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
+FIELDS_OF = {1: {*FIELDS}, 2: {*FIELDS, "licence", "signature"}}
+TYPES_OF: dict[int, tuple[type, ...]] = {1: (np.float64, np.int64, np.uint8)}
+TYPES_OF[2] = (*TYPES_OF[1], np.uint16, np.uint32, np.uint64)
 HEADER_LIMIT = 64 << 20
+LICENCE_LIMIT = 10_000
 ZEROS = "0" * 64
+PathLike = str | os.PathLike[str]
 AGAIN = "Do not use it; take a fresh copy from whoever made it, or design the mechanism again."
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """A loaded mechanism with what its file says about itself."""
+    """A loaded mechanism with what its file says about itself.
+
+    `signed_by` is the public key (64 digits) whose signature was verified, empty where there is none; `trusted` says
+    whether that key is one the caller named.
+    """
 
     path: str
     kind: str
@@ -33,36 +46,94 @@ class Inspection:
     sha256: str
     bytes: int
     mechanism: Mechanism
+    storage: Storage = "dense"
+    bits: int | None = None
+    licence: str = ""
+    signed_by: str = ""
+    trusted: bool = False
 
 
-def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
-    """Write a mechanism to one file, whole or not at all, after judging it once more."""
+def save(
+    mechanism: Mechanism,
+    path: PathLike,
+    *,
+    storage: Storage = "dense",
+    bits: int | None = None,
+    licence: str = "",
+    key: PathLike | None = None,
+) -> Path:
+    """Write a mechanism to one file, whole or not at all, after judging it once more.
+
+    `storage="sparse"` leaves out zeros and unused reports and changes nothing else. `storage="quantised"` first rounds
+    the probabilities to whole multiples of 2**-bits with `quantised`, which re-certifies them at the same promise;
+    without `bits` it takes the fewest of 16, 32 and 48 that cost little. `licence` says who owns the data in the file
+    and under which terms it may be handed on. `key` is a private key file from `create_keys`: the file is then signed.
+    """
     kind = kind_of(mechanism)
+    layout = Layout(storage, bits)
+    _check_options(mechanism, layout, licence)
+    if key is not None:
+        from metricdp.artifacts.signing import read_private
+
+        read_private(key)  # before any work
     try:
         _refuse_broken(mechanism)
     except NotPrivate as error:
         raise NotPrivate(f"this mechanism does not keep its promise and was not saved: {error}.") from error
-    data = _serialise(mechanism, kind)
+    if storage == "quantised":
+        from metricdp.design.quantised import quantised, smallest_bits
+
+        rounded = quantised(mechanism, bits=bits)
+        layout = Layout(storage, smallest_bits(rounded))
+        mechanism = rounded
+    data = _serialise(mechanism, kind, layout, licence, key)
     with replacing(path) as partial:
         partial.write_bytes(data)
     return Path(path)
 
 
-def load(path: str | os.PathLike[str]) -> Mechanism:
-    """Read a mechanism from its file and verify it: the bytes by checksum, the promise by audit or theorem."""
-    return inspect(path).mechanism
+def _check_options(mechanism: Mechanism, layout: Layout, licence: str) -> None:
+    if layout.storage not in STORAGES:
+        raise InvalidInput(f"`storage` must be one of {', '.join(STORAGES)}, got {layout.storage!r}.")
+    if layout.storage != "dense" and not hasattr(mechanism, "matrix"):
+        raise InvalidInput(
+            f"a {type(mechanism).__name__} holds no table of probabilities of its own that could be {layout.storage}: "
+            "leave `storage` away."
+        )
+    if layout.bits is not None and layout.storage != "quantised":
+        raise InvalidInput(f"`bits` belongs to storage='quantised', got storage={layout.storage!r}.")
+    if not isinstance(licence, str) or len(licence) > LICENCE_LIMIT:
+        raise InvalidInput(f"`licence` must be a text of at most {LICENCE_LIMIT} characters.")
 
 
-def inspect(path: str | os.PathLike[str], *, judged: bool = True) -> Inspection:
+def load(path: PathLike, *, trusted: PathLike | Sequence[PathLike] | None = None) -> Mechanism:
+    """Read a mechanism from its file and verify it: the bytes by checksum, the promise by audit or theorem.
+
+    With `trusted`, one or several public key files, a file is refused unless one of these keys signed it.
+    """
+    return inspect(path, trusted=trusted).mechanism
+
+
+def inspect(path: PathLike, *, judged: bool = True, trusted: PathLike | Sequence[PathLike] | None = None) -> Inspection:
     """Load a mechanism file, verify it as `load` does, and return it with what the file says about itself.
 
     With `judged=False` only the bytes are verified: for auditors, who judge the promise themselves.
     """
     place = existing_file(path, "mechanism file")
+    keys: tuple[str, ...] = ()
+    if trusted is not None:
+        from metricdp.artifacts.signing import trusted_keys
+
+        keys = trusted_keys(trusted)
     try:
         size = place.stat().st_size
         with place.open("rb") as file:
             manifest, tensors = _unpack(file.read(8), file, size)
+        signed_by = manifest["signature"]["public_key"] if manifest.get("signature") else ""
+        if keys and signed_by not in keys:
+            raise CorruptFile(
+                f"it is signed by {signed_by}, which is no key you trust" if signed_by else "nobody signed it"
+            )
         mechanism = _rebuild(manifest, tensors)
         if judged:
             _refuse_broken(mechanism)
@@ -71,7 +142,21 @@ def inspect(path: str | os.PathLike[str], *, judged: bool = True) -> Inspection:
         raise CorruptFile(f"{str(path)!r} was refused: {reason}. {AGAIN}") from error
     except CorruptFile as error:
         raise CorruptFile(f"{str(path)!r} was refused: {str(error).rstrip('.')}. {_advice(error)}") from error
-    return Inspection(str(path), manifest["kind"], manifest["version"], manifest["sha256"], size, mechanism)
+    stored = manifest["body"].get("matrix")
+    layout = Layout(stored["storage"], stored.get("bits")) if isinstance(stored, dict) else Layout()
+    return Inspection(
+        str(path),
+        manifest["kind"],
+        manifest["version"],
+        manifest["sha256"],
+        size,
+        mechanism,
+        storage=layout.storage,
+        bits=layout.bits,
+        licence=manifest.get("licence", ""),
+        signed_by=signed_by,
+        trusted=bool(keys),
+    )
 
 
 def _refuse_broken(mechanism: Mechanism) -> None:
@@ -108,10 +193,10 @@ def _pack(manifest: Entry, tensors: Tensors) -> bytes:
     return bytes(pack(tensors, metadata={KEY: _canonical(manifest)}))
 
 
-def _serialise(mechanism: Mechanism, kind: str) -> bytes:
+def _serialise(mechanism: Mechanism, kind: str, layout: Layout, licence: str, key: PathLike | None) -> bytes:
     encoder = Encoder()
-    body = KINDS[kind].encode(mechanism, encoder)
-    guarantee = _record(mechanism.guarantee, skip="metric") | {"metric": encoder.metric(mechanism.guarantee.metric)}
+    body = KINDS[kind].encode(mechanism, encoder, layout)
+    guarantee = promise_entry(mechanism.guarantee, encoder)
     manifest: Entry = {
         "format": FORMAT,
         "version": VERSION,
@@ -120,10 +205,19 @@ def _serialise(mechanism: Mechanism, kind: str) -> bytes:
         "spaces": encoder.spaces,
         "body": body,
         "guarantee": guarantee,
-        "certificate": _record(mechanism.certificate),  # type: ignore[attr-defined]
+        "certificate": record(mechanism.certificate),  # type: ignore[attr-defined]
         "units": mechanism.inputs.unit,
+        "licence": licence,
+        "signature": None,
         "sha256": ZEROS,
     }
+    if key is not None:
+        from metricdp.artifacts.signing import BLANK, public_digits, read_private, sign
+
+        private = read_private(key)
+        entry = {"algorithm": "ed25519", "public_key": public_digits(private), "value": BLANK}
+        blank = _pack(manifest | {"signature": entry}, encoder.tensors)
+        manifest["signature"] = entry | {"value": sign(private, hashlib.sha256(blank).digest())}
     digest = hashlib.sha256(_pack(manifest, encoder.tensors)).hexdigest()
     return _pack(manifest | {"sha256": digest}, encoder.tensors)
 
@@ -151,16 +245,35 @@ def _unpack(prefix: bytes, file: Any, size: int) -> tuple[Entry, Tensors]:
     version = manifest.get("version")
     if isinstance(version, int) and version > VERSION:
         raise _Newer(f"it has format version {version}, this metricdp reads up to {VERSION}")
-    data = prefix + raw + file.read()
-    digest = manifest.get("sha256")
-    if not isinstance(digest, str) or len(digest) != 64 or data.count(digest.encode(), 0, 8 + header_size) != 1:
+    if set(manifest) != FIELDS_OF.get(version if isinstance(version, int) else 0):
+        raise CorruptFile("its manifest does not hold what its version asks for")
+    head = prefix + raw
+    rest = file.read()
+    digest = manifest["sha256"]
+    if not isinstance(digest, str) or len(digest) != 64 or head.count(digest.encode()) != 1:
         raise CorruptFile("its checksum is missing")
-    zeroed = data[: 8 + header_size].replace(digest.encode(), ZEROS.encode())
-    found = hashlib.sha256(zeroed)
-    found.update(memoryview(data)[8 + header_size :])
-    if found.hexdigest() != digest:
+    zeroed = head.replace(digest.encode(), ZEROS.encode())
+    if _digest(zeroed, rest).hex() != digest:
         raise CorruptFile("its checksum does not fit its contents: it was altered or damaged")
-    return manifest, _tensors(data, manifest)
+    if manifest.get("signature") is not None:
+        _check_signature(manifest["signature"], zeroed, rest)
+    return manifest, _tensors(head + rest, manifest)
+
+
+def _digest(head: bytes, rest: bytes) -> bytes:
+    found = hashlib.sha256(head)
+    found.update(rest)
+    return found.digest()
+
+
+def _check_signature(entry: object, zeroed: bytes, rest: bytes) -> None:
+    """Verify the signature over the file with the digits of checksum and signature written as zeros."""
+    from metricdp.artifacts.signing import BLANK, check_entry, verify
+
+    public, value = check_entry(entry)
+    if zeroed.count(value.encode()) != 1:
+        raise CorruptFile("its signature is not written as one")
+    verify(public, value, _digest(zeroed.replace(value.encode(), BLANK.encode()), rest))
 
 
 def _tensors(data: bytes, manifest: Entry) -> Tensors:
@@ -171,10 +284,10 @@ def _tensors(data: bytes, manifest: Entry) -> Tensors:
         tensors = unpack(data)
     except (SafetensorError, ValueError, KeyError) as error:
         raise CorruptFile(f"its tensors cannot be read: {error}") from error
-    if any(array.dtype not in (np.float64, np.int64, np.uint8) for array in tensors.values()):
+    if any(array.dtype not in TYPES_OF[manifest["version"]] for array in tensors.values()):
         raise CorruptFile("it holds numbers of an unknown type")
     # There is one way to write a mechanism, so whatever the checksum says, another spelling is refused.
-    if manifest["version"] != VERSION or _pack(manifest, tensors) != data:
+    if _pack(manifest, tensors) != data:
         raise CorruptFile("it is not written the way metricdp writes: it was altered")
     return tensors
 
@@ -198,38 +311,19 @@ def _rebuild(manifest: Entry, tensors: Tensors) -> Mechanism:
         if name not in KINDS:
             raise _Newer(f"it holds a mechanism of the kind {name!r}, which this metricdp does not know")
         kind: Kind = KINDS[name]
+        if manifest["version"] == 1 and (
+            name in ("streets", "product") or isinstance(manifest["body"].get("matrix"), dict)
+        ):
+            raise CorruptFile("it holds what its version does not know")
+        if not isinstance(manifest.get("licence", ""), str):
+            raise CorruptFile("its licence is not a text")
         decoder = Decoder(manifest, tensors)
-        promise = dict(manifest["guarantee"])
-        metric = decoder.metric(promise.pop("metric"))
-        guarantee = _restore(Guarantee, promise, metric=metric)
-        certificate = _restore(Certificate, manifest["certificate"])
-        mechanism = kind.decode(manifest["body"], Parts(decoder, guarantee, certificate))
+        guarantee = promise_from(manifest["guarantee"], decoder)
+        certificate = restore(Certificate, manifest["certificate"])
+        mechanism: Mechanism = kind.decode(manifest["body"], Parts(decoder, guarantee, certificate))
         decoder.refuse_leftovers()
-        if guarantee.basis not in ("theorem", "certificate", "none"):
-            raise CorruptFile(f"its promise rests on {guarantee.basis!r}")
         return mechanism
     except (CorruptFile, MissingExtra):
         raise
     except (MetricdpError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise CorruptFile(f"its contents do not make a mechanism: {error}") from error
-
-
-def _record(value: Guarantee | Certificate, skip: str = "") -> Entry:
-    return {item.name: plain(getattr(value, item.name)) for item in fields(value) if item.name != skip}
-
-
-def _restore(kind: Any, entry: Entry, **given: Any) -> Any:
-    """Rebuild a record; fields that came later than the file take their defaults."""
-    known = {item.name for item in fields(kind)}
-    if set(entry) - known:
-        raise CorruptFile(f"it says {sorted(set(entry) - known)[0]!r}, which this metricdp does not know")
-    values = {name: from_plain(value) for name, value in entry.items()} | given
-    missing = [item.name for item in fields(kind) if item.name not in values and item.default is MISSING]
-    if missing:
-        raise CorruptFile(f"it does not say {missing[0]!r}")
-    record = kind(**values)
-    for name in ("epsilon", "slack"):
-        number = getattr(record, name, 0.0)
-        if not isinstance(number, int | float) or not np.isfinite(number) or number < 0:
-            raise CorruptFile(f"its {name} is {number!r}")
-    return record

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.errors import CorruptFile, InvalidInput
+from metricdp.mechanisms.streets import StreetPath, Streets
 from metricdp.metrics import (
     Angular,
     Frechet,
@@ -71,8 +72,7 @@ class Encoder:
         known = self._seen.get(id(array))
         if known is not None:
             return str(known[1])
-        unique = name if name not in self.tensors and f"{name}.bytes" not in self.tensors else None
-        label = unique or f"{name}.{len(self.tensors)}"
+        label = self._label(name)
         if array.dtype.kind == "U":
             texts = [str(text).encode() for text in array.ravel()]
             self.tensors[f"{label}.bytes"] = np.frombuffer(b"".join(texts) or b"\0", dtype=np.uint8)
@@ -86,6 +86,19 @@ class Encoder:
             raise InvalidInput(f"a mechanism file cannot hold an array of {array.dtype}.")
         self._seen[id(array)] = (array, label)
         return label
+
+    def whole(self, array: NDArray[Any], name: str) -> str:
+        """Store numbers of at least 0 in the narrowest unsigned type that holds them, and return the name."""
+        largest = int(array.max(initial=0))
+        kind = next(t for t in (np.uint8, np.uint16, np.uint32, np.uint64) if largest <= np.iinfo(t).max)
+        label = self._label(name)
+        self.tensors[label] = np.ascontiguousarray(array, dtype=kind)
+        return label
+
+    def _label(self, name: str) -> str:
+        """Return the name, or a longer one where it is taken."""
+        free = name not in self.tensors and f"{name}.bytes" not in self.tensors
+        return name if free else f"{name}.{len(self.tensors)}"
 
     def metric(self, metric: Metric) -> int:
         """Store a metric and return its number."""
@@ -103,7 +116,7 @@ class Encoder:
         self._seen[id(metric)] = (metric, len(self.metrics) - 1)
         return len(self.metrics) - 1
 
-    def space(self, space: Space, name: str) -> int:
+    def space(self, space: Space | Streets, name: str) -> int:
         """Store a space and return its number."""
         known = self._seen.get(id(space))
         if known is not None:
@@ -121,6 +134,8 @@ class Encoder:
             entry |= {"kind": "box", "lower": plain(space.lower.tolist()), "upper": plain(space.upper.tolist())}
         elif isinstance(space, Unbounded):
             entry |= {"kind": "unbounded", "dimension": space.dimension}
+        elif isinstance(space, Streets):
+            entry |= {"kind": "streets"}
         else:
             raise InvalidInput(f"a mechanism file cannot hold a space of type {type(space).__name__}.")
         self.spaces.append(entry)
@@ -138,7 +153,7 @@ class Decoder:
         self._metrics: list[Metric] = []
         for entry in manifest["metrics"]:
             self._metrics.append(METRICS[entry["name"]].decode(entry["parameters"], self))
-        self._spaces: list[Space] = []
+        self._spaces: list[Space | Streets] = []
         for entry in manifest["spaces"]:
             self._spaces.append(self._space(entry))
 
@@ -158,7 +173,7 @@ class Decoder:
     def metric(self, number: int) -> Metric:
         return self._metrics[_index(number)]
 
-    def space(self, number: int) -> Space:
+    def space(self, number: int) -> Space | Streets:
         return self._spaces[_index(number)]
 
     def refuse_leftovers(self) -> None:
@@ -167,7 +182,7 @@ class Decoder:
         if left:
             raise CorruptFile(f"it holds the tensor {left[0]!r} that nothing refers to")
 
-    def _space(self, entry: Entry) -> Space:
+    def _space(self, entry: Entry) -> Space | Streets:
         metric = self.metric(entry["metric"])
         if entry["kind"] == "finite":
             points, places = self.tensor(entry["points"]), self.tensor(entry["coordinates"])
@@ -185,6 +200,8 @@ class Decoder:
             if not isinstance(dimension, int) or dimension < 1:
                 raise CorruptFile(f"a space has the dimension {dimension!r}")
             return Unbounded(metric, dimension)
+        if entry["kind"] == "streets" and isinstance(metric, StreetPath):
+            return Streets(metric.network)
         raise CorruptFile(f"it holds a space of the unknown kind {entry['kind']!r}")
 
 
@@ -245,6 +262,13 @@ def _decode_roads(entry: Entry, decoder: Decoder) -> ShortestPath:
     return ShortestPath(edges, lengths, entry["nodes"], one_way=entry["one_way"], unit=entry["unit"])
 
 
+def _decode_streets(entry: Entry, decoder: Decoder) -> StreetPath:
+    network = decoder.metric(entry["network"])
+    if not isinstance(network, ShortestPath):
+        raise CorruptFile("its streets are not those of a road network")
+    return StreetPath(network)
+
+
 def _encode_weighted(metric: Weighted, encoder: Encoder) -> Entry:
     parts = [[encoder.metric(part), list(columns), weight] for part, columns, weight in metric.parts]
     return {"parts": parts, "unit": metric.unit}
@@ -267,6 +291,9 @@ METRICS: dict[str, MetricCodec] = {
     "Precomputed": _array(Precomputed, "distances"),
     "Wasserstein": _array(Wasserstein, "ground"),
     "ShortestPath": MetricCodec(ShortestPath, _encode_roads, _decode_roads),
+    "StreetPath": MetricCodec(
+        StreetPath, lambda metric, encoder: {"network": encoder.metric(metric.network)}, _decode_streets
+    ),
     "Weighted": MetricCodec(Weighted, _encode_weighted, _decode_weighted),
     "WordMovers": MetricCodec(
         WordMovers,

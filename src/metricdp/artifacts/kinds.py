@@ -2,7 +2,8 @@
 
 To add a kind, write three functions and one line in `KINDS`:
 
-    encode(mechanism, encoder) -> body       plain values, spaces by `encoder.space`, arrays by `encoder.tensor`
+    encode(mechanism, encoder, layout) -> body   plain values, spaces by `encoder.space`, arrays by `encoder.tensor`;
+                                             probabilities by `encode_matrix`, in the storage that was asked for
     decode(body, parts) -> mechanism         from `parts.decoder`, `parts.guarantee` and `parts.certificate`
     judge(mechanism) -> AuditReport          what the mechanism really leaks; `mdp.audit` where it gives a proof
 
@@ -13,14 +14,16 @@ needs a default in `decode`, so that older files keep loading; a changed meaning
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from metricdp.artifacts.encoding import Decoder, Encoder, Entry
+from metricdp.artifacts.records import promise_entry, promise_from, record, restore
+from metricdp.artifacts.storage import Layout, decode_matrix, encode_matrix
 from metricdp.auditing import AuditReport, Witness, audit
-from metricdp.design import laplace
+from metricdp.design import laplace, product
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
 from metricdp.mechanisms import (
     Certificate,
@@ -30,10 +33,13 @@ from metricdp.mechanisms import (
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    ProductMechanism,
     SphericalLaplace,
+    StreetMechanism,
+    Streets,
     VectorLaplace,
 )
-from metricdp.metrics import Haversine, Lp, Mahalanobis
+from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric, Weighted
 from metricdp.spaces import Box, FiniteSpace, Unbounded
 
 
@@ -51,8 +57,8 @@ class Kind:
     """How one kind of mechanism is stored, rebuilt and judged."""
 
     mechanism: type
-    encode: Callable[[Any, Encoder], Entry]
-    decode: Callable[[Entry, Parts], Mechanism]
+    encode: Callable[[Any, Encoder, Layout], Entry]
+    decode: Callable[[Entry, Parts], Any]
     judge: Callable[[Any], AuditReport]
 
 
@@ -81,17 +87,17 @@ def _finite(decoder: Decoder, number: int) -> FiniteSpace:
     return space
 
 
-def _encode_matrix(mechanism: MatrixMechanism, encoder: Encoder) -> Entry:
+def _encode_matrix(mechanism: MatrixMechanism, encoder: Encoder, layout: Layout) -> Entry:
     return {
         "inputs": encoder.space(mechanism.inputs, "inputs"),
         "outputs": encoder.space(mechanism.outputs, "outputs"),
-        "matrix": encoder.tensor(mechanism.matrix, "matrix"),
+        "matrix": encode_matrix(mechanism.matrix, encoder, layout),
     }
 
 
 def _decode_matrix(body: Entry, parts: Parts) -> MatrixMechanism:
     inputs, outputs = _finite(parts.decoder, body["inputs"]), _finite(parts.decoder, body["outputs"])
-    matrix = parts.decoder.tensor(body["matrix"])
+    matrix = decode_matrix(body["matrix"], parts.decoder)
     return MatrixMechanism(inputs, outputs, matrix, parts.guarantee, parts.certificate)
 
 
@@ -103,7 +109,7 @@ def _judge_matrix(mechanism: MatrixMechanism) -> AuditReport:
     return report
 
 
-def _encode_noise(mechanism: VectorLaplace | SphericalLaplace, encoder: Encoder) -> Entry:
+def _encode_noise(mechanism: VectorLaplace | SphericalLaplace, encoder: Encoder, layout: Layout) -> Entry:
     return {
         "inputs": encoder.space(mechanism.inputs, "inputs"),
         "epsilon": mechanism.epsilon,
@@ -135,7 +141,7 @@ def _judge_noise(mechanism: VectorLaplace | SphericalLaplace) -> AuditReport:
     return _theorem(mechanism.guarantee, honest.guarantee)
 
 
-def _encode_nearest(mechanism: NearestMechanism, encoder: Encoder) -> Entry:
+def _encode_nearest(mechanism: NearestMechanism, encoder: Encoder, layout: Layout) -> Entry:
     return {
         "inputs": encoder.space(mechanism.inputs, "inputs"),
         "outputs": encoder.space(mechanism.outputs, "outputs"),
@@ -156,11 +162,11 @@ def _judge_nearest(mechanism: NearestMechanism) -> AuditReport:
     return _theorem(mechanism.guarantee, Guarantee(mechanism.epsilon, metric, metric.unit))
 
 
-def _encode_interpolated(mechanism: InterpolatedMechanism, encoder: Encoder) -> Entry:
+def _encode_interpolated(mechanism: InterpolatedMechanism, encoder: Encoder, layout: Layout) -> Entry:
     return {
         "inputs": encoder.space(mechanism.inputs, "inputs"),
         "outputs": encoder.space(mechanism.outputs, "outputs"),
-        "matrix": encoder.tensor(mechanism.matrix, "matrix"),
+        "matrix": encode_matrix(mechanism.matrix, encoder, layout),
         "axes": [encoder.tensor(axis, f"axis{number}") for number, axis in enumerate(mechanism.axes)],
         "ratios": [encoder.tensor(ratio, f"ratio{number}") for number, ratio in enumerate(mechanism.ratios)],
         "rule": mechanism.rule,
@@ -173,16 +179,78 @@ def _decode_interpolated(body: Entry, parts: Parts) -> InterpolatedMechanism:
         raise CorruptFile("it needs a box where it holds another space")
     outputs = _finite(parts.decoder, body["outputs"])
     axes, ratios = (tuple(parts.decoder.tensor(name) for name in body[key]) for key in ("axes", "ratios"))
-    matrix, rule = parts.decoder.tensor(body["matrix"]), body["rule"]
+    matrix, rule = decode_matrix(body["matrix"], parts.decoder), body["rule"]
     return InterpolatedMechanism(space, outputs, axes, matrix, ratios, rule, parts.guarantee, parts.certificate)
 
 
-def _judge_interpolated(mechanism: InterpolatedMechanism) -> AuditReport:
-    """Prove the constant of the stored laws again, cell by cell."""
+def _judge_interpolated(mechanism: InterpolatedMechanism | StreetMechanism) -> AuditReport:
+    """Prove the constant of the stored laws again, cell by cell or piece by piece."""
     report = audit(mechanism)
     if report.verdict == "holds" and report.epsilon > mechanism.certificate.epsilon * (1.0 + 1e-9):
         raise NotPrivate(f"its certificate says epsilon {mechanism.certificate.epsilon:g}, the proof says {report}")
     return report
+
+
+def _encode_streets(mechanism: StreetMechanism, encoder: Encoder, layout: Layout) -> Entry:
+    return {
+        "inputs": encoder.space(mechanism.inputs, "inputs"),
+        "outputs": encoder.space(mechanism.outputs, "outputs"),
+        "matrix": encode_matrix(mechanism.matrix, encoder, layout),
+        "counts": encoder.tensor(mechanism.counts, "counts"),
+        "ratios": encoder.tensor(mechanism.ratios, "ratios"),
+    }
+
+
+def _decode_streets(body: Entry, parts: Parts) -> StreetMechanism:
+    space = parts.decoder.space(body["inputs"])
+    if not isinstance(space, Streets):
+        raise CorruptFile("it needs streets where it holds another space")
+    outputs = _finite(parts.decoder, body["outputs"])
+    counts, ratios = (parts.decoder.tensor(body[key]) for key in ("counts", "ratios"))
+    matrix = decode_matrix(body["matrix"], parts.decoder)
+    promise = parts.guarantee
+    if promise.metric == space.metric:
+        promise = replace(promise, metric=space.metric)  # one object, as in a mechanism that was just built
+    return StreetMechanism(space, outputs, counts, matrix, ratios, promise, parts.certificate)
+
+
+def _encode_product(mechanism: ProductMechanism, encoder: Encoder, layout: Layout) -> Entry:
+    parts = []
+    for part in mechanism.parts:
+        name = kind_of(part)
+        body = KINDS[name].encode(part, encoder, layout)
+        promise, certificate = promise_entry(part.guarantee, encoder), record(part.certificate)  # type: ignore[attr-defined]
+        parts.append({"kind": name, "body": body, "guarantee": promise, "certificate": certificate})
+    return {"parts": parts}
+
+
+def _decode_product(body: Entry, parts: Parts) -> ProductMechanism:
+    made = []
+    for entry in body["parts"]:
+        if entry["kind"] == "product" or entry["kind"] not in KINDS:
+            raise CorruptFile(f"a part of it is of the kind {entry['kind']!r}")
+        promise = promise_from(entry["guarantee"], parts.decoder)
+        own = Parts(parts.decoder, promise, restore(Certificate, entry["certificate"]))
+        made.append(KINDS[entry["kind"]].decode(entry["body"], own))
+    return ProductMechanism(tuple(made), parts.guarantee, parts.certificate)
+
+
+def _judge_product(mechanism: ProductMechanism) -> AuditReport:
+    """Judge every part by its own kind; the joint promise must be the sum that `product` states, no more."""
+    for number, part in enumerate(mechanism.parts):
+        report = judge(part)
+        if report.verdict != "holds":
+            raise NotPrivate(f"part {number}: the audit says {report}")
+    honest = product(*mechanism.parts).guarantee
+    stated, true = (_groups(promise.metric) for promise in (mechanism.guarantee, honest))
+    if stated != true or mechanism.guarantee.radius is not None:
+        raise NotPrivate("the promise is not the sum of the promises of its parts")
+    return _theorem(mechanism.guarantee, honest)
+
+
+def _groups(metric: Metric) -> list[tuple[int, tuple[int, ...], float]]:
+    parts = metric.parts if isinstance(metric, Weighted) else ()
+    return [(id(part), tuple(columns), weight) for part, columns, weight in parts]
 
 
 def _theorem(promise: Guarantee, honest: Guarantee) -> AuditReport:
@@ -203,5 +271,7 @@ KINDS: dict[str, Kind] = {
     "vector-laplace": Kind(VectorLaplace, _encode_noise, _decode_vector, _judge_noise),
     "spherical-laplace": Kind(SphericalLaplace, _encode_noise, _decode_spherical, _judge_noise),
     "interpolated": Kind(InterpolatedMechanism, _encode_interpolated, _decode_interpolated, _judge_interpolated),
+    "streets": Kind(StreetMechanism, _encode_streets, _decode_streets, _judge_interpolated),
+    "product": Kind(ProductMechanism, _encode_product, _decode_product, _judge_product),
     "nearest": Kind(NearestMechanism, _encode_nearest, _decode_nearest, _judge_nearest),
 }

@@ -8,19 +8,16 @@ bound leaves near the maximum are decided in interval arithmetic (128-bit balls)
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.report import AuditReport, Witness
+from metricdp.spreads import spreads
 
-BLOCK_ROWS, TILE_ROWS = 32, 256  # rows i at a time against tiles of rows j: both stay in the cache
 ULP = 2.0**-52
 PROOF_BITS = 128
 PROVEN_TIES = 1_000  # pairs equal to rounding that are decided one by one; the rest keep their float bound
@@ -54,7 +51,7 @@ def audit_matrix(
     best = -np.inf  # a value of epsilon that some pair provably reaches
     near: list[tuple[Integers, Integers, Floats]] = []  # pairs that may reach more, with a bound on what they reach
     n = len(matrix)
-    for start, spread in _spreads(logs.logs):
+    for start, spread in spreads(logs.logs):
         apart = _judged(distances, start, len(spread))
         error = logs.error[start : start + len(spread), None] + logs.error[None, start:]
         best = max(best, float(((spread - slack - error) / apart).max()))
@@ -79,7 +76,7 @@ def float_leakage(matrix: Floats, distances: Floats) -> float:
     """Return the smallest epsilon in doubles, without a proof: for searches whose result is audited afterwards."""
     if _infinite_witness(matrix, distances) is not None:
         return float(np.inf)
-    blocks = _spreads(_logarithms(matrix).logs)
+    blocks = spreads(_logarithms(matrix).logs)
     return max(float((spread / _judged(distances, start, len(spread))).max()) for start, spread in blocks)
 
 
@@ -129,86 +126,6 @@ def _logarithms(matrix: Floats) -> _Logs:
     return _Logs(logs, columns, error)
 
 
-def _spreads(logs: Floats) -> Iterator[tuple[int, Floats]]:
-    """Yield blocks of max_k |logs[i, k] - logs[j, k]| for rows i from `start` on against all j >= start."""
-    starts = range(0, len(logs), BLOCK_ROWS)
-    kernel = _compiled_kernel() if logs.size > 20_000 and np.all(np.isfinite(logs)) else None
-    spread = partial(_plain_spread, logs) if kernel is None else partial(_tiled_spread, kernel, logs, _tiles(logs))
-    with ThreadPoolExecutor(max_workers=min(len(starts), os.cpu_count() or 1)) as pool:
-        yield from zip(starts, pool.map(spread, starts), strict=True)
-
-
-def _plain_spread(logs: Floats, start: int) -> Floats:
-    rows, others = logs[start : start + BLOCK_ROWS], logs[start:]
-    block = np.empty((len(rows), len(others)))
-    for r, row in enumerate(rows):
-        with np.errstate(invalid="ignore"):
-            apart = np.abs(row - others)
-        apart[~np.isfinite(apart)] = 0.0  # impossible for both, or for one of two secrets at infinite distance
-        block[r] = apart.max(axis=1)
-    return block
-
-
-def _tiled_spread(kernel: Callable[..., Floats], logs: Floats, tiles: Floats, start: int) -> Floats:
-    first = start // TILE_ROWS
-    block = kernel(logs[start : start + BLOCK_ROWS], tiles[first:])
-    block = block.transpose(1, 0, 2).reshape(block.shape[1], -1)
-    return np.asarray(block[:, start - first * TILE_ROWS : len(logs) - first * TILE_ROWS])
-
-
-def _tiles(logs: Floats) -> Floats:
-    """Return the rows in tiles of TILE_ROWS, each turned (column by column), padded with zeros."""
-    n, m = logs.shape
-    tiles = np.zeros((-(-n // TILE_ROWS), m, TILE_ROWS))
-    for t, tile in enumerate(tiles):
-        rows = logs[t * TILE_ROWS : (t + 1) * TILE_ROWS]
-        tile[:, : len(rows)] = rows.T
-    return tiles
-
-
-@cache
-def _compiled_kernel() -> Callable[..., Floats] | None:
-    """Return the compiled block kernel where numba is installed (the extra `fast`); it only saves time.
-
-    The innermost loop runs along the rows j of a turned tile, so it is one vector instruction after another with no
-    reduction across lanes; four columns at a time spare loads and stores of the running maximum.
-    """
-    try:
-        from numba import njit
-    except ImportError:
-        return None
-    options: dict[str, Any] = {"nogil": True, "cache": True, "fastmath": {"nnan", "nsz"}, "error_model": "numpy"}
-
-    @njit(**options)  # type: ignore[untyped-decorator]
-    def raise_four(largest: Floats, a: Floats, b0: Floats, b1: Floats, b2: Floats, b3: Floats) -> None:
-        a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
-        for j in range(largest.shape[0]):
-            left = max(abs(a0 - b0[j]), abs(a1 - b1[j]))
-            right = max(abs(a2 - b2[j]), abs(a3 - b3[j]))
-            largest[j] = max(largest[j], max(left, right))
-
-    @njit(**options)  # type: ignore[untyped-decorator]
-    def raise_one(largest: Floats, a: float, b: Floats) -> None:
-        for j in range(largest.shape[0]):
-            largest[j] = max(largest[j], abs(a - b[j]))
-
-    @njit(**options)  # type: ignore[untyped-decorator]
-    def spreads(rows: Floats, tiles: Floats) -> Floats:
-        m = rows.shape[1]
-        result = np.zeros((tiles.shape[0], rows.shape[0], tiles.shape[2]))
-        for t in range(tiles.shape[0]):
-            for k in range(0, m - 3, 4):
-                b0, b1, b2, b3 = tiles[t, k], tiles[t, k + 1], tiles[t, k + 2], tiles[t, k + 3]
-                for r in range(rows.shape[0]):
-                    raise_four(result[t, r], rows[r, k : k + 4], b0, b1, b2, b3)
-            for k in range(m - m % 4, m):
-                for r in range(rows.shape[0]):
-                    raise_one(result[t, r], rows[r, k], tiles[t, k])
-        return result
-
-    return spreads  # type: ignore[no-any-return]
-
-
 class _Prover:
     """Interval arithmetic on single entries."""
 
@@ -221,12 +138,9 @@ class _Prover:
 
     def _sum(self, i: int) -> Any:
         if i not in self._sums:
-            # Exact: doubles are dyadic rationals and the sum keeps every bit.
-            total = self._flint.fmpq(0)
-            for value in self._matrix[i]:
-                top, bottom = float(value).as_integer_ratio()
-                total += self._flint.fmpq(top, bottom)
-            self._sums[i] = self._flint.arb(total)
+            total, power = exact_sum(self._matrix[i])
+            fraction = self._flint.fmpq(total << max(power, 0), 1 << max(-power, 0))
+            self._sums[i] = self._flint.arb(fraction)
         return self._sums[i]
 
     def log_ratio(self, i: int, j: int, k: int) -> Any:
@@ -271,6 +185,18 @@ class _Prover:
                         witness = Witness(secret, other, k, float(np.exp(min(700.0, size[c]))))
                         reached = floor
             return _round_up(highest), witness
+
+
+def exact_sum(values: Floats) -> tuple[int, int]:
+    """Return (total, power) with total * 2**power the exact sum: doubles are whole multiples of powers of two."""
+    mantissas, exponents = np.frexp(values)
+    whole = np.ldexp(mantissas, 53).astype(np.int64)
+    lowest = int(exponents.min())
+    # Halves of 26 and 27 bits: doubles add up 2**26 of them without rounding.
+    low = np.bincount(exponents - lowest, weights=whole & (2**26 - 1))
+    high = np.bincount(exponents - lowest, weights=whole >> 26)
+    places = np.flatnonzero((low != 0) | (high != 0)).tolist()
+    return sum((int(high[at]) * 2**26 + int(low[at])) << at for at in places), lowest - 53
 
 
 def _round_up(ball: Any) -> float:

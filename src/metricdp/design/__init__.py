@@ -12,11 +12,13 @@ from metricdp.design.closed_form import (
     truncated_exponential,
     weighted_exponential,
 )
+from metricdp.design.product import product
 
 __all__ = [
     "exponential",
     "laplace",
     "madlib",
+    "product",
     "remapped",
     "tight_constraints",
     "truncated_exponential",

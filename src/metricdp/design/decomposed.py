@@ -31,6 +31,7 @@ Executor: TypeAlias = str | WorkersFactory | None
 Start: TypeAlias = Literal["engine", "kernels"]
 ENGINE_GAP = 1e-2  # how well the whole program is solved before the blocks are
 ENGINE_SHARE = 0.5  # of the time there is
+CROWDED = 0.8  # share of secrets on the boundary from which on the master is the whole problem, and left to the engine
 SAME_LENGTH = 1.0 + 1e-12  # a path this little longer than the distance is the distance, rounded
 
 
@@ -116,7 +117,8 @@ def decomposed(
     unprotected. Left out, all pairs that matter are constrained, which is exact.
 
     `partition` is "balanced", or one of "distances", "records", "neighbours" and "spectral" as published.
-    `start` is "engine" (what `optimal` would do on the whole problem, to 1 %; its multipliers are the first cuts) or
+    `start` is "engine" (what `optimal` would do on the whole problem, to 1 %, or to `gap` where four secrets in five
+    lie on the boundary and the blocks have nothing to do; its multipliers are the first cuts) or
     "kernels" (the best combination of exponential columns; the blocks do the rest). `stabilise=False` gives the plain
     method, without any start. `executor` is None (threads), "processes", "ray" (a Ray of its own, or the one at
     RAY_ADDRESS) or "ray:address"; workers that die are replaced and the answer is the same. `memory` is where a long
@@ -227,10 +229,10 @@ def _solved(
     elif not options.stabilise:
         memory = Memory()
     elif options.start == "engine" and first.upper - first.lower > options.gap * abs(first.upper):
-        rough = max(options.gap, ENGINE_GAP)
-        found, interrupted = engine(
-            cost, weights, graph.adjacency, graph.members(), gap=rough, seconds=options.left(ENGINE_SHARE)
-        )
+        crowded = len(program.boundary) >= CROWDED * len(cost)
+        rough = options.gap if crowded else max(options.gap, ENGINE_GAP)
+        limit = options.left(1.0 if crowded else ENGINE_SHARE)
+        found, interrupted = engine(cost, weights, graph.adjacency, graph.members(), gap=rough, seconds=limit)
         memory = found if found.upper < first.upper else replace(found, best=first.best, upper=first.upper)
     run = Benders(
         program,

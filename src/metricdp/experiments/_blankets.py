@@ -3,45 +3,58 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers
-from metricdp.experiments._cities import KM_PER_DEGREE, City
+from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.experiments._cities import City
+from metricdp.experiments._windows import MOST_LAG, Bins, bins_for, evaluation_bins, features_at, windows_of
 from metricdp.mobility import (
     BlanketPredictor,
     Features,
     GroupBlankets,
     Scores,
-    Walks,
     discover_groups,
     evaluate,
     examples_of,
-    features_of,
     train_predictor,
 )
 
-MOST_LAG = 3  # the next place is tested against the current one, one and two steps back
+
+@dataclass(frozen=True)
+class Correlation:
+    """How p-values go with a feature: three coefficients, and the p-value of the second."""
+
+    pearson: float
+    spearman: float
+    kendall: float
+    spearman_p: float
 
 
 @dataclass(frozen=True)
-class Bins:
-    """How windows are grouped: width of the hour and speed bins, rows and columns of regions;
-    `cell_km` is the side of the cells that are tested, `least` the fewest samples of a group.
+class CrossValidation:
+    """Scores over halvings of the trips, both directions: the answers of all rounds pooled, and the spread of rounds.
+
+    `ceiling` is the pooled accuracy of the other half's own tests: what a perfect memory would score.
     """
 
-    hours: float = 6.0
-    speed_mph: float = 5.0
-    regions: tuple[int, int] = (2, 2)
-    cell_km: float = 0.6
-    least: int = 200
+    scores: Scores
+    ceiling: float
+    lowest: float
+    highest: float
+    rounds: int
+    groups: float
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Blankets of training and of test groups, the predictor, its scores on the test groups and its time."""
+    """Blankets of training and of test groups, the predictor, its scores on the test groups and its times.
+
+    `milliseconds` are single calls of the predictor; `sizes` the blankets predicted for the windows of test trips and
+    `size_regions` their regions.
+    """
 
     bins: Bins
     train: GroupBlankets
@@ -49,14 +62,17 @@ class Study:
     predictor: BlanketPredictor
     scores: Scores | None
     ceiling: float
-    milliseconds: float
-    correlations: dict[str, tuple[float, float, float]]
+    milliseconds: Floats
+    correlations: dict[str, Correlation]
+    sizes: Integers
+    size_regions: Integers
+    crossed: dict[str, CrossValidation]
 
     def features(self, histories: ArrayLike, city: City, *, hour: float) -> Features:
         """Return the features of histories at a public hour."""
         seconds = np.full(len(np.asarray(histories)), (hour - city.offset_hours) * 3600.0)
         paths = np.asarray(city.places.coordinates, dtype=np.float64)[np.asarray(histories)]
-        return _features(paths, seconds, city, self.bins)
+        return features_at(paths, seconds, city, self.bins)
 
     def groups_of(self, features: Features) -> Integers:
         """Return the group of each row of features."""
@@ -77,9 +93,10 @@ class Study:
             f"blankets of {len(self.train)} groups: "
             + ", ".join(f"{count} of size {size}" for size, count in enumerate(sizes.tolist()) if count)
         ]
-        for name, (pearson, spearman, kendall) in self.correlations.items():
+        for name, found in self.correlations.items():
             lines.append(
-                f"p-value against {name}: Pearson {pearson:+.3f}, Spearman {spearman:+.3f}, Kendall {kendall:+.3f}"
+                f"p-value against {name}: Pearson {found.pearson:+.3f}, Spearman {found.spearman:+.3f} "
+                f"(p = {found.spearman_p:.2g}), Kendall {found.kendall:+.3f}"
             )
         if self.scores is None:
             lines.append("predictor: no test group has enough samples to score it")
@@ -87,12 +104,34 @@ class Study:
             lines.append(
                 f"predictor on {self.scores.examples} examples of held-out groups: accuracy {self.scores.accuracy:.3f} "
                 f"(ceiling {self.ceiling:.3f}, always the commoner answer {self.scores.majority:.3f}), "
-                f"F1 {self.scores.f1:.3f}, negative F1 {self.scores.negative_f1:.3f}, {self.milliseconds:.3f} ms a call"
+                f"F1 {self.scores.f1:.3f}, negative F1 {self.scores.negative_f1:.3f}"
             )
+        for name, crossed in self.crossed.items():
+            scores = crossed.scores
+            lines.append(
+                f"predictor over {crossed.rounds} halvings of the trips, {name}, {scores.examples} examples: accuracy "
+                f"{scores.accuracy:.3f} (halves {crossed.lowest:.3f} to {crossed.highest:.3f}, ceiling "
+                f"{crossed.ceiling:.3f}, commoner answer {scores.majority:.3f}), F1 {scores.f1:.3f}, negative F1 "
+                f"{scores.negative_f1:.3f}, confusion {scores.confusion}"
+            )
+        quick = 100.0 * float((self.milliseconds < 2.0).mean())
+        lines.append(
+            f"predictor: {self.milliseconds.mean():.3f} ms a call on average, {quick:.1f} % of calls under 2 ms; sizes "
+            "predicted for test trips: "
+            + ", ".join(f"{100 * share:.1f} % {size}" for size, share in enumerate(self.shares) if share > 0)
+        )
         return lines
 
+    @property
+    def shares(self) -> list[float]:
+        """The share of test windows with a predicted blanket of 0, 1, ... places."""
+        counts = np.bincount(self.sizes, minlength=MOST_LAG + 1)
+        return [float(count) / max(1, len(self.sizes)) for count in counts.tolist()]
 
-def study_blankets(city: City, *, bins: Bins | None = None, quick: bool = False, seed: int = 0) -> Study:
+
+def study_blankets(
+    city: City, *, bins: Bins | None = None, quick: bool = False, rounds: int = 5, seed: int = 0
+) -> Study:
     """Discover the blankets of training and test groups (disjoint trips) and train the predictor on the former.
 
     The ceiling is the accuracy of the training groups' own answers on the test groups: what a perfect memory of the
@@ -100,89 +139,117 @@ def study_blankets(city: City, *, bins: Bins | None = None, quick: bool = False,
     """
     chosen = bins_for(city) if bins is None else bins
     permutations = 99 if quick else 199
-    train, test = (_groups(city, walks, chosen, permutations, seed) for walks in (city.train, city.test))
+    owners = [np.unique(walks.owner) for walks in (city.train, city.test)]
+    train, test = (_groups(city, part, chosen, permutations, seed) for part in owners)
     if len(train) == 0:  # too few trips for groups: one group of everything
         chosen = Bins(hours=24.0, speed_mph=120.0, regions=(1, 1), least=20)
-        train, test = (_groups(city, walks, chosen, permutations, seed) for walks in (city.train, city.test))
-    shape = {"hour_width": chosen.hours, "speed_width": chosen.speed_mph}
-    inputs, labels = examples_of(train, **shape, regions=chosen.regions)
-    predictor = train_predictor(inputs, labels, most_lag=MOST_LAG, seed=seed)
-    scores, ceiling = None, float("nan")
-    if len(test):
-        held, truth = examples_of(test, **shape, regions=chosen.regions)
-        scores = evaluate(predictor, held, truth)
-        remembered = train.lookup(test.groups)
-        answers = np.concatenate([remembered <= m for m in range(MOST_LAG)])
-        ceiling = float((answers == truth).mean())
-    one = inputs[:1]
-    predictor.probability(one)
-    started = time.perf_counter()
-    for _ in range(200):
-        predictor.probability(one)
-    milliseconds = (time.perf_counter() - started) / 200 * 1000
-    return Study(chosen, train, test, predictor, scores, ceiling, milliseconds, _correlations(train, chosen))
-
-
-def bins_for(city: City) -> Bins:
-    """Return finer groups where there are many fixes."""
-    return Bins(hours=6.0, regions=(3, 3)) if len(city.traces) > 50_000 else Bins(hours=24.0, regions=(2, 2))
-
-
-def _groups(city: City, walks: Walks, bins: Bins, permutations: int, seed: int) -> GroupBlankets:
-    windows, features = _windows(city, np.unique(walks.owner), bins)
-    groups = features.groups(hour_width=bins.hours, speed_width=bins.speed_mph)
-    return discover_groups(
-        windows, groups, least_samples=bins.least, most_lag=MOST_LAG, permutations=permutations, seed=seed
+        train, test = (_groups(city, part, chosen, permutations, seed) for part in owners)
+    predictor = train_predictor(*_examples(train, chosen), most_lag=MOST_LAG, seed=seed)
+    scores, ceiling = (
+        (evaluate(predictor, *_examples(test, chosen)), _memory(train, test)) if len(test) else (None, np.nan)
     )
+    crossed = {
+        name: cross_validate(city, grouping, rounds=rounds, permutations=permutations, seed=seed)
+        for name, grouping in evaluation_bins(city, chosen).items()
+        if not (quick and grouping.hours < 6.0)
+    }
+    sketch = Study(
+        chosen,
+        train,
+        test,
+        predictor,
+        scores,
+        ceiling,
+        _call_milliseconds(predictor, 200 if quick else 2000),
+        _correlations(train, chosen),
+        np.empty(0, dtype=np.int64),
+        np.empty(0, dtype=np.int64),
+        {name: found for name, found in crossed.items() if found is not None},
+    )
+    features = windows_of(city, owners[1], chosen).features
+    flat = features.region[:, 0] * chosen.regions[1] + features.region[:, 1]
+    return replace(sketch, sizes=sketch.predicted(features), size_regions=flat)
 
 
-def _windows(city: City, owners: Integers, bins: Bins) -> tuple[Integers, Features]:
-    """Return windows (next cell, current cell, one back, two back) of the trips of `owners`, and their features.
+def cross_validate(city: City, bins: Bins, *, rounds: int, permutations: int, seed: int) -> CrossValidation | None:
+    """Halve the trips `rounds` times; each half trains a predictor that is scored on the groups of the other half.
 
-    The features belong to the current place and its history, never to the next place: grouping by what is to be
-    predicted would make it look predictable.
+    Both halves have equally many trips, so their tests have equal power. None where no half has a group to score.
     """
-    traces = city.traces.select(np.isin(city.traces.owner, owners))
-    low, high = city.box
-    inside = np.all((traces.coordinates >= low) & (traces.coordinates <= high), axis=1)
-    side = bins.cell_km / KM_PER_DEGREE / np.array([1.0, np.cos(np.radians(low[0]))])
-    cells = np.floor((traces.coordinates - low) / side).astype(np.int64)
-    codes = cells[:, 0] * 100_000 + cells[:, 1]
-    parts = np.cumsum(np.r_[True, (traces.trip[1:] != traces.trip[:-1]) | ~inside[1:] | ~inside[:-1]]).astype(np.int64)
-    walks = Walks(parts[inside], traces.seconds[inside], codes[inside], traces.owner[inside])
-    windows, ends = walks.windows(MOST_LAG + 1)
-    points = traces.coordinates[inside]
-    paths = np.stack([points[ends - lag] for lag in range(1, MOST_LAG + 1)], axis=1)
-    return windows, _features(paths, walks.seconds[ends - 1], city, bins)
-
-
-def _features(paths: Floats, seconds: Floats, city: City, bins: Bins) -> Features:
-    return features_of(
-        paths,
-        seconds,
-        box=city.box,
-        step_seconds=city.step_seconds,
-        regions=bins.regions,
-        offset_hours=city.offset_hours,
+    owners = np.unique(np.concatenate([city.train.owner, city.test.owner]))
+    confusions, entropies, memories, counts = [], [], [], []
+    for number in range(rounds):
+        order = np.random.default_rng([seed, number]).permutation(owners)  # which trips train is no secret
+        halves = [np.sort(part) for part in np.array_split(order, 2)]
+        found = [_groups(city, half, bins, permutations, seed + number) for half in halves]
+        for train, test in (found, found[::-1]):
+            if len(train) == 0 or len(test) == 0:
+                continue
+            predictor = train_predictor(*_examples(train, bins), most_lag=MOST_LAG, seed=seed)
+            scores = evaluate(predictor, *_examples(test, bins))
+            confusions.append(scores.confusion)
+            entropies.append(scores.cross_entropy)
+            memories.append(_memory(train, test))
+            counts.append(len(test))
+    if not confusions:
+        return None
+    table, weights = np.array(confusions), np.array(counts, dtype=np.float64)
+    pooled = table.sum(axis=0).tolist()
+    accuracies = (table[:, 0] + table[:, 3]) / table.sum(axis=1)
+    return CrossValidation(
+        Scores.of((pooled[0], pooled[1], pooled[2], pooled[3]), float(np.average(entropies, weights=weights))),
+        float(np.average(memories, weights=weights)),
+        float(accuracies.min()),
+        float(accuracies.max()),
+        rounds,
+        float(weights.mean()),
     )
 
 
-def _correlations(blankets: GroupBlankets, bins: Bins) -> dict[str, tuple[float, float, float]]:
-    """Return Pearson, Spearman and Kendall of the p-values (all m tested) with speed, longitude, latitude and hour."""
+def _examples(blankets: GroupBlankets, bins: Bins) -> tuple[Floats, Booleans]:
+    return examples_of(blankets, hour_width=bins.hours, speed_width=bins.speed_mph, regions=bins.regions)
+
+
+def _memory(train: GroupBlankets, test: GroupBlankets) -> float:
+    """The share of the test groups' answers that the training groups' own tests gave as well."""
+    remembered = train.lookup(test.groups)
+    return float(np.mean([(remembered <= m) == (test.sizes <= m) for m in range(MOST_LAG)]))
+
+
+def _call_milliseconds(predictor: BlanketPredictor, calls: int) -> Floats:
+    one = np.array([[12.0, 10.0, 0.0, 0.0, 1.0]])
+    predictor.probability(one)
+    times = np.empty(calls)
+    for call in range(calls):
+        started = time.perf_counter()
+        predictor.probability(one)
+        times[call] = 1000.0 * (time.perf_counter() - started)
+    return times
+
+
+def _groups(city: City, owners: Integers, bins: Bins, permutations: int, seed: int) -> GroupBlankets:
+    found = windows_of(city, owners, bins)
+    groups = found.features.groups(hour_width=bins.hours, speed_width=bins.speed_mph)
+    return discover_groups(
+        found.cells, groups, least_samples=bins.least, most_lag=MOST_LAG, permutations=permutations, seed=seed
+    )
+
+
+def _correlations(blankets: GroupBlankets, bins: Bins) -> dict[str, Correlation]:
+    """Return how the p-values (all m tested) go with speed, longitude, latitude and hour."""
     from scipy.stats import kendalltau, pearsonr, spearmanr
 
     group, m = np.nonzero(np.isfinite(blankets.p_values))
     values = blankets.p_values[group, m]
     row, column = np.divmod(blankets.groups[:, 2], bins.regions[1])
     columns = {"speed": blankets.groups[:, 1], "longitude": column, "latitude": row, "hour": blankets.groups[:, 0]}
-    result: dict[str, tuple[float, float, float]] = {}
+    result: dict[str, Correlation] = {}
     for name, feature in columns.items():
         here = feature[group].astype(np.float64)
         if len(here) < 3 or np.ptp(here) == 0 or np.ptp(values) == 0:
             continue
-        result[name] = (
-            float(pearsonr(here, values)[0]),
-            float(spearmanr(here, values)[0]),
-            float(kendalltau(here, values)[0]),
+        rank = spearmanr(here, values)
+        result[name] = Correlation(
+            float(pearsonr(here, values)[0]), float(rank[0]), float(kendalltau(here, values)[0]), float(rank[1])
         )
     return result

@@ -9,7 +9,7 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine, ShortestPath
-from metricdp.mobility import Traces, Walks, clean, load_traces, resample, snap, split_trips
+from metricdp.mobility import Traces, Walks, clean, load_traces, resample, snap, snap_distances, split_trips
 from metricdp.places import bundled_roads, bundled_trips, data_folder, road_network
 from metricdp.spaces import FiniteSpace
 
@@ -27,7 +27,8 @@ class City:
     """What a study needs of a city.
 
     `detours[l, y]` is the mean over destinations of |path(l, destination) - path(y, destination)| in kilometres: what
-    it costs to be taken for y while being at l. `covered` is the share of fixes within reach of a place.
+    it costs to be taken for y while being at l. `covered` is the share of fixes within reach of a place, `moved_km` how
+    far those were put: the median, nine in ten, the farthest.
     """
 
     name: str
@@ -40,6 +41,7 @@ class City:
     step_seconds: float
     offset_hours: float
     covered: float
+    moved_km: tuple[float, float, float]
 
     @property
     def box(self) -> tuple[Floats, Floats]:
@@ -57,7 +59,8 @@ class City:
         return (
             f"{self.name}: {len(self.places)} places, {kind}, {len(np.unique(self.train.owner))} to train and "
             f"{len(np.unique(self.test.owner))} to test, a step every {self.step_seconds:g} s, "
-            f"{100 * self.covered:.0f} % of the fixes within reach of a place"
+            f"{100 * self.covered:.0f} % of the fixes within reach of a place, put on the nearest: half of them moved "
+            f"by at most {self.moved_km[0]:.2f} km, nine in ten by {self.moved_km[1]:.2f} km"
         )
 
 
@@ -118,7 +121,9 @@ def _city(
     train, test = split_trips(walks, share=0.6, seed=seed)
     covered = len(walks) / len(traces)
     detours = _detours(roads, crossings, seed)
-    return City(name, space, allowed, detours, train, test, traces, step_seconds, offset_hours, covered)
+    middle_km, most, farthest = np.quantile(snap_distances(traces, space, most_km=cell_km), [0.5, 0.9, 1.0]).tolist()
+    moved = (middle_km, most, farthest)
+    return City(name, space, allowed, detours, train, test, traces, step_seconds, offset_hours, covered, moved)
 
 
 def _detours(roads: FiniteSpace, crossings: np.ndarray[tuple[int], np.dtype[np.int64]], seed: int) -> Floats:

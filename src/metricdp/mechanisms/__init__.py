@@ -5,6 +5,7 @@ from metricdp.mechanisms.composed import NearestMechanism
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
+from metricdp.mechanisms.product import ProductMechanism, ProductSpace
 from metricdp.mechanisms.streets import StreetMechanism, Streets
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "MatrixMechanism",
     "Mechanism",
     "NearestMechanism",
+    "ProductMechanism",
+    "ProductSpace",
     "SphericalLaplace",
     "StreetMechanism",
     "Streets",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, Points, as_codes, as_floats, as_stochastic, frozen
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_floats, as_stochastic, frozen
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import ULP, flips, near_share, speed
@@ -21,7 +21,7 @@ from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)  # equal where the network is the same one
 class StreetPath:
     """The shortest way along the streets between places (street number, offset from its first end)."""
 
@@ -66,6 +66,10 @@ class Streets:
     def unit(self) -> str:
         return self.network.unit
 
+    @property
+    def dimension(self) -> int:
+        return 2
+
     def __len__(self) -> int:
         return len(self.network.lengths)
 
@@ -77,12 +81,10 @@ class Streets:
         rows = as_floats(values, "values")
         if rows.ndim != 2 or rows.shape[1] != 2:
             raise InvalidInput(f"places must be rows of (street number, offset), got shape {rows.shape}.")
-        whole = rows[:, 0] == np.floor(rows[:, 0])
-        street = np.clip(rows[:, 0], 0, len(self) - 1).astype(np.int64)
-        inside = whole & (rows[:, 0] == street) & (rows[:, 1] >= 0) & (rows[:, 1] <= self.network.lengths[street])
-        strangers = np.flatnonzero(~inside)
+        strangers = np.flatnonzero(~self.holds(rows))
         if strangers.size:
             row = int(strangers[0])
+            street = np.clip(rows[:, 0], 0, len(self) - 1).astype(np.int64)
             raise OutOfDomain(
                 f"row {row}: ({rows[row, 0]:g}, {rows[row, 1]:g}) lies on no street; streets are numbered 0 to "
                 f"{len(self) - 1} and offsets run from 0 to the street's length, "
@@ -90,6 +92,11 @@ class Streets:
                 rows=tuple(int(r) for r in strangers[:1000]),
             )
         return rows
+
+    def holds(self, rows: Floats) -> Booleans:
+        """Tell which rows of finite numbers are places along a street."""
+        street = np.clip(rows[:, 0], 0, len(self) - 1).astype(np.int64)
+        return np.asarray((rows[:, 0] == street) & (rows[:, 1] >= 0) & (rows[:, 1] <= self.network.lengths[street]))
 
     def at_crossings(self, nodes: ArrayLike) -> Floats:
         """Return crossings as places: an end of some street that meets there."""

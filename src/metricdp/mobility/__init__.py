@@ -1,5 +1,6 @@
 """Mobility: how traces become contexts, priors and blankets, and what releasing them over time costs."""
 
+from metricdp.mobility.analytic_kernel import AnalyticTest, analytic_independence
 from metricdp.mobility.blankets import (
     Discovery,
     Features,
@@ -22,9 +23,10 @@ from metricdp.mobility.prediction import (
     train_predictor,
 )
 from metricdp.mobility.smoothing import augmented_steps, smooth
-from metricdp.mobility.traces import Traces, Walks, clean, load_traces, resample, snap, split_trips
+from metricdp.mobility.traces import Traces, Walks, clean, load_traces, resample, snap, snap_distances, split_trips
 
 __all__ = [
+    "AnalyticTest",
     "BlanketPredictor",
     "Discovery",
     "Features",
@@ -39,6 +41,7 @@ __all__ = [
     "account",
     "adjusted",
     "allocate",
+    "analytic_independence",
     "augmented_steps",
     "blanket_classes",
     "clean",
@@ -57,6 +60,7 @@ __all__ = [
     "resample",
     "smooth",
     "snap",
+    "snap_distances",
     "split_trips",
     "train_predictor",
     "trajectory_epsilon",

@@ -137,7 +137,11 @@ def estimate(
             f"`order` {order} over {size} places needs {float(size) ** (order + 1):.3g} counts, "
             f"at most {MOST_CELLS:.0g}; use fewer places or a lower order."
         )
+    if len(walks) and int(walks.codes.max()) >= size:
+        raise InvalidInput(f"the walks go to place {int(walks.codes.max())}, but `allowed` has only {size} places.")
     rows, ends = walks.windows(order + 1)
+    if len(rows) == 0:
+        raise InvalidInput(f"no trip has {order + 1} steps in a row, which order {order} counts; take a lower order.")
     keep = np.ones(len(rows), dtype=bool)
     for lag in range(order):
         keep &= steps[rows[:, lag + 1], rows[:, lag]]

@@ -19,7 +19,11 @@ FORMAT = "metricdp blanket predictor 1"
 
 @dataclass(frozen=True)
 class Scores:
-    """How well a predictor does on labelled examples; positive means "fail to reject" as in the study's tables."""
+    """How well a predictor does on labelled examples; positive means "fail to reject" as in the study's tables.
+
+    `confusion` counts (said yes, true yes), (said no, true yes), (said yes, true no), (said no, true no); `majority` is
+    what always giving the commoner answer would get.
+    """
 
     accuracy: float
     majority: float
@@ -31,6 +35,27 @@ class Scores:
     negative_f1: float
     cross_entropy: float
     examples: int
+    confusion: tuple[int, int, int, int]
+
+    @classmethod
+    def of(cls, confusion: tuple[int, int, int, int], cross_entropy: float) -> Scores:
+        """Return all measures of a confusion, and the mean cross entropy as given."""
+        hit, missed, wrong, refused = confusion
+        count = max(1, sum(confusion))
+
+        def measures(right: int, others_said: int, others_true: int) -> tuple[float, float, float]:
+            precision, recall = right / max(1, right + others_said), right / max(1, right + others_true)
+            return precision, recall, 2 * precision * recall / max(1e-12, precision + recall)
+
+        return cls(
+            (hit + refused) / count,
+            max(hit + missed, wrong + refused) / count,
+            *measures(hit, wrong, missed),
+            *measures(refused, missed, wrong),
+            cross_entropy,
+            sum(confusion),
+            confusion,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,22 +160,15 @@ def examples_of(
 
 
 def evaluate(predictor: BlanketPredictor, inputs: ArrayLike, suffices: ArrayLike) -> Scores:
-    """Score a predictor on examples it has not seen; `majority` is what always giving the commoner answer would get."""
+    """Score a predictor on examples it has not seen."""
     labels = np.asarray(suffices, dtype=bool)
     chance = predictor.probability(inputs)
     said = chance >= 0.5
     safe = np.clip(np.where(labels, chance, 1.0 - chance), 1e-12, 1.0)
-
-    def measures(positive: bool) -> tuple[float, float, float]:
-        hit = float(np.sum((said == positive) & (labels == positive)))
-        precision = hit / max(1.0, float(np.sum(said == positive)))
-        recall = hit / max(1.0, float(np.sum(labels == positive)))
-        return precision, recall, 2 * precision * recall / max(1e-12, precision + recall)
-
-    share = float(labels.mean())
-    accuracy = float((said == labels).mean())
-    cross_entropy = float(-np.log(safe).mean())
-    return Scores(accuracy, max(share, 1.0 - share), *measures(True), *measures(False), cross_entropy, len(labels))
+    hit, missed, wrong, refused = (
+        int(np.sum((said == answer) & (labels == truth))) for truth in (True, False) for answer in (True, False)
+    )
+    return Scores.of((hit, missed, wrong, refused), float(-np.log(safe).mean()))
 
 
 def _feature_rows(features: Features) -> Floats:

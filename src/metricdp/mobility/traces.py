@@ -10,6 +10,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers, as_floats, as_positive
 from metricdp.errors import InvalidInput
+from metricdp.files import existing_file
 from metricdp.metrics import Haversine
 from metricdp.spaces import FiniteSpace
 
@@ -52,11 +53,15 @@ class Traces:
 def load_traces(
     table: Any, *, trip: str = "trip", time: str = "t", latitude: str = "lat", longitude: str = "lon"
 ) -> Traces:
-    """Read traces from a data frame of any kind, a Parquet or a CSV file; rows with a negative trip are left out."""
+    """Read traces from a data frame of any kind, a Parquet or a CSV file; rows with a negative trip are left out.
+
+    Times are unix seconds or a column of dates with times (without a zone they are taken as UTC); rows may come in any
+    order and are sorted by trip and time.
+    """
     import narwhals as nw
 
     if isinstance(table, str | Path):
-        path = Path(table)
+        path = existing_file(table, "table")
         if path.suffix == ".csv":
             from pyarrow import csv
 
@@ -68,19 +73,39 @@ def load_traces(
     frame = nw.from_native(table, eager_only=True)
     missing = [name for name in (trip, time, latitude, longitude) if name not in frame.columns]
     if missing:
-        raise InvalidInput(f"the table must have the columns {missing}, it has {frame.columns}.")
+        raise InvalidInput(
+            f"the table must have the columns {missing}, it has {frame.columns}. Say what yours are called: "
+            "load_traces(table, trip=..., time=..., latitude=..., longitude=...)."
+        )
     labels = frame[trip].to_numpy()
     if labels.dtype.kind in "iu":
         numbers = labels.astype(np.int64)
     else:
         numbers = np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)
-    seconds = as_floats(frame[time].to_numpy(), time)
+    seconds = _unix_seconds(frame[time].to_numpy(), time)
     places = np.stack([as_floats(frame[name].to_numpy(), name) for name in (latitude, longitude)], axis=1)
     Haversine().check(places)
     keep = numbers >= 0
     numbers, seconds, places = numbers[keep], seconds[keep], places[keep]
+    if len(numbers) == 0:
+        raise InvalidInput("the table has no row with a trip number of 0 or more.")
     order = np.lexsort((seconds, numbers))
     return Traces(numbers[order], seconds[order], places[order], numbers[order])
+
+
+def _unix_seconds(values: Any, name: str) -> Floats:
+    """Dates with times become unix seconds; numbers are taken as they are."""
+    if values.dtype.kind == "M":
+        if np.isnat(values).any():
+            raise InvalidInput(
+                f"`{name}` must have a time in every row, row {int(np.isnat(values).argmax())} has none."
+            )
+        return np.asarray(values.astype("datetime64[us]").astype(np.int64) / 1e6)
+    if values.dtype.kind not in "iuf":
+        raise InvalidInput(
+            f"`{name}` must be unix seconds or dates with times, got {str(values[:1])[:60]}; convert it first."
+        )
+    return as_floats(values, name)
 
 
 def clean(traces: Traces, *, most_kmh: float = 150.0) -> Traces:
@@ -124,7 +149,11 @@ def resample(traces: Traces, *, step_seconds: float, most_gap_seconds: float = 3
         columns = [np.interp(ticks, clock, traces.coordinates[start:end, axis]) for axis in (0, 1)]
         places.append(np.stack(columns, axis=1))
     if not trips:
-        raise InvalidInput(f"no trip lasts one step of {step:g} seconds.")
+        usual = float(np.median(gaps[np.diff(traces.trip) == 0])) if np.any(np.diff(traces.trip) == 0) else np.nan
+        raise InvalidInput(
+            f"no trip lasts one step of {step:g} seconds without a gap of more than {most_gap_seconds:g}; fixes of a "
+            f"trip are usually {usual:g} apart. Times must be in seconds; if they are, raise `most_gap_seconds`."
+        )
     return Traces(
         np.concatenate(trips), np.concatenate(times), np.concatenate(places), np.concatenate(owners), traces.simulated
     )
@@ -165,18 +194,33 @@ class Walks:
 def snap(traces: Traces, space: FiniteSpace, *, most_km: float, allowed: Any = None) -> Walks:
     """Put every fix on the nearest place; a fix farther than `most_km` from all places cuts its trip in two.
 
-    `allowed[a, b]` says which steps are possible; a step that is not also cuts. Nearest place, no map matching: the
-    route between two fixes is not used by anything here.
+    `allowed[a, b]` says which steps are possible; a step that is not also cuts. This is the nearest place, not map
+    matching: streets, driving directions and the fixes before and after are not looked at, so a fix between two places
+    may go to either. What it costs is the distance from fix to place (`snap_distances`), which comes on top of a loss
+    that is stated for places; the promise is about the place.
     """
     codes, away = space.nearest(traces.coordinates)
     near = away <= as_positive(most_km, "most_km")
+    if not near.any():
+        raise InvalidInput(
+            f"no fix lies within {most_km:g} km of a place, the nearest is {float(away.min()):.3g} km away: are the "
+            "places in the same city, and latitude and longitude the right way round?"
+        )
     breaks = np.zeros(len(traces), dtype=bool)
     breaks[1:] = (traces.trip[1:] != traces.trip[:-1]) | ~near[1:] | ~near[:-1]
     if allowed is not None:
         steps = np.asarray(allowed, dtype=bool)
+        if steps.shape != (len(space), len(space)):
+            raise InvalidInput(f"`allowed` must be {len(space)} x {len(space)} like the places, got {steps.shape}.")
         breaks[1:] |= ~steps[codes[:-1], codes[1:]]
     parts = np.cumsum(breaks).astype(np.int64)
     return Walks(parts[near], traces.seconds[near], codes[near], traces.owner[near], traces.simulated)
+
+
+def snap_distances(traces: Traces, space: FiniteSpace, *, most_km: float) -> Floats:
+    """Return how far `snap` moves the fixes it keeps, in kilometres, in ascending order."""
+    away = space.nearest(traces.coordinates)[1]
+    return np.sort(away[away <= as_positive(most_km, "most_km")])
 
 
 def split_trips(walks: Walks, *, share: float = 0.7, seed: int = 0) -> tuple[Walks, Walks]:

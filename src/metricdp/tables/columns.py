@@ -1,4 +1,4 @@
-"""Which columns of a table hold the secret, and what is done with them."""
+"""Which columns of a table hold the secret, which get the reports, and what is done with them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,31 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Guarantee, Mechanism
-from metricdp.metrics import Haversine, Metric
-from metricdp.spaces import FiniteSpace, Space
+from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism, Streets
+from metricdp.metrics import Haversine, Metric, Weighted
+from metricdp.spaces import FiniteSpace
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
 LONGITUDES = ("lon", "lng", "long", "longitude")
 AXES = ("x", "y", "z")
+STREET = ("street", "offset")
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One mechanism on its own columns: a whole task has one, a product one for every part.
+
+    `columns` hold the secret and never stay: those that are also in `reports` are replaced, the others removed.
+    """
+
+    mechanism: Mechanism
+    columns: tuple[str, ...]
+    reports: tuple[str, ...]
+    snap: float
 
 
 @dataclass(frozen=True)
@@ -25,15 +39,29 @@ class Task:
     """What is done to every batch: which mechanism, on which columns, and what becomes of bad rows."""
 
     mechanism: Mechanism
-    columns: tuple[str, ...]
-    snap: float
+    lanes: tuple[Lane, ...]
     on_error: OnError
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that hold the secret."""
+        return tuple(name for lane in self.lanes for name in lane.columns)
+
+    @property
+    def reports(self) -> tuple[str, ...]:
+        """The columns that hold the report."""
+        return tuple(name for lane in self.lanes for name in lane.reports)
+
+    @property
+    def snap(self) -> float:
+        """The distance up to which values become the nearest secret."""
+        return max(lane.snap for lane in self.lanes)
 
     @property
     def guarantee(self) -> Guarantee:
         """The promise for the rows of a table: snapping adds 2 * epsilon * snap to the slack."""
-        promise = self.mechanism.guarantee
-        return promise.with_slack(2.0 * promise.epsilon * self.snap) if self.snap else promise
+        extra = sum(2.0 * lane.mechanism.guarantee.epsilon * lane.snap for lane in self.lanes)
+        return self.mechanism.guarantee.with_slack(extra) if extra else self.mechanism.guarantee
 
 
 def task_for(
@@ -53,54 +81,105 @@ def task_for(
         raise InvalidInput(f"`on_error` must be 'fail', 'drop' or 'null', got {on_error!r}.")
     if not (math.isfinite(snap) and snap >= 0):
         raise InvalidInput(f"`snap` must be a distance of at least 0, got {snap:g}.")
-    if snap and (not isinstance(mechanism.inputs, FiniteSpace) or holds_text(mechanism.inputs)):
+    parts = mechanism.parts if isinstance(mechanism, ProductMechanism) else (mechanism,)
+    snapping = [number for number, part in enumerate(parts) if _has_nearest(part.inputs)]
+    if snap and not snapping:
         raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
-    size = width(mechanism.inputs)
-    if width(mechanism.outputs) != size or holds_text(mechanism.outputs) != holds_text(mechanism.inputs):
-        raise InvalidInput("the reports of this mechanism do not fit the columns of its secrets: use mechanism.sample.")
+    if snap and len(snapping) > 1:
+        raise InvalidInput("`snap` would mean several parts of this product: put the values on the points first.")
+    chosen = _chosen(names, parts, columns)
+    lanes, start = [], 0
+    for number, part in enumerate(parts):
+        own = chosen[start : start + width(part.inputs)]
+        start += len(own)
+        lanes.append(Lane(part, own, _report_names(part, own), float(snap) if number in snapping else 0.0))
+    task = Task(mechanism, tuple(lanes), on_error)
+    _check_names(names, task)
+    return task
+
+
+def _has_nearest(space: Any) -> bool:
+    return isinstance(space, FiniteSpace) and not holds_text(space)
+
+
+def _chosen(names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[str] | str | None) -> tuple[str, ...]:
+    size = sum(width(part.inputs) for part in parts)
     if columns is None:
-        chosen = _default_columns(names, mechanism.inputs)
-    else:
-        chosen = (columns,) if isinstance(columns, str) else tuple(columns)
-        _check_present(names, chosen)
+        return tuple(name for part in parts for name in _default_columns(names, part.inputs))
+    chosen = (columns,) if isinstance(columns, str) else tuple(columns)
+    _check_present(names, chosen)
     if len(chosen) != size:
         raise InvalidInput(
             f"this mechanism needs {size} column{'s' if size > 1 else ''}, got {len(chosen)}: {', '.join(chosen)}."
         )
-    if len(set(chosen)) < len(chosen):
-        raise InvalidInput(f"`columns` must name different columns, got {', '.join(chosen)}.")
-    repeated = [name for name, count in Counter(names).items() if count > 1 and name in chosen]
+    return chosen
+
+
+def _check_names(names: Sequence[str], task: Task) -> None:
+    if len(set(task.columns)) < len(task.columns):
+        raise InvalidInput(f"`columns` must name different columns, got {', '.join(task.columns)}.")
+    repeated = [name for name, count in Counter(names).items() if count > 1 and name in task.columns]
     if repeated:
         raise InvalidInput(f"the table has more than one column {repeated[0]!r}: rename one of them.")
-    return Task(mechanism, chosen, float(snap), on_error)
+    kept = set(names) - set(task.columns)
+    clash = [name for name in task.reports if name in kept]
+    if clash or len(set(task.reports)) < len(task.reports):
+        raise InvalidInput(
+            f"the reports need the columns {', '.join(task.reports)}, and there is another {clash[0]!r}: rename it."
+            if clash
+            else f"two parts of this product would report in the same columns: {', '.join(task.reports)}."
+        )
 
 
-def width(space: Space) -> int:
+def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return where the reports go: in the columns of the secret where they fit, else in columns of their own.
+
+    Of a secret with a history (a sum of metrics whose first group is the current place) the current place is reported.
+    """
+    inputs, outputs = mechanism.inputs, mechanism.outputs
+    size = width(outputs)
+    alike = holds_text(inputs) == holds_text(outputs)
+    if alike and size == len(columns) and not isinstance(inputs, Streets):
+        return columns
+    ground = table_metric(inputs)
+    if alike and isinstance(ground, Weighted) and ground.parts[0][1] == tuple(range(size)):
+        return columns[:size]
+    if isinstance(outputs, FiniteSpace) and outputs.columns:
+        return outputs.columns
+    if is_geographic(outputs):
+        return LATITUDES[0], LONGITUDES[0]
+    return ("report",) if size == 1 else tuple(f"report_{number}" for number in range(1, size + 1))
+
+
+def width(space: Any) -> int:
     """Return the number of table columns one value of the space takes."""
     return int(space.coordinates.shape[1]) if isinstance(space, FiniteSpace) else int(space.dimension)
 
 
-def holds_text(space: Space) -> bool:
+def holds_text(space: Any) -> bool:
     """Tell whether the values of the space are words."""
     return isinstance(space, FiniteSpace) and space.coordinates.dtype.kind == "U"
 
 
-def table_metric(space: Space) -> Metric:
+def table_metric(space: Any) -> Metric:
     """Return the metric in which values of tables are compared with the space."""
-    return space.ground if isinstance(space, FiniteSpace) else space.metric
+    metric: Metric = space.ground if isinstance(space, FiniteSpace) else space.metric
+    return metric
 
 
-def is_geographic(space: Space) -> bool:
+def is_geographic(space: Any) -> bool:
     """Tell whether tables hold (latitude, longitude) for this space."""
     return isinstance(table_metric(space), Haversine)
 
 
-def _default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:
+def _default_columns(names: Sequence[str], space: Any) -> tuple[str, ...]:
     size = width(space)
     if not names:
         raise InvalidInput("the table has no columns.")
     if isinstance(space, FiniteSpace) and space.columns and set(space.columns) <= set(names):
         return space.columns
+    if isinstance(space, Streets) and set(STREET) <= set(names):
+        return STREET
     if is_geographic(space):
         return _one_of(names, LATITUDES, "latitude"), _one_of(names, LONGITUDES, "longitude")
     if set(AXES[:size]) <= set(names) and size <= len(AXES):
@@ -112,6 +191,26 @@ def _default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:
         f"say which column{'s hold' if size > 1 else ' holds'} {what}: columns={list(names[:size])!r} for instance "
         f"(--columns {','.join(names[:size])} on the command line). {_there_are(names)}"
     )
+
+
+def usual_names(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return names for the columns of a mechanism's secret, where no table gives any."""
+    parts = mechanism.parts if isinstance(mechanism, ProductMechanism) else (mechanism,)
+    names: list[str] = []
+    for part in parts:
+        space: Any = part.inputs
+        size = width(space)
+        if isinstance(space, FiniteSpace) and space.columns:
+            names += space.columns
+        elif isinstance(space, Streets):
+            names += STREET
+        elif is_geographic(space):
+            names += (LATITUDES[0], LONGITUDES[0])
+        elif holds_text(space):
+            names += ["word"] if size == 1 else [f"word_{number}" for number in range(1, size + 1)]
+        else:
+            names += AXES[:size] if size <= len(AXES) else [f"x{number}" for number in range(1, size + 1)]
+    return tuple(name if names.count(name) == 1 else f"{name}_{number}" for number, name in enumerate(names))
 
 
 def _one_of(names: Sequence[str], wanted: Sequence[str], what: str) -> str:

@@ -6,29 +6,28 @@ before anything is drawn, the mechanism draws once for the whole batch, and the 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.errors import OutOfDomain
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.spaces import Box, FiniteSpace
-from metricdp.tables.columns import OnError, Task, holds_text, is_geographic, table_metric, task_for
+from metricdp.spaces import FiniteSpace
+from metricdp.tables.columns import Lane, OnError, Task, holds_text, task_for, width
+from metricdp.tables.secrets import Secrets, secrets_of, why_bad
+from metricdp.tables.streams import Draws
 
 ROWS_NAMED = 10
-NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
 @dataclass(frozen=True)
 class Protected:
-    """The reports of one batch, one array per column, and the numbers of the rows that were bad."""
+    """The reports of one batch, one array per report column, and the numbers of the rows that were bad."""
 
     columns: tuple[pa.Array, ...]
     bad: Integers
@@ -55,32 +54,67 @@ def perturb_batch(
     `first_row` is the number of the first row in error messages, for a batch that is part of something longer.
     """
     task = task_for(batch.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
-    return replace(batch, task, protect(_picked(batch, task), task, rng=rng, first_row=first_row))
+    return replace(batch, task, protect(picked(batch, task), task, rng=rng, first_row=first_row))
 
 
-def _picked(batch: pa.RecordBatch, task: Task) -> list[pa.Array]:
+def protected_table(table: pa.Table, task: Task, rng: Randomness | Draws = None) -> pa.Table:
+    """Return a table in memory, or one block of an engine's, with its secrets replaced by reports."""
+    return replace(table, task, protect([whole(table.column(name)) for name in task.columns], task, rng=rng))
+
+
+def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def picked(batch: pa.RecordBatch, task: Task) -> list[pa.Array]:
+    """Return the columns of the secret."""
     return [batch.column(name) for name in task.columns]
 
 
 def replace(batch: Any, task: Task, protected: Protected) -> Any:
-    """Put reports into a record batch or table, and drop the bad rows where that was asked for."""
-    for name, column in zip(task.columns, protected.columns, strict=True):
+    """Put reports into a record batch or table, remove what is left of the secret, and drop bad rows if asked to."""
+    fields = report_fields(batch.schema, task)
+    for name, field, column in zip(task.reports, fields, protected.columns, strict=True):
         position = batch.schema.get_field_index(name)
-        batch = batch.set_column(position, report_field(batch.schema.field(position), task), column)
+        batch = batch.append_column(field, column) if position < 0 else batch.set_column(position, field, column)
+    left = [name for name in task.columns if name not in task.reports]
+    if left:
+        batch = batch.drop_columns(left)
     if task.on_error == "drop" and protected.bad.size:
         batch = batch.filter(protected.kept(batch.num_rows))
     return batch
 
 
-def report_field(field: pa.Field, task: Task) -> pa.Field:
-    """Return the field of a column after it was replaced by reports."""
-    nullable = field.nullable or task.on_error == "null"
-    return field.with_type(report_type(field.type, task)).with_nullable(nullable)
+def report_schema(schema: pa.Schema, task: Task) -> pa.Schema:
+    """Return the schema of a table after its secrets were replaced by reports."""
+    return replace(schema.empty_table(), task, _empty(schema, task)).schema
 
 
-def report_type(given: pa.DataType, task: Task) -> pa.DataType:
+def _empty(schema: pa.Schema, task: Task) -> Protected:
+    columns = tuple(pa.array([], field.type) for field in report_fields(schema, task))
+    return Protected(columns, np.empty(0, dtype=np.int64))
+
+
+def report_fields(schema: pa.Schema, task: Task) -> list[pa.Field]:
+    """Return the fields of the report columns: those of the secret where they stay, with a type that holds reports."""
+    fields = []
+    for lane in task.lanes:
+        for number, name in enumerate(lane.reports):
+            if name in lane.columns:
+                field = schema.field(name)
+                nullable = field.nullable or task.on_error == "null"
+                fields.append(field.with_type(report_type(field.type, lane)).with_nullable(nullable))
+            else:
+                fields.append(pa.field(name, _own_type(lane, number)))
+    return fields
+
+
+def report_type(given: pa.DataType, lane: Lane) -> pa.DataType:
     """Return the type of reports for a column of the given type: the same one where it can hold them."""
-    outputs = task.mechanism.outputs
+    outputs = lane.mechanism.outputs
     if holds_text(outputs):
         return given
     if pa.types.is_float32(given) or pa.types.is_float64(given):
@@ -95,163 +129,77 @@ def report_type(given: pa.DataType, task: Task) -> pa.DataType:
     return pa.float64()
 
 
-def protect(arrays: Sequence[pa.Array], task: Task, *, rng: Randomness = None, first_row: int = 0) -> Protected:
-    """Return one report per row, or raise an error that names the bad rows."""
-    if holds_text(task.mechanism.inputs):
-        return _protect_words(arrays[0], task, rng, first_row)
-    count = len(arrays[0])
-    values = np.empty((count, len(arrays)))
-    for column, (array, name) in enumerate(zip(arrays, task.columns, strict=True)):
-        values[:, column] = _numbers(array, name)
-    good, secrets = _encode(values, task)
+def _own_type(lane: Lane, number: int) -> pa.DataType:
+    return pa.string() if holds_text(lane.mechanism.outputs) else pa.float64()
+
+
+def protect(arrays: Sequence[pa.Array], task: Task, *, rng: Randomness | Draws = None, first_row: int = 0) -> Protected:
+    """Return one report per row, or raise an error that names the bad rows.
+
+    `rng` may be `Draws`, which derive the stream of this batch from a job key, its place and its content.
+    """
+    parts, start = [], 0
+    for lane in task.lanes:
+        own = arrays[start : start + len(lane.columns)]
+        parts.append((lane, own, secrets_of(own, lane)))
+        start += len(own)
+    good: Booleans = parts[0][2].good
+    for _, _, secrets in parts[1:]:
+        good = good & secrets.good
     bad = np.flatnonzero(~good)
     if bad.size and task.on_error == "fail":
         row = int(bad[0])
-        shown = tuple(_shown(array[row]) for array in arrays)
-        raise _refusal(bad + first_row, _why(values[row], shown, task), task)
-    reports = _draw(task.mechanism, secrets, rng)
-    if bad.size:
-        full = np.zeros((count, reports.shape[1]))
-        full[good] = reports
-        reports = full
-    mask = ~good if bad.size else None
-    columns = tuple(
-        _as_type(np.ascontiguousarray(reports[:, column]), mask, report_type(array.type, task))
-        for column, array in enumerate(arrays)
-    )
-    return Protected(columns, bad)
+        lane, own = next((lane, own) for lane, own, secrets in parts if not secrets.good[row])
+        raise _refusal(bad + first_row, why_bad(own, row, lane))
+    source = rng.source([secrets.content for _, _, secrets in parts]) if isinstance(rng, Draws) else rng
+    columns: list[pa.Array] = []
+    for lane, own, secrets in parts:
+        columns.extend(_reports(lane, own, secrets, good if bad.size else None, source))
+    return Protected(tuple(columns), bad)
 
 
-def _as_type(values: Floats, mask: Booleans | None, wanted: pa.DataType) -> pa.Array:
-    array = pa.array(values, mask=mask)
+def _reports(
+    lane: Lane, arrays: Sequence[pa.Array], secrets: Secrets, good: Booleans | None, rng: Randomness
+) -> list[pa.Array]:
+    """Return the report columns of one lane; rows that are not good are null."""
+    outputs, values = lane.mechanism.outputs, secrets.of(good)
+    drawn = lane.mechanism.sample(values, rng=rng) if len(values) else None
+    if isinstance(outputs, FiniteSpace):
+        codes = np.zeros(len(secrets.good), dtype=np.int64)
+        if drawn is not None:
+            codes[slice(None) if good is None else good] = drawn
+        chosen = pa.array(codes, mask=None if good is None else ~good)
+        made = [_decoded(outputs, number, chosen, good) for number in range(width(outputs))]
+    else:
+        made = []
+        for number in range(width(outputs)):
+            column: Floats = np.zeros(len(secrets.good))
+            if drawn is not None:
+                column[slice(None) if good is None else good] = drawn[:, number]
+            made.append(pa.array(column, mask=None if good is None else ~good))
+    kinds = dict(zip(lane.columns, (array.type for array in arrays), strict=True))
+    return [
+        _as_type(column, report_type(kinds[name], lane) if name in kinds else _own_type(lane, number))
+        for number, (name, column) in enumerate(zip(lane.reports, made, strict=True))
+    ]
+
+
+def _decoded(outputs: FiniteSpace, number: int, chosen: pa.Array, good: Booleans | None) -> pa.Array:
+    values = outputs.coordinates[:, number]
+    if values.dtype.kind == "U":
+        return pa.array(values.tolist(), pa.string()).take(chosen)
+    if good is None:
+        return pa.array(np.asarray(values, dtype=np.float64)[chosen.to_numpy(zero_copy_only=False)])
+    return pa.array(np.asarray(values, dtype=np.float64)).take(chosen)
+
+
+def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(wanted):
+        return array.cast(wanted.value_type).dictionary_encode().cast(wanted)
     return array if array.type == wanted else array.cast(wanted, safe=False)
 
 
-def _numbers(array: pa.Array, name: str) -> Floats:
-    """Return a column as doubles, NaN where it is null or, in text, where it is no number."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if is_text(array.type):
-        array = _parsed(array)
-    elif pa.types.is_null(array.type):
-        return np.full(len(array), np.nan)
-    elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_decimal(array.type)):
-        raise InvalidInput(f"the column {name!r} must hold numbers, it holds {array.type}.")
-    if array.type != pa.float64():
-        array = array.cast(pa.float64(), safe=False)
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _parsed(array: pa.Array) -> pa.Array:
-    try:
-        return array.cast(pa.float64())
-    except pa.ArrowInvalid:
-        proper = pc.match_substring_regex(array, NUMBER)
-        kept = pc.if_else(proper, array, pa.scalar(None, array.type))
-        return pc.utf8_trim_whitespace(kept).cast(pa.float64())
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a column holds text."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _encode(values: Floats, task: Task) -> tuple[Booleans, Any]:
-    """Return which rows are legal, and the secrets (codes or coordinates) of those rows."""
-    space = task.mechanism.inputs
-    good = np.isfinite(values[:, 0])
-    for column in range(1, values.shape[1]):
-        good &= np.isfinite(values[:, column])
-    if is_geographic(space):
-        good &= (np.abs(values[:, 0]) <= 90.0) & (np.abs(values[:, 1]) <= 360.0)
-    if isinstance(space, Box):
-        good &= ((values >= space.lower) & (values <= space.upper)).all(axis=1)
-    kept = values if good.all() else values[good]
-    if not isinstance(space, FiniteSpace):
-        return good, kept
-    if not len(kept):
-        return good, np.empty(0, dtype=np.int64)
-    codes, away = space.nearest(kept)
-    near = away <= space.tolerance(task.snap)
-    if not near.all():
-        codes = codes[near]
-        good[np.flatnonzero(good)[~near]] = False
-    return good, codes
-
-
-def _draw(mechanism: Mechanism, secrets: Any, rng: Randomness) -> Floats:
-    outputs = mechanism.outputs
-    if not len(secrets):
-        return np.empty((0, outputs.coordinates.shape[1] if isinstance(outputs, FiniteSpace) else outputs.dimension))
-    reports = mechanism.sample(secrets, rng=rng)
-    return np.asarray(outputs.decode(reports) if isinstance(outputs, FiniteSpace) else reports, dtype=np.float64)
-
-
-def _protect_words(array: pa.Array, task: Task, rng: Randomness, first_row: int) -> Protected:
-    inputs, outputs = task.mechanism.inputs, task.mechanism.outputs
-    assert isinstance(inputs, FiniteSpace)
-    assert isinstance(outputs, FiniteSpace)
-    plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-    if not is_text(plain.type) and not pa.types.is_null(plain.type):
-        raise InvalidInput(f"the column {task.columns[0]!r} must hold words, it holds {array.type}.")
-    words = pa.array(inputs.coordinates[:, 0].tolist(), pa.string())
-    found = pc.index_in(plain.cast(pa.string()), value_set=words, skip_nulls=True)
-    codes = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    good = codes >= 0
-    bad = np.flatnonzero(~good)
-    if bad.size and task.on_error == "fail":
-        raise _refusal(bad + first_row, _why_word(plain[int(bad[0])].as_py(), inputs), task)
-    reports = np.zeros(len(codes), dtype=np.int64)
-    if len(bad) < len(codes):
-        reports[good] = task.mechanism.sample(codes[good], rng=rng)
-    chosen = pa.array(reports, mask=~good if bad.size else None)
-    column = pa.array(outputs.coordinates[:, 0].tolist(), pa.string()).take(chosen)
-    if pa.types.is_dictionary(array.type):
-        column = column.cast(array.type.value_type).dictionary_encode()
-    return Protected((column.cast(array.type),), bad)
-
-
-def _shown(scalar: Any) -> str:
-    value = scalar.as_py()
-    if value is None or value == "":
-        return "nothing"
-    return repr(value) if isinstance(value, str) else f"{value:.9g}" if isinstance(value, float) else str(value)
-
-
-def _why(row: Floats, shown: tuple[str, ...], task: Task) -> str:
-    """Say what is wrong with a row and what would be right."""
-    space = task.mechanism.inputs
-    came = ", ".join(f"{name} is {text}" for name, text in zip(task.columns, shown, strict=True))
-    if not np.isfinite(row).all():
-        return f"{came}; a number is needed in every column"
-    if is_geographic(space) and not (abs(row[0]) <= 90.0 and abs(row[1]) <= 360.0):
-        legal = (float(np.clip(row[0], -90, 90)), float(np.clip(row[1], -360, 360)))
-        swapped = " Are latitude and longitude exchanged?" if abs(row[1]) <= 90 < abs(row[0]) <= 360 else ""
-        return f"{came}; latitude must lie in [-90, 90] and longitude in [-360, 360], the nearest is {legal}.{swapped}"
-    if isinstance(space, Box):
-        nearest = np.clip(row, space.lower, space.upper).tolist()
-        return (
-            f"{came}; outside the box from {space.lower.tolist()} to {space.upper.tolist()}, the nearest is {nearest}"
-        )
-    assert isinstance(space, FiniteSpace)
-    codes, away = space.nearest(row[None])
-    nearest = [float(f"{v:.9g}") for v in space.coordinates[codes[0]].tolist()]
-    unit = f" {table_metric(space).unit}" if table_metric(space).unit else ""
-    limit = f", beyond the declared snap of {task.snap:g}{unit}" if task.snap else ""
-    advice = "Raise the snap distance" if task.snap else "Ask for snapping (snap=, --snap; its slack is stated)"
-    return (
-        f"{came}; not a secret of this mechanism, the nearest is {nearest}, {away[0]:.6g}{unit} away{limit}. {advice}"
-    )
-
-
-def _why_word(word: str | None, space: FiniteSpace) -> str:
-    if word is None:
-        return "there is no word"
-    close = difflib.get_close_matches(word, space.coordinates[:, 0].tolist(), n=1, cutoff=0.0)
-    return f"{word!r} is not a word of this vocabulary; the nearest spelling is {close[0]!r}"
-
-
-def _refusal(rows: Integers, why: str, task: Task) -> OutOfDomain:
+def _refusal(rows: Integers, why: str) -> OutOfDomain:
     more = ""
     if rows.size > 1:
         named = ", ".join(str(row) for row in rows[:ROWS_NAMED])

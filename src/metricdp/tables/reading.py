@@ -14,7 +14,7 @@ from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
 from metricdp.tables.columns import LATITUDES, LONGITUDES
 from metricdp.tables.formats import CsvReader, ParquetReader, format_of, reading_errors
-from metricdp.tables.kernel import is_text
+from metricdp.tables.secrets import is_text
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,189 @@
+"""The commands about mechanism files: explain one, write it for a device, make keys."""
+
+from __future__ import annotations
+
+import json as jsons
+import math
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from metricdp.cli import terminal
+from metricdp.mechanisms import Mechanism
+from metricdp.units import show_distance
+
+if TYPE_CHECKING:
+    from metricdp.artifacts import Inspection
+
+KINDS = {
+    "matrix": "a table with one row of probabilities for every secret",
+    "spherical-laplace": "noise for any place on Earth",
+    "vector-laplace": "noise for any point of a plane or space",
+    "interpolated": "tables at the corners of a grid, for any point of a box",
+    "streets": "tables at crossings, for any place along the streets",
+    "product": "several mechanisms side by side, one for each part of the secret",
+    "nearest": "noise in an embedding, then the nearest word",
+}
+Output = Annotated[str, Parameter(name=["--output", "-o"])]
+
+
+def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> int:
+    """Explain a mechanism file to a person: what it is, what it promises, what was verified, who signed it.
+
+    An example: `metricdp inspect cells.mdp --key me.pub`
+
+    Args:
+        source: A mechanism file.
+        key: A public key file; the file is refused unless this key signed it.
+        json: Print the same as JSON.
+    """
+    from metricdp.artifacts import inspect as open_file
+
+    found = open_file(source, trusted=key)
+    if json:
+        print(jsons.dumps(_values(found), indent=2, sort_keys=True, allow_nan=False))
+        return 0
+    mechanism = found.mechanism
+    print(f"{source}: {KINDS[found.kind]} ({found.kind}), unaltered.")
+    print(f"From {mechanism.inputs} to {mechanism.outputs}.")
+    print("\n".join(terminal.promise_lines(mechanism)))
+    print(_in_short(mechanism))
+    note = mechanism.certificate.note  # type: ignore[attr-defined]
+    if note:
+        print(f"Note: {note}.")
+    print(f"Size: {_size(found.bytes)}; {_storage(found)}; format version {found.version}.")
+    print(f"Licence of the data: {found.licence or 'not stated'}.")
+    print(_signature(found, key))
+    print(f"sha256 {found.sha256}")
+    return 0
+
+
+def export(
+    source: str,
+    /,
+    *,
+    output: Output,
+    storage: Literal["dense", "sparse", "quantised"] = "quantised",
+    bits: int | None = None,
+    licence: str | None = None,
+    key: str | None = None,
+) -> int:
+    """Write a mechanism file again for a device: smaller, with the licence of its data, signed.
+
+    An example: `metricdp export cells.mdp -o phone.mdp --storage quantised --bits 16 --key me.key`
+
+    Args:
+        source: A mechanism file.
+        output: Where the new file goes.
+        storage: dense, sparse (exact, without zeros) or quantised (whole numbers, certified as such).
+        bits: For quantised: probabilities are whole multiples of 1 / 2**bits.
+        licence: Who owns the data in it and under which terms; kept as it is where it is not given.
+        key: A private key file from `metricdp keys`, to sign with.
+    """
+    from metricdp.artifacts import inspect as open_file
+    from metricdp.artifacts import save
+    from metricdp.files import check_target
+
+    check_target(output, source=source)
+    before = open_file(source)
+    terms = before.licence if licence is None else licence
+    save(before.mechanism, output, storage=storage, bits=bits, licence=terms, key=key)
+    after = open_file(output)
+    print(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
+    print("\n".join(terminal.promise_lines(after.mechanism)))
+    if before.signed_by and not after.signed_by:
+        print("The file read was signed; the new one is not: name your own key with --key to sign it.")
+    print(_signature(after, None))
+    return 0
+
+
+def keys(name: str, /) -> int:
+    """Make a pair of keys: NAME.key to sign mechanism files with, NAME.pub to hand out.
+
+    An example: `metricdp keys me`
+
+    Args:
+        name: What the two files are called, without an ending.
+    """
+    from metricdp.artifacts.signing import create_keys, read_public
+
+    private, public = create_keys(name)
+    print(f"{private}: the private key. Keep it to yourself: whoever has it can sign in your name.")
+    print(f"{public}: the public key. Hand it out: with it everybody can check what you signed.")
+    print(f"ed25519 {read_public(public)}")
+    return 0
+
+
+def _in_short(mechanism: Mechanism) -> str:
+    """Return the promise as one sentence without Greek."""
+    promise = mechanism.guarantee
+    if promise.basis == "none":
+        return "In short: this file promises nothing; it is for comparisons and `perturb` refuses it."
+    away = (math.log(2.0) - promise.slack) / promise.epsilon
+    if away <= 0:
+        return "In short: its slack alone allows more than a factor of two between any two places."
+    reach = "" if promise.radius is None else f" Places farther apart than {promise.radius:g} are not protected."
+    return (
+        f"In short: one report shifts the odds between two places up to {show_distance(away, promise.unit)} apart by "
+        f"at most a factor of two. Every further report of the same place adds to that.{reach}"
+    )
+
+
+def _storage(found: Inspection) -> str:
+    if found.storage == "quantised":
+        return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"
+    if found.storage == "sparse":
+        return "zeros left out, exact"
+    return (
+        "stored in full"
+        if found.kind in ("matrix", "interpolated", "streets", "product")
+        else "no table, noise is drawn"
+    )
+
+
+def _signature(found: Inspection, key: str | None) -> str:
+    if not found.signed_by:
+        return "Signature: none. The checksum finds accidents; only a signature says who wrote the file."
+    if found.trusted:
+        return f"Signature: good, made with the key in {key} (ed25519 {found.signed_by})."
+    return f"Signature: good, by ed25519 {found.signed_by}. Compare that key, or name it with --key me.pub."
+
+
+def _size(count: int) -> str:
+    if count < 10_000:
+        return f"{count:,} bytes"
+    return f"{count / 1e3:,.0f} kB" if count < 1e6 else f"{count / 1e6:,.2f} MB"
+
+
+def _values(found: Inspection) -> dict[str, object]:
+    promise = found.mechanism.guarantee
+    certificate = found.mechanism.certificate  # type: ignore[attr-defined]
+    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "epsilon", "verified_pairs")}
+    return {
+        "path": found.path,
+        "kind": found.kind,
+        "version": found.version,
+        "bytes": found.bytes,
+        "sha256": found.sha256,
+        "storage": found.storage,
+        "bits": found.bits,
+        "licence": found.licence,
+        "signed_by": found.signed_by or None,
+        "trusted": found.trusted,
+        "inputs": str(found.mechanism.inputs),
+        "outputs": str(found.mechanism.outputs),
+        "promise": {
+            "epsilon": promise.epsilon,
+            "unit": promise.unit,
+            "slack": promise.slack,
+            "radius": promise.radius,
+            "basis": promise.basis,
+            "metric": type(promise.metric).__name__,
+        },
+        "certificate": {
+            **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
+            "method": certificate.method,
+            "note": certificate.note,
+        },
+        "in_short": _in_short(found.mechanism).removeprefix("In short: "),
+    }

@@ -1,0 +1,56 @@
+"""Several mechanisms as one: independent parts of a secret, each protected on its own scale."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from metricdp.errors import InvalidInput, NotPrivate
+from metricdp.mechanisms import Certificate, Guarantee, Mechanism, ProductMechanism
+from metricdp.mechanisms.product import product_metric
+
+
+def product(*mechanisms: Mechanism) -> ProductMechanism:
+    """Join mechanisms that protect separate parts of one secret: a place, an hour and a word, for example.
+
+    In tables the columns of the parts follow one another: `mdp.perturb(frame, mdp.product(place, hour),
+    columns=["lat", "lon", "hour"])`.
+
+    Guarantee: the loss between two secrets is at most sum_i epsilon_i d_i(x_i, x'_i) (plus the slacks): epsilon 1 in
+    the metric `Weighted` with the parts' epsilons as weights. It holds whether the parts of a secret are independent or
+    not; what one part tells about another is not protected beyond the part's own promise.
+
+    The certificate counts the parts' losses times their epsilons. Its lower bound is the sum of the parts': fixing all
+    parts but one turns any mechanism with the joint promise into one with that part's promise.
+    """
+    if len(mechanisms) < 2 or not all(isinstance(part, Mechanism) for part in mechanisms):
+        raise InvalidInput("`product` takes two or more mechanisms, such as mdp.product(place, hour).")
+    for part in mechanisms:
+        if isinstance(part, ProductMechanism):
+            raise InvalidInput("a part of a product cannot be a product: name all parts in one call.")
+        if part.guarantee.basis == "none":
+            raise NotPrivate("a part of the product was built for comparison and keeps no promise.")
+        if part.guarantee.radius is not None:
+            raise InvalidInput("a part of the product protects only close pairs (`radius`): a sum cannot state that.")
+    promises = [part.guarantee for part in mechanisms]
+    theorem = all(promise.basis == "theorem" for promise in promises)
+    metric = product_metric(mechanisms)
+    promise = Guarantee(
+        1.0, metric, metric.unit, sum(p.slack for p in promises), "theorem" if theorem else "certificate"
+    )
+    return ProductMechanism(tuple(mechanisms), promise, _certificate(mechanisms))
+
+
+def _certificate(mechanisms: tuple[Mechanism, ...]) -> Certificate:
+    found = [(part.guarantee.epsilon, getattr(part, "certificate", None)) for part in mechanisms]
+    if any(certificate is None for _, certificate in found):
+        return Certificate(float("nan"), 0.0, (), 0, "product of parts without certificates", 0.0, 1.0)
+    known = [(epsilon, certificate) for epsilon, certificate in found if certificate is not None]
+    return Certificate(
+        loss=float(np.sum([epsilon * c.loss for epsilon, c in known])),
+        lower_bound=float(np.sum([epsilon * c.lower_bound for epsilon, c in known])),
+        worst_pair=(),
+        verified_pairs=sum(c.verified_pairs for _, c in known),
+        method="product of " + "; ".join(c.method for _, c in known),
+        seconds=float(np.sum([c.seconds for _, c in known])),
+        epsilon=max(c.epsilon / epsilon for epsilon, c in known),
+    )

@@ -1,0 +1,192 @@
+"""Probabilities as whole multiples of 2**-bits, private as they are: small files that any device samples exactly.
+
+Rounding a law that is tight breaks its promise where probabilities are small. So a share of a uniform law is mixed in
+first. With N = 2**bits, u reports in use and q = (1 - share) p + share / u, two secrets with factor f = exp(epsilon d)
+leave the room f q_j - q_i >= share (f - 1) / u, and rounding by less than one unit each needs (f + 1) / N of it:
+
+    share = u coth(epsilon d_min / 2) / N      always suffices
+
+and far less usually does. The smallest share whose rounded law passes is searched for, and the result is audited
+exactly.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.auditing import audit
+from metricdp.auditing.exact import float_leakage, within
+from metricdp.design.certify import MARGIN
+from metricdp.errors import Infeasible, InvalidInput, NotPrivate
+from metricdp.mechanisms import InterpolatedMechanism, MatrixMechanism, StreetMechanism
+from metricdp.problems import Problem
+
+Quantisable = MatrixMechanism | InterpolatedMechanism | StreetMechanism
+FEWEST_BITS, MOST_BITS = 8, 52
+AUTOMATIC_BITS = (16, 32, 48)
+LITTLE, MOST = 0.01, 0.1  # the largest share mixed in when bits are chosen here, and when the caller chose them
+SEARCH_STEPS = 10
+
+
+def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | None = None) -> Any:
+    """Return the mechanism with every probability a whole multiple of 2**-bits, re-certified at the same promise.
+
+    Without `bits`, the fewest of 16, 32 and 48 that ask for mixing in at most 1 % of a uniform law. The loss is
+    computed again where it is known what it is: from `problem`, or when it is the mean distance. Elsewhere the
+    certificate keeps the loss of the law before, and its note bounds how much of the law was moved.
+
+    Guarantee: that of the mechanism, audited exactly for the rounded law; `Infeasible` where that takes more bits.
+    """
+    if not isinstance(mechanism, Quantisable):
+        raise InvalidInput(f"a {type(mechanism).__name__} holds no table of probabilities to round.")
+    if bits is not None and (not isinstance(bits, int) or not FEWEST_BITS <= bits <= MOST_BITS):
+        raise InvalidInput(f"`bits` must be a whole number from {FEWEST_BITS} to {MOST_BITS}, got {bits!r}.")
+    started = time.perf_counter()
+    for candidate in AUTOMATIC_BITS if bits is None else (bits,):
+        if _is_multiple(mechanism.matrix, candidate):
+            return mechanism
+        found = _search(mechanism, candidate, LITTLE if bits is None else MOST)
+        if found is not None:
+            return _certified(mechanism, *found, candidate, problem, started)
+    raise Infeasible(_too_few(mechanism, AUTOMATIC_BITS[-1] if bits is None else bits))
+
+
+def smallest_bits(mechanism: Quantisable) -> int:
+    """Return the smallest number of bits at which all probabilities are whole multiples of 2**-bits."""
+    for bits in range(FEWEST_BITS, MOST_BITS + 1):
+        if _is_multiple(mechanism.matrix, bits):
+            return bits
+    raise InvalidInput("these probabilities are no whole multiples of a power of two: quantise them first.")
+
+
+def _is_multiple(matrix: Floats, bits: int) -> bool:
+    counts = np.ldexp(matrix, bits)
+    return bool(np.all(counts == np.rint(counts)) and np.all(counts.sum(axis=1) == 2.0**bits))
+
+
+def _search(mechanism: Quantisable, bits: int, most: float) -> tuple[Floats, float] | None:
+    """Return the rounded law with the smallest share found that keeps the promise, and the share."""
+    best = _attempt(mechanism, bits, 0.0)
+    if best is not None:
+        return best, 0.0
+    high, low = most, most * 2.0**-40
+    best = _attempt(mechanism, bits, high)
+    if best is None:
+        return None
+    for _ in range(SEARCH_STEPS):  # the share matters by its order of magnitude: halve the gap between logarithms
+        middle = math.sqrt(high * low)
+        found = _attempt(mechanism, bits, middle)
+        if found is None:
+            low = middle
+        else:
+            high, best = middle, found
+    return best, high
+
+
+def _attempt(mechanism: Quantisable, bits: int, share: float) -> Floats | None:
+    matrix = _rounded(mechanism.matrix, bits, share)
+    if matrix is None:
+        return None
+    promise = mechanism.guarantee
+    limit = promise.epsilon * (1.0 - MARGIN)
+    if isinstance(mechanism, MatrixMechanism):
+        if promise.slack == 0:
+            apart = within(mechanism.inputs.distances, promise.radius)
+            return matrix if float_leakage(matrix, apart) <= limit else None
+        return matrix if audit(replace(mechanism, matrix=matrix)).epsilon <= limit else None
+    return matrix if replace(mechanism, matrix=matrix).proof()[0] <= limit else None
+
+
+def _rounded(matrix: Floats, bits: int, share: float) -> Floats | None:
+    """Return (1 - share) law + share * uniform rounded to multiples of 2**-bits with rows that sum to one exactly.
+
+    None where a possible report would become impossible.
+    """
+    used = (matrix > 0).any(axis=0)
+    block = matrix[:, used]
+    block = block / block.sum(axis=1, keepdims=True)
+    total = 2.0**bits
+    exact = ((1.0 - share) * block + share / block.shape[1]) * total
+    counts = np.rint(exact)
+    if np.any(counts[block > 0] < 1) or (share > 0 and np.any(counts < 1)):
+        return None
+    missing = total - counts.sum(axis=1)
+    for row in np.flatnonzero(missing):
+        step, many = np.sign(missing[row]), int(abs(missing[row]))
+        if many > block.shape[1] // 2 + 1:
+            return None
+        # One unit each to where it hurts least, relative to the probability; none may fall to zero.
+        hurt = np.abs(counts[row] + step - exact[row]) / np.maximum(exact[row], 1e-300)
+        hurt[(counts[row] + step < 1) | (counts[row] == 0)] = np.inf
+        chosen = np.argsort(hurt, kind="stable")[:many]
+        if not np.all(np.isfinite(hurt[chosen])):
+            return None
+        counts[row, chosen] += step
+    result = np.zeros_like(matrix)
+    result[:, used] = np.ldexp(counts, -bits)
+    return result
+
+
+def _certified(
+    mechanism: Quantisable, matrix: Floats, share: float, bits: int, problem: Problem | None, started: float
+) -> Quantisable:
+    made = replace(mechanism, matrix=matrix)
+    report = audit(made)
+    if report.verdict != "holds":
+        raise NotPrivate(f"the law rounded to {bits} bits does not keep its promise: {report}. Nothing was returned.")
+    before = mechanism.certificate
+    law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+    moved = float(0.5 * np.abs(matrix - law).sum(axis=1).max()) * (1.0 + 1e-9)
+    loss = _loss(mechanism, matrix, problem)
+    note = f"rounded to {bits} bits, {share:.2g} of a uniform law mixed in, at most {moved:.2g} of any law moved"
+    if loss is None:
+        note += "; the loss is that before rounding"
+    finite = isinstance(made, MatrixMechanism)
+    certificate = replace(
+        before,
+        loss=before.loss if loss is None else loss,
+        lower_bound=before.lower_bound if loss is None else min(before.lower_bound, loss),
+        worst_pair=tuple(report.witness) if finite else (),
+        verified_pairs=report.pairs,
+        method=f"{before.method}; {bits} bits",
+        seconds=before.seconds + time.perf_counter() - started,
+        epsilon=report.epsilon,
+        note=f"{before.note}; {note}" if before.note else note,
+    )
+    return replace(made, certificate=certificate)
+
+
+def _loss(mechanism: Quantisable, matrix: Floats, problem: Problem | None) -> float | None:
+    """Return the loss of the rounded law, where it is known how the loss was counted."""
+    if not isinstance(mechanism, MatrixMechanism):
+        return None
+    if problem is not None:
+        if problem.cost.shape != matrix.shape:
+            raise InvalidInput(f"`problem` must be about a matrix of {matrix.shape}, got {problem.cost.shape}.")
+        return float(np.sum(problem.cost * matrix))
+    if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
+        return None
+    apart = mechanism.inputs.distances_to(mechanism.outputs) / len(matrix)
+    same = float(np.sum(apart * mechanism.matrix))  # the mean distance under a uniform prior, the default of `Problem`
+    if abs(same - mechanism.certificate.loss) > 1e-9 * abs(same):
+        return None
+    return float(np.sum(apart * matrix))
+
+
+def _too_few(mechanism: Quantisable, bits: int) -> str:
+    used = int((mechanism.matrix > 0).any(axis=0).sum())
+    text = f"{bits} bits are too few for {used} reports at epsilon {mechanism.guarantee.epsilon:g}"
+    if isinstance(mechanism, MatrixMechanism) and len(mechanism.inputs) > 1:
+        apart = mechanism.inputs.distances
+        nearest = float(apart[apart > 0].min())
+        share = used / math.tanh(mechanism.guarantee.epsilon * nearest / 2.0)
+        enough = math.ceil(math.log2(share / MOST))
+        if bits < enough <= MOST_BITS:
+            return text + f": more than {MOST:.0%} of the law would have to be noise. {enough} bits are enough."
+    return text + f": more than {MOST:.0%} of the law would have to be noise. Ask for more bits, up to {MOST_BITS}."

@@ -1,0 +1,188 @@
+"""Which secret is nearest: trees for points, a remembered grid for many rows, parts for sums of metrics."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Floats, Integers, Points
+from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric, Weighted, pairwise, unit_vectors
+
+BLOCK_VALUES = 4_000_000  # distances computed at a time by the plain search
+GRID_SIDE = 1024
+GRID_ROWS = 4096  # fewer rows than this are not worth a grid
+UNKNOWN, SHARED = -2, -1  # a cell nobody asked for yet; a cell that more than one secret may own
+KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
+
+
+class Search(Protocol):
+    """Finds the nearest of the places it was made from."""
+
+    def nearest(self, rows: Points, /) -> Integers:
+        """Return the code of the nearest place to every row."""
+
+    def within(self, rows: Points, limit: float, /) -> tuple[Integers, Booleans]:
+        """Return the nearest codes and whether they are at most `limit` away."""
+
+
+def search_for(places: Points, metric: Metric) -> Search:
+    """Return the quickest exact search for places under a metric."""
+    if isinstance(metric, Haversine | Lp):
+        return TreeSearch(places, metric)
+    if isinstance(metric, Weighted):
+        columns = [column for _, group, _ in metric.parts for column in group]
+        if len(metric.parts) > 1 and sorted(columns) == list(range(places.shape[1])):
+            return FactorSearch(places, metric)
+    return PlainSearch(places, metric)
+
+
+class PlainSearch:
+    """All distances, block by block."""
+
+    def __init__(self, places: Points, metric: Metric) -> None:
+        self._places, self._metric = places, metric
+
+    def nearest(self, rows: Points, /) -> Integers:
+        codes = np.empty(len(rows), dtype=np.int64)
+        step = max(1, BLOCK_VALUES // len(self._places))
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            codes[part] = pairwise(self._metric, rows[part], self._places).argmin(axis=1)
+        return codes
+
+    def within(self, rows: Points, limit: float, /) -> tuple[Integers, Booleans]:
+        codes = self.nearest(rows)
+        return codes, np.asarray(self._metric(rows, self._places[codes]) <= limit)
+
+
+class FactorSearch:
+    """A sum of metrics over separate columns: the nearest value in every group, where that combination exists.
+
+    min over places of sum_i w_i d_i >= sum_i w_i min d_i, with equality where the nearest values of all groups belong
+    to one place. Rows whose combination does not exist are searched plainly.
+    """
+
+    def __init__(self, places: Points, metric: Weighted) -> None:
+        self._places, self._metric = places, metric
+        self._parts: list[tuple[list[int], Search, int]] = []
+        keys = np.zeros(len(places), dtype=np.int64)
+        for part, group, _ in metric.parts:
+            columns = list(group)
+            values, inverse = np.unique(places[:, columns], axis=0, return_inverse=True)
+            self._parts.append((columns, search_for(values, part), len(values)))
+            keys = keys * len(values) + inverse.ravel()
+        self._order = np.argsort(keys)
+        self._keys = keys[self._order]
+
+    def nearest(self, rows: Points, /) -> Integers:
+        keys = np.zeros(len(rows), dtype=np.int64)
+        for columns, search, count in self._parts:
+            keys = keys * count + search.nearest(np.ascontiguousarray(rows[:, columns]))
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        codes = self._order[at].astype(np.int64)
+        missing = np.flatnonzero(self._keys[at] != keys)
+        if missing.size:
+            codes[missing] = PlainSearch(self._places, self._metric).nearest(rows[missing])
+        return codes
+
+    def within(self, rows: Points, limit: float, /) -> tuple[Integers, Booleans]:
+        codes = self.nearest(rows)
+        return codes, np.asarray(self._metric(rows, self._places[codes]) <= limit)
+
+
+class TreeSearch:
+    """A k-d tree; in two dimensions a grid remembers which cells have a single owner.
+
+    Every point of a cell lies within h of its centre c. If d(c, second) - d(c, first) > 2 h, then by the triangle
+    inequality `first` is nearest to every point of the cell, and none is farther from it than d(c, first) + h.
+    """
+
+    def __init__(self, places: Points, metric: Haversine | Lp) -> None:
+        from scipy.spatial import cKDTree
+
+        self._places, self._metric = np.asarray(places, float), metric
+        self._tree = cKDTree(unit_vectors(self._places) if isinstance(metric, Haversine) else self._places)
+        self._grid = _Grid(self, self._places) if self._places.shape[1] == 2 and len(places) > 1 else None
+
+    def nearest(self, rows: Points, /) -> Integers:
+        if self._grid is None or len(rows) < GRID_ROWS:
+            return self._query(rows)
+        return self._grid.nearest(rows)[0]
+
+    def within(self, rows: Points, limit: float, /) -> tuple[Integers, Booleans]:
+        if self._grid is None or len(rows) < GRID_ROWS:
+            codes = self._query(rows)
+            return codes, np.asarray(self._metric(rows, self._places[codes]) <= limit)
+        codes, reach = self._grid.nearest(rows)
+        inside = reach <= limit
+        if not inside.all():  # most values are either well inside a cell or exactly a place
+            found = self._places[codes]
+            inside |= (rows[:, 0] == found[:, 0]) & (rows[:, 1] == found[:, 1])
+        open_rows = np.flatnonzero(~inside)
+        if open_rows.size:
+            inside[open_rows] = self._metric(rows[open_rows], self._places[codes[open_rows]]) <= limit
+        return codes, inside
+
+    def _query(self, rows: Points) -> Integers:
+        if isinstance(self._metric, Haversine):  # chords grow with great circles
+            return np.asarray(self._tree.query(unit_vectors(rows))[1], dtype=np.int64)
+        return np.asarray(self._tree.query(rows, p=self._metric.p)[1], dtype=np.int64)
+
+    def two(self, rows: Points) -> tuple[Floats, Integers]:
+        """Return the distances to the two nearest places, and the code of the first."""
+        if isinstance(self._metric, Haversine):
+            chords, codes = self._tree.query(unit_vectors(rows), k=2)
+            away = 2.0 * EARTH_RADIUS_KM * np.arcsin(np.minimum(chords / 2.0, 1.0))
+        else:
+            away, codes = self._tree.query(rows, k=2, p=self._metric.p)
+        return np.asarray(away), np.asarray(codes[:, 0], dtype=np.int64)
+
+    def half_cell(self, sides: Floats) -> float:
+        """Return a bound on the distance from the centre of a cell to any of its points."""
+        if isinstance(self._metric, Haversine):  # cos(latitude) <= 1 only shortens the way
+            return float(0.5 * KM_PER_DEGREE * np.hypot(*sides))
+        return float(self._metric(0.5 * sides, np.zeros(2)))
+
+
+class _Grid:
+    """Remembers the owner of every cell that rows have fallen into."""
+
+    def __init__(self, search: TreeSearch, places: Floats) -> None:
+        low, high = places.min(axis=0), places.max(axis=0)
+        margin = 0.05 * (high - low) + 1e-9 * (1.0 + np.abs(places).max())
+        self._search = search
+        self._low = low - margin
+        self._sides = (high + margin - self._low) / GRID_SIDE
+        # A little more than the bound, for the rounding of the cell number.
+        self._half = search.half_cell(self._sides) * (1.0 + 1e-6) + 1e-12
+        self._owner = np.full(GRID_SIDE * GRID_SIDE, UNKNOWN, dtype=np.int32)
+        self._reach = np.full(GRID_SIDE * GRID_SIDE, np.inf)
+
+    def nearest(self, rows: Points) -> tuple[Integers, Floats]:
+        """Return the nearest codes, and a bound on how far they are (infinite where none is known)."""
+        # Clipped before the cast: far values would overflow it. Outside rows are searched by the tree.
+        steps = (rows - self._low) / self._sides
+        inside = ((steps >= 0.0) & (steps < GRID_SIDE)).all(axis=1)
+        steps = np.clip(steps, 0.0, GRID_SIDE - 1.0).astype(np.int32)
+        cells = steps[:, 0] * np.int32(GRID_SIDE) + steps[:, 1]
+        owner = self._owner[cells]
+        if (owner == UNKNOWN).any():
+            self._learn(np.unique(cells[(owner == UNKNOWN) & inside]))
+            owner = self._owner[cells]
+        codes, reach = owner.astype(np.int64), self._reach[cells]
+        unsure = np.flatnonzero((owner < 0) | ~inside)
+        if unsure.size:
+            codes[unsure] = self._search._query(np.ascontiguousarray(rows[unsure]))
+            reach[unsure] = np.inf
+        return codes, reach
+
+    def _learn(self, cells: Any) -> None:
+        if not cells.size:
+            return
+        centres = self._low + (np.stack(np.divmod(cells, GRID_SIDE), axis=1) + 0.5) * self._sides
+        away, first = self._search.two(centres)
+        single = away[:, 1] - away[:, 0] > 2.0 * self._half
+        # The reach first: another thread that sees an owner may rely on it.
+        self._reach[cells] = np.where(single, away[:, 0] + self._half, np.inf)
+        self._owner[cells] = np.where(single, first, SHARED)

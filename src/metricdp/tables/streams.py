@@ -1,0 +1,70 @@
+"""Which random stream a batch draws from, where an engine may run the same work twice.
+
+Engines retry, speculate and resume. If a batch that was run twice drew twice, its secrets could be released twice; if
+two different batches drew the same stream, their difference would be released without noise. So the stream of a batch
+is ChaCha20 under a key derived (keyed BLAKE2b) from the secret job key and all of
+
+    what is applied      the mechanism's own bytes, the columns, snapping, what becomes of bad rows
+    where it is          the partition and the number of the batch in it
+    what is in it        the secrets themselves, bad rows included
+
+Run again, the same batch gives the same reports: nothing is released twice. Anything else gets an independent stream:
+the same secrets in another place, other secrets in the same place (the input changed between two tries), or the same
+secrets under another mechanism or epsilon, where equal noise would let a reader solve for the secret. To whoever does
+not hold the key the stream is as good as fresh randomness, since every content is asked for at one label only: the
+reports have the law of the mechanism, whatever the secrets are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from metricdp.randomness import KeyedSource
+
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The place of one batch in a job: whoever holds it can derive the stream of that batch.
+
+    `key` is secret. It is never part of a text: `repr` leaves it out.
+    """
+
+    key: bytes
+    partition: str
+    batch: int
+    applied: str
+
+    def __repr__(self) -> str:
+        return f"Draws(partition {self.partition}, batch {self.batch})"
+
+    def source(self, content: Sequence[Any]) -> KeyedSource:
+        """Return the stream for secrets with this content."""
+        parts = (self.applied, self.partition, str(self.batch), *(fingerprint(part) for part in content))
+        # Lengths go with the parts, so that no two lists of parts make one label.
+        return KeyedSource(self.key, "".join(f"{len(part)}:{part}," for part in parts))
+
+
+def fingerprint(content: Any) -> str:
+    """Return a digest of secrets as they were read: numbers as doubles, words as text."""
+    digest = hashlib.blake2b(digest_size=32)
+    if isinstance(content, np.ndarray):
+        rows = np.ascontiguousarray(content, dtype=np.float64)
+        digest.update(f"numbers {rows.shape}".encode())
+        digest.update(memoryview(rows).cast("B"))  # type: ignore[arg-type]
+    else:
+        lengths = pc.fill_null(pc.binary_length(content), -1).to_numpy(zero_copy_only=False)
+        plain = content.fill_null("") if content.null_count else content
+        offsets = np.frombuffer(plain.buffers()[1], dtype=np.int32)[plain.offset : plain.offset + len(plain) + 1]
+        digest.update(f"words {len(content)}".encode())
+        digest.update(np.ascontiguousarray(lengths, dtype=np.int32).tobytes())
+        if len(plain) and plain.buffers()[2] is not None:
+            digest.update(memoryview(plain.buffers()[2])[int(offsets[0]) : int(offsets[-1])])
+    return digest.hexdigest()

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+import metricdp as mdp
 from metricdp.solvers.workers import LocalWorkers
-from test_decomposed import bounds_of, decomposition
+from test_decomposed import bounds_of, decomposition, instance
 
 ray = pytest.importorskip("ray", reason="needs the extra `ray`")
 from metricdp.solvers.ray_workers import RayWorkers  # noqa: E402
@@ -64,6 +65,29 @@ def same(program: Any, watched: Watched) -> None:
     far = bounds_of(program, watched, watched.progress)
     assert far[:2] == pytest.approx((lower, upper), abs=1e-9)
     assert far[2] == pytest.approx(history, abs=1e-9)
+
+
+def test_threads_processes_and_actors_build_the_same_certified_mechanism(cluster: Any) -> None:
+    problem, _ = instance(1)
+    made = {}
+    for executor in (None, "processes", f"ray:{cluster.address}"):
+        bounds: list[tuple[float, float]] = []
+        mechanism = mdp.decomposed(
+            problem,
+            gap=1e-6,
+            start="kernels",
+            executor=executor,
+            progress=lambda lower, upper, seconds, rounds, seen=bounds: seen.append((lower, upper)),
+        )
+        assert mdp.audit(mechanism).verdict == "holds"
+        made[executor] = mechanism, bounds
+    first, history = made.pop(None)
+    assert len(history) > 10
+    for mechanism, bounds in made.values():
+        assert bounds == [pytest.approx(pair, abs=1e-9) for pair in history]
+        assert mechanism.certificate.loss == pytest.approx(first.certificate.loss, abs=1e-9)
+        assert mechanism.certificate.lower_bound == pytest.approx(first.certificate.lower_bound, abs=1e-9)
+        assert mechanism.matrix == pytest.approx(first.matrix, abs=1e-9)
 
 
 def test_actors_killed_twice_change_no_bound(cluster: Any) -> None:

@@ -38,7 +38,7 @@ def convergence(runs: Sequence[Run], path: Path) -> Path:
         title = f"{data}, {first.size} records, epsilon {first.epsilon:g}"
         many = max(len(run.history) for run in mine) > 20
         axes[0, place].set(title=title, xlabel="round", xscale="log" if many else "linear")
-        axes[1, place].set(xlabel="seconds")
+        axes[1, place].set(xlabel="processor seconds")
         heights = _heights(mine)
         for row in range(2):
             axes[row, place].set_ylim(*heights)

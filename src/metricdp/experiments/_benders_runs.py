@@ -71,7 +71,7 @@ def benders_run(
     gap: float = 1e-2,
     seconds: float = 600.0,
 ) -> Run:
-    """Run the decomposition; its history holds both bounds and the seconds of every round."""
+    """Run the decomposition; its history holds both bounds and the processor seconds after every round."""
     history: list[tuple[float, float, float]] = []
     watch = Watch()
     mechanism = decomposed(
@@ -82,7 +82,7 @@ def benders_run(
         stabilise=stabilise,
         gap=gap,
         seconds=seconds,
-        progress=lambda lower, upper, at, count: history.append((lower, upper, watch.read()[0])),
+        progress=lambda lower, upper, at, count: history.append((lower, upper, watch.read()[1])),
     )
     how = f"{method}, {start}" if stabilise else f"{method}, plain"
     return _certified(case, f"decomposed ({how})", mechanism, watch, tuple(history))

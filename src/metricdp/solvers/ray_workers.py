@@ -28,6 +28,7 @@ class RayWorkers(RemoteWorkers):
         if self._own:
             if address is None and "RAY_ADDRESS" not in os.environ:
                 self._ray.init(
+                    address="local",  # without it Ray would join whichever cluster last ran on this machine
                     num_cpus=max(os.cpu_count() or 1, count or 1),
                     include_dashboard=False,
                     log_to_driver=False,

@@ -336,6 +336,19 @@ def test_a_run_ends_the_same_from_every_page_of_its_checkpoint(start: Any) -> No
         assert found.lower_bound == pytest.approx(certificate.lower_bound, abs=1e-9)
 
 
+def test_a_master_stopped_between_its_rows_and_its_lists_is_not_kept() -> None:
+    program = decomposition(1)
+    pages: list[Memory] = []
+    run = Benders(program, gap=1e-6, memory=Memory(), keep=lambda memory: pages.append(copy.deepcopy(memory)))
+    run.solve()
+    assert run._master.whole()
+    known = len(pages)
+    run._master._kinds.append(-1)  # as if Ctrl-C had come before the other lists grew
+    assert not run._master.whole()
+    run._remember(force=True)
+    assert len(pages) == known
+
+
 def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     problem, _ = instance(1)
     file = tmp_path / "run.npz"

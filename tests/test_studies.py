@@ -77,6 +77,7 @@ BENDERS = benders.Plan(
     larger=40,
     seconds=20.0,
     small_seconds=10.0,
+    kernels_seconds=5.0,
     simplex_seconds=20.0,
     drawn_size=40,
     drawn_reports=4,

@@ -49,7 +49,8 @@ class Plan:
     partitions: tuple[PartitionName, ...] = PARTITIONS
     larger: int | None = 1000
     seconds: float = 600.0  # of a run at the published epsilon; three times as much for the larger size
-    small_seconds: float = 45.0  # of a run at the small epsilon; twice as much for the larger size
+    small_seconds: float = 240.0  # of a run at the small epsilon
+    kernels_seconds: float = 45.0  # of a run there that begins without the engine, which does not end
     simplex_seconds: float = 30.0
     drawn_size: int = 300
     drawn_reports: int = 10
@@ -58,7 +59,8 @@ class Plan:
 
 
 SHORT = Plan(
-    size=120, blocks=6, instances=2, others=1, larger=None, seconds=20.0, small_seconds=8.0, simplex_seconds=8.0,
+    size=120, blocks=6, instances=2, others=1, larger=None, seconds=20.0, small_seconds=20.0, kernels_seconds=6.0,
+    simplex_seconds=8.0,
     drawn_size=100, drawn_seconds=5.0,
 )  # fmt: skip
 
@@ -104,19 +106,23 @@ def runs(names: Sequence[str], plan: Plan) -> Iterator[Run]:
     for size, share in steps:
         for name in names:
             yield from _beside(Case(name, DATA[name](size, 0), 0), plan, share * plan.seconds)
-    for size, share in steps:
-        for name in names:
-            case = Case(name, DATA[name](size, 0, epsilon=SMALL_EPSILON), 0)
-            limit = min(share, 2.0) * plan.small_seconds
-            yield from _beside(case, plan, limit)
-            if size == plan.size:
-                yield benders_run(case, blocks=plan.blocks, start="kernels", seconds=limit)
+    yield from _small(names, plan, plan.size)
     for seed in range(plan.instances):
         for name in names:
             case = Case(name, DATA[name](plan.size, seed), seed)
             for place, method in enumerate(plan.partitions):
                 if seed < plan.others if place else seed > 0:  # the first partition had its first instance above
                     yield benders_run(case, blocks=plan.blocks, method=method, seconds=plan.seconds)
+    if plan.larger:
+        yield from _small(names, plan, plan.larger)
+
+
+def _small(names: Sequence[str], plan: Plan, size: int) -> Iterator[Run]:
+    for name in names:
+        case = Case(name, DATA[name](size, 0, epsilon=SMALL_EPSILON), 0)
+        yield from _beside(case, plan, plan.small_seconds)
+        if size == plan.size:
+            yield benders_run(case, blocks=plan.blocks, start="kernels", seconds=plan.kernels_seconds)
 
 
 def _beside(case: Case, plan: Plan, seconds: float) -> Iterator[Run]:

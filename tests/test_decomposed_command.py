@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -159,3 +161,18 @@ def test_every_matrix_builder_has_a_command(here: Path, words: str) -> None:
     line = f"design --points strip.csv --metric l2 --epsilon 1 -o x.mdp --builder {words}".split()
     assert cli.main(line) == 0
     assert cli.main(["audit", "x.mdp"]) == 0
+
+
+def test_the_commands_of_the_page_run_in_order(here: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "benders.md").read_text(encoding="utf-8")
+    found = re.search(r"```sh\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    Path("strip.csv").rename("cells.csv")
+    gaps = []
+    for words in found[1].splitlines():
+        name, *arguments = shlex.split(words)
+        assert name == "metricdp"
+        assert cli.main(arguments) == 0
+        gaps.append(load("cells.mdp").certificate.gap)
+    assert len(gaps) == 2
+    assert gaps[1] <= gaps[0]

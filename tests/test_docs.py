@@ -2,12 +2,15 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import engines
 
 PROJECT = Path(__file__).parents[1]
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
@@ -26,6 +29,46 @@ def test_examples_run(example, tmp_path):
     done = run_python(str(example), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_the_phone_example_runs_on_a_device(tmp_path):
+    node = engines.node()
+    if node is None:
+        pytest.skip("Node 20 or newer is not installed (Debian: apt install nodejs)")
+    assert run_python(str(PROJECT / "examples" / "phone.py"), folder=tmp_path).returncode == 0
+    (tmp_path / "node_modules").mkdir()
+    shutil.copytree(PROJECT / "js", tmp_path / "node_modules" / "metricdp")
+    shutil.copy(PROJECT / "examples" / "phone.mjs", tmp_path)
+    done = subprocess.run([node, "phone.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    for words in ("140 m apart by at most a factor of two", "OpenStreetMap", "report [ 41.1"):
+        assert words in done.stdout
+    page = (PROJECT / "docs" / "journeys" / "phone.md").read_text(encoding="utf-8")
+    for name in ("phone.py", "phone.mjs"):
+        assert f'--8<-- "examples/{name}"' in page
+
+
+def test_the_phone_page_runs(tmp_path):
+    """The other blocks of the page: the command lines, and the Python that is no example file."""
+    page = (PROJECT / "docs" / "journeys" / "phone.md").read_text(encoding="utf-8")
+    lines = ["lat,lon", *(f"{41.1 + 0.002 * i},{-8.6 + 0.002 * j}" for i in range(4) for j in range(4))]
+    (tmp_path / "cells.csv").write_text("\n".join(lines) + "\n")
+    commands = [line for line in re.search(r"```sh\n(.*?)```", page, re.DOTALL)[1].splitlines() if line]
+    assert len(commands) == 4
+    for line in commands:
+        name, *arguments = shlex.split(line)
+        assert name == "metricdp"
+        done = run_python(
+            "-c", "import sys; from metricdp.cli import main; sys.exit(main())", *arguments, folder=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+    assert "Signature: good" in done.stdout
+    assert "© whoever owns the places" in done.stdout
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "--8<--" not in block]
+    assert len(blocks) == 1
+    done = run_python("-c", blocks[0], folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "position.mdp").stat().st_size < 1000
 
 
 def test_readme_python_runs(tmp_path):

@@ -183,7 +183,7 @@ def test_too_few_bits_are_refused(path: Path) -> None:
         save(fine, path, bits=16)
     with pytest.raises(InvalidInput, match="one of dense"):
         save(fine, path, storage="tiny")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="small already"):
+    with pytest.raises(InvalidInput, match="leave `storage` away"):
         save(OTHERS["sphere"](), path, storage="sparse")
     with pytest.raises(InvalidInput, match="at most"):
         save(fine, path, licence="x" * 20_000)
@@ -198,6 +198,7 @@ SAVED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "sphere": (OTHERS["sphere"], {}),
     "plane": (OTHERS["ellipse"], {}),
     "words": (OTHERS["words"], {}),
+    "product": (lambda: place_and_hour(), {}),
 }
 
 
@@ -385,6 +386,50 @@ def test_bad_keys_are_refused(path: Path, tmp_path: Path, keys: tuple[Path, Path
         load(path, trusted=path)
     with pytest.raises(InvalidInput, match="names no key"):
         load(path, trusted=[])
+
+
+def hours() -> MatrixMechanism:
+    return mdp.exponential(mdp.FiniteSpace(np.arange(24.0)[:, None], mdp.Temporal(24.0, unit="h")), 0.3)
+
+
+def place_and_hour() -> Any:
+    return mdp.product(mdp.laplace(mdp.Haversine(), 10.0), hours(), some_matrix())
+
+
+def test_products_come_back(path: Path) -> None:
+    made = place_and_hour()
+    save(made, path, licence="mine")
+    back: Any = load(path)
+    secrets = [np.array([[41.1, -8.6], [90.0, 0.0]]), np.array([3, 23]), np.array([0, 24])]
+    ours, theirs = (m.sample(secrets, rng=np.random.default_rng(1)) for m in (made, back))
+    assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    assert judge(back).verdict == "holds"
+    first = path.read_bytes()
+    save(back, path, licence="mine")
+    assert path.read_bytes() == first
+    with pytest.raises(InvalidInput, match="leave `storage` away"):
+        save(made, path, storage="sparse")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m, t: m["guarantee"].update(epsilon=0.5), "violated"),
+        (lambda m, t: m["guarantee"].update(slack=0.0), "violated"),
+        (lambda m, t: m["guarantee"].update(radius=1.0), "not the sum"),
+        (lambda m, t: m["body"]["parts"][1]["guarantee"].update(epsilon=0.1), "part 1"),
+        (lambda m, t: m["body"]["parts"][1]["guarantee"].update(epsilon=0.9), "not the sum"),
+        (lambda m, t: m["body"]["parts"][0]["body"].update(epsilon=20.0), "part 0"),
+        (lambda m, t: m["body"]["parts"].reverse(), "not the sum"),
+        (lambda m, t: m["body"]["parts"][0].update(kind="product"), "of the kind"),
+        (lambda m, t: m["metrics"][-1]["parameters"]["parts"][0].__setitem__(2, 99.0), "not the sum"),
+    ],
+)
+def test_forged_products_are_refused(change: Any, message: str, path: Path) -> None:
+    save(place_and_hour(), path)
+    rewritten(path, change)
+    with pytest.raises(CorruptFile, match=message):
+        load(path)
 
 
 def test_streets_come_back(path: Path) -> None:

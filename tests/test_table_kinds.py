@@ -262,3 +262,28 @@ def test_the_remembered_grid_finds_the_nearest(metric) -> None:
         codes, inside = space.within(rows, limit)
         assert np.array_equal(away.min(axis=0), away[codes, np.arange(len(rows))])
         assert np.array_equal(inside, away.min(axis=0) <= limit)
+
+
+def test_every_kind_travels_as_files(streets: StreetMechanism) -> None:
+    from metricdp.tables import task_for
+    from metricdp.tables.kernel import protected_table
+    from metricdp.tables.shipping import parcel_of
+    from metricdp.tables.streams import Draws
+
+    place, hour, word = parts()
+    cases = [
+        (mdp.product(place, hour, word), {"p": [2.0], "h": [1.0], "w": ["dog"]}),
+        (mdp.product(mdp.laplace(mdp.Haversine(), 10.0), word), {"lat": [41.0], "lon": [-8.0], "w": ["cat"]}),
+        (mdp.madlib(WORDS, 0.9), {"w": ["dog"]}),
+        (contextual_of(LINE)[1], {"place": [2.0], "place_1": [1.0]}),
+        (streets, {"street": [1.0], "offset": [0.5]}),
+    ]
+    for mechanism, row in cases:
+        table = pa.table({name: values * 500 for name, values in row.items()})
+        task = task_for(table.column_names, mechanism, columns=list(row))
+        parcel = parcel_of(task)
+        assert parcel.applied == parcel_of(task).applied
+        draws = Draws(bytes(32), "a", 0, parcel.applied)
+        here, there = (protected_table(table, t, draws) for t in (task, parcel.task(table.column_names)))
+        assert here.equals(there)
+        assert parcel.task(table.column_names).guarantee.epsilon == mechanism.guarantee.epsilon

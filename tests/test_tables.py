@@ -91,9 +91,13 @@ def test_columns_keep_their_types() -> None:
     assert perturb(words, WORDS)["word"].null_count() == 0
 
 
-def test_a_lazy_frame_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"lazy frame.*twice"):
-        perturb(pl.from_arrow(points()).lazy(), EARTH)
+def test_a_lazy_frame_is_collected_once() -> None:
+    result = perturb(pl.from_arrow(points()).lazy().filter(pl.col("user") == "u1"), EARTH)
+    assert isinstance(result, pl.DataFrame)  # a lazy one would draw again whenever it is looked at
+    assert result["user"].unique().to_list() == ["u1"]
+    assert result.equals(result.lazy().collect())
+    literal = pl.LazyFrame({"id": range(1000)}).with_columns(lat=pl.lit(41.0), lon=pl.lit(-8.0))
+    assert perturb(literal, EARTH)["lat"].n_unique() > 300  # one draw a row, however constant the column is
 
 
 @pytest.mark.parametrize("thing", [[1, 2], np.zeros((3, 2)), {"lat": [1.0]}, None, pd.Series([1.0])])

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from metricdp.design.quantised import quantised
     from metricdp.places import grid, road_network, vocabulary
     from metricdp.tables import perturb
+    from metricdp.tables.engines.duckdb import duckdb_function, duckdb_table
     from metricdp.units import epsilon_for
 
 # What needs solvers, tables or files is loaded when first used, so that `import metricdp` stays quick.
@@ -70,6 +71,8 @@ _LATER = {
     "decomposed": "metricdp.artifacts.resumable",
     "continuous_violations": "metricdp.auditing.sampled_density",
     "dictionary": "metricdp.design.optimal",
+    "duckdb_function": "metricdp.tables.engines.duckdb",
+    "duckdb_table": "metricdp.tables.engines.duckdb",
     "interpolated": "metricdp.design.interpolated",
     "universal_lower_bound": "metricdp.auditing.bounds",
     "epsilon_for": "metricdp.units",
@@ -130,6 +133,8 @@ __all__ = [
     "create_keys",
     "decomposed",
     "dictionary",
+    "duckdb_function",
+    "duckdb_table",
     "epsilon_at",
     "epsilon_for",
     "expected_loss",

@@ -116,6 +116,9 @@ class TreeSearch:
             return codes, np.asarray(self._metric(rows, self._places[codes]) <= limit)
         codes, reach = self._grid.nearest(rows)
         inside = reach <= limit
+        if not inside.all():  # most values are either well inside a cell or exactly a place
+            found = self._places[codes]
+            inside |= (rows[:, 0] == found[:, 0]) & (rows[:, 1] == found[:, 1])
         open_rows = np.flatnonzero(~inside)
         if open_rows.size:
             inside[open_rows] = self._metric(rows[open_rows], self._places[codes[open_rows]]) <= limit

@@ -68,6 +68,11 @@ class KeyedSource:
             return np.frombuffer(self._stream.update(bytes(8 * count)), dtype=np.uint64)
 
 
+def fresh_stream() -> KeyedSource:
+    """Return a cryptographic stream of its own: ChaCha20 under 32 new bytes of the operating system."""
+    return KeyedSource(os.urandom(32), "fresh")
+
+
 def source_of(rng: Randomness) -> Source:
     """Return the source behind what the user passed; `None` is the operating system's generator."""
     if rng is None:

@@ -6,18 +6,19 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from metricdp.artifacts.encoding import Decoder, Encoder, Entry, Tensors, from_plain, plain
+from metricdp.artifacts.encoding import Decoder, Encoder, Entry, Tensors
 from metricdp.artifacts.kinds import KINDS, Kind, Parts, judge, kind_of
+from metricdp.artifacts.records import promise_entry, promise_from, record, restore
 from metricdp.artifacts.storage import STORAGES, Layout, Storage
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
-from metricdp.mechanisms import Certificate, Guarantee, Mechanism
+from metricdp.mechanisms import Certificate, Mechanism
 
 FORMAT, VERSION, KEY = "metricdp-mechanism", 2, "metricdp"
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
@@ -96,8 +97,8 @@ def _check_options(mechanism: Mechanism, layout: Layout, licence: str) -> None:
         raise InvalidInput(f"`storage` must be one of {', '.join(STORAGES)}, got {layout.storage!r}.")
     if layout.storage != "dense" and not hasattr(mechanism, "matrix"):
         raise InvalidInput(
-            f"a {type(mechanism).__name__} holds no table of probabilities that could be {layout.storage}: its file "
-            "is small already, leave `storage` away."
+            f"a {type(mechanism).__name__} holds no table of probabilities of its own that could be {layout.storage}: "
+            "leave `storage` away."
         )
     if layout.bits is not None and layout.storage != "quantised":
         raise InvalidInput(f"`bits` belongs to storage='quantised', got storage={layout.storage!r}.")
@@ -195,7 +196,7 @@ def _pack(manifest: Entry, tensors: Tensors) -> bytes:
 def _serialise(mechanism: Mechanism, kind: str, layout: Layout, licence: str, key: PathLike | None) -> bytes:
     encoder = Encoder()
     body = KINDS[kind].encode(mechanism, encoder, layout)
-    guarantee = _record(mechanism.guarantee, skip="metric") | {"metric": encoder.metric(mechanism.guarantee.metric)}
+    guarantee = promise_entry(mechanism.guarantee, encoder)
     manifest: Entry = {
         "format": FORMAT,
         "version": VERSION,
@@ -204,7 +205,7 @@ def _serialise(mechanism: Mechanism, kind: str, layout: Layout, licence: str, ke
         "spaces": encoder.spaces,
         "body": body,
         "guarantee": guarantee,
-        "certificate": _record(mechanism.certificate),  # type: ignore[attr-defined]
+        "certificate": record(mechanism.certificate),  # type: ignore[attr-defined]
         "units": mechanism.inputs.unit,
         "licence": licence,
         "signature": None,
@@ -310,42 +311,19 @@ def _rebuild(manifest: Entry, tensors: Tensors) -> Mechanism:
         if name not in KINDS:
             raise _Newer(f"it holds a mechanism of the kind {name!r}, which this metricdp does not know")
         kind: Kind = KINDS[name]
-        if manifest["version"] == 1 and (name == "streets" or isinstance(manifest["body"].get("matrix"), dict)):
+        if manifest["version"] == 1 and (
+            name in ("streets", "product") or isinstance(manifest["body"].get("matrix"), dict)
+        ):
             raise CorruptFile("it holds what its version does not know")
         if not isinstance(manifest.get("licence", ""), str):
             raise CorruptFile("its licence is not a text")
         decoder = Decoder(manifest, tensors)
-        promise = dict(manifest["guarantee"])
-        metric = decoder.metric(promise.pop("metric"))
-        guarantee = _restore(Guarantee, promise, metric=metric)
-        certificate = _restore(Certificate, manifest["certificate"])
+        guarantee = promise_from(manifest["guarantee"], decoder)
+        certificate = restore(Certificate, manifest["certificate"])
         mechanism: Mechanism = kind.decode(manifest["body"], Parts(decoder, guarantee, certificate))
         decoder.refuse_leftovers()
-        if guarantee.basis not in ("theorem", "certificate", "none"):
-            raise CorruptFile(f"its promise rests on {guarantee.basis!r}")
         return mechanism
     except (CorruptFile, MissingExtra):
         raise
     except (MetricdpError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise CorruptFile(f"its contents do not make a mechanism: {error}") from error
-
-
-def _record(value: Guarantee | Certificate, skip: str = "") -> Entry:
-    return {item.name: plain(getattr(value, item.name)) for item in fields(value) if item.name != skip}
-
-
-def _restore(kind: Any, entry: Entry, **given: Any) -> Any:
-    """Rebuild a record; fields that came later than the file take their defaults."""
-    known = {item.name for item in fields(kind)}
-    if set(entry) - known:
-        raise CorruptFile(f"it says {sorted(set(entry) - known)[0]!r}, which this metricdp does not know")
-    values = {name: from_plain(value) for name, value in entry.items()} | given
-    missing = [item.name for item in fields(kind) if item.name not in values and item.default is MISSING]
-    if missing:
-        raise CorruptFile(f"it does not say {missing[0]!r}")
-    record = kind(**values)
-    for name in ("epsilon", "slack"):
-        number = getattr(record, name, 0.0)
-        if not isinstance(number, int | float) or not np.isfinite(number) or number < 0:
-            raise CorruptFile(f"its {name} is {number!r}")
-    return record

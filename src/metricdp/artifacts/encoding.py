@@ -72,8 +72,7 @@ class Encoder:
         known = self._seen.get(id(array))
         if known is not None:
             return str(known[1])
-        unique = name if name not in self.tensors and f"{name}.bytes" not in self.tensors else None
-        label = unique or f"{name}.{len(self.tensors)}"
+        label = self._label(name)
         if array.dtype.kind == "U":
             texts = [str(text).encode() for text in array.ravel()]
             self.tensors[f"{label}.bytes"] = np.frombuffer(b"".join(texts) or b"\0", dtype=np.uint8)
@@ -92,8 +91,14 @@ class Encoder:
         """Store numbers of at least 0 in the narrowest unsigned type that holds them, and return the name."""
         largest = int(array.max(initial=0))
         kind = next(t for t in (np.uint8, np.uint16, np.uint32, np.uint64) if largest <= np.iinfo(t).max)
-        self.tensors[name] = np.ascontiguousarray(array, dtype=kind)
-        return name
+        label = self._label(name)
+        self.tensors[label] = np.ascontiguousarray(array, dtype=kind)
+        return label
+
+    def _label(self, name: str) -> str:
+        """Return the name, or a longer one where it is taken."""
+        free = name not in self.tensors and f"{name}.bytes" not in self.tensors
+        return name if free else f"{name}.{len(self.tensors)}"
 
     def metric(self, metric: Metric) -> int:
         """Store a metric and return its number."""

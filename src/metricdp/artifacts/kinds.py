@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from metricdp.artifacts.encoding import Decoder, Encoder, Entry
+from metricdp.artifacts.records import promise_entry, promise_from, record, restore
 from metricdp.artifacts.storage import Layout, decode_matrix, encode_matrix
 from metricdp.auditing import AuditReport, Witness, audit
-from metricdp.design import laplace
+from metricdp.design import laplace, product
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
 from metricdp.mechanisms import (
     Certificate,
@@ -32,12 +33,13 @@ from metricdp.mechanisms import (
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    ProductMechanism,
     SphericalLaplace,
     StreetMechanism,
     Streets,
     VectorLaplace,
 )
-from metricdp.metrics import Haversine, Lp, Mahalanobis
+from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric, Weighted
 from metricdp.spaces import Box, FiniteSpace, Unbounded
 
 
@@ -212,6 +214,45 @@ def _decode_streets(body: Entry, parts: Parts) -> StreetMechanism:
     return StreetMechanism(space, outputs, counts, matrix, ratios, promise, parts.certificate)
 
 
+def _encode_product(mechanism: ProductMechanism, encoder: Encoder, layout: Layout) -> Entry:
+    parts = []
+    for part in mechanism.parts:
+        name = kind_of(part)
+        body = KINDS[name].encode(part, encoder, layout)
+        promise, certificate = promise_entry(part.guarantee, encoder), record(part.certificate)  # type: ignore[attr-defined]
+        parts.append({"kind": name, "body": body, "guarantee": promise, "certificate": certificate})
+    return {"parts": parts}
+
+
+def _decode_product(body: Entry, parts: Parts) -> ProductMechanism:
+    made = []
+    for entry in body["parts"]:
+        if entry["kind"] == "product" or entry["kind"] not in KINDS:
+            raise CorruptFile(f"a part of it is of the kind {entry['kind']!r}")
+        promise = promise_from(entry["guarantee"], parts.decoder)
+        own = Parts(parts.decoder, promise, restore(Certificate, entry["certificate"]))
+        made.append(KINDS[entry["kind"]].decode(entry["body"], own))
+    return ProductMechanism(tuple(made), parts.guarantee, parts.certificate)
+
+
+def _judge_product(mechanism: ProductMechanism) -> AuditReport:
+    """Judge every part by its own kind; the joint promise must be the sum that `product` states, no more."""
+    for number, part in enumerate(mechanism.parts):
+        report = judge(part)
+        if report.verdict != "holds":
+            raise NotPrivate(f"part {number}: the audit says {report}")
+    honest = product(*mechanism.parts).guarantee
+    stated, true = (_groups(promise.metric) for promise in (mechanism.guarantee, honest))
+    if stated != true or mechanism.guarantee.radius is not None:
+        raise NotPrivate("the promise is not the sum of the promises of its parts")
+    return _theorem(mechanism.guarantee, honest)
+
+
+def _groups(metric: Metric) -> list[tuple[int, tuple[int, ...], float]]:
+    parts = metric.parts if isinstance(metric, Weighted) else ()
+    return [(id(part), tuple(columns), weight) for part, columns, weight in parts]
+
+
 def _theorem(promise: Guarantee, honest: Guarantee) -> AuditReport:
     """Compare a promise with what a theorem gives; no epsilon makes up for a slack that is too small."""
     epsilon = honest.epsilon if promise.slack >= honest.slack else np.inf
@@ -231,5 +272,6 @@ KINDS: dict[str, Kind] = {
     "spherical-laplace": Kind(SphericalLaplace, _encode_noise, _decode_spherical, _judge_noise),
     "interpolated": Kind(InterpolatedMechanism, _encode_interpolated, _decode_interpolated, _judge_interpolated),
     "streets": Kind(StreetMechanism, _encode_streets, _decode_streets, _judge_interpolated),
+    "product": Kind(ProductMechanism, _encode_product, _decode_product, _judge_product),
     "nearest": Kind(NearestMechanism, _encode_nearest, _decode_nearest, _judge_nearest),
 }

@@ -43,15 +43,19 @@ def perturb(
     snap: str | None = None,
     on_error: Literal["fail", "drop", "null"] = "fail",
     person: Annotated[str | None, Parameter(name="--id")] = None,
+    engine: Literal["local", "spark", "ray"] | None = None,
+    resume: bool = False,
     seed: int | None = None,
 ) -> int:
-    """Protect the points of a CSV or Parquet file of any length.
+    """Protect the points of a CSV or Parquet file of any length, or of many files.
 
     An example: `metricdp perturb points.csv --epsilon 10/km -o out.csv`
 
+    Many files: `metricdp perturb 'days/*.parquet' --epsilon 10/km -o protected --engine local`
+
     Args:
-        source: The file to protect, CSV with a header or Parquet.
-        output: Where the protected file goes; it appears when everything went well.
+        source: The file to protect, CSV with a header or Parquet; or a folder, or a pattern such as 'days/*.parquet'.
+        output: Where the protected file goes; it appears when everything went well. A new folder for many files.
         epsilon: How much may leak per distance, such as 10/km: Laplace noise on the columns lat and lon.
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         mechanism: A mechanism file from `metricdp design`, instead of Laplace noise.
@@ -60,24 +64,27 @@ def perturb(
         snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
         on_error: What becomes of rows without a legal secret: fail, drop or null.
         person: The column that says whose row it is; the total per person is stated.
+        engine: For many files: local uses all cores, spark and ray run the parts as their tasks.
+        resume: Continue a job over many files that was killed; nothing is released twice.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
     """
-    from metricdp.tables import perturb_file
+    from metricdp.tables import perturb_file, perturb_files
 
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     chosen = choices.mechanism_from(mechanism, epsilon, protect, metric, names)
+    many = engine is not None or resume or (not Path(source).is_file() and choices.names_many(source))
+    snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
-        summary = perturb_file(
-            source,
-            output,
-            chosen,
-            columns=names,
-            snap=0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen)),
-            on_error=on_error,
-            id_column=person,
-            rng=choices.seeded(seed),
-            progress=progress,
-        )
+        if many:
+            summary = choices.resumable(perturb_files)(
+                source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
+                engine=engine or "local", resume=resume, rng=choices.seeded(seed), progress=progress,
+            )  # fmt: skip
+        else:
+            summary = perturb_file(
+                source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
+                rng=choices.seeded(seed), progress=progress,
+            )  # fmt: skip
     print("\n".join(summary.lines()))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
     return 0
@@ -286,8 +293,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code if isinstance(code, int) else 0
     except (MetricdpError, CycloptsError) as error:
         return _complain(str(error))
-    except KeyboardInterrupt:
-        print("interrupted: nothing was written", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print(str(error) or "interrupted: nothing was written", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # Whoever read our output has gone; keep the interpreter from complaining when it flushes at exit.

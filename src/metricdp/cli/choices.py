@@ -6,6 +6,7 @@ import importlib
 import math
 import pkgutil
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,23 @@ def epsilon_from(epsilon: str | None, protect: str | None, unit: str) -> float:
         how = HOW_TO_WRITE if unit else "Write --epsilon 1.0, or --protect 2x@0.5 for a factor of two at distance 0.5."
         raise InvalidInput(f"say how much may leak, with either --epsilon or --protect. {how}")
     return parse_epsilon(epsilon, unit) if epsilon is not None else parse_protection(str(protect), unit)
+
+
+def resumable(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Let an interruption say how the job goes on."""
+
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            return work(*arguments, **options)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted: the parts that are done stay; continue with --resume") from None
+
+    return run
+
+
+def names_many(source: str) -> bool:
+    """Tell whether a source is a folder or a pattern rather than one file."""
+    return Path(source).is_dir() or any(mark in source for mark in "*?[")
 
 
 def space_from(points: str, metric: str | None) -> FiniteSpace:

@@ -21,6 +21,7 @@ KINDS = {
     "vector-laplace": "noise for any point of a plane or space",
     "interpolated": "tables at the corners of a grid, for any point of a box",
     "streets": "tables at crossings, for any place along the streets",
+    "product": "several mechanisms side by side, one for each part of the secret",
     "nearest": "noise in an embedding, then the nearest word",
 }
 Output = Annotated[str, Parameter(name=["--output", "-o"])]
@@ -133,7 +134,11 @@ def _storage(found: Inspection) -> str:
         return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"
     if found.storage == "sparse":
         return "zeros left out, exact"
-    return "probabilities stored in full" if hasattr(found.mechanism, "matrix") else "no table, noise is drawn"
+    return (
+        "stored in full"
+        if found.kind in ("matrix", "interpolated", "streets", "product")
+        else "no table, noise is drawn"
+    )
 
 
 def _signature(found: Inspection, key: str | None) -> str:

@@ -60,11 +60,16 @@ def tidy_pitch(limit: float) -> float:
     raise InvalidInput(f"no lattice pitch below {limit:g}.")
 
 
-def in_batches(rows: Floats, draw: Callable[[Floats], Floats]) -> Floats:
-    """Apply a draw to blocks of rows on two threads; every block takes its own words from the source."""
+def in_batches(rows: Floats, draw: Callable[[Floats], Floats], *, threads: bool) -> Floats:
+    """Apply a draw to blocks of rows that fit the cache; every block takes its own words from the source.
+
+    Only the system's source is shared by threads: a seeded or keyed one must be read in order to be repeatable.
+    """
     if len(rows) <= BATCH:
         return draw(rows)
     blocks = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+    if not threads:
+        return np.concatenate([draw(block) for block in blocks])
     with ThreadPoolExecutor(max_workers=2) as pool:
         return np.concatenate(list(pool.map(draw, blocks)))
 
@@ -95,8 +100,7 @@ class VectorLaplace:
             noise = self.lattice.cells(vector_noise(self.inputs, self.epsilon, len(block), source))
             return self.lattice.values(self._cells(block) + noise)
 
-        # A seeded generator must be read in order to be repeatable; only the system's source is shared by threads.
-        return draw(rows) if rng is not None else in_batches(rows, draw)
+        return in_batches(rows, draw, threads=rng is None)
 
     def _cells(self, rows: Floats) -> Floats:
         cells = self.lattice.cells(rows)
@@ -195,7 +199,7 @@ class SphericalLaplace:
             bearing = 2.0 * np.pi * open_uniform(len(block), source)
             return self._report(np.degrees(_travel(start, away, bearing)))
 
-        return draw(rows) if rng is not None else in_batches(rows, draw)
+        return in_batches(rows, draw, threads=rng is None)
 
     def _report(self, degrees: Floats) -> Floats:
         """Put points on the lattice: longitudes in [-180, 180), zero at the poles, where they mean nothing."""
@@ -237,7 +241,7 @@ def _travel(start: Floats, away: Floats, bearing: Floats) -> Floats:
     east = sin_away * np.sin(bearing)
     up = sin_latitude * cos_away + cos_latitude * north
     out = cos_latitude * cos_away - sin_latitude * north
-    latitude = np.arctan2(up, np.hypot(out, east))
+    latitude = np.arctan2(up, np.sqrt(out * out + east * east))
     return np.stack([latitude, start[:, 1] + np.arctan2(east, out)], axis=1)
 
 

@@ -1,9 +1,10 @@
-"""Tables in, protected tables out: data frames in memory and files of any length."""
+"""Tables in, protected tables out: data frames in memory, files of any length, and the caller's own engine."""
 
+from metricdp.tables.anything import perturb
 from metricdp.tables.columns import Task, task_for
-from metricdp.tables.frames import perturb
 from metricdp.tables.kernel import perturb_batch
+from metricdp.tables.many import perturb_files
 from metricdp.tables.stream import perturb_file
 from metricdp.tables.summary import Summary
 
-__all__ = ["Summary", "Task", "perturb", "perturb_batch", "perturb_file", "task_for"]
+__all__ = ["Summary", "Task", "perturb", "perturb_batch", "perturb_file", "perturb_files", "task_for"]

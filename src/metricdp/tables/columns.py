@@ -193,6 +193,26 @@ def _default_columns(names: Sequence[str], space: Any) -> tuple[str, ...]:
     )
 
 
+def usual_names(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return names for the columns of a mechanism's secret, where no table gives any."""
+    parts = mechanism.parts if isinstance(mechanism, ProductMechanism) else (mechanism,)
+    names: list[str] = []
+    for part in parts:
+        space: Any = part.inputs
+        size = width(space)
+        if isinstance(space, FiniteSpace) and space.columns:
+            names += space.columns
+        elif isinstance(space, Streets):
+            names += STREET
+        elif is_geographic(space):
+            names += (LATITUDES[0], LONGITUDES[0])
+        elif holds_text(space):
+            names += ["word"] if size == 1 else [f"word_{number}" for number in range(1, size + 1)]
+        else:
+            names += AXES[:size] if size <= len(AXES) else [f"x{number}" for number in range(1, size + 1)]
+    return tuple(name if names.count(name) == 1 else f"{name}_{number}" for number, name in enumerate(names))
+
+
 def _one_of(names: Sequence[str], wanted: Sequence[str], what: str) -> str:
     found = [name for name in names if name.lower() in wanted]
     if not found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -49,10 +49,10 @@ def format_of(path: Path) -> FileKind:
 
 
 @contextmanager
-def open_reader(path: Path, kind: FileKind) -> Iterator[CsvReader | ParquetReader]:
-    """Open a file for reading in batches."""
+def open_reader(path: Path, kind: FileKind, groups: Sequence[int] = ()) -> Iterator[CsvReader | ParquetReader]:
+    """Open a file for reading in batches; of a Parquet file only some row groups, where they are named."""
     with reading_errors(path):
-        reader = CsvReader(path) if kind == "CSV" else ParquetReader(path)
+        reader = CsvReader(path) if kind == "CSV" else ParquetReader(path, groups)
     try:
         yield reader
     finally:
@@ -159,16 +159,17 @@ class CsvWriter:
 class ParquetReader:
     """A Parquet file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, groups: Sequence[int] = ()) -> None:
         from pyarrow import parquet
 
         self.path = path
+        self._groups = list(groups) or None
         self.file = parquet.ParquetFile(path, pre_buffer=False)
         self.schema: pa.Schema = self.file.schema_arrow
         self._rows = max(1, self.file.metadata.num_rows)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        for batch in self.file.iter_batches(batch_size=PARQUET_BATCH_ROWS):
+        for batch in self.file.iter_batches(batch_size=PARQUET_BATCH_ROWS, row_groups=self._groups):
             if batch.num_rows:
                 yield batch
 

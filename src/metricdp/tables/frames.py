@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,69 +11,29 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.tables.columns import OnError, Task, task_for
-from metricdp.tables.kernel import Protected, protect, replace, report_type
-
-Frame = TypeVar("Frame")
-SIMULATED_KEY = "metricdp.simulated"
-SIMULATED = "drawn from a seeded generator: for tests and simulations, not for release"
+from metricdp.tables.columns import Task, task_for
+from metricdp.tables.kernel import Protected, protect, replace, report_type, whole
+from metricdp.tables.marks import SIMULATED, SIMULATED_KEY, marked
 
 
-def perturb(
-    frame: Frame,
-    mechanism: Mechanism,
-    *,
-    columns: Sequence[str] | str | None = None,
-    snap: float = 0.0,
-    on_error: OnError = "fail",
-    rng: Randomness = None,
-) -> Frame:
-    """Return the table with the columns of the secret replaced by reports; every other column stays as it is.
-
-    Takes pandas and Polars data frames and Arrow tables and record batches, and gives back the type it got, rows in
-    the same order. The columns default to lat and lon (latitude, longitude, lng) on the Earth, to the names the
-    mechanism was designed with, or to x, y, z.
-
-    Every row is protected by itself: rows of one person add up, and so do two calls on one table.
-
-    Args:
-        frame: The table.
-        mechanism: What is applied to every row.
-        columns: The columns that hold the secret, in the order of its coordinates.
-        snap: For mechanisms on finitely many points: values up to this distance from a point become that point. It
-            adds a slack of 2 * epsilon * snap to the promise. Kilometres on the Earth.
-        on_error: What becomes of rows that hold no legal secret: "fail" raises an error that names them, "drop" leaves
-            them out, "null" empties their columns; the number of such rows is logged.
-        rng: None draws cryptographic randomness. A NumPy generator is for tests and simulations, and its output is
-            marked as such where the table type has room for a mark.
-    """
+def perturb_frame(frame: Any, mechanism: Mechanism, *, rng: Randomness = None, **options: Any) -> Any:
+    """Protect a table in memory and give back the type that came."""
     simulated = isinstance(rng, np.random.Generator)
-    result: Frame
     if isinstance(frame, pa.Table | pa.RecordBatch):
-        task = task_for(frame.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
-        result = _perturb_arrow(frame, task, rng, simulated)
-    else:
-        wrapped = _wrapped(frame)
-        task = task_for(wrapped.columns, mechanism, columns=columns, snap=snap, on_error=on_error)
-        result = _perturb_wrapped(frame, wrapped, task, rng, simulated)
-    return result
+        task = task_for(frame.schema.names, mechanism, **options)
+        return _perturb_arrow(frame, task, rng, simulated)
+    wrapped = _wrapped(frame)
+    task = task_for(wrapped.columns, mechanism, **options)
+    return _perturb_wrapped(frame, wrapped, task, rng, simulated)
 
 
 def _perturb_arrow(frame: Any, task: Task, rng: Randomness, simulated: bool) -> Any:
     _refuse_empty(frame.num_rows)
-    arrays = [_whole(frame.column(name)) for name in task.columns]
+    arrays = [whole(frame.column(name)) for name in task.columns]
     protected = protect(arrays, task, rng=rng)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
-    if simulated:
-        result = result.replace_schema_metadata({**(result.schema.metadata or {}), SIMULATED_KEY: SIMULATED})
-    return result
-
-
-def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return result.replace_schema_metadata(marked(result.schema).metadata) if simulated else result
 
 
 def _wrapped(frame: Any) -> Any:
@@ -92,8 +51,8 @@ def _wrapped(frame: Any) -> Any:
         raise InvalidInput(f"the columns of the table must have different names: {error}") from error
     if isinstance(wrapped, nw.LazyFrame):
         raise InvalidInput(
-            "a lazy frame cannot be protected: every time it is evaluated it would draw new noise, and two draws cost "
-            "twice the budget. Collect it first: mdp.perturb(frame.collect(), ...)."
+            "this lazy frame cannot be protected: every time it is evaluated it would draw new noise, and two draws "
+            "cost twice the budget. Collect it first: mdp.perturb(frame.collect(), ...)."
         )
     if not all(isinstance(name, str) for name in wrapped.columns):
         raise InvalidInput(
@@ -140,7 +99,7 @@ def _arrow(series: Any, name: str) -> pa.Array:
         column = series.to_arrow()
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InvalidInput(f"the column {name!r} mixes kinds of values: {error}") from error
-    return _whole(column)
+    return whole(column)
 
 
 def _refuse_empty(rows: int) -> None:

@@ -57,6 +57,18 @@ def perturb_batch(
     return replace(batch, task, protect(picked(batch, task), task, rng=rng, first_row=first_row))
 
 
+def protected_table(table: pa.Table, task: Task, rng: Randomness | Draws = None) -> pa.Table:
+    """Return a table in memory, or one block of an engine's, with its secrets replaced by reports."""
+    return replace(table, task, protect([whole(table.column(name)) for name in task.columns], task, rng=rng))
+
+
+def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def picked(batch: pa.RecordBatch, task: Task) -> list[pa.Array]:
     """Return the columns of the secret."""
     return [batch.column(name) for name in task.columns]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file, replacing
@@ -19,10 +16,11 @@ from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.columns import OnError, Task, task_for
 from metricdp.tables.formats import Reader, Writer, format_of, open_reader, open_writer, reading_errors
-from metricdp.tables.frames import SIMULATED, SIMULATED_KEY
-from metricdp.tables.kernel import picked, protect, replace, report_schema
-from metricdp.tables.secrets import is_text
-from metricdp.tables.summary import People, Summary
+from metricdp.tables.kernel import replace, report_schema
+from metricdp.tables.marks import marked
+from metricdp.tables.people import PeopleCounter
+from metricdp.tables.pipeline import protected_in_order
+from metricdp.tables.summary import Summary
 
 Progress = Callable[[float], None]
 NAMED_ROWS = 1000
@@ -66,9 +64,10 @@ def perturb_file(
     simulated = isinstance(rng, np.random.Generator)
     with open_reader(path, kind) as reader:
         task = task_for(reader.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
-        counter = None if id_column is None else _PeopleCounter(id_column, reader.schema.names)
+        counter = None if id_column is None else PeopleCounter(id_column, reader.schema.names)
         with replacing(target, source=path) as partial:
-            schema = _report_schema(reader.schema, task, simulated)
+            schema = report_schema(reader.schema, task)
+            schema = marked(schema) if simulated else schema
             with open_writer(partial, schema, reader, task.reports) as writer:
                 rows, bad, bad_rows = _pump(reader, writer, task, counter, rng, progress)
             if rows == 0:
@@ -96,15 +95,14 @@ def _pump(
     reader: Reader,
     writer: Writer,
     task: Task,
-    counter: _PeopleCounter | None,
+    counter: PeopleCounter | None,
     rng: Randomness,
     progress: Progress | None,
 ) -> tuple[int, int, tuple[int, ...]]:
     """Move every batch from reader to writer through the kernel."""
     rows = bad = 0
     bad_rows: list[int] = []
-    for batch in _batches(reader):
-        protected = protect(picked(batch, task), task, rng=rng, first_row=rows)
+    for batch, protected in protected_in_order(_batches(reader), task, rng):
         result = replace(batch, task, protected)
         if counter is not None:
             counter.add(batch if task.on_error != "drop" else batch.filter(protected.kept(batch.num_rows)))
@@ -120,42 +118,3 @@ def _pump(
 def _batches(reader: Reader) -> Iterator[pa.RecordBatch]:
     with reading_errors(reader.path):
         yield from reader.batches()
-
-
-def _report_schema(schema: pa.Schema, task: Task, simulated: bool) -> pa.Schema:
-    notes = dict(schema.metadata or {})
-    if simulated:
-        notes[SIMULATED_KEY.encode()] = SIMULATED.encode()
-    return report_schema(schema, task).with_metadata(notes or None)
-
-
-class _PeopleCounter:
-    """Counts the rows of every person."""
-
-    def __init__(self, column: str, names: Sequence[str]) -> None:
-        if column not in names:
-            raise InvalidInput(f"no column {column!r} to count persons by. The columns are {', '.join(names)}.")
-        self._column = column
-        self._rows: Counter[Any] = Counter()
-        self._without = 0
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        column = batch.column(self._column)
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if is_text(column.type):
-            column = column.cast(pa.binary())  # the bytes will do, whatever their encoding
-        try:
-            counts = pc.value_counts(column)
-        except pa.ArrowException as error:
-            raise InvalidInput(f"persons cannot be counted by {self._column!r}: it holds {column.type}.") from error
-        for key, count in zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True):
-            if key is None or key == b"":
-                self._without += count
-            else:
-                self._rows[key] += count
-
-    @property
-    def people(self) -> People:
-        most = max(self._rows.values(), default=0)
-        return People(self._column, len(self._rows), most, self._without)

@@ -1,0 +1,12 @@
+// Draw a report on the device. In a browser: await open("porto.mdp", ...) and the text of me.pub.
+import { readFile } from "node:fs/promises";
+import { open } from "metricdp";
+
+const trusted = await readFile("me.pub", "utf8");
+const mechanism = await open(await readFile("porto.mdp"), { trusted });
+console.log(mechanism.explain({ snap: 0.03 }).short);
+console.log(mechanism.licence);
+
+const here = [41.1494, -8.611]; // the true position; it stays on the device
+const { point } = mechanism.sample(here, { snap: 0.03 }); // to the nearest crossing, at most 30 m away
+console.log("report", point);

@@ -1,0 +1,88 @@
+"""One door for every kind of table: in memory, on disk, or with an engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import Mechanism
+from metricdp.randomness import Randomness
+from metricdp.tables.columns import OnError
+from metricdp.tables.frames import perturb_frame
+
+Frame = TypeVar("Frame")
+
+
+def perturb(
+    frame: Frame,
+    mechanism: Mechanism,
+    *,
+    columns: Sequence[str] | str | None = None,
+    snap: float = 0.0,
+    on_error: OnError = "fail",
+    rng: Randomness = None,
+    target: str | os.PathLike[str] | None = None,
+) -> Frame:
+    """Return the table with the columns of the secret replaced by reports; every other column stays as it is.
+
+    Takes pandas and Polars data frames and Arrow tables and record batches, and gives back the type it got, rows in
+    the same order. Never gives out a lazy noisy table, which would draw again whenever it is looked at: a lazy Polars
+    frame is collected once and comes back eager, a Ray data set comes back materialised, an Arrow data set or reader
+    and a Spark frame are written to `target` and read back. DuckDB has `mdp.duckdb_table`.
+
+    The columns default to lat and lon (latitude, longitude, lng) on the Earth, to the names the mechanism was designed
+    with, or to x, y, z. A product takes the columns of its parts one after the other. Columns of the secret that do not
+    become columns of the report (the history of a place, the street and offset) are removed.
+
+    Every row is protected by itself: rows of one person add up, and so do two calls on one table.
+
+    Args:
+        frame: The table.
+        mechanism: What is applied to every row.
+        columns: The columns that hold the secret, in the order of its coordinates.
+        snap: For mechanisms on finitely many points: values up to this distance from a point become that point. It
+            adds a slack of 2 * epsilon * snap to the promise. Kilometres on the Earth.
+        on_error: What becomes of rows that hold no legal secret: "fail" raises an error that names them, "drop" leaves
+            them out, "null" empties their columns; the number of such rows is logged.
+        rng: None draws cryptographic randomness. A NumPy generator is for tests and simulations, and its output is
+            marked as such where the table type has room for a mark. Not for Spark and Ray, whose workers draw.
+        target: Where the reports are written: a folder for Spark, a Parquet file for Arrow data sets and readers.
+    """
+    result: Frame = _perturb(frame, mechanism, rng, target, {"columns": columns, "snap": snap, "on_error": on_error})
+    return result
+
+
+def _perturb(frame: Any, mechanism: Mechanism, rng: Randomness, target: Any, options: dict[str, Any]) -> Any:
+    kind, package = type(frame).__name__, type(frame).__module__.partition(".")[0]
+    if package in ("pyspark", "ray") and rng is not None:
+        raise InvalidInput(f"`rng` cannot be given for {package}: its workers draw from streams of their own.")
+    if package == "pyspark":
+        from metricdp.tables.engines import spark
+
+        if target is None:
+            spark.refuse_without_target(frame)
+        return spark.perturb_frame(frame, mechanism, str(target), **options)
+    if package == "pyarrow" and not isinstance(frame, pa.Table | pa.RecordBatch):
+        from metricdp.tables.engines import arrow
+
+        return arrow.perturb_stream(frame, mechanism, target, rng, **options)
+    if target is not None:
+        raise InvalidInput(
+            f"`target` is for Spark frames and Arrow data sets; a {kind} comes back as it is, in memory."
+        )
+    if package == "ray":
+        from metricdp.tables.engines import ray
+
+        return ray.perturb_dataset(frame, mechanism, **options)
+    if package in ("duckdb", "_duckdb"):
+        raise InvalidInput(
+            "a DuckDB relation is a recipe: every time it is evaluated it would draw new noise. Make a table of it: "
+            'mdp.duckdb_table(connection, "FROM points", "protected", mechanism).'
+        )
+    if package == "polars" and kind == "LazyFrame":
+        frame = frame.collect(engine="streaming")  # once: the reports must not be drawn again
+    return perturb_frame(frame, mechanism, rng=rng, **options)

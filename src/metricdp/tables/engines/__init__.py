@@ -1,0 +1,1 @@
+"""The caller's own engine: thin adapters around the kernel, each imported when it is used."""

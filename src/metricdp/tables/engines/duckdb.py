@@ -1,0 +1,150 @@
+"""DuckDB: a table made once from a query, and a function for queries of one's own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from inspect import Parameter, Signature
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
+from metricdp.mechanisms import Mechanism
+from metricdp.tables.columns import OnError, Task, holds_text, task_for, usual_names
+from metricdp.tables.kernel import protect, report_fields, whole
+from metricdp.tables.secrets import is_text
+
+NUMBERS = pa.float64()
+
+
+def duckdb_table(
+    connection: Any,
+    query: str,
+    target: str,
+    mechanism: Mechanism,
+    *,
+    columns: Sequence[str] | str | None = None,
+    snap: float = 0.0,
+    on_error: OnError = "fail",
+) -> Any:
+    """Create the table `target` from a query, with the columns of the secret replaced by reports; return its relation.
+
+    The query runs once, inside DuckDB: every other column stays in the database untouched, rows keep the order of the
+    query, and after an error there is no table. This is the way to protect tables in DuckDB; a view over
+    `duckdb_function` would draw again whenever it is read.
+
+    Args:
+        connection: An open DuckDB connection.
+        query: What is protected, such as "SELECT * FROM 'points.parquet'" or "FROM points".
+        target: The name of the new table.
+        mechanism: What is applied to every row.
+        columns: The columns that hold the secret; defaults as in `mdp.perturb`.
+        snap: As in `mdp.perturb`.
+        on_error: As in `mdp.perturb`. NULL is no legal secret.
+    """
+    engine = import_extra("duckdb", "duckdb")
+    source = f"({query.strip().rstrip(';')})"
+    empty = connection.sql(f"FROM {source} LIMIT 0")
+    kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
+    schema = empty.to_arrow_table().schema
+    task = task_for(schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
+    name = f"metricdp_{secrets.token_hex(6)}"
+    errors: list[MetricdpError] = []
+    _register(engine, connection, name, task, [schema.field(c).type for c in task.columns], errors)
+    drawn = ", ".join(_quoted(column) for column in task.columns)
+    made = dict(zip(task.reports, report_fields(schema, task), strict=True))
+    outputs = []
+    for column in schema.names:
+        if column in made:
+            same = made[column].type == schema.field(column).type
+            value = f"q.{_quoted(column)}"
+            outputs.append(f"{f'CAST({value} AS {kinds[column]})' if same else value} AS {_quoted(column)}")
+        elif column not in task.columns:
+            outputs.append(_quoted(column))
+    outputs += [f"q.{_quoted(column)} AS {_quoted(column)}" for column in task.reports if column not in schema.names]
+    kept = " WHERE q IS NOT NULL" if on_error == "drop" else ""
+    try:
+        connection.execute(
+            f"CREATE TABLE {_quoted(target)} AS SELECT {', '.join(outputs)} "
+            f"FROM (SELECT *, {name}({drawn}) AS q FROM {source}){kept}"
+        )
+    except engine.Error as error:
+        if errors:
+            raise errors[0] from error
+        raise OutputProblem(f"DuckDB could not make the table {target!r}: {error}") from error
+    finally:
+        connection.remove_function(name)
+    return connection.table(_quoted(target))
+
+
+def duckdb_function(
+    connection: Any,
+    name: str,
+    mechanism: Mechanism,
+    *,
+    snap: float = 0.0,
+    on_error: OnError = "fail",
+) -> None:
+    """Register a function for SQL that reports a secret: `SELECT protect(lat, lon) FROM points`.
+
+    It takes one argument per coordinate (DOUBLE, or VARCHAR for words) and gives a STRUCT with the names of the report
+    columns, or a plain value where there is one. It is marked as having side effects, so that DuckDB draws for every
+    row even where the arguments are constants. NULL is refused, or gives NULL with on_error="null".
+
+    Every evaluation draws anew and spends the epsilon again: write its result to a table once (`duckdb_table` does),
+    never a view.
+    """
+    engine = import_extra("duckdb", "duckdb")
+    if on_error == "drop":
+        raise InvalidInput('a function cannot drop rows: on_error="null", and leave out the rows that are NULL.')
+    names = usual_names(mechanism)
+    task = task_for(names, mechanism, columns=names, snap=snap, on_error=on_error)
+    kinds = [pa.string() if holds_text(lane.mechanism.inputs) else NUMBERS for lane in task.lanes for _ in lane.columns]
+    _register(engine, connection, name, task, kinds)
+
+
+def _register(
+    engine: Any,
+    connection: Any,
+    name: str,
+    task: Task,
+    kinds: Sequence[pa.DataType],
+    errors: list[MetricdpError] | None = None,
+) -> None:
+    """Register the kernel as a function; with `errors` it always gives a struct, and errors of ours are kept there."""
+    struct = errors is not None or len(task.reports) > 1
+
+    def draw(*arrays: Any) -> Any:
+        try:
+            done = protect([whole(array) for array in arrays], task)
+        except MetricdpError as error:
+            found = type(error)(f"in a batch of {len(arrays[0])} rows of the query, {error}")
+            if errors is not None:
+                errors.append(found)
+            raise found from error
+        if not struct:
+            return done.columns[0]
+        mask = None if not done.bad.size else pc.invert(done.kept(len(arrays[0])))
+        return pa.StructArray.from_arrays(done.columns, names=list(task.reports), mask=mask)
+
+    # DuckDB counts the arguments of what it is given.
+    places = [Parameter(f"secret_{place}", Parameter.POSITIONAL_ONLY) for place in range(len(kinds))]
+    draw.__signature__ = Signature(places)  # type: ignore[attr-defined]
+    text, number = engine.sqltype("VARCHAR"), engine.sqltype("DOUBLE")
+    reports = [text if holds_text(lane.mechanism.outputs) else number for lane in task.lanes for _ in lane.reports]
+    result = engine.struct_type(dict(zip(task.reports, reports, strict=True))) if struct else reports[0]
+    connection.create_function(
+        name,
+        draw,
+        [text if is_text(kind) else number for kind in kinds],
+        result,
+        type="arrow",
+        null_handling="special",
+        side_effects=True,  # a constant argument must not be folded into one draw for all rows
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,163 @@
+"""The local engine: worker processes on this machine that may die and are replaced."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import metricdp.errors
+from metricdp.errors import MetricdpError, OutputProblem
+from metricdp.tables.jobs import Job, Tell
+
+ATTEMPTS = 3  # how often a partition may take its worker down with it
+
+
+def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = None) -> None:
+    """Protect the pending partitions on worker processes, as many as there are cores."""
+    count = max(1, min(len(pending), workers or os.cpu_count() or 1))
+    board = _Board(pending)
+    threads = [threading.Thread(target=_attend, args=(job, board, tell), daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            while thread.is_alive():  # so that Ctrl-C is heard
+                thread.join(0.2)
+    finally:
+        board.stop()
+        for thread in threads:
+            thread.join()
+    if board.error is not None:
+        raise board.error
+
+
+class _Board:
+    """What is left to do, who is at it, and the error that ends it all."""
+
+    def __init__(self, pending: Sequence[int]) -> None:
+        self._left: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in pending:
+            self._left.put(number)
+        self._lock = threading.Lock()
+        self._open = len(pending)
+        self._lost: Counter[int] = Counter()
+        self._processes: set[subprocess.Popen[str]] = set()
+        self.error: Exception | None = None
+        self.stopped = False
+
+    def next(self) -> int | None:
+        """Return a partition, waiting while others may still hand theirs back; None when all is done."""
+        while not self.stopped:
+            try:
+                return self._left.get(timeout=0.1)
+            except queue.Empty:
+                if self._open == 0:
+                    return None
+        return None
+
+    def done(self) -> None:
+        with self._lock:
+            self._open -= 1
+
+    def lost(self, number: int, why: str) -> None:
+        """Put a partition back after its worker died, unless it did so too often."""
+        self._lost[number] += 1
+        if self._lost[number] >= ATTEMPTS:
+            self.fail(OutputProblem(f"partition {number} failed {ATTEMPTS} times, the last time because {why}."))
+        else:
+            self._left.put(number)
+
+    def fail(self, error: Exception) -> None:
+        with self._lock:
+            self.error = self.error or error
+        self.stop()
+
+    def hired(self, process: subprocess.Popen[str]) -> None:
+        with self._lock:
+            self._processes.add(process)
+            if self.stopped:
+                process.kill()
+
+    def stop(self) -> None:
+        self.stopped = True
+        with self._lock:
+            for process in self._processes:
+                if process.poll() is None:
+                    process.kill()
+
+
+def _attend(job: Job, board: _Board, tell: Tell) -> None:
+    """Keep one worker busy; start another one when it dies."""
+    process: subprocess.Popen[str] | None = None
+    try:
+        while (number := board.next()) is not None:
+            if process is None:
+                process = _start(job)
+                board.hired(process)
+            answer = _ask(process, number, tell)
+            if answer is None:
+                board.lost(number, f"its worker ended with status {_dismissed(process, kill=True)}")
+                process = None
+            elif "done" in answer:
+                board.done()
+            elif answer["ours"]:
+                kind: type[MetricdpError] = getattr(metricdp.errors, answer["ours"])
+                board.fail(kind(answer["message"]))
+            else:
+                board.lost(number, answer["message"])
+    finally:
+        if process is not None:
+            _dismissed(process, kill=board.stopped)
+
+
+def _start(job: Job) -> subprocess.Popen[str]:
+    library = str(Path(metricdp.errors.__file__).parents[1])
+    paths = [library, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        [sys.executable, "-m", "metricdp.tables.engines.worker", str(job.folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+
+
+def _dismissed(process: subprocess.Popen[str], *, kill: bool) -> int:
+    """End a worker and return its status."""
+    if kill:
+        process.kill()
+    with suppress(BrokenPipeError):  # what it was not told in time is lost with it
+        process.stdin.close()  # type: ignore[union-attr]
+    status = process.wait()
+    process.stdout.close()  # type: ignore[union-attr]
+    return status
+
+
+def _ask(process: subprocess.Popen[str], number: int, tell: Tell) -> dict[str, Any] | None:
+    """Hand a partition to a worker and wait for its answer; None when the worker dies."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    rows = 0
+    try:
+        process.stdin.write(f"{number}\n")
+        process.stdin.flush()
+        for line in process.stdout:
+            answer: dict[str, Any] = json.loads(line)
+            if "rows" not in answer:
+                return answer
+            rows += answer["rows"]
+            tell(answer["rows"])
+    except (BrokenPipeError, ValueError):
+        pass
+    tell(-rows)  # they will be done again
+    return None

@@ -1,0 +1,95 @@
+"""Ray: data sets in its object store, block by block, and jobs over files as Ray tasks.
+
+A block is protected by a task of its own, named by its number in the data set. Ray runs a task again when its worker
+dies or its result is lost; the stream is bound to the block's number and content, so the block's reports are the same.
+(`map_batches` gives no name to a batch that would stay the same when it is run again.)
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import metricdp.errors
+from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
+from metricdp.mechanisms import Mechanism
+from metricdp.tables.columns import task_for
+from metricdp.tables.jobs import Job, Tell, run_partition
+from metricdp.tables.kernel import protected_table
+from metricdp.tables.shipping import Parcel, parcel_of
+from metricdp.tables.streams import KEY_BYTES, Draws
+
+RETRIES = 3
+
+
+def started() -> Any:
+    """Return Ray, started on this machine unless an address or a running one says otherwise."""
+    ray = import_extra("ray", "ray")
+    if not ray.is_initialized():
+        if "RAY_ADDRESS" in os.environ:
+            ray.init(log_to_driver=False, logging_level="ERROR")
+        else:
+            ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    return ray
+
+
+def perturb_dataset(dataset: Any, mechanism: Mechanism, **options: Any) -> Any:
+    """Return a materialised Ray data set with the secrets replaced by reports; blocks and rows keep their order."""
+    ray = started()
+    task = task_for(dataset.schema().names, mechanism, **options)
+    parcel = parcel_of(task)
+    key = secrets.token_bytes(KEY_BYTES)
+    shared = ray.put(parcel.files)
+    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)
+    work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_block)
+    made = [work.remote(block, number, shared, rest, key) for number, block in enumerate(dataset.to_arrow_refs())]
+    if not made:
+        raise InvalidInput("the data set is empty: there is no row to protect.")
+    for number, (_, answer) in enumerate(made):
+        failed, text = ray.get(answer)
+        if failed:
+            for _, other in made[number + 1 :]:
+                ray.cancel(other)
+            kind: type[MetricdpError] = getattr(metricdp.errors, failed)
+            raise kind(f"block {number} of the data set: {text}")
+    return ray.data.from_arrow_refs([block for block, _ in made])
+
+
+def _block(table: Any, number: int, files: tuple[bytes, ...], rest: Any, key: bytes) -> tuple[Any, tuple[str, str]]:
+    """Protect one block in a worker; an error of ours comes back as its name and sentence."""
+    columns, snap, on_error, applied = rest
+    try:
+        task = Parcel(tuple(files), columns, snap, on_error).task(table.schema.names)
+        return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), ("", "")
+    except MetricdpError as error:
+        return None, (type(error).__name__, str(error))
+
+
+def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = None) -> None:
+    """Protect the pending partitions of a job over files as Ray tasks; the job's folder must be seen by all workers."""
+    ray = started()
+    work = ray.remote(max_retries=RETRIES, retry_exceptions=[OSError])(_partition)
+    left = {work.remote(str(job.folder), number): number for number in pending}
+    while left:
+        ready, _ = ray.wait(list(left), timeout=1.0)
+        for ticket in ready:
+            number = left.pop(ticket)
+            try:
+                failed, text, rows = ray.get(ticket)
+            except (ray.exceptions.RayError, OSError) as error:
+                raise OutputProblem(f"partition {number} was lost: {str(error).splitlines()[0]}") from error
+            if failed:
+                for other in left:
+                    ray.cancel(other)
+                kind: type[MetricdpError] = getattr(metricdp.errors, failed)
+                raise kind(text)
+            tell(rows)
+
+
+def _partition(folder: str, number: int) -> tuple[str, str, int]:
+    try:
+        return "", "", run_partition(folder, number).rows
+    except MetricdpError as error:
+        return type(error).__name__, str(error), 0

@@ -1,0 +1,161 @@
+"""Spark: `mapInArrow` written once to Parquet and read back, and jobs over files as Spark tasks.
+
+A Spark frame is a recipe: evaluated twice, a noisy one would release two draws. So the protected frame is written to a
+folder first, and what comes back reads that folder. Spark runs a task again when it fails or is slow; the stream is
+bound to the partition's number, the batch's number and its content, so both runs give the same reports.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+import metricdp.errors
+from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
+from metricdp.mechanisms import Mechanism
+from metricdp.tables.columns import Task, task_for
+from metricdp.tables.jobs import Job, Tell, run_partition
+from metricdp.tables.kernel import picked, protect, replace, report_fields
+from metricdp.tables.shipping import Parcel, parcel_of
+from metricdp.tables.streams import KEY_BYTES, Draws
+
+POLL_SECONDS = 1.0
+OURS = re.compile(r"metricdp\.errors\.(\w+): (.*)")
+
+
+def perturb_frame(frame: Any, mechanism: Mechanism, target: str, **options: Any) -> Any:
+    """Write the protected frame to a folder of Parquet files and return the frame that reads it."""
+    types = import_extra("pyspark.sql.pandas.types", "spark")
+    task = task_for(frame.columns, mechanism, **options)
+    parcel = parcel_of(task)
+    session = frame.sparkSession
+    # The mechanism is public and may be large: it is broadcast. The key is small and goes with the task alone.
+    files = session.sparkContext.broadcast(parcel.files)
+    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)
+    mapper = _Mapper(files, rest, secrets.token_bytes(KEY_BYTES))
+    noisy = frame.mapInArrow(mapper, _schema(frame, task, types))
+    try:
+        noisy.write.mode("errorifexists").parquet(target)
+    except Exception as error:  # Spark wraps what a worker raised in an error of its own
+        raise _ours(error, target) from error
+    finally:
+        files.destroy()
+    return session.read.parquet(target)
+
+
+def _schema(frame: Any, task: Task, types: Any) -> Any:
+    """Return the Spark schema of the protected frame: kept columns as they are, reports as the kernel gives them."""
+    arrow = types.to_arrow_schema(frame.schema)
+    kept = [field for field in frame.schema if field.name not in task.columns]
+    made = dict(zip(task.reports, report_fields(arrow, task), strict=True))
+    fields = []
+    for field in frame.schema:
+        if field.name in made:
+            report = made.pop(field.name)
+            same = report.type == arrow.field(field.name).type
+            kind = field.dataType if same else types.from_arrow_type(report.type)
+            fields.append(type(field)(field.name, kind, report.nullable))
+        elif field in kept:
+            fields.append(field)
+    fields += [_field(frame, name, types.from_arrow_type(report.type)) for name, report in made.items()]
+    return type(frame.schema)(fields)
+
+
+def _field(frame: Any, name: str, kind: Any) -> Any:
+    return type(frame.schema.fields[0])(name, kind, True)
+
+
+@dataclass(frozen=True, repr=False)
+class _Mapper:
+    """What a Spark worker applies to the batches of one partition."""
+
+    files: Any
+    rest: Any
+    key: bytes
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        columns, snap, on_error, applied = self.rest
+        context: Any = TaskContext.get()
+        partition, first = int(context.partitionId()), 0
+        parcel = Parcel(tuple(self.files.value), columns, snap, on_error)
+        for number, batch in enumerate(batches):
+            task = parcel.task(batch.schema.names)
+            draws = Draws(self.key, f"partition {partition}", number, applied)
+            yield replace(batch, task, protect(picked(batch, task), task, rng=draws, first_row=first))
+            first += batch.num_rows
+
+
+def _ours(error: Exception, target: str) -> Exception:
+    """Return the error of ours that a worker raised, or the one Spark gave."""
+    text = str(error)
+    found = OURS.search(text)
+    if found is not None and hasattr(metricdp.errors, found[1]):
+        kind: type[MetricdpError] = getattr(metricdp.errors, found[1])
+        return kind(f"in one of the partitions, {found[2]}")
+    if "PATH_ALREADY_EXISTS" in text:
+        return OutputProblem(f"cannot write {target!r}: it exists already. Choose a new folder for the output.")
+    return error
+
+
+def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = None) -> None:
+    """Protect the pending partitions of a job over files as Spark tasks; all workers must see the job's folder."""
+    context = _session().sparkContext
+    folder, before = str(job.folder), set(job.records())
+    over = threading.Event()
+
+    def watch() -> None:
+        seen = set(before)
+        while not over.wait(POLL_SECONDS):
+            for number, record in job.records().items():
+                if number not in seen:
+                    seen.add(number)
+                    tell(record.rows)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        answers = context.parallelize(list(pending), len(pending)).map(_Partition(folder)).collect()
+    except Exception as error:  # py4j's errors share no base with ours
+        raise OutputProblem(f"Spark gave up: {str(error).splitlines()[0]}") from error
+    finally:
+        over.set()
+        watcher.join()
+    for failed, text in answers:
+        if failed:
+            kind: type[MetricdpError] = getattr(metricdp.errors, failed)
+            raise kind(text)
+
+
+def _session() -> Any:
+    pyspark = import_extra("pyspark", "spark")
+    sql = import_extra("pyspark.sql", "spark")
+    master = pyspark.SparkConf().get("spark.master") or "local[*,4]"  # four tries a task, as on a cluster
+    return sql.SparkSession.builder.master(master).appName("metricdp").getOrCreate()
+
+
+@dataclass(frozen=True)
+class _Partition:
+    folder: str
+
+    def __call__(self, number: int) -> tuple[str, str]:
+        try:
+            run_partition(self.folder, number)
+        except MetricdpError as error:
+            return type(error).__name__, str(error)
+        return "", ""
+
+
+def refuse_without_target(frame: Any) -> None:
+    """Say why a Spark frame needs a place to be written to."""
+    raise InvalidInput(
+        f"a Spark {type(frame).__name__} is a recipe: every time it is evaluated it would draw new noise, and two "
+        'draws cost twice the budget. Name a folder, target="protected", where the reports are written once.'
+    )

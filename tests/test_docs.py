@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import engines
+import browsers
 
 PROJECT = Path(__file__).parents[1]
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
@@ -32,7 +32,7 @@ def test_examples_run(example, tmp_path):
 
 
 def test_the_phone_example_runs_on_a_device(tmp_path):
-    node = engines.node()
+    node = browsers.node()
     if node is None:
         pytest.skip("Node 20 or newer is not installed (Debian: apt install nodejs)")
     assert run_python(str(PROJECT / "examples" / "phone.py"), folder=tmp_path).returncode == 0

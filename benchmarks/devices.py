@@ -23,7 +23,7 @@ import metricdp as mdp
 from metricdp.artifacts import inspect
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import engines
+import browsers
 
 ROWS, DRAWS = 20, 1_000_000
 GRID = np.stack(np.meshgrid(np.arange(32.0), np.arange(32.0)), axis=-1).reshape(-1, 2)[:1000]
@@ -66,7 +66,7 @@ def metrics(folder: Path) -> None:
         print(f"exponential on {name}: {path.stat().st_size:,} bytes, {opening(path)}")
 
 
-def judged(engine: engines.Engine, path: Path, rng: np.random.Generator) -> None:
+def judged(engine: browsers.Engine, path: Path, rng: np.random.Generator) -> None:
     """Print size, opening, draw time and the chi-square tests of one file."""
     found = inspect(path)
     made: Any = found.mechanism
@@ -99,7 +99,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {time.strftime('%Y-%m-%d %H:%M')}")
     rng = np.random.default_rng(20)
-    with tempfile.TemporaryDirectory() as name, engines.running(options.engine) as engine:
+    with tempfile.TemporaryDirectory() as name, browsers.running(options.engine) as engine:
         folder = Path(name)
         space = mdp.FiniteSpace(GRID, mdp.Lp(2))
         if options.file:

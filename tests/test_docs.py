@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import engines
+import browsers
 
 PROJECT = Path(__file__).parents[1]
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
@@ -32,7 +32,7 @@ def test_examples_run(example, tmp_path):
 
 
 def test_the_phone_example_runs_on_a_device(tmp_path):
-    node = engines.node()
+    node = browsers.node()
     if node is None:
         pytest.skip("Node 20 or newer is not installed (Debian: apt install nodejs)")
     assert run_python(str(PROJECT / "examples" / "phone.py"), folder=tmp_path).returncode == 0
@@ -78,6 +78,28 @@ def test_readme_python_runs(tmp_path):
     done = run_python("-c", blocks[0], folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "holds" in done.stdout
+
+
+def test_the_python_of_the_trajectory_page_runs(tmp_path):
+    (block,) = re.findall(
+        r"```python\n(.*?)```", (PROJECT / "docs" / "contextual.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    before = """
+import pyarrow.parquet, numpy
+from metricdp.experiments._cities import simulated_city
+from metricdp.places import bundled_trips
+pyarrow.parquet.write_table(bundled_trips(trips=40), "points.parquet")
+city = simulated_city(places=5, trips=40)
+places, allowed, detours = city.places, city.allowed, city.detours
+from metricdp.mobility import histories_of
+domain = histories_of(allowed, 2)
+sizes = 1 + domain[:, 0] % 2
+now, before, earlier = domain[3]
+"""
+    after = "print(mdp.audit(mechanism), len(report))"
+    done = run_python("-c", before + block + after, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("holds")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(PROJECT)))

@@ -12,7 +12,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.auditing import HiddenWalk, bounded_range, trace_leakage, trajectory_adversary
-from metricdp.errors import CorruptFile, InvalidInput
+from metricdp.errors import CorruptFile, InvalidInput, OutOfDomain
 from metricdp.mobility import (
     account,
     adjusted,
@@ -170,12 +170,14 @@ def test_a_mechanism_with_context_is_saved_and_applied_to_a_table_of_histories(t
     mdp.save(built, tmp_path / "trips.mdp")
     loaded = mdp.load(tmp_path / "trips.mdp")
     assert np.array_equal(loaded.matrix, built.matrix)
-    frame = pandas.DataFrame({"now": [2, 0], "before": [1, 0], "person": ["a", "b"]})
-    reports = mdp.perturb(frame, loaded, columns=["now", "before"])
-    assert set(map(tuple, reports[["now", "before"]].to_numpy())) <= set(map(tuple, places.coordinates))
-    assert reports["person"].tolist() == ["a", "b"]
-    with pytest.raises(InvalidInput, match="codes from 0 to 2, got 7"):
-        mdp.perturb(frame.assign(before=7), loaded, columns=["now", "before"])
+    rows = [[41.02, -8.0, 41.01, -8.0], [41.0, -8.0, 41.0, -8.0]]
+    frame = pandas.DataFrame(rows, columns=["lat", "lon", "lat_1", "lon_1"]).assign(person=["a", "b"])
+    steps = ["lat", "lon", "lat_1", "lon_1"]
+    reports = mdp.perturb(frame, loaded, columns=steps)
+    assert set(reports.columns) == {"lat", "lon", "person"}  # the history is gone
+    assert set(map(tuple, reports[["lat", "lon"]].to_numpy())) <= set(map(tuple, places.coordinates))
+    with pytest.raises(OutOfDomain):
+        mdp.perturb(frame.assign(lat_1=44.0), loaded, columns=steps)
     with pytest.raises(InvalidInput, match=r"2 codes, the current place first, got 3\. At the start"):
         augmented.encode([[0, 1, 2]])
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.experiments._cities import City
-from metricdp.experiments._windows import MOST_LAG, Bins, bins_for, evaluation_bins, features_at, windows_of
+from metricdp.experiments._windows import MANY_FIXES, MOST_LAG, Bins, bins_for, evaluation_bins, features_at, windows_of
 from metricdp.mobility import (
     BlanketPredictor,
     Features,
@@ -148,6 +148,10 @@ def study_blankets(
     scores, ceiling = (
         (evaluate(predictor, *_examples(test, chosen)), _memory(train, test)) if len(test) else (None, np.nan)
     )
+    finer, fine = chosen, train
+    if bins is None and len(city.traces) <= MANY_FIXES:  # few groups: all trips in smaller ones show all four features
+        finer = Bins(hours=6.0, least=100)
+        fine = _groups(city, np.concatenate(owners), finer, permutations, seed)
     crossed = {
         name: cross_validate(city, grouping, rounds=rounds, permutations=permutations, seed=seed)
         for name, grouping in evaluation_bins(city, chosen).items()
@@ -161,7 +165,7 @@ def study_blankets(
         scores,
         ceiling,
         _call_milliseconds(predictor, 200 if quick else 2000),
-        _correlations(train, chosen),
+        _correlations(fine, finer),
         np.empty(0, dtype=np.int64),
         np.empty(0, dtype=np.int64),
         {name: found for name, found in crossed.items() if found is not None},

@@ -66,9 +66,9 @@ def _of(rows: Rows, key: str) -> list[str]:
     return list(dict.fromkeys(row[key] for row in rows))
 
 
-def _grid(rows: Rows, row_key: str, column_key: str, value: str) -> Any:
-    """Return cells[row, column], NaN where a cell is missing."""
-    shape = [1 + max(int(float(row[key])) for row in rows) for key in (row_key, column_key)]
+def _grid(rows: Rows, row_key: str, column_key: str, value: str, *, least: int = 1) -> Any:
+    """Return cells[row, column], NaN where a cell is missing; `least` rows and columns at least."""
+    shape = [max(least, 1 + max(int(float(row[key])) for row in rows)) for key in (row_key, column_key)]
     cells = np.full(shape, np.nan)
     for row in rows:
         cells[int(float(row[row_key])), int(float(row[column_key]))] = float(row[value])
@@ -88,11 +88,12 @@ def _heat(axes: Any, cells: Any, *, low: float, high: float) -> Any:
 def regions(rows: Rows) -> Any:
     """Figures 3 and 4: mean p-values by region, one column per question, one row per city; north is up."""
     cities, questions = _of(rows, "city"), _of(rows, "m")
+    side = 1 + max(int(float(row[key])) for row in rows for key in ("low", "high"))
     figure, axes = _figure(len(questions), len(cities), width=2.6, height=2.4)
     image = None
     for (at, city), (to, m) in ((a, b) for a in enumerate(cities) for b in enumerate(questions)):
         here = [row for row in rows if row["city"] == city and row["m"] == m]
-        image = _heat(axes[at, to], _grid(here, "low", "high", "analytic"), low=0.0, high=1.0)
+        image = _heat(axes[at, to], _grid(here, "low", "high", "analytic", least=side), low=0.0, high=1.0)
         axes[at, to].set_title(f"the last {m} suffice" if at == 0 else "", fontsize=9)
         if to == 0:
             axes[at, to].set_ylabel(_name(city))

@@ -104,6 +104,8 @@ def _study(
         outcome.slices.extend(slices)
         for line in dependence_lines(slices):
             say(line)
+        if folder is not None:
+            write(outcome, folder)
     rounds = 1 if short else (2 if len(city.traces) > MANY_FIXES else 5)  # many fixes have many groups in every round
     study = study_blankets(city, quick=short, rounds=rounds if first else 0)
     outcome.studies[label] = study

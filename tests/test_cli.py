@@ -147,6 +147,9 @@ def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "is the file that is read" in refused("export cells.mdp -o cells.mdp", capsys)
     assert run("export phone.mdp -o plain.mdp --storage dense") == 0
     assert "the new one is not" in capsys.readouterr().out
+    save(mdp.laplace(mdp.Haversine(), 10.0), "noise.mdp")
+    assert run("export noise.mdp -o signed.mdp --key me.key") == 0  # no table: nothing to round
+    assert "no table, noise is drawn" in capsys.readouterr().out
     assert run("inspect plain.mdp") == 0
     text = capsys.readouterr().out
     assert "ODbL-1.0" in text

@@ -118,7 +118,7 @@ def measured(name: str, rows: int, call: Callable[[], Any]) -> None:
     )
 
 
-def benchmark_rows(rows: int, folder: Path) -> None:
+def benchmark_rows(rows: int, folder: Path, ways: str) -> None:
     rng = np.random.default_rng(1)
     places = rng.uniform([41.1, -8.7], [41.2, -8.5], (SECRETS, 2))
     write_points(folder / "points.parquet", rows)
@@ -136,6 +136,8 @@ def benchmark_rows(rows: int, folder: Path) -> None:
     for name, source, mechanism, options in cases:
         path = folder / f"{source}.parquet"
         measured(f"{name}, one file", rows, partial(perturb_file, path, folder / "out.parquet", mechanism, **options))
+        if "local" not in ways:
+            continue
         measured(f"{name}, --engine local", rows, partial(perturb_files, path, folder / "out", mechanism, **options))
         shutil.rmtree(folder / "out")
 
@@ -282,6 +284,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["rows", "peers", "law"])
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--ways", default="file,local", help="one file by threads, and the same by the local engine")
     parser.add_argument("--draws", type=int, default=1_000_000)
     parser.add_argument("--count", type=int, default=1_000_000, help="points for the peers")
     parser.add_argument("--runs", type=int, default=3)
@@ -291,7 +294,7 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
         if chosen.what == "rows":
-            benchmark_rows(chosen.rows, Path(folder))
+            benchmark_rows(chosen.rows, Path(folder), chosen.ways)
         elif chosen.what == "peers":
             benchmark_peers(chosen.python, chosen.count, chosen.runs)
         else:

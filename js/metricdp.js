@@ -1327,8 +1327,8 @@ export class Mechanism {
     if (basis !== "none" && reach === 0) short = "Its slack alone allows more than a factor of two between any two places.";
     else if (basis !== "none") {
       short =
-        `One report shifts the odds between two places up to ${show(reach)} apart by at most a factor of two. ` +
-        "Every further report of the same place adds to that.";
+        `One report shifts the odds between two ${unit === "km" || unit === "m" ? "places" : "secrets"} up to ` +
+        `${show(reach)} apart by at most a factor of two. Every further report adds to that.`;
     }
     const lines = [short];
     for (const share of [0.1, 0.3, 1, 3]) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 from pathlib import Path
@@ -306,30 +307,46 @@ def test_a_worker_that_hangs_is_replaced() -> None:
     assert broken[2] == pytest.approx(whole[2], abs=1e-9)
 
 
-@pytest.mark.filterwarnings("default")  # of Ray, not of ours
-def test_ray_actors_give_the_same_answer_when_killed_twice() -> None:
-    pytest.importorskip("ray", reason="needs the extra `ray`")
-    from metricdp.solvers.ray_workers import RayWorkers
+class Pages:
+    """A checkpoint in memory: every page ever written, and the one to go on from."""
 
+    def __init__(self, page: Memory | None = None) -> None:
+        self.page, self.written = page, []
+
+    def recall(self, program: Decomposition, part: str) -> Memory | None:
+        return copy.deepcopy(self.page)
+
+    def keeper(self, program: Decomposition, part: str) -> Any:
+        return lambda memory: self.written.append(copy.deepcopy(memory))
+
+
+@pytest.mark.parametrize("start", ["kernels", "engine"])
+def test_a_run_ends_the_same_from_every_page_of_its_checkpoint(start: Any) -> None:
+    problem, _ = instance(1)
+    whole = Pages()
+    certificate = decomposed(problem, gap=1e-6, start=start, memory=whole).certificate
+    rounds = [(r.lower, r.upper) for r in whole.written[-1].rounds]
+    pages = [page for page in whole.written if len(page.rounds) < len(rounds)]
+    assert len(pages) > 4
+    for page in pages[:: max(1, len(pages) // 6)]:
+        again = Pages(page)
+        found = decomposed(problem, gap=1e-6, start=start, memory=again).certificate
+        assert [(r.lower, r.upper) for r in again.written[-1].rounds] == [pytest.approx(r, abs=1e-9) for r in rounds]
+        assert found.loss == pytest.approx(certificate.loss, abs=1e-9)
+        assert found.lower_bound == pytest.approx(certificate.lower_bound, abs=1e-9)
+
+
+def test_a_master_stopped_between_its_rows_and_its_lists_is_not_kept() -> None:
     program = decomposition(1)
-    lower, upper, history = bounds_of(program, LocalWorkers)
-    made: list[RayWorkers] = []
-    killed: list[int] = []
-
-    def workers(blocks: Any, states: Any) -> RayWorkers:
-        made.append(RayWorkers(blocks, states=states, count=2))
-        return made[-1]
-
-    def kill(low: float, high: float, seconds: float, rounds: int) -> None:
-        if rounds in (6, 10):
-            killed.append(made[0].pids()[0])
-            os.kill(killed[-1], signal.SIGKILL)
-
-    far = bounds_of(program, workers, kill)
-    assert len(killed) == 2
-    assert made[0].restarts == 2
-    assert far[:2] == pytest.approx((lower, upper), abs=1e-9)
-    assert far[2] == pytest.approx(history, abs=1e-9)
+    pages: list[Memory] = []
+    run = Benders(program, gap=1e-6, memory=Memory(), keep=lambda memory: pages.append(copy.deepcopy(memory)))
+    run.solve()
+    assert run._master.whole()
+    known = len(pages)
+    run._master._kinds.append(-1)  # as if Ctrl-C had come before the other lists grew
+    assert not run._master.whole()
+    run._remember(force=True)
+    assert len(pages) == known
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:

@@ -101,6 +101,24 @@ def test_version_one_loads_forever(name: str, kind: str, epsilon: float, path: P
         data[position] ^= 4
 
 
+@pytest.mark.parametrize(
+    ("name", "storage", "epsilon"),
+    [
+        ("quantised", "quantised", 1.0),
+        ("sparse", "sparse", 1.0),
+        ("streets", "dense", 0.7),
+        ("interpolated", "quantised", 0.8),
+        ("product", "dense", 1.0),
+        ("spherical-laplace", "dense", 10.0),
+    ],
+)
+def test_version_two_loads_forever(name: str, storage: str, epsilon: float) -> None:
+    found = inspect(DATA / f"v2-{name}.mdp", trusted=DATA / "v2.pub")
+    assert (found.version, found.storage, found.trusted) == (2, storage, True)
+    assert found.mechanism.guarantee.epsilon == epsilon
+    assert found.licence == ("© nobody, CC0 1.0" if name == "quantised" else "")
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_sparse_is_exact(name: str, path: Path) -> None:
     made = TABLES[name]()

@@ -10,9 +10,10 @@ from metricdp.arrays import Booleans, Floats, Integers, Points
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric, Weighted, pairwise, unit_vectors
 
 BLOCK_VALUES = 4_000_000  # distances computed at a time by the plain search
-GRID_SIDE = 1024
+GRID_SIDE = 512
 GRID_ROWS = 4096  # fewer rows than this are not worth a grid
-UNKNOWN, SHARED = -2, -1  # a cell nobody asked for yet; a cell that more than one secret may own
+# A cell nobody asked for yet, a cell with three possible places or more, no second place.
+UNKNOWN, SHARED, NOBODY = -2, -1, -1
 KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
 
 
@@ -92,10 +93,11 @@ class FactorSearch:
 
 
 class TreeSearch:
-    """A k-d tree; in two dimensions a grid remembers which cells have a single owner.
+    """A k-d tree; in two dimensions a grid remembers which places can be nearest in a cell.
 
     Every point of a cell lies within h of its centre c. If d(c, second) - d(c, first) > 2 h, then by the triangle
-    inequality `first` is nearest to every point of the cell, and none is farther from it than d(c, first) + h.
+    inequality `first` is nearest to every point of the cell, and none is farther from it than d(c, first) + h. If
+    d(c, third) - d(c, first) > 2 h, only `first` and `second` can be nearest, and the two distances decide.
     """
 
     def __init__(self, places: Points, metric: Haversine | Lp) -> None:
@@ -107,12 +109,12 @@ class TreeSearch:
 
     def nearest(self, rows: Points, /) -> Integers:
         if self._grid is None or len(rows) < GRID_ROWS:
-            return self._query(rows)
+            return self.query(rows)
         return self._grid.nearest(rows)[0]
 
     def within(self, rows: Points, limit: float, /) -> tuple[Integers, Booleans]:
         if self._grid is None or len(rows) < GRID_ROWS:
-            codes = self._query(rows)
+            codes = self.query(rows)
             return codes, np.asarray(self._metric(rows, self._places[codes]) <= limit)
         codes, reach = self._grid.nearest(rows)
         inside = reach <= limit
@@ -124,29 +126,36 @@ class TreeSearch:
             inside[open_rows] = self._metric(rows[open_rows], self._places[codes[open_rows]]) <= limit
         return codes, inside
 
-    def _query(self, rows: Points) -> Integers:
+    def three(self, rows: Points) -> tuple[Floats, Integers]:
+        """Return the distances to the three nearest places (infinite where there are fewer), and their codes."""
+        if isinstance(self._metric, Haversine):
+            chords, codes = self._tree.query(unit_vectors(rows), k=3)
+            known = np.isfinite(chords)
+            away = np.full(chords.shape, np.inf)
+            away[known] = 2.0 * EARTH_RADIUS_KM * np.arcsin(np.minimum(chords[known] / 2.0, 1.0))
+        else:
+            away, codes = self._tree.query(rows, k=3, p=self._metric.p)
+        return np.asarray(away), np.asarray(codes, dtype=np.int64)
+
+    def away(self, rows: Points, codes: Integers) -> Floats:
+        """Return the distance of every row to the place of its code."""
+        return np.asarray(self._metric(rows, self._places[codes]))
+
+    def query(self, rows: Points) -> Integers:
+        """Return the nearest codes by the tree alone."""
         if isinstance(self._metric, Haversine):  # chords grow with great circles
             return np.asarray(self._tree.query(unit_vectors(rows))[1], dtype=np.int64)
         return np.asarray(self._tree.query(rows, p=self._metric.p)[1], dtype=np.int64)
 
-    def two(self, rows: Points) -> tuple[Floats, Integers]:
-        """Return the distances to the two nearest places, and the code of the first."""
-        if isinstance(self._metric, Haversine):
-            chords, codes = self._tree.query(unit_vectors(rows), k=2)
-            away = 2.0 * EARTH_RADIUS_KM * np.arcsin(np.minimum(chords / 2.0, 1.0))
-        else:
-            away, codes = self._tree.query(rows, k=2, p=self._metric.p)
-        return np.asarray(away), np.asarray(codes[:, 0], dtype=np.int64)
-
     def half_cell(self, sides: Floats) -> float:
         """Return a bound on the distance from the centre of a cell to any of its points."""
-        if isinstance(self._metric, Haversine):  # cos(latitude) <= 1 only shortens the way
+        if isinstance(self._metric, Haversine):  # a way that follows the cell; cos(latitude) <= 1 only shortens it
             return float(0.5 * KM_PER_DEGREE * np.hypot(*sides))
         return float(self._metric(0.5 * sides, np.zeros(2)))
 
 
 class _Grid:
-    """Remembers the owner of every cell that rows have fallen into."""
+    """Remembers for every cell that rows have fallen into which one or two places can be nearest there."""
 
     def __init__(self, search: TreeSearch, places: Floats) -> None:
         low, high = places.min(axis=0), places.max(axis=0)
@@ -156,33 +165,49 @@ class _Grid:
         self._sides = (high + margin - self._low) / GRID_SIDE
         # A little more than the bound, for the rounding of the cell number.
         self._half = search.half_cell(self._sides) * (1.0 + 1e-6) + 1e-12
-        self._owner = np.full(GRID_SIDE * GRID_SIDE, UNKNOWN, dtype=np.int32)
+        self._first = np.full(GRID_SIDE * GRID_SIDE, UNKNOWN, dtype=np.int32)
+        self._second = np.full(GRID_SIDE * GRID_SIDE, NOBODY, dtype=np.int32)
         self._reach = np.full(GRID_SIDE * GRID_SIDE, np.inf)
 
     def nearest(self, rows: Points) -> tuple[Integers, Floats]:
         """Return the nearest codes, and a bound on how far they are (infinite where none is known)."""
-        # Clipped before the cast: far values would overflow it. Outside rows are searched by the tree.
-        steps = (rows - self._low) / self._sides
-        inside = ((steps >= 0.0) & (steps < GRID_SIDE)).all(axis=1)
-        steps = np.clip(steps, 0.0, GRID_SIDE - 1.0).astype(np.int32)
-        cells = steps[:, 0] * np.int32(GRID_SIDE) + steps[:, 1]
-        owner = self._owner[cells]
-        if (owner == UNKNOWN).any():
-            self._learn(np.unique(cells[(owner == UNKNOWN) & inside]))
-            owner = self._owner[cells]
-        codes, reach = owner.astype(np.int64), self._reach[cells]
-        unsure = np.flatnonzero((owner < 0) | ~inside)
+        cells, inside = self._cells(rows)
+        first = self._first[cells]
+        if (first == UNKNOWN).any():
+            self._learn(np.unique(cells[(first == UNKNOWN) & inside]))
+            first = self._first[cells]
+        codes, reach = first.astype(np.int64), self._reach[cells]
+        second = self._second[cells]
+        pairs = np.flatnonzero((second >= 0) & (first >= 0))
+        if pairs.size:
+            there, other = rows[pairs], second[pairs].astype(np.int64)
+            one, two = self._search.away(there, codes[pairs]), self._search.away(there, other)
+            codes[pairs] = np.where(two < one, other, codes[pairs])
+            reach[pairs] = np.minimum(one, two)
+        unsure = np.flatnonzero((first < 0) | ~inside)
         if unsure.size:
-            codes[unsure] = self._search._query(np.ascontiguousarray(rows[unsure]))
+            codes[unsure] = self._search.query(np.ascontiguousarray(rows[unsure]))
             reach[unsure] = np.inf
         return codes, reach
+
+    def _cells(self, rows: Points) -> tuple[Any, Booleans]:
+        """Return the cell of every row, and which rows lie in the grid; the others are searched by the tree."""
+        cells, inside = np.zeros(len(rows), dtype=np.int32), np.ones(len(rows), dtype=bool)
+        for axis in (0, 1):
+            steps = (rows[:, axis] - self._low[axis]) * (1.0 / self._sides[axis])
+            inside &= (steps >= 0.0) & (steps < GRID_SIDE)
+            # Clipped before the cast: far values would overflow it.
+            cells = cells * np.int32(GRID_SIDE) + np.clip(steps, 0.0, GRID_SIDE - 1.0).astype(np.int32)
+        return cells, inside
 
     def _learn(self, cells: Any) -> None:
         if not cells.size:
             return
         centres = self._low + (np.stack(np.divmod(cells, GRID_SIDE), axis=1) + 0.5) * self._sides
-        away, first = self._search.two(centres)
-        single = away[:, 1] - away[:, 0] > 2.0 * self._half
-        # The reach first: another thread that sees an owner may rely on it.
-        self._reach[cells] = np.where(single, away[:, 0] + self._half, np.inf)
-        self._owner[cells] = np.where(single, first, SHARED)
+        away, codes = self._search.three(centres)
+        one = away[:, 1] - away[:, 0] > 2.0 * self._half
+        two = away[:, 2] - away[:, 0] > 2.0 * self._half
+        # The first place last: another thread that sees it may rely on the rest.
+        self._reach[cells] = np.where(one, away[:, 0] + self._half, np.inf)
+        self._second[cells] = np.where(two & ~one, codes[:, 1], NOBODY)
+        self._first[cells] = np.where(two, codes[:, 0], SHARED)

@@ -99,12 +99,14 @@ def design(
     output: Output,
     metric: str | None = None,
     builder: str = "optimal",
-    prior: str | None = None,
-    gap: float = 1e-3,
+    options: Annotated[choices.Options, Parameter(name="*")] = choices.NOTHING_ASKED,
 ) -> int:
     """Design a mechanism for the points of a file and write it with its certificate.
 
     An example: `metricdp design --points cells.csv --metric l2 --epsilon 1.0 --builder optimal -o cells.mdp`
+
+    A long search ends well on Ctrl-C: the best mechanism so far is certified and written. `--builder decomposed
+    --checkpoint run.npz` also keeps its state, and the same command with `--resume` goes on from it.
 
     Args:
         points: A CSV file with a header, one point a row and one coordinate a column (or lat, lon).
@@ -112,9 +114,9 @@ def design(
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         output: Where the mechanism file goes.
         metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein; lat and lon mean haversine.
-        builder: exponential, truncated_exponential, tight_constraints, optimal or madlib.
-        prior: A CSV file with a header and one number a point: how likely each is.
-        gap: How far the loss may be from the proven optimum, as a share; for optimal.
+        builder: exponential, weighted_exponential, truncated_exponential, tight_constraints, madlib, optimal, spanner,
+            constopt or decomposed.
+        options: What only some builders take.
     """
     from metricdp.artifacts import save
     from metricdp.files import check_target
@@ -123,7 +125,7 @@ def design(
     space = choices.space_from(points, metric)
     level = choices.epsilon_from(epsilon, protect, space.unit)
     with terminal.progress_bar(f"Designing {builder} on {len(space)} points") as progress:
-        made = choices.built(builder, space, level, prior=choices.prior_from(prior), gap=gap, progress=progress)
+        made = choices.built(builder, space, level, options=options, progress=progress)
     save(made, output)
     print(f"{output}: {builder} on {len(space)} points.")
     print("\n".join(terminal.promise_lines(made)))
@@ -188,7 +190,8 @@ def compare(
         epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
         output: Where the picture goes; a CSV file of the same name is put beside it.
         metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein; lat and lon mean haversine.
-        builders: Names with commas between: exponential, truncated_exponential, tight_constraints, optimal.
+        builders: Names with commas between: exponential, truncated_exponential, tight_constraints, optimal, spanner,
+            constopt, decomposed.
         prior: A CSV file with a header and one number a point: how likely each is.
         gap: How far the loss of optimal may be from the proven optimum, as a share.
     """
@@ -203,9 +206,8 @@ def compare(
     space = choices.space_from(points, metric)
     levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]
     names = [name.strip() for name in builders.split(",") if name.strip()]
-    weights = choices.prior_from(prior)
     with terminal.progress_bar("Comparing") as progress:
-        rows, missing = choices.comparison(space, levels, names, prior=weights, gap=gap, progress=progress)
+        rows, missing = choices.comparison(space, levels, names, prior=prior, gap=gap, progress=progress)
     loss_plot(rows, output)
     loss_table(rows, table)
     print(terminal.text_table(["builder", "epsilon", "loss", "lower_bound", "gap", "seconds"], rows))

@@ -6,6 +6,7 @@ import importlib
 import math
 import pkgutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,26 @@ from metricdp.mechanisms import MatrixMechanism, Mechanism
 from metricdp.metrics import Metric
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
-from metricdp.units import HOW_TO_WRITE, parse_epsilon, parse_protection
+from metricdp.units import HOW_TO_WRITE, parse_distance, parse_epsilon, parse_protection
 
 Progress = Callable[[float], None]
-CLOSED_FORMS = ("exponential", "truncated_exponential", "tight_constraints")
-BUILDERS = (*CLOSED_FORMS, "optimal", "madlib")
+# builder -> the options it takes beyond epsilon
+BUILDERS: dict[str, tuple[str, ...]] = {
+    "exponential": ("prior",),
+    "weighted_exponential": ("prior", "weights"),
+    "truncated_exponential": ("prior",),
+    "tight_constraints": ("prior",),
+    "madlib": (),
+    "optimal": ("prior", "gap", "seconds"),
+    "spanner": ("prior", "gap", "seconds", "stretch"),
+    "constopt": ("prior", "nearest"),
+    "decomposed": (
+        *("prior", "gap", "seconds", "blocks", "partition", "neighbours"),
+        *("start", "executor", "checkpoint", "resume"),
+    ),
+}
+FROM_SPACES = ("exponential", "weighted_exponential", "truncated_exponential", "tight_constraints", "madlib")
+SHOW_PROGRESS = ("optimal", "spanner", "decomposed")
 METRICS: dict[str, Callable[[], Metric]] = {
     "l1": lambda: metricdp.Lp(1),
     "l2": lambda: metricdp.Lp(2),
@@ -85,11 +101,11 @@ def space_from(points: str, metric: str | None) -> FiniteSpace:
     return FiniteSpace(found.points, chosen, columns=found.columns)
 
 
-def prior_from(path: str | None) -> Floats | None:
-    """Return the prior in a file."""
+def numbers_from(path: str) -> Floats:
+    """Return the numbers in a file: a prior, or weights."""
     from metricdp.tables.reading import read_numbers
 
-    return None if path is None else read_numbers(path)
+    return read_numbers(path)
 
 
 def seeded(seed: int | None) -> np.random.Generator | None:
@@ -114,22 +130,90 @@ def mechanism_from(
     return metricdp.laplace(chosen, level, dimension=2 if columns is None else len(columns))
 
 
+@dataclass(frozen=True)
+class Options:
+    """What only some builders take; None where it was not asked for.
+
+    Attributes:
+        prior: A CSV file with a header and one number a point: how likely each is.
+        gap: How far the loss may be from the proven optimum, as a share; for optimal, spanner and decomposed.
+        seconds: When to stop searching; for optimal, spanner and decomposed.
+        stretch: How much longer paths may be than the distance; for spanner.
+        nearest: How many nearest reports are free; for constopt.
+        weights: A CSV file with a header and one positive number a point; for weighted_exponential.
+        blocks: Into how many blocks the points are cut; for decomposed, like all that follows.
+        partition: How they are cut: balanced, distances, records, neighbours or spectral.
+        neighbours: The distance up to which pairs are constrained directly, such as 2km; its detours are charged.
+        start: Where it begins: engine or kernels.
+        executor: Who solves the blocks: threads, processes, ray, or ray:address.
+        checkpoint: A file for the state of a long run.
+        resume: Go on from the checkpoint, where there is one.
+    """
+
+    prior: str | None = None
+    gap: float | None = None
+    seconds: float | None = None
+    stretch: float | None = None
+    nearest: int | None = None
+    weights: str | None = None
+    blocks: int | None = None
+    partition: str | None = None
+    neighbours: str | None = None
+    start: str | None = None
+    executor: str | None = None
+    checkpoint: str | None = None
+    resume: bool = False
+
+    def given(self) -> dict[str, Any]:
+        """Return what was asked for."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None and value is not False}
+
+
+NOTHING_ASKED = Options()
+
+
 def built(
-    builder: str, space: FiniteSpace, epsilon: float, *, prior: Floats | None, gap: float, progress: Progress | None
+    builder: str, space: FiniteSpace, epsilon: float, *, options: Options, progress: Progress | None = None
 ) -> Mechanism:
-    """Build a mechanism by the name of its builder."""
+    """Build a mechanism by the name of its builder; an option that is not its own is refused."""
     name = builder.strip().replace("-", "_")
-    make: Any = getattr(metricdp, name, None) if name in BUILDERS else None
-    if make is None:
-        known = ", ".join(known for known in BUILDERS if hasattr(metricdp, known))
-        raise InvalidInput(f"unknown builder {builder!r}: use one of {known}.")
-    if name in CLOSED_FORMS:
-        mechanism: Mechanism = make(space, epsilon, prior=prior)
-    elif name == "madlib":
-        mechanism = make(space, epsilon)
-    else:
-        mechanism = make(Problem(space, epsilon, prior=prior), gap=gap, progress=progress)
-    return mechanism
+    if name not in BUILDERS:
+        raise InvalidInput(f"unknown builder {builder!r}: use one of {', '.join(BUILDERS)}.")
+    wanted = options.given()
+    for option in wanted:
+        if option not in BUILDERS[name]:
+            owners = ", ".join(other for other, its in BUILDERS.items() if option in its)
+            raise InvalidInput(f"--{option} is not an option of {name}: leave it away, or use --builder {owners}.")
+    if wanted.get("executor") == "threads":
+        del wanted["executor"]  # the builder's own choice
+    if "neighbours" in wanted:
+        wanted["neighbours"] = parse_distance(wanted["neighbours"], space.unit)
+    for file in {"prior", "weights"} & set(wanted):
+        wanted[file] = numbers_from(wanted[file])
+    make: Any = getattr(metricdp, name)
+    if name in FROM_SPACES:
+        made: Mechanism = make(space, epsilon, **wanted)
+        return made
+    problem = Problem(space, epsilon, prior=wanted.pop("prior", None))
+    if name in SHOW_PROGRESS and progress is not None:
+        wanted["progress"] = closing(progress, wanted.get("gap", 1e-3))
+    made = make(problem, **wanted)
+    return made
+
+
+def closing(progress: Progress, gap: float) -> Callable[[float, float, float, int], None]:
+    """Return a progress of bounds that shows how much of the way from the first gap to the asked one is done."""
+    first: list[float] = []
+
+    def show(lower: float, upper: float, seconds: float, steps: int) -> None:
+        if not (math.isfinite(lower) and math.isfinite(upper) and upper > 0.0):
+            return
+        left = max((upper - lower) / upper, gap)
+        first.append(max(left, 1.0001 * gap))
+        progress(min(1.0, max(0.0, 1.0 - math.log(left / gap) / math.log(first[0] / gap))))
+
+    return show
 
 
 def comparison(
@@ -137,7 +221,7 @@ def comparison(
     epsilons: Sequence[float],
     builders: Sequence[str],
     *,
-    prior: Floats | None,
+    prior: str | None,
     gap: float,
     progress: Progress | None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
@@ -149,9 +233,12 @@ def comparison(
         raise InvalidInput("name at least one epsilon and one builder, such as --epsilon 0.5,1,2.")
     rows: list[dict[str, Any]] = []
     missing: list[str] = []
+    weights = None if prior is None else numbers_from(prior)
     for done, (epsilon, builder) in enumerate((e, b) for e in epsilons for b in builders):
         try:
-            mechanism = built(builder, space, epsilon, prior=prior, gap=gap, progress=None)
+            takes = BUILDERS.get(builder.strip().replace("-", "_"), ())
+            own = Options(prior=prior if "prior" in takes else None, gap=gap if "gap" in takes else None)
+            mechanism = built(builder, space, epsilon, options=own)
         except Infeasible as error:
             missing.append(f"{builder} at epsilon {epsilon:g}: {error}")
             continue
@@ -163,7 +250,7 @@ def comparison(
                 "builder": builder,
                 "epsilon": epsilon,
                 "unit": space.unit,
-                "loss": metricdp.expected_loss(mechanism, prior=prior),
+                "loss": metricdp.expected_loss(mechanism, prior=weights),
                 "lower_bound": certificate.lower_bound,
                 "certified_epsilon": certificate.epsilon,
                 "seconds": certificate.seconds,

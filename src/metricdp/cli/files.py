@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
-from metricdp.mechanisms import Mechanism
-from metricdp.units import show_distance
+from metricdp.mechanisms import Mechanism, ProductMechanism
+from metricdp.units import METRES, show_distance
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
@@ -116,16 +116,20 @@ def keys(name: str, /) -> int:
 
 def _in_short(mechanism: Mechanism) -> str:
     """Return the promise as one sentence without Greek."""
+    if isinstance(mechanism, ProductMechanism):
+        sentences = [_in_short(part).removeprefix("In short: ") for part in mechanism.parts]
+        return "In short: " + " ".join(f"Part {number}: {text}" for number, text in enumerate(sentences))
     promise = mechanism.guarantee
     if promise.basis == "none":
         return "In short: this file promises nothing; it is for comparisons and `perturb` refuses it."
     away = (math.log(2.0) - promise.slack) / promise.epsilon
     if away <= 0:
         return "In short: its slack alone allows more than a factor of two between any two places."
-    reach = "" if promise.radius is None else f" Places farther apart than {promise.radius:g} are not protected."
+    what = "places" if promise.unit in METRES else "secrets"
+    reach = "" if promise.radius is None else f" Those farther apart than {promise.radius:g} are not protected."
     return (
-        f"In short: one report shifts the odds between two places up to {show_distance(away, promise.unit)} apart by "
-        f"at most a factor of two. Every further report of the same place adds to that.{reach}"
+        f"In short: one report shifts the odds between two {what} up to {show_distance(away, promise.unit)} apart by "
+        f"at most a factor of two. Every further report adds to that.{reach}"
     )
 
 

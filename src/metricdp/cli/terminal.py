@@ -45,6 +45,8 @@ def promise_lines(mechanism: Mechanism) -> list[str]:
             )
         else:
             lines.append(f"Certificate: {certificate.method}.")
+        if certificate.note:
+            lines.append(f"Note: {certificate.note}")
     return [*lines, *meaning_lines(mechanism, promise)]
 
 

@@ -121,9 +121,11 @@ def _rounded(matrix: Floats, bits: int, share: float) -> Floats | None:
         step, many = np.sign(missing[row]), int(abs(missing[row]))
         if many > block.shape[1] // 2 + 1:
             return None
-        # One unit each to where it hurts least, relative to the probability; none may fall to zero.
-        hurt = np.abs(counts[row] + step - exact[row]) / np.maximum(exact[row], 1e-300)
-        hurt[(counts[row] + step < 1) | (counts[row] == 0)] = np.inf
+        # One unit each to where it hurts least, relative to the probability, among those rounded the other way: the
+        # remainders sum to what is missing and are at most 1/2, so there are twice as many as needed.
+        error = np.abs(counts[row] + step - exact[row])
+        hurt = error / np.maximum(exact[row], 1e-300)
+        hurt[(error >= 1.0) | (counts[row] + step < 1) | (counts[row] == 0)] = np.inf
         chosen = np.argsort(hurt, kind="stable")[:many]
         if not np.all(np.isfinite(hurt[chosen])):
             return None

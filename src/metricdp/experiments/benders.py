@@ -3,48 +3,75 @@
 Settings as published: 500 records, 100 reports, epsilon 10 per unit, neighbours up to 2 (2.2 for words), 25 blocks,
 ten instances, a gap of 1 %. Only neighbours are protected there, which `Problem(radius=...)` says on purpose. At that
 epsilon the problem is close to trivial (the bound that ignores privacy is within a fraction of a percent), so a
-smaller epsilon is run beside it.
+smaller epsilon is run beside it, and the pictures of convergence use that one.
 
-References: Qiu (2024), Tables 1 to 4.
+References: Qiu (2024), Tables 1 to 4, Figures 17 to 20.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats
-from metricdp.design.closed_form import exponential
-from metricdp.design.decomposed import Neighbours, decomposed
-from metricdp.design.optimal import optimal
+from metricdp.design.decomposed import Neighbours
 from metricdp.errors import InvalidInput, MissingExtra
-from metricdp.metrics import Haversine, Lp
-from metricdp.places import data_folder
-from metricdp.problems import Problem
+from metricdp.experiments._benders_data import DATA, available
+from metricdp.experiments._benders_pictures import convergence
+from metricdp.experiments._benders_runs import (
+    Case,
+    Run,
+    benders_run,
+    engine_run,
+    exponential_run,
+    simplex_run,
+    spread,
+)
+from metricdp.files import made_folder, replacing
 from metricdp.solvers.partition import PARTITIONS, PartitionName, balance, partition
-from metricdp.spaces import FiniteSpace
 
-REPORTS = 100
-BLOCKS = 25
-EPSILON = 10.0
-REACH = 2.0
-REACH_OF_WORDS = 2.2
-SPREAD = 4.0  # standard deviation of the Gaussian vectors, as in the authors' code
-DESTINATIONS = 100
+SMALL_EPSILON = 2.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run. `instances` are for the first partition and the sizes, `others` for the other partitions."""
+
+    size: int = 500
+    blocks: int = 25
+    instances: int = 10
+    others: int = 3
+    partitions: tuple[PartitionName, ...] = PARTITIONS
+    larger: int | None = 1000
+    seconds: float = 600.0  # of a run at the published epsilon; three times as much for the larger size
+    small_seconds: float = 240.0  # of a run at the small epsilon
+    kernels_seconds: float = 45.0  # of a run there that begins without the engine, which does not end
+    simplex_seconds: float = 30.0
+    drawn_size: int = 300
+    drawn_reports: int = 10
+    drawn_blocks: int = 3
+    drawn_seconds: float = 45.0
+
+
+SHORT = Plan(
+    size=120, blocks=6, instances=2, others=1, larger=None, seconds=20.0, small_seconds=20.0, kernels_seconds=6.0,
+    simplex_seconds=8.0,
+    drawn_size=100, drawn_seconds=5.0,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Tables 1 and 2: records in subproblems and in components of the master, mean and largest."""
+    """Tables 1 and 2 for one instance: records in subproblems and in components of the master, mean and largest."""
 
     data: str
     method: str
+    seed: int
     inner_mean: float
     inner_most: int
     component_mean: float
@@ -52,108 +79,9 @@ class Sizes:
     boundary: int
 
 
-@dataclass(frozen=True)
-class Run:
-    """Tables 3 and 4: what one solver reached."""
-
-    data: str
-    size: int
-    epsilon: float
-    method: str
-    loss: float
-    lower_bound: float
-    gap: float
-    rounds: int
-    seconds: float
-    processor_seconds: float
-    history: tuple[tuple[float, float, float], ...] = ()
-
-
-def road(size: int, seed: int, *, epsilon: float = EPSILON) -> Problem:
-    """Random road nodes of Rome, great-circle distances, loss = mean difference of path length to 100 places."""
-    import pyarrow.parquet as parquet
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import dijkstra
-
-    folder = data_folder() / "roads_rome"
-    if not folder.is_dir():
-        raise InvalidInput(f"the road data of Rome is not in {str(folder.parent)!r}. Set METRICDP_DATA to its folder.")
-    nodes = parquet.read_table(folder / "nodes.parquet", columns=["lat", "lon"])
-    edges = parquet.read_table(folder / "edges.parquet", columns=["u", "v", "length_m"])
-    places = np.stack([nodes["lat"].to_numpy(), nodes["lon"].to_numpy()], axis=1)
-    first, second = edges["u"].to_numpy(), edges["v"].to_numpy()
-    kilometres = edges["length_m"].to_numpy().astype(np.float64) / 1000.0
-    streets = first != second
-    graph = csr_array((kilometres[streets], (first[streets], second[streets])), shape=(len(places), len(places)))
-    generator = np.random.default_rng(seed)
-    chosen = generator.choice(len(places), size, replace=False)
-    goals = generator.choice(len(places), DESTINATIONS, replace=False)
-    paths = dijkstra(graph, directed=False, indices=goals)[:, chosen]
-    return _problem(places[chosen], Haversine(), _detours(paths, generator, size), epsilon, REACH)
-
-
-def cells(size: int, seed: int, *, epsilon: float = EPSILON) -> Problem:
-    """A map of 20 x size / 20 cells of one kilometre; loss = mean difference of street distance to 100 cells."""
-    generator = np.random.default_rng(seed)
-    axes = np.meshgrid(np.arange(20.0), np.arange(size // 20, dtype=np.float64), indexing="ij")
-    points = np.stack(axes, axis=-1).reshape(-1, 2)
-    goals = points[generator.choice(len(points), min(DESTINATIONS, len(points)), replace=False)]
-    paths = np.abs(goals[:, None] - points[None]).sum(axis=-1)
-    return _problem(points, Lp(2), _detours(paths, generator, len(points)), epsilon, REACH)
-
-
-def words(size: int, seed: int, *, epsilon: float = EPSILON) -> Problem:
-    """GloVe vectors scaled to a median nearest neighbour at 1.9; loss = Euclidean distance.
-
-    The published vectors are other ones (fastText); the scale makes the neighbour graph at 2.2 comparable.
-    """
-    file = data_folder() / "glove_6b_100d" / "vectors.npz"
-    if not file.exists():
-        raise InvalidInput(f"the word vectors are not in {str(file.parent)!r}. Set METRICDP_DATA to their folder.")
-    with np.load(file, allow_pickle=False) as stored:
-        vectors = stored["vectors"][:5000].astype(np.float64)
-    generator = np.random.default_rng(seed)
-    vectors = vectors[generator.choice(len(vectors), size, replace=False)]
-    apart = FiniteSpace(vectors, Lp(2)).distances + np.diag(np.full(size, np.inf))
-    vectors = vectors * (1.9 / float(np.median(apart.min(axis=1))))
-    return _problem(vectors, Lp(2), _nearness(vectors, generator), epsilon, REACH_OF_WORDS)
-
-
-def gaussian(size: int, seed: int, *, epsilon: float = EPSILON) -> Problem:
-    """Gaussian vectors in three dimensions; loss = Euclidean distance."""
-    generator = np.random.default_rng(seed)
-    vectors = generator.normal(0.0, SPREAD, (size, 3))
-    return _problem(vectors, Lp(2), _nearness(vectors, generator), epsilon, REACH)
-
-
-DATA: dict[str, Callable[..., Problem]] = {"road": road, "grid": cells, "text": words, "synthetic": gaussian}
-
-
-def _detours(paths: Floats, generator: np.random.Generator, size: int) -> tuple[Any, Floats]:
-    """Return the reports and c_ik = mean over destinations of |path(i) - path(k)|, Eq. (48)."""
-    reports = generator.choice(size, min(REPORTS, size), replace=False)
-    loss = np.zeros((size, len(reports)))
-    for row in paths:
-        loss += np.abs(row[:, None] - row[reports]) / len(paths)
-    return reports, loss
-
-
-def _nearness(vectors: Floats, generator: np.random.Generator) -> tuple[Any, Floats]:
-    reports = generator.choice(len(vectors), min(REPORTS, len(vectors)), replace=False)
-    return reports, np.sqrt(((vectors[:, None] - vectors[reports]) ** 2).sum(axis=-1))
-
-
-def _problem(
-    points: Floats, metric: Any, reports_and_loss: tuple[Any, Floats], epsilon: float, reach: float
-) -> Problem:
-    reports, loss = reports_and_loss
-    inputs, outputs = FiniteSpace(points, metric), FiniteSpace(points[reports], metric)
-    return Problem(inputs, epsilon, outputs=outputs, loss=loss, radius=reach)
-
-
-def sizes(data: str, *, size: int = 500, instances: int = 10, blocks: int = BLOCKS) -> list[Sizes]:
-    """Return the sizes of the parts for every partition, averaged over instances (Tables 1 and 2)."""
-    found: dict[str, list[tuple[float, int, float, int, int]]] = {}
+def sizes(data: str, *, size: int = 500, instances: int = 10, blocks: int = 25) -> list[Sizes]:
+    """Return the sizes of the parts for every partition and instance (Tables 1 and 2)."""
+    found = []
     for seed in range(instances):
         problem = DATA[data](size, seed)
         graph = Neighbours.of(problem)
@@ -166,169 +94,176 @@ def sizes(data: str, *, size: int = 500, instances: int = 10, blocks: int = BLOC
             except MissingExtra:
                 continue
             part = balance(labels, graph.adjacency)
-            components = part.components if part.components.size else np.zeros(1, dtype=np.int64)
-            found.setdefault(method, []).append(
-                (
-                    float(part.inner.mean()),
-                    int(part.inner.max()),
-                    float(components.mean()),
-                    int(components.max()),
-                    part.boundary,
-                )
-            )
-    result = []
-    for name, rows in found.items():
-        mean = np.array(rows).mean(axis=0)
-        result.append(Sizes(data, name, float(mean[0]), round(mean[1]), float(mean[2]), round(mean[3]), round(mean[4])))
-    return result
+            groups = part.components if part.components.size else np.zeros(1, dtype=np.int64)
+            inner, most = float(part.inner.mean()), int(part.inner.max())
+            found.append(Sizes(data, method, seed, inner, most, float(groups.mean()), int(groups.max()), part.boundary))
+    return found
 
 
-def benders_run(
-    data: str,
-    *,
-    size: int = 500,
-    seed: int = 0,
-    epsilon: float = EPSILON,
-    blocks: int = BLOCKS,
-    method: PartitionName = "balanced",
-    stabilise: bool = True,
-    gap: float = 1e-2,
-    seconds: float = 600.0,
-) -> Run:
-    """Run the decomposition once."""
-    problem = DATA[data](size, seed, epsilon=epsilon)
-    history: list[tuple[float, float, float]] = []
-    started, used = time.perf_counter(), time.process_time()
-    mechanism = decomposed(
-        problem,
-        blocks=blocks,
-        partition=method,
-        stabilise=stabilise,
-        gap=gap,
-        seconds=seconds,
-        progress=lambda lower, upper, at, count: history.append((lower, upper, at)),
-    )
-    name = f"Benders {method}{'' if stabilise else ', plain'}, {blocks} blocks"
-    return _run(data, size, epsilon, name, mechanism, started, used, tuple(history))
+def runs(names: Sequence[str], plan: Plan) -> Iterator[Run]:
+    """Run all solvers on the data sets (Tables 3 and 4): one instance of everything, then what is left."""
+    steps = [(plan.size, 1.0), *([(plan.larger, 3.0)] if plan.larger else [])]
+    for size, share in steps:
+        for name in names:
+            yield from _beside(Case(name, DATA[name](size, 0), 0), plan, share * plan.seconds)
+    yield from _small(names, plan, plan.size)
+    for seed in range(plan.instances):
+        for name in names:
+            case = Case(name, DATA[name](plan.size, seed), seed)
+            for place, method in enumerate(plan.partitions):
+                if seed < plan.others if place else seed > 0:  # the first partition had its first instance above
+                    yield benders_run(case, blocks=plan.blocks, method=method, seconds=plan.seconds)
+    if plan.larger:
+        yield from _small(names, plan, plan.larger)
 
 
-def engine_run(
-    data: str, *, size: int = 500, seed: int = 0, epsilon: float = EPSILON, gap: float = 1e-2, seconds: float = 600.0
-) -> Run:
-    """Run `optimal` on the same problem: interior point or first-order, as it chooses."""
-    problem = DATA[data](size, seed, epsilon=epsilon)
-    started, used = time.perf_counter(), time.process_time()
-    mechanism = optimal(problem, gap=gap, seconds=seconds)
-    return _run(data, size, epsilon, "optimal", mechanism, started, used, ())
+def _small(names: Sequence[str], plan: Plan, size: int) -> Iterator[Run]:
+    for name in names:
+        case = Case(name, DATA[name](size, 0, epsilon=SMALL_EPSILON), 0)
+        yield from _beside(case, plan, plan.small_seconds)
+        if size == plan.size:
+            yield benders_run(case, blocks=plan.blocks, start="kernels", seconds=plan.kernels_seconds)
 
 
-def exponential_run(data: str, *, size: int = 500, seed: int = 0, epsilon: float = EPSILON) -> Run:
-    """Run the exponential mechanism, which protects all pairs, on the same secrets and reports."""
-    problem = DATA[data](size, seed, epsilon=epsilon)
-    started, used = time.perf_counter(), time.process_time()
-    mechanism = exponential(problem.inputs, epsilon, outputs=problem.outputs)
-    loss = float((problem.cost * mechanism.matrix).sum())
-    bound = float(problem.cost.min(axis=1).sum())
-    return Run(
-        data,
-        size,
-        epsilon,
-        "exponential",
-        loss,
-        bound,
-        (loss - bound) / loss,
-        0,
-        time.perf_counter() - started,
-        time.process_time() - used,
-    )
+def _beside(case: Case, plan: Plan, seconds: float) -> Iterator[Run]:
+    yield exponential_run(case)
+    yield engine_run(case, seconds=seconds)
+    if case.size <= plan.size:
+        yield simplex_run(case, seconds=plan.simplex_seconds)
+    yield benders_run(case, blocks=plan.blocks, method=plan.partitions[0], seconds=seconds)
 
 
-def _run(
-    data: str,
-    size: int,
-    epsilon: float,
-    name: str,
-    mechanism: Any,
-    started: float,
-    used: float,
-    history: tuple[tuple[float, float, float], ...],
-) -> Run:
-    proof = mechanism.certificate
-    return Run(
-        data,
-        size,
-        epsilon,
-        name,
-        proof.loss,
-        proof.lower_bound,
-        proof.gap,
-        len(history),
-        time.perf_counter() - started,
-        time.process_time() - used,
-        history,
-    )
+def drawn_runs(data: str, plan: Plan) -> Iterator[Run]:
+    """Run the variants whose convergence is drawn: few reports, so that rounds are many and quick."""
+    made = DATA[data](plan.drawn_size, 0, epsilon=SMALL_EPSILON, reports=plan.drawn_reports)
+    case = Case(data, made, 0)
+    for start, stabilise in (("kernels", False), ("kernels", True), ("engine", True)):
+        yield benders_run(
+            case,
+            blocks=plan.drawn_blocks,
+            start="engine" if start == "engine" else "kernels",
+            stabilise=stabilise,
+            gap=1e-4,
+            seconds=plan.drawn_seconds,
+        )
 
 
-def table(rows: Sequence[Sizes] | Sequence[Run]) -> str:
-    """Return rows as a Markdown table."""
-    if not rows:
-        return ""
-    names = [name for name in rows[0].__dataclass_fields__ if name != "history"]
-    lines = ["| " + " | ".join(name.replace("_", " ") for name in names) + " |", "|" + " --- |" * len(names)]
-    for row in rows:
-        values = [getattr(row, name) for name in names]
-        lines.append("| " + " | ".join(f"{v:.5g}" if isinstance(v, float) else str(v) for v in values) + " |")
-    return "\n".join(lines)
+def size_table(rows: Sequence[Sizes]) -> str:
+    """Return Tables 1 and 2 in one: mean over instances and 1.96 standard deviations."""
+    names = ("inner_mean", "inner_most", "component_mean", "component_most", "boundary")
+    head = ["data", "partition", *(name.replace("_", " ") for name in names)]
+    lines = []
+    for data, method in dict.fromkeys((row.data, row.method) for row in rows):
+        mine = [row for row in rows if (row.data, row.method) == (data, method)]
+        lines.append([data, method, *(spread(np.array([float(getattr(row, name)) for row in mine])) for name in names)])
+    return _markdown(head, lines)
 
 
-def picture(runs: Sequence[Run], path: Path) -> Path:
-    """Draw the bounds over the rounds, one panel a run (Figures 17 to 20)."""
-    from metricdp.errors import import_extra
+def run_table(rows: Sequence[Run]) -> str:
+    """Return Tables 3 and 4 in one: loss, gap, rounds and seconds, mean over instances and 1.96 deviations."""
+    head = ["data", "records", "epsilon", "method", "runs", "loss", "gap %", "rounds", "processor s", "wall s", "note"]
+    lines = []
+    keys = dict.fromkeys((row.size, row.epsilon, row.data, row.method) for row in rows)
+    for size, epsilon, data, method in sorted(keys, key=lambda key: (key[0], -key[1], list(DATA).index(key[2]))):
+        mine = [row for row in rows if (row.size, row.epsilon, row.data, row.method) == (size, epsilon, data, method)]
+        columns = (
+            [row.loss for row in mine],
+            [100.0 * row.gap for row in mine],
+            [float(row.rounds) for row in mine],
+            [row.processor_seconds for row in mine],
+            [row.seconds for row in mine],
+        )
+        notes = dict.fromkeys(row.note for row in mine if row.note)
+        cells = [spread(np.array(column)) for column in columns]
+        lines.append([data, str(size), f"{epsilon:g}", method, str(len(mine)), *cells, "; ".join(notes)])
+    return _markdown(head, lines)
 
-    figures = import_extra("matplotlib.figure", "plots")
-    shown = [run for run in runs if run.history]
-    figure = figures.Figure(figsize=(4 * max(1, len(shown)), 3), layout="constrained")
-    for place, run in enumerate(shown):
-        axes = figure.add_subplot(1, len(shown), place + 1)
-        lower, upper, _ = np.array(run.history).T
-        axes.plot(np.arange(1, len(lower) + 1), upper, label="best matrix")
-        axes.plot(np.arange(1, len(lower) + 1), lower, label="proven bound")
-        axes.set(title=f"{run.data}, {run.size} records, epsilon {run.epsilon:g}", xlabel="round", ylabel="loss")
-        axes.legend()
-    figure.savefig(path)
+
+def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _write(rows: Sequence[Any], path: Path) -> None:
+    """Write rows as CSV, whole or not at all."""
+    names = [field.name for field in fields(rows[0]) if field.name != "history"]
+    with replacing(path) as place, place.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=names, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+
+
+def main(
+    *arguments: str | Path,
+    full: bool = False,
+    plan: Plan | None = None,
+    report: Callable[[str], None] = print,
+) -> list[Path]:
+    """Run the short study, or the full one, and write its tables and pictures: see `PARTS`.
+
+    From the command line: `metricdp reproduce benders [FOLDER] [--full] [--data road,grid] [--parts sizes,rounds]`.
+    """
+    parser = argparse.ArgumentParser(prog="metricdp reproduce benders", description=__doc__)
+    parser.add_argument("folder", nargs="?", default="benders", help="where the tables and the pictures go")
+    parser.add_argument("--full", action="store_true", default=full, help="the published sizes; takes an hour or more")
+    parser.add_argument("--data", default=",".join(available()), help="data sets with commas between")
+    parser.add_argument("--parts", default=",".join(PARTS), help="what to run, with commas between")
+    chosen = parser.parse_args([str(argument) for argument in arguments])
+    target = made_folder(chosen.folder)
+    plan = plan or (Plan() if chosen.full else SHORT)
+    names, parts = _named(chosen.data, DATA, "data set"), _named(chosen.parts, PARTS, "part")
+    for missing in (name for name in DATA if name not in available()):
+        report(f"Skipped: the data of {missing!r} is not here (set METRICDP_DATA to its folder).")
+    return [path for part in parts for path in PARTS[part](names, plan, target, report)]
+
+
+def _named(text: str, known: Iterable[str], what: str) -> list[str]:
+    wanted = [name.strip() for name in text.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            raise InvalidInput(f"unknown {what} {name!r}: use some of {', '.join(known)}.")
+    return wanted
+
+
+def _sizes(names: Sequence[str], plan: Plan, target: Path, report: Callable[[str], None]) -> list[Path]:
+    rows: list[Sizes] = []
+    for name in names:
+        rows += sizes(name, size=plan.size, instances=plan.instances, blocks=plan.blocks)
+        _write(rows, target / "sizes.csv")
+    return [target / "sizes.csv", _told("Tables 1 and 2", size_table(rows), target / "sizes.md", report)]
+
+
+def _rounds(names: Sequence[str], plan: Plan, target: Path, report: Callable[[str], None]) -> list[Path]:
+    rows = _collected((run for name in names for run in drawn_runs(name, plan)), target / "rounds.csv", report)
+    table = _told("Figures 17 to 20", run_table(rows), target / "rounds.md", report)
+    return [target / "rounds.csv", table, convergence(rows, target / "convergence.png")]
+
+
+def _times(names: Sequence[str], plan: Plan, target: Path, report: Callable[[str], None]) -> list[Path]:
+    rows = _collected(runs(names, plan), target / "times.csv", report)
+    return [target / "times.csv", _told("Tables 3 and 4", run_table(rows), target / "times.md", report)]
+
+
+def _collected(made: Iterable[Run], path: Path, report: Callable[[str], None]) -> list[Run]:
+    rows: list[Run] = []
+    for run in made:
+        rows.append(run)
+        _write(rows, path)  # after every run, so that nothing is lost when the study is stopped
+        report(
+            f"{run.data} {run.size} epsilon {run.epsilon:g} instance {run.seed} {run.method}: loss {run.loss:.6g}, gap "
+            f"{run.gap:.3%}, {run.rounds} rounds, {run.processor_seconds:.1f} s processor, {run.seconds:.1f} s"
+        )
+    return rows
+
+
+def _told(title: str, table: str, path: Path, report: Callable[[str], None]) -> Path:
+    report(f"\n{title}\n\n{table}\n")
+    path.write_text(table + "\n", encoding="utf-8")
     return path
 
 
-def main(*arguments: str, size: int = 120, seconds: float = 20.0, echo: Callable[[str], Any] = print) -> list[Run]:
-    """Run the short version: two instances of smaller data, every partition, and the other solvers beside it.
-
-    From the command line: `metricdp reproduce benders [--size RECORDS] [--seconds PER_RUN]` (paper: 500, 1,000).
-    """
-    parser = argparse.ArgumentParser(prog="metricdp reproduce benders", description=__doc__)
-    parser.add_argument("--size", type=int, default=size, help="records of each data set")
-    parser.add_argument("--seconds", type=float, default=seconds, help="time limit of each run")
-    chosen = parser.parse_args(arguments)
-    size, seconds = chosen.size, chosen.seconds
-    names = [name for name in DATA if _available(name)]
-    echo("Sizes of the parts (Tables 1 and 2)")
-    echo(table([row for name in names for row in sizes(name, size=size, instances=2, blocks=6)]))
-    runs: list[Run] = []
-    for name in names:
-        for epsilon in (EPSILON, 2.0):
-            runs.append(exponential_run(name, size=size, epsilon=epsilon))
-            runs.append(engine_run(name, size=size, epsilon=epsilon, seconds=seconds))
-            for stabilise in (True, False):
-                runs.append(
-                    benders_run(name, size=size, epsilon=epsilon, blocks=6, stabilise=stabilise, seconds=seconds)
-                )
-    echo("Seconds, rounds and loss (Tables 3 and 4)")
-    echo(table(runs))
-    return runs
-
-
-def _available(name: str) -> bool:
-    folder = {"road": "roads_rome", "text": "glove_6b_100d"}.get(name)
-    return folder is None or (data_folder() / folder).is_dir()
+# sizes: sizes.csv and .md (Tables 1, 2); rounds: rounds.csv, .md and convergence.png; times: times.csv and .md (3, 4)
+PARTS = {"sizes": _sizes, "rounds": _rounds, "times": _times}
 
 
 if __name__ == "__main__":

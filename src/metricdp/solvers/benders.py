@@ -84,6 +84,8 @@ class BendersSolution:
 
     @property
     def gap(self) -> float:
+        if not np.isfinite(self.objective):
+            return float("inf")
         return (self.objective - self.lower_bound) / max(abs(self.objective), 1e-300)
 
 
@@ -280,6 +282,8 @@ class Benders:
         now = time.perf_counter()
         if not force and now - self._kept_at < 20.0 * self._kept_for:
             return
+        if force and not self._master.whole():
+            return  # stopped in the middle of a change: what was kept last stands
         self._memory.master = self._master.state()
         self._keep(self._memory)
         self._kept_at = time.perf_counter()

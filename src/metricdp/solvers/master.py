@@ -95,6 +95,15 @@ class Master:
     def iterations(self) -> int:
         return self._model.iterations
 
+    def whole(self) -> bool:
+        """Whether model and lists agree; Ctrl-C can fall between the two."""
+        kinds = np.array(self._kinds, dtype=np.int64)
+        basis = self._model.basis()
+        rows = len(kinds) if basis is None else len(basis.statuses()[1]) - self._shape[0]
+        lists = {len(self._tail), len(self._head), len(self._column), int((kinds < 0).sum())}
+        cuts = {len(self.cuts), len(self._idle), int((kinds >= 0).sum())}
+        return rows == len(kinds) and len(lists) == 1 and len(cuts) == 1
+
     def state(self) -> MasterState:
         """Return what a new master needs to go on exactly from here."""
         kinds, idle = np.array(self._kinds, dtype=np.int64), np.array(self._idle, dtype=np.int64)

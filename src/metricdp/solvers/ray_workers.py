@@ -28,6 +28,7 @@ class RayWorkers(RemoteWorkers):
         if self._own:
             if address is None and "RAY_ADDRESS" not in os.environ:
                 self._ray.init(
+                    address="local",  # without it Ray would join whichever cluster last ran on this machine
                     num_cpus=max(os.cpu_count() or 1, count or 1),
                     include_dashboard=False,
                     log_to_driver=False,
@@ -38,8 +39,11 @@ class RayWorkers(RemoteWorkers):
         if count is None:
             count = max(1, min(len(blocks), int(self._ray.cluster_resources().get("CPU", 1))))
         # we start lost actors again ourselves, with their states: Ray alone would bring them back cold
-        self._actor = self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Actor)
+        made = self._ray.remote(max_restarts=0, max_task_retries=0)(_Actor)
+        self._actor = made.options(num_cpus=1, scheduling_strategy="SPREAD")
         super().__init__(blocks, states=states, count=count, patience=patience)
+        # with a machine its processors are gone: whoever replaces a worker shares those that are left
+        self._actor = made.options(num_cpus=0, scheduling_strategy="SPREAD")
 
     def _start(self, blocks: Sequence[Block], states: Mapping[int, State]) -> Any:
         return self._actor.remote(list(blocks), dict(states))
@@ -51,13 +55,11 @@ class RayWorkers(RemoteWorkers):
         errors = self._ray.exceptions
         try:
             answer: Answer = self._ray.get(ticket, timeout=seconds)
-        except (
-            errors.RayActorError,
-            errors.WorkerCrashedError,
-            errors.ObjectLostError,
-            errors.GetTimeoutError,
-        ) as error:
-            raise WorkerLost(str(error).splitlines()[0]) from error
+        except errors.RayTaskError:
+            raise  # the worker is well, its block is not
+        except errors.RayError as error:
+            # the process died, its machine or the connection is gone, or it was too slow
+            raise WorkerLost((str(error) or repr(error)).splitlines()[0]) from error
         return answer
 
     def _stop(self, desk: Any) -> None:

@@ -17,7 +17,7 @@ import scipy.sparse as sparse
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.cuts import Cut, Multipliers, broken_rows, cut_from, unseen
-from metricdp.solvers.program import LinearProgram
+from metricdp.solvers.program import LinearProgram, Status
 from metricdp.solvers.warm import Basis, WarmModel
 
 ROUNDS = 200
@@ -107,14 +107,14 @@ class Subproblem:
         """Return the best inner rows for the given boundary rows, or the proof that there are none."""
         before = self._model.iterations
         lower, upper, from_lower, from_upper = self._bounds(boundary)
-        self._model.change_bounds(
-            self._entries, (lower / self._block.scale).ravel(), (upper / self._block.scale).ravel()
-        )
+        # no entry exceeds one, so a larger bound says nothing and only spoils the numbers
+        ceiling = np.where(upper <= 1.0, upper / self._block.scale, np.inf)
+        self._model.change_bounds(self._entries, (lower / self._block.scale).ravel(), ceiling.ravel())
         # the answer is a function of rows, basis and boundary, whatever this worker did before
         self._model.start_from(self._basis)
-        feasible = self._rounds()
+        feasible = self._rounds() == "optimal"
         if not feasible:
-            feasible = self._phase_one()
+            feasible = self._phase_one()  # infeasible, or HiGHS cannot tell: then this can
         solution = self._solution()
         cut = self._cut(feasible, from_lower, np.where(upper <= 1.0, from_upper, -1))
         value = float((self._block.cost * solution).sum()) if feasible else np.inf
@@ -156,17 +156,14 @@ class Subproblem:
         n, m = self._shape
         return self._model.primal()[: n * m].reshape(n, m) * self._block.scale
 
-    def _rounds(self) -> bool:
-        """Solve, add the broken ratio rows, and so on; False where no solution exists."""
+    def _rounds(self) -> Status:
+        """Solve, add the broken ratio rows, and so on; return how that ended."""
+        status: Status = "optimal"
         for _ in range(ROUNDS):
             status = self._model.solve()
-            if status == "infeasible":
-                return False
-            if status != "optimal":
-                raise SolverFailure(f"block {self._block.number}: HiGHS ended with {status}.")
-            if not self._separate(self._solution()):
-                return True
-        return True
+            if status != "optimal" or not self._separate(self._solution()):
+                break
+        return status
 
     def _separate(self, matrix: Floats) -> bool:
         tail, head, column = broken_rows(matrix, self._decay_inside, self._block.scale, self._block.tolerance)
@@ -201,8 +198,9 @@ class Subproblem:
         self._model.change_cost(self._entries, np.zeros(n * m))
         self._model.change_cost(self._slacks, np.ones(2 * n))
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.full(2 * n, np.inf))
-        if not self._rounds():
-            raise SolverFailure(f"block {self._block.number}: phase 1 has no solution.")
+        status = self._rounds()
+        if status != "optimal":
+            raise SolverFailure(f"block {self._block.number}: phase 1, which has a solution, ended with {status}.")
         if self._model.objective() > 100.0 * self._block.tolerance:
             return False
         # infeasible by less than the tolerance: let the slacks take that much
@@ -210,8 +208,9 @@ class Subproblem:
         self._model.change_cost(self._entries, (self._block.cost * self._block.scale).ravel())
         self._model.change_cost(self._slacks, np.zeros(2 * n))
         self._model.change_bounds(self._slacks, np.zeros(2 * n), found + self._block.tolerance)
-        if not self._rounds():
-            raise SolverFailure(f"block {self._block.number}: phase 2 failed where phase 1 succeeded.")
+        status = self._rounds()
+        if status != "optimal":
+            raise SolverFailure(f"block {self._block.number}: phase 2 ended with {status} where phase 1 succeeded.")
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.zeros(2 * n))
         return True
 

@@ -14,6 +14,8 @@ from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.program import LinearProgram, Status
 
+SLICE = 2000  # iterations
+SCALING = 2  # HiGHS's own choice
 BASIC = 1  # as HiGHS numbers its statuses
 
 
@@ -68,6 +70,7 @@ class WarmModel:
             "presolve": "off",
             "threads": 1,
             "parallel": "off",
+            "simplex_iteration_limit": SLICE,
             "small_matrix_value": 1e-12,
             "primal_feasibility_tolerance": max(tolerance, 1e-10),
             "dual_feasibility_tolerance": max(tolerance, 1e-10),
@@ -132,24 +135,38 @@ class WarmModel:
         highs = self._highs
         limit = self._highspy.kHighsInf if seconds is None else highs.getRunTime() + max(seconds, 0.01)
         self._check(highs.setOptionValue("time_limit", float(limit)), "the time limit")
-        status = highs.run()
         states = self._highspy.HighsModelStatus
-        found = highs.getModelStatus()
-        if status == self._highspy.HighsStatus.kError or found in (states.kUnknown, states.kSolveError):
+        found = self._run()
+        if found == states.kUnknown:
             # start again from nothing: a stale factor is the usual reason
             self._check(highs.clearSolver(), "a restart")
-            self._check(highs.run(), "the run")
-            found = highs.getModelStatus()
-        self.iterations += max(int(highs.getInfo().simplex_iteration_count), 0)
+            found = self._run()
+        if found == states.kUnknown:
+            # and once more without its scaling, which can hide a bound that is missed
+            self._check(highs.setOptionValue("simplex_scale_strategy", 0), "no scaling")
+            self._check(highs.clearSolver(), "a restart")
+            found = self._run()
+            self._check(highs.setOptionValue("simplex_scale_strategy", SCALING), "scaling")
         known: Mapping[Any, Status] = {
             states.kOptimal: "optimal",
             states.kInfeasible: "infeasible",
             states.kUnbounded: "unbounded",
             states.kUnboundedOrInfeasible: "infeasible",
             states.kTimeLimit: "limit",
-            states.kIterationLimit: "limit",
         }
         return known.get(found, "failed")
+
+    def _run(self) -> Any:
+        """Run in slices of so many iterations: between them Ctrl-C is heard, and no answer depends on a clock."""
+        states = self._highspy.HighsModelStatus
+        while True:
+            status = self._highs.run()
+            found = self._highs.getModelStatus()
+            self.iterations += max(int(self._highs.getInfo().simplex_iteration_count), 0)
+            if found != states.kIterationLimit:
+                break
+        unsure = status == self._highspy.HighsStatus.kError or found == states.kSolveError
+        return states.kUnknown if unsure else found
 
     def primal(self) -> Floats:
         return np.array(self._highs.getSolution().col_value)

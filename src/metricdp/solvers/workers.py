@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as WaitedTooLong
@@ -157,6 +158,7 @@ _desk: Desk | None = None  # of this process, where it is a worker
 
 def _open_desk(blocks: Sequence[Block], states: Mapping[int, State]) -> None:
     global _desk
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; whoever started us decides
     _desk = Desk(blocks, states)
 
 

@@ -181,14 +181,17 @@ class ParquetReader:
 
 
 class ParquetWriter:
-    """Writes Parquet with the compression of the source; reports hardly repeat, so they get no dictionary."""
+    """Writes Parquet with the compression and dictionaries of the source; reports get none: they hardly repeat."""
 
     def __init__(self, path: Path, schema: pa.Schema, source: ParquetReader, protected: tuple[str, ...]) -> None:
         from pyarrow import parquet
 
         metadata = source.file.metadata
-        leaves = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-        codec = metadata.row_group(0).column(0).compression.lower() if metadata.num_row_groups else "snappy"
+        first = (
+            [metadata.row_group(0).column(i) for i in range(metadata.num_columns)] if metadata.num_row_groups else []
+        )
+        leaves = [column.path_in_schema for column in first if column.has_dictionary_page]
+        codec = first[0].compression.lower() if first else "snappy"
         self._writer = parquet.ParquetWriter(
             path,
             schema,

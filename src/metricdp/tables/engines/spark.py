@@ -32,6 +32,11 @@ OURS = re.compile(r"metricdp\.errors\.(\w+): (.*)")
 def perturb_frame(frame: Any, mechanism: Mechanism, target: str, **options: Any) -> Any:
     """Write the protected frame to a folder of Parquet files and return the frame that reads it."""
     types = import_extra("pyspark.sql.pandas.types", "spark")
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        raise InvalidInput(
+            "frames of Spark Connect are not supported: write the frame to Parquet and protect the files, "
+            "metricdp perturb 'folder/*.parquet' --engine spark."
+        )
     task = task_for(frame.columns, mechanism, **options)
     parcel = parcel_of(task)
     session = frame.sparkSession

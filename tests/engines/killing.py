@@ -37,7 +37,7 @@ def killing(wanted: Wanted, *, before: Callable[[], bool | None] = lambda: None)
     killed: list[int] = []
 
     def watch() -> None:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 300
         while not killed and time.monotonic() < deadline:
             for pid in descendants(wanted)[:1]:
                 if before() is not False:

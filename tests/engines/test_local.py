@@ -21,9 +21,11 @@ import pytest
 import metricdp as mdp
 from engines.law import CELLS, MATRIX, check, files, table, together
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from metricdp.tables import jobs, perturb_files
+from metricdp.tables import jobs, perturb_files, task_for
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import read_job, run_partition
+from metricdp.tables.kernel import protected_table
+from metricdp.tables.shipping import parcel_of
 from metricdp.tables.streams import Draws, fingerprint
 
 JOB = ".metricdp-job"
@@ -178,6 +180,22 @@ def test_equal_partitions_draw_independently(tmp_path: Path) -> None:
     wanted = (marginal**2).sum(axis=1)
     spread = np.sqrt((wanted * (1 - wanted)).sum())
     assert abs((first == second).sum() - wanted.sum()) < 6 * spread
+
+
+def test_a_worker_that_outlives_a_job_takes_the_next_mechanism(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=500, count=1)
+    rows = pq.read_table(tmp_path / "in/day0.parquet")
+    for mechanism in (MATRIX, NEXT):  # two jobs in the same folder, one after the other, in one process
+        task = task_for(rows.column_names, mechanism)
+        parcel = parcel_of(task)
+        job = jobs.begin(
+            jobs.plan([tmp_path / "in/day0.parquet"], tmp_path / "out", parcel, False), parcel, resume=False
+        )
+        key = (job.folder / "key").read_bytes()
+        run_partition(str(job.folder), 0)
+        alone = protected_table(rows, task, Draws(key, "day0.parquet", 0, parcel.applied))
+        assert pq.read_table(tmp_path / "out/day0.parquet").equals(alone)
+        job.withdraw()
 
 
 def test_a_bad_row_leaves_nothing(tmp_path: Path) -> None:

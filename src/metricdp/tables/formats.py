@@ -84,6 +84,12 @@ def reading_errors(path: Path) -> Iterator[None]:
         raise InvalidInput(f"{str(path)!r} cannot be read: {reason.rstrip('.')}. Is it a whole, valid file?") from error
 
 
+def read_batches(reader: Reader) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a reader; what goes wrong names the file."""
+    with reading_errors(reader.path):
+        yield from reader.batches()
+
+
 class CsvReader:
     """A CSV file with a header; every column is read as text, so that nothing is reformatted."""
 

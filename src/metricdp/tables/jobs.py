@@ -20,7 +20,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import existing_file, replacing
 from metricdp.tables.columns import Task
-from metricdp.tables.formats import ParquetReader, format_of, open_reader, open_writer, reading_errors
+from metricdp.tables.formats import ParquetReader, format_of, open_reader, open_writer, read_batches
 from metricdp.tables.kernel import picked, protect, replace, report_schema
 from metricdp.tables.marks import marked
 from metricdp.tables.shipping import Parcel
@@ -254,8 +253,8 @@ def read_job(folder: Path) -> Job:
     return Job(sources=sources, partitions=parts, columns=columns, **entry)
 
 
-@lru_cache(maxsize=1)
 def _opened(folder: Path) -> tuple[Job, Parcel]:
+    """Read the job and its mechanism afresh: a worker outlives jobs, and another may have taken the folder since."""
     job = read_job(folder)
     files = tuple(path.read_bytes() for path in sorted(folder.glob("mechanism-*.mdp"), key=lambda p: int(p.stem[10:])))
     parcel = Parcel(files, job.columns, job.snap, job.on_error)  # type: ignore[arg-type]
@@ -278,7 +277,8 @@ def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
     workshop = job.folder / "partial"
     workshop.mkdir(exist_ok=True)
     partial = workshop / f"{number}.{secrets.token_hex(6)}"
-    rows, bad, bad_rows = 0, 0, []  # type: ignore[var-annotated]
+    rows = bad = 0
+    bad_rows: list[int] = []
     try:
         with open_reader(path, format_of(path), groups=partition.groups) as reader:
             task = parcel.task(reader.schema.names)
@@ -310,9 +310,7 @@ def protected_batches(
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch, Any]]:
     """Yield every batch with its protected form and the numbers of its bad rows."""
     first = partition.first_row
-    with reading_errors(reader.path):
-        batches = reader.batches()
-    for number, batch in enumerate(batches):
+    for number, batch in enumerate(read_batches(reader)):
         draws = Draws(key, partition.target, number, applied)
         done = protect(picked(batch, task), task, rng=draws, first_row=first)
         yield batch, replace(batch, task, done), done.bad

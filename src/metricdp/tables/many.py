@@ -13,7 +13,7 @@ import numpy as np
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.columns import OnError, task_for
-from metricdp.tables.formats import format_of, open_reader
+from metricdp.tables.formats import format_of, open_reader, read_batches
 from metricdp.tables.jobs import Job, Source, begin, plan, sources_of
 from metricdp.tables.people import PeopleCounter
 from metricdp.tables.shipping import parcel_of
@@ -147,6 +147,6 @@ def _people(counter: PeopleCounter, sources: Sequence[Source]) -> People:
     for source in sources:
         path = Path(source.path)
         with open_reader(path, format_of(path)) as reader:
-            for batch in reader.batches():
+            for batch in read_batches(reader):
                 counter.add(batch)
     return counter.people

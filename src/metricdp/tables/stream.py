@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file, replacing
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.columns import OnError, Task, task_for
-from metricdp.tables.formats import Reader, Writer, format_of, open_reader, open_writer, reading_errors
+from metricdp.tables.formats import Reader, Writer, format_of, open_reader, open_writer, read_batches
 from metricdp.tables.kernel import replace, report_schema
 from metricdp.tables.marks import marked
 from metricdp.tables.people import PeopleCounter
@@ -102,7 +101,7 @@ def _pump(
     """Move every batch from reader to writer through the kernel."""
     rows = bad = 0
     bad_rows: list[int] = []
-    for batch, protected in protected_in_order(_batches(reader), task, rng):
+    for batch, protected in protected_in_order(read_batches(reader), task, rng):
         result = replace(batch, task, protected)
         if counter is not None:
             counter.add(batch if task.on_error != "drop" else batch.filter(protected.kept(batch.num_rows)))
@@ -113,8 +112,3 @@ def _pump(
         if progress is not None:
             progress(min(1.0, reader.share(rows)))
     return rows, bad, tuple(bad_rows)
-
-
-def _batches(reader: Reader) -> Iterator[pa.RecordBatch]:
-    with reading_errors(reader.path):
-        yield from reader.batches()

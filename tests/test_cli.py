@@ -141,12 +141,24 @@ def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert values["promise"]["epsilon"] == 1.0
     assert "no key you trust" in refused("inspect phone.mdp --key you.pub", capsys)
     assert "nobody signed" in refused("inspect cells.mdp --key me.pub", capsys)
+    write("two.csv", ["x", "y"], [[1, 2], [3, 0]])
+    assert run("perturb two.csv --mechanism phone.mdp --key me.pub -o kept.csv") == 0
+    assert run("audit phone.mdp --key me.pub") == 0
+    assert "no key you trust" in refused("perturb two.csv --mechanism phone.mdp --key you.pub -o no.csv", capsys)
+    assert "nobody signed" in refused("audit cells.mdp --key me.pub", capsys)
+    assert "name it with --mechanism" in refused(
+        "perturb two.csv --metric l2 --epsilon 1 --key me.pub -o no.csv", capsys
+    )
+    assert not Path("no.csv").exists()
     assert "never overwritten" in refused("keys me", capsys)
     assert "does not exist" in refused("export cells.mdp -o x.mdp --key none.key", capsys)
     assert "belongs to" in refused("export cells.mdp -o x.mdp --storage sparse --bits 8", capsys)
     assert "is the file that is read" in refused("export cells.mdp -o cells.mdp", capsys)
     assert run("export phone.mdp -o plain.mdp --storage dense") == 0
     assert "the new one is not" in capsys.readouterr().out
+    save(mdp.laplace(mdp.Haversine(), 10.0), "noise.mdp")
+    assert run("export noise.mdp -o signed.mdp --key me.key") == 0  # no table: nothing to round
+    assert "no table, noise is drawn" in capsys.readouterr().out
     assert run("inspect plain.mdp") == 0
     text = capsys.readouterr().out
     assert "ODbL-1.0" in text

@@ -272,7 +272,9 @@ def test_noise_of_vectors(engine: browsers.Engine, files: Files, name: str) -> N
         engine.ask("reports", file=engine.offer(files[name]), secrets=[centre.tolist()], count=20_000)[0]
     )
     radius = made.inputs.metric(reports, centre)
-    assert stats.kstest(radius, stats.gamma(dimension, scale=0.5).cdf).statistic < 0.02  # the lattice is coarse
+    assert (
+        stats.kstest(radius, stats.gamma(dimension, scale=0.5).cdf).statistic < 0.027
+    )  # of which the lattice takes up to 0.007
     ours = made.sample(np.tile(centre, (20_000, 1)))
     for direction in np.eye(dimension).tolist() + ([[0.6, -0.8]] if dimension == 2 else []):
         assert stats.ks_2samp(reports @ direction, ours @ direction).pvalue > FALSE_ALARM

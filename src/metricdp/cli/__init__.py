@@ -38,6 +38,7 @@ def perturb(
     epsilon: Level | None = None,
     protect: str | None = None,
     mechanism: str | None = None,
+    key: str | None = None,
     columns: str | None = None,
     metric: str = "haversine",
     snap: str | None = None,
@@ -59,6 +60,7 @@ def perturb(
         epsilon: How much may leak per distance, such as 10/km: Laplace noise on the columns lat and lon.
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         mechanism: A mechanism file from `metricdp design`, instead of Laplace noise.
+        key: A public key file: the mechanism file is refused unless this key signed it.
         columns: The columns of the secret with commas between, such as lat,lon.
         metric: The metric of the Laplace noise: haversine, l1, l2 or linf.
         snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
@@ -71,7 +73,7 @@ def perturb(
     from metricdp.tables import perturb_file, perturb_files
 
     names = None if columns is None else [name.strip() for name in columns.split(",")]
-    chosen = choices.mechanism_from(mechanism, epsilon, protect, metric, names)
+    chosen = choices.mechanism_from(mechanism, epsilon, protect, metric, names, trusted=key)
     many = engine is not None or resume or (not Path(source).is_file() and choices.names_many(source))
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
@@ -140,6 +142,7 @@ def audit(
     points: str | None = None,
     metric: str | None = None,
     epsilon: Level | None = None,
+    key: str | None = None,
     json: bool = False,
 ) -> int:
     """Say what a mechanism really leaks: exit code 0 if its promise holds, 1 if it is violated, 2 if nobody can tell.
@@ -151,13 +154,16 @@ def audit(
         points: For a matrix: the secrets, one a row.
         metric: For a matrix: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein.
         epsilon: The promise to judge; a mechanism file brings its own.
+        key: A public key file: a mechanism file is refused unless this key signed it.
         json: Print the report as JSON.
     """
     if Path(source).suffix.lower() in (".csv", ".tsv", ".txt"):
+        if key is not None:
+            raise InvalidInput("a matrix in a CSV file bears no signature: leave --key away.")
         report, unit = _audit_matrix(source, points, metric, epsilon)
         basis = "certificate"
     else:
-        report, unit, basis = _audit_file(source, epsilon)
+        report, unit, basis = _audit_file(source, epsilon, key)
     if json:
         print(terminal.report_json(report, unit, basis))
     elif report.claimed is None:
@@ -270,11 +276,11 @@ def _audit_matrix(source: str, points: str | None, metric: str | None, epsilon: 
     return report, space.unit
 
 
-def _audit_file(source: str, epsilon: str | None) -> tuple[AuditReport, str, str]:
+def _audit_file(source: str, epsilon: str | None, key: str | None) -> tuple[AuditReport, str, str]:
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import judge
 
-    mechanism = open_file(source, judged=False).mechanism
+    mechanism = open_file(source, judged=False, trusted=key).mechanism
     promise = mechanism.guarantee
     report = judge(mechanism)
     if epsilon is not None:

@@ -114,7 +114,13 @@ def seeded(seed: int | None) -> np.random.Generator | None:
 
 
 def mechanism_from(
-    path: str | None, epsilon: str | None, protect: str | None, metric: str, columns: Sequence[str] | None
+    path: str | None,
+    epsilon: str | None,
+    protect: str | None,
+    metric: str,
+    columns: Sequence[str] | None,
+    *,
+    trusted: str | None = None,
 ) -> Mechanism:
     """Return the mechanism of a file, or Laplace noise at the epsilon that was asked for."""
     if path is not None:
@@ -122,7 +128,9 @@ def mechanism_from(
             raise InvalidInput("a mechanism file brings its own epsilon: leave --epsilon and --protect away.")
         from metricdp.artifacts import load
 
-        return load(path)
+        return load(path, trusted=trusted)
+    if trusted is not None:
+        raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
     chosen = metric_named(metric)
     level = epsilon_from(epsilon, protect, chosen.unit)
     if isinstance(chosen, metricdp.Haversine):

@@ -63,7 +63,7 @@ def export(
     /,
     *,
     output: Output,
-    storage: Literal["dense", "sparse", "quantised"] = "quantised",
+    storage: Literal["dense", "sparse", "quantised"] | None = None,
     bits: int | None = None,
     licence: str | None = None,
     key: str | None = None,
@@ -75,7 +75,8 @@ def export(
     Args:
         source: A mechanism file.
         output: Where the new file goes.
-        storage: dense, sparse (exact, without zeros) or quantised (whole numbers, certified as such).
+        storage: dense, sparse (exact, without zeros) or quantised (whole numbers, certified as such; the default for
+            tables).
         bits: For quantised: probabilities are whole multiples of 1 / 2**bits.
         licence: Who owns the data in it and under which terms; kept as it is where it is not given.
         key: A private key file from `metricdp keys`, to sign with.
@@ -87,7 +88,8 @@ def export(
     check_target(output, source=source)
     before = open_file(source)
     terms = before.licence if licence is None else licence
-    save(before.mechanism, output, storage=storage, bits=bits, licence=terms, key=key)
+    chosen = storage or ("quantised" if hasattr(before.mechanism, "matrix") else "dense")
+    save(before.mechanism, output, storage=chosen, bits=bits, licence=terms, key=key)
     after = open_file(output)
     print(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
     print("\n".join(terminal.promise_lines(after.mechanism)))

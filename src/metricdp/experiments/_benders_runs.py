@@ -12,6 +12,7 @@ from metricdp.arrays import Floats
 from metricdp.design.closed_form import exponential
 from metricdp.design.decomposed import Start, decomposed
 from metricdp.design.optimal import optimal
+from metricdp.errors import SolverFailure
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers.highs import Highs
@@ -111,14 +112,18 @@ def simplex_run(case: Case, *, seconds: float = 60.0) -> Run:
     problem = case.problem
     pairs = np.argwhere(np.triu(np.isfinite(problem.exponents), 1))
     program = RatioProgram(problem.cost, pairs, problem.exponents[pairs[:, 0], pairs[:, 1]])
+    size = f"{2 * len(pairs) * problem.cost.shape[1]:,} ratio rows, {problem.cost.size:,} variables"
     watch = Watch()
-    answer = Highs(method="simplex", seconds=seconds).solve(program)
+    loss, done = np.nan, False
+    try:
+        answer = Highs(method="simplex", seconds=seconds).solve(program)
+        done = answer.status == "optimal"
+        loss = answer.objective if done else np.nan
+        why = f"{answer.message} after {seconds:g} s and {answer.iterations} iterations"
+    except SolverFailure as error:  # also a result: it is what a user of that solver would see
+        why = str(error)
     wall, processor = watch.read()
-    done = answer.status == "optimal"
-    loss = answer.objective if done else np.nan
-    rows = 2 * len(pairs) * problem.cost.shape[1]
-    size = f"{rows:,} ratio rows, {problem.cost.size:,} variables"
-    note = size if done else f"{answer.message.lower()} after {seconds:g} s and {answer.iterations} iterations; {size}"
+    note = size if done else f"{why}; {size}"
     gap = 0.0 if done else np.nan
     return Run(
         case.data, case.size, problem.epsilon, case.seed, "dual simplex", loss, loss, gap, 0, wall, processor, note

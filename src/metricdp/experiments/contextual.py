@@ -21,7 +21,6 @@ from metricdp.experiments._contextual_methods import (
 )
 from metricdp.experiments._contextual_promises import Promises, as_published, promises, sizes_for
 from metricdp.experiments._dependence import Slice, dependence_lines, study_dependence
-from metricdp.experiments._windows import MANY_FIXES
 
 __all__ = [
     "METHODS",
@@ -106,8 +105,7 @@ def _study(
             say(line)
         if folder is not None:
             write(outcome, folder)
-    rounds = 1 if short else (2 if len(city.traces) > MANY_FIXES else 5)  # many fixes have many groups in every round
-    study = study_blankets(city, quick=short, rounds=rounds if first else 0)
+    study = study_blankets(city, quick=short, rounds=(1 if short else 5) if first else 0)
     outcome.studies[label] = study
     for line in study.lines():
         say(line)

@@ -27,6 +27,7 @@ from metricdp.solvers.workers import LocalWorkers, Workers
 WorkersFactory = Callable[..., Workers]
 MIX = 0.5  # how far towards the best feasible point cuts are taken
 PATIENCE = 25  # rounds without weight after which a cut goes
+KEPT_APART = 20.0  # times as long as keeping takes: so long nothing is kept again
 
 
 @dataclass(frozen=True)
@@ -280,7 +281,7 @@ class Benders:
         if self._keep is None:
             return
         now = time.perf_counter()
-        if not force and now - self._kept_at < 20.0 * self._kept_for:
+        if not force and now - self._kept_at < KEPT_APART * self._kept_for:
             return
         if force and not self._master.whole():
             return  # stopped in the middle of a change: what was kept last stands

@@ -14,8 +14,9 @@ import metricdp as mdp
 from engines.killing import killing
 from engines.law import MATRIX, check, files, table, together
 from engines.test_local import JOB, replayed
+from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.tables import jobs, perturb_files
+from metricdp.tables import jobs
 from metricdp.tables.kernel import protected_table
 from metricdp.tables.shipping import parcel_of
 from metricdp.tables.streams import Draws
@@ -83,10 +84,11 @@ def job_over_files(folder: Path) -> None:
         shutil.copytree(folder / "out" / JOB, folder / "copy", ignore=shutil.ignore_patterns("partial"))
 
     thread, killed = killing(lambda command, parent: command.startswith(b"ray::_partition"), before=copy)
-    summary = perturb_files(folder / "in", folder / "out", MATRIX, engine="ray")
+    mdp.save(MATRIX, folder / "cells.mdp")
+    places = [str(folder / name) for name in ("in", "cells.mdp", "out")]
+    assert main(["perturb", places[0], "--mechanism", places[1], "-o", places[2], "--engine", "ray"]) == 0
     thread.join()
     assert len(killed) == 1
-    assert summary.rows == 300_000
     check(before, together(folder / "out"))
     assert not (folder / "out" / JOB / "key").exists()
     replayed(folder / "out", folder / "copy", folder / "again")

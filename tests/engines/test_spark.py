@@ -17,8 +17,9 @@ import metricdp as mdp
 from engines.killing import killing
 from engines.law import MATRIX, check, files, together
 from engines.test_local import JOB, replayed
+from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from metricdp.tables import jobs, perturb_files
+from metricdp.tables import jobs
 from metricdp.tables.kernel import protected_table
 from metricdp.tables.shipping import parcel_of
 from metricdp.tables.streams import Draws
@@ -129,10 +130,11 @@ def job_over_files(folder: Path) -> None:
         return True
 
     thread, killed = killing(is_worker, before=copy)
-    summary = perturb_files(folder / "in", folder / "out", MATRIX, engine="spark")
+    mdp.save(MATRIX, folder / "cells.mdp")
+    places = [str(folder / name) for name in ("in", "cells.mdp", "out")]
+    assert main(["perturb", places[0], "--mechanism", places[1], "-o", places[2], "--engine", "spark"]) == 0
     thread.join()
     assert len(killed) == 1
-    assert summary.rows == 200_000
     check(before, together(folder / "out"))
     assert not (folder / "out" / JOB / "key").exists()
     replayed(folder / "out", folder / "copy", folder / "again")

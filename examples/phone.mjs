@@ -1,9 +1,9 @@
-// Draw a report on the device. In a browser: await open("porto.mdp", ...) and the text of me.pub.
+// Draw a report on the device. In a browser the same, with the text of me.pub in the app.
 import { readFile } from "node:fs/promises";
 import { open } from "metricdp";
 
 const trusted = await readFile("me.pub", "utf8");
-const mechanism = await open(await readFile("porto.mdp"), { trusted });
+const mechanism = await open("porto.mdp", { trusted });
 console.log(mechanism.explain({ snap: 0.03 }).short);
 console.log(mechanism.licence);
 

@@ -549,7 +549,7 @@ class Finite {
     this.scale ??= this.ground.name === "Haversine" ? EARTH_RADIUS_KM : 1 + largestOf(this.coordinates);
     if (!(away <= Math.max(snap, ROUNDING * this.scale))) {
       throw new OutOfDomain(
-        `${point.join(", ")} is not a secret of this space; the nearest is ${away.toPrecision(4)} ${this.ground.unit} ` +
+        `${point.join(", ")} is not a secret of this space; the nearest is ${`${away.toPrecision(4)} ${this.ground.unit}`.trim()} ` +
           `away. ${snap ? "Raise `snap`" : "Ask for snapping with `snap`"} (its slack is added to the promise).`,
       );
     }
@@ -1159,15 +1159,30 @@ function keyDigits(key) {
   return bytes.slice(prefix.length);
 }
 
+/** Tell whether a name is that of a file on the machine of a Node program, which `fetch` does not read. */
+function isLocalFile(source) {
+  return globalThis.process?.versions?.node !== undefined && (/^file:/i.test(source) || !/^[a-z][a-z0-9+.-]+:/i.test(source));
+}
+
+async function localFile(source) {
+  const { readFile } = await import("node:fs/promises");
+  try {
+    return await readFile(/^file:/i.test(source) ? new URL(source) : source);
+  } catch (error) {
+    throw new InvalidInput(`${source} could not be read: ${error.message}.`);
+  }
+}
+
 async function bytesOf(source) {
   if (source instanceof ArrayBuffer) return source;
   if (ArrayBuffer.isView(source)) return source.buffer.slice(source.byteOffset, source.byteOffset + source.byteLength);
   if (typeof source === "string" || source instanceof URL) {
+    if (isLocalFile(source)) return bytesOf(await localFile(source));
     const response = await fetch(source);
     if (!response.ok) throw new InvalidInput(`${source} could not be read: ${response.status} ${response.statusText}.`);
     return response.arrayBuffer();
   }
-  throw new InvalidInput("give a mechanism file as an ArrayBuffer, as bytes or as a URL.");
+  throw new InvalidInput("give a mechanism file as an ArrayBuffer, as bytes or as a URL (in Node also as a path).");
 }
 
 /**

@@ -135,6 +135,7 @@ def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> No
         "12 bits",
     ):
         assert words in text
+    assert text.count("Note:") == 1
     assert run("inspect phone.mdp --json") == 0
     values = json.loads(capsys.readouterr().out)
     assert (values["storage"], values["bits"], values["licence"]) == ("quantised", 12, "ODbL-1.0")

@@ -48,9 +48,6 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
     print(f"From {mechanism.inputs} to {mechanism.outputs}.")
     print("\n".join(terminal.promise_lines(mechanism)))
     print(_in_short(mechanism))
-    note = mechanism.certificate.note  # type: ignore[attr-defined]
-    if note:
-        print(f"Note: {note}.")
     print(f"Size: {_size(found.bytes)}; {_storage(found)}; format version {found.version}.")
     print(f"Licence of the data: {found.licence or 'not stated'}.")
     print(_signature(found, key))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -264,7 +266,7 @@ def test_the_remembered_grid_finds_the_nearest(metric) -> None:
         assert np.array_equal(inside, away.min(axis=0) <= limit)
 
 
-def test_every_kind_travels_as_files(streets: StreetMechanism) -> None:
+def test_every_kind_travels_as_a_file(streets: StreetMechanism) -> None:
     from metricdp.tables import task_for
     from metricdp.tables.kernel import protected_table
     from metricdp.tables.shipping import parcel_of
@@ -287,3 +289,7 @@ def test_every_kind_travels_as_files(streets: StreetMechanism) -> None:
         here, there = (protected_table(table, t, draws) for t in (task, parcel.task(table.column_names)))
         assert here.equals(there)
         assert parcel.task(table.column_names).guarantee.epsilon == mechanism.guarantee.epsilon
+    slower = replace(place, certificate=replace(place.certificate, seconds=9.0))  # designed again, for --resume
+    names = ["p", "h", "w"]
+    again = [task_for(names, mdp.product(first, hour, word), columns=names) for first in (place, slower)]
+    assert parcel_of(again[0]).applied == parcel_of(again[1]).applied

@@ -4,7 +4,7 @@ The job lives in `.metricdp-job` inside the output folder:
 
     job.json          the sources with their sizes and times, the partitions, what is applied; `finished` at the end
     key               32 bytes from the operating system, readable by its owner only, deleted when the job is finished
-    mechanism-N.mdp   the mechanism, one file per part
+    mechanism.mdp     the mechanism
     done/N.json       one record per finished partition
 
 A partition is a run of row groups of a Parquet file, or a whole CSV file. Its output is written beside the job and
@@ -212,8 +212,7 @@ def begin(job: Job, parcel: Parcel, *, resume: bool, key: bytes | None = None) -
         file.write(secrets.token_bytes(KEY_BYTES) if key is None else key)
         file.flush()
         os.fsync(file.fileno())
-    for number, data in enumerate(parcel.files):
-        (folder / f"mechanism-{number}.mdp").write_bytes(data)
+    (folder / "mechanism.mdp").write_bytes(parcel.file)
     _write_json(folder / "job.json", asdict(job))
     return job
 
@@ -256,8 +255,7 @@ def read_job(folder: Path) -> Job:
 def _opened(folder: Path) -> tuple[Job, Parcel]:
     """Read the job and its mechanism afresh: a worker outlives jobs, and another may have taken the folder since."""
     job = read_job(folder)
-    files = tuple(path.read_bytes() for path in sorted(folder.glob("mechanism-*.mdp"), key=lambda p: int(p.stem[10:])))
-    parcel = Parcel(files, job.columns, job.snap, job.on_error)  # type: ignore[arg-type]
+    parcel = Parcel((folder / "mechanism.mdp").read_bytes(), job.columns, job.snap, job.on_error)  # type: ignore[arg-type]
     if parcel.applied != job.applied:
         raise InvalidInput(f"the mechanism in {str(folder)!r} is not the one the job was begun with.")
     return job, parcel

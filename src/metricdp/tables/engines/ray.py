@@ -41,7 +41,7 @@ def perturb_dataset(dataset: Any, mechanism: Mechanism, **options: Any) -> Any:
     task = task_for(dataset.schema().names, mechanism, **options)
     parcel = parcel_of(task)
     key = secrets.token_bytes(KEY_BYTES)
-    shared = ray.put(parcel.files)
+    shared = ray.put(parcel.file)
     rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)
     work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_block)
     made = [work.remote(block, number, shared, rest, key) for number, block in enumerate(dataset.to_arrow_refs())]
@@ -57,11 +57,11 @@ def perturb_dataset(dataset: Any, mechanism: Mechanism, **options: Any) -> Any:
     return ray.data.from_arrow_refs([block for block, _ in made])
 
 
-def _block(table: Any, number: int, files: tuple[bytes, ...], rest: Any, key: bytes) -> tuple[Any, tuple[str, str]]:
+def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, tuple[str, str]]:
     """Protect one block in a worker; an error of ours comes back as its name and sentence."""
     columns, snap, on_error, applied = rest
     try:
-        task = Parcel(tuple(files), columns, snap, on_error).task(table.schema.names)
+        task = Parcel(file, columns, snap, on_error).task(table.schema.names)
         return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), ("", "")
     except MetricdpError as error:
         return None, (type(error).__name__, str(error))

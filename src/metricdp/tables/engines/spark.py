@@ -41,16 +41,16 @@ def perturb_frame(frame: Any, mechanism: Mechanism, target: str, **options: Any)
     parcel = parcel_of(task)
     session = frame.sparkSession
     # The mechanism is public and may be large: it is broadcast. The key is small and goes with the task alone.
-    files = session.sparkContext.broadcast(parcel.files)
+    file = session.sparkContext.broadcast(parcel.file)
     rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)
-    mapper = _Mapper(files, rest, secrets.token_bytes(KEY_BYTES))
+    mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES))
     noisy = frame.mapInArrow(mapper, _schema(frame, task, types))
     try:
         noisy.write.mode("errorifexists").parquet(target)
     except Exception as error:  # Spark wraps what a worker raised in an error of its own
         raise _ours(error, target) from error
     finally:
-        files.destroy()
+        file.destroy()
     return session.read.parquet(target)
 
 
@@ -80,7 +80,7 @@ def _field(frame: Any, name: str, kind: Any) -> Any:
 class _Mapper:
     """What a Spark worker applies to the batches of one partition."""
 
-    files: Any
+    file: Any
     rest: Any
     key: bytes
 
@@ -90,7 +90,7 @@ class _Mapper:
         columns, snap, on_error, applied = self.rest
         context: Any = TaskContext.get()
         partition, first = int(context.partitionId()), 0
-        parcel = Parcel(tuple(self.files.value), columns, snap, on_error)
+        parcel = Parcel(self.file.value, columns, snap, on_error)
         for number, batch in enumerate(batches):
             task = parcel.task(batch.schema.names)
             draws = Draws(self.key, f"partition {partition}", number, applied)

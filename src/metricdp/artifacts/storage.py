@@ -16,11 +16,11 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.artifacts.encoding import Decoder, Encoder, Entry
+from metricdp.design.quantised import FEWEST_BITS, MOST_BITS
 from metricdp.errors import CorruptFile, InvalidInput
 
 Storage = Literal["dense", "sparse", "quantised"]
 STORAGES = ("dense", "sparse", "quantised")
-FEWEST_BITS, MOST_BITS = 8, 52
 LARGEST_MATRIX = 1 << 29  # entries: a small file must not claim a matrix that no machine holds
 
 

@@ -34,7 +34,6 @@ class MasterPoint:
     estimates: Floats
     value: float
     multipliers: Multipliers
-    cut_weights: Floats
 
 
 @dataclass(frozen=True)
@@ -231,7 +230,6 @@ class Master:
             estimates=solution[rows * width :],
             value=self._model.objective(),
             multipliers=Multipliers.joined(parts, [1.0, *weights[chosen].tolist()]),
-            cut_weights=weights,
         )
 
     def clean_up(self, patience: int) -> int:

@@ -15,8 +15,8 @@ import numpy as np
 
 import metricdp as mdp
 from metricdp.auditing.bounds import block_lower_bound
-from metricdp.auditing.sampled_density import continuous_violations
-from metricdp.experiments.aipo import Study, run
+from metricdp.auditing.densities import continuous_violations
+from metricdp.experiments.aipo.study import Study, run
 
 RULES = ("log", "exact", "direction")
 

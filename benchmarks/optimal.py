@@ -27,7 +27,7 @@ import numpy as np
 import metricdp as mdp
 from metricdp.auditing.exact import float_leakage
 from metricdp.pictures import palette
-from metricdp.solvers.engine import SolverName
+from metricdp.solvers.solve import SolverName
 
 EPSILON = 1.0
 SOLVERS = ("auto", "interior", "first_order", "highs")

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 
+from metricdp import demo
 from metricdp.artifacts import load
 from metricdp.errors import OutputProblem
-from metricdp.experiments import demo
 
 pytest.importorskip("matplotlib")
 

@@ -86,7 +86,7 @@ def test_the_python_of_the_trajectory_page_runs(tmp_path):
     )
     before = """
 import pyarrow.parquet, numpy
-from metricdp.experiments._cities import simulated_city
+from metricdp.experiments.contextual.cities import simulated_city
 from metricdp.places import bundled_trips
 pyarrow.parquet.write_table(bundled_trips(trips=40), "points.parquet")
 city = simulated_city(places=5, trips=40)

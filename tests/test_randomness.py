@@ -8,7 +8,7 @@ from scipy import stats
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.sampling import RowSampler
+from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import KeyedSource, erlang, open_uniform, signed_gamma_root, source_of
 
 

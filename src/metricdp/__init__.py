@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from metricdp.artifacts.resumable import decomposed
     from metricdp.artifacts.signing import create_keys
     from metricdp.auditing.bounds import universal_lower_bound
-    from metricdp.auditing.sampled_density import continuous_violations
+    from metricdp.auditing.densities import continuous_violations
     from metricdp.design.constopt import constopt
     from metricdp.design.contextual import contextual
-    from metricdp.design.interpolated import interpolated
+    from metricdp.design.interpolation.box import interpolated
     from metricdp.design.optimal import dictionary, optimal, spanner
     from metricdp.design.quantised import quantised
     from metricdp.places import grid, road_network, vocabulary
@@ -69,11 +69,11 @@ _LATER = {
     "contextual": "metricdp.design.contextual",
     "create_keys": "metricdp.artifacts.signing",
     "decomposed": "metricdp.artifacts.resumable",
-    "continuous_violations": "metricdp.auditing.sampled_density",
+    "continuous_violations": "metricdp.auditing.densities",
     "dictionary": "metricdp.design.optimal",
     "duckdb_function": "metricdp.tables.engines.duckdb",
     "duckdb_table": "metricdp.tables.engines.duckdb",
-    "interpolated": "metricdp.design.interpolated",
+    "interpolated": "metricdp.design.interpolation.box",
     "universal_lower_bound": "metricdp.auditing.bounds",
     "epsilon_for": "metricdp.units",
     "grid": "metricdp.places",

@@ -33,7 +33,7 @@ def build(folder: Path) -> ctypes.CDLL:
     """Compile the kernels with the host's compiler."""
     import metricdp.solvers
 
-    source = Path(metricdp.solvers.__file__).with_name("kernels.cu").read_text(encoding="utf-8")
+    source = (Path(metricdp.solvers.__file__).with_name("backends") / "kernels.cu").read_text(encoding="utf-8")
     text = folder / "kernels.cpp"
     text.write_text(SHIM + source, encoding="utf-8")
     library = folder / "kernels.so"
@@ -68,7 +68,7 @@ class Kernel:
 
 def install(library: ctypes.CDLL, monkeypatch: Any) -> None:
     """Let `import cupy` find this stand-in, with one thread a block."""
-    from metricdp.solvers import gpu
+    from metricdp.solvers.backends import gpu
 
     fake = types.ModuleType("cupy")
     for name in dir(np):

@@ -8,12 +8,12 @@ import pytest
 from conftest import optimum, scattered, square, worst_excess
 from metricdp.errors import InvalidInput
 from metricdp.solvers import Edges, RatioProgram, solve_ratio
+from metricdp.solvers.backends.clarabel import Interior
+from metricdp.solvers.backends.highs import Highs
+from metricdp.solvers.backends.interior import Structured
 from metricdp.solvers.bounds import lower_bound
 from metricdp.solvers.edges import all_pairs
-from metricdp.solvers.highs import Highs
-from metricdp.solvers.interior import Interior
 from metricdp.solvers.minimax import solve_minimax
-from metricdp.solvers.structured import Structured
 
 SOLVERS = ["interior", "clarabel", "highs", "first_order"]
 
@@ -132,7 +132,7 @@ def test_time_limit_gives_the_best_so_far():
     answer = solve_ratio(weights / 144, weights, gap=1e-7, seconds=2.0)
     assert answer.note
     assert answer.gap > 1e-7
-    from metricdp.solvers.closure import excess
+    from metricdp.solvers.repair.closure import excess
 
     assert excess(answer.matrix, weights) <= 0.0
 

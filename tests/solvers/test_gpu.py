@@ -10,10 +10,10 @@ import pytest
 
 from conftest import scattered, square, worst_excess
 from metricdp.solvers import edges, solve_ratio
+from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.bounds import lower_bound
-from metricdp.solvers.closure import excess, upper_closure
-from metricdp.solvers.first_order import FirstOrder
 from metricdp.solvers.program import RatioProgram
+from metricdp.solvers.repair.closure import excess, upper_closure
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 
@@ -25,7 +25,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture
 def gpu(library, monkeypatch):
-    from metricdp.solvers import gpu
+    from metricdp.solvers.backends import gpu
 
     fake_cupy.install(library, monkeypatch)
     yield gpu
@@ -44,7 +44,7 @@ def program(width=5, reports=None):
 def test_iterates_like_the_cores(gpu):
     pytest.importorskip("numba")
     task, _ = program(5, reports=np.arange(0, 25, 2))
-    from metricdp.solvers.first_order import Cores
+    from metricdp.solvers.backends.first_order import Cores
 
     host = Cores(task, None, None, np.dtype("float32"))
     device = gpu.Device(task, None, None)

@@ -7,10 +7,10 @@ import pytest
 
 from conftest import scattered, square, worst_excess
 from metricdp.errors import SolverFailure
-from metricdp.solvers.closure import _closure_in_blocks, classes_of, excess, upper_closure
-from metricdp.solvers.combination import best_combination
 from metricdp.solvers.edges import nearest
-from metricdp.solvers.recombine import bumps, quotient, recombine, repair, safe_weights, strict
+from metricdp.solvers.repair.closure import _closure_in_blocks, classes_of, excess, upper_closure
+from metricdp.solvers.repair.combination import best_combination
+from metricdp.solvers.repair.recombine import bumps, quotient, recombine, repair, safe_weights, strict
 
 
 def assert_feasible(matrix, weights):

@@ -14,10 +14,10 @@ import numpy as np
 from metricdp.arrays import Integers
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.files import check_target, replacing
-from metricdp.solvers.benders import Decomposition, Memory, Round
-from metricdp.solvers.cuts import Cut, Multipliers
-from metricdp.solvers.master import MasterState
-from metricdp.solvers.subproblem import State
+from metricdp.solvers.benders.block import State
+from metricdp.solvers.benders.cuts import Cut, Multipliers
+from metricdp.solvers.benders.master import MasterState
+from metricdp.solvers.benders.run import Decomposition, Memory, Round
 
 FORMAT = 2
 FIELDS = ("tail", "head", "column")

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.artifacts.encoding import Decoder, Encoder, Entry
+from metricdp.artifacts.codecs import Decoder, Encoder, Entry
 from metricdp.artifacts.records import promise_entry, promise_from, record, restore
 from metricdp.artifacts.storage import Layout, decode_matrix, encode_matrix
 from metricdp.auditing import AuditReport, Witness, audit

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.artifacts.encoding import Decoder, Encoder, Entry, from_plain, plain
+from metricdp.artifacts.codecs import Decoder, Encoder, Entry, from_plain, plain
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import Certificate, Guarantee
 

@@ -11,7 +11,7 @@ from metricdp.design.decomposed import decomposed as build
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
-from metricdp.solvers.partition import PartitionName
+from metricdp.solvers.benders.partition import PartitionName
 from metricdp.solvers.program import Progress
 
 

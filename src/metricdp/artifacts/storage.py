@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.artifacts.encoding import Decoder, Encoder, Entry
+from metricdp.artifacts.codecs import Decoder, Encoder, Entry
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS
 from metricdp.errors import CorruptFile, InvalidInput
 

@@ -1,20 +1,20 @@
 """Auditing: what a mechanism really leaks and really costs."""
 
 from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
+from metricdp.auditing.densities import continuous_violations, law_violations
 from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.judge import audit
 from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
+from metricdp.auditing.loss import expected_loss, packing_lower_bound, quantile_loss, worst_loss
 from metricdp.auditing.report import AuditReport, Witness
-from metricdp.auditing.sampled import audit_samples
-from metricdp.auditing.sampled_density import continuous_violations, law_violations
-from metricdp.auditing.trajectories import (
+from metricdp.auditing.samples import audit_samples
+from metricdp.auditing.traces import (
     HiddenWalk,
     TrajectoryRisk,
     bounded_range,
     trace_leakage,
     trajectory_adversary,
 )
-from metricdp.auditing.utility import expected_loss, packing_lower_bound, quantile_loss, worst_loss
 
 __all__ = [
     "AuditReport",

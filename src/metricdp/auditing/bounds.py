@@ -13,8 +13,8 @@ from metricdp.arrays import Floats, Integers, as_matrix, as_points, as_positive,
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, pairwise
 from metricdp.solvers import Edges, solve_ratio
-from metricdp.solvers.closure import SAME
 from metricdp.solvers.edges import nearest
+from metricdp.solvers.repair.closure import SAME
 from metricdp.spaces import Box
 
 UNIT = 2.0**-53

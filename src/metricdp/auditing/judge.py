@@ -10,7 +10,7 @@ import numpy as np
 from metricdp.arrays import as_matrix, as_points, as_positive, as_stochastic
 from metricdp.auditing.exact import audit_matrix, within
 from metricdp.auditing.report import AuditReport, Witness
-from metricdp.auditing.sampled import audit_densities
+from metricdp.auditing.samples import audit_densities
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism, Mechanism, ProductMechanism
 from metricdp.metrics import Metric, pairwise

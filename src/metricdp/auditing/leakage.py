@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_matrix, as_probabilities
+from metricdp.auditing.densities import continuous_violations
 from metricdp.auditing.exact import within
-from metricdp.auditing.sampled_density import continuous_violations
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism, Mechanism
 

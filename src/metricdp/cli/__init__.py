@@ -236,8 +236,9 @@ def demo(folder: str = "demo", /) -> int:
     Args:
         folder: Where the results go.
     """
-    module = choices.study("demo")
-    getattr(module, "show", module.run)(folder)
+    from metricdp.demo import show
+
+    show(folder)
     return 0
 
 
@@ -252,15 +253,14 @@ def reproduce(name: str | None = None, /, *arguments: Annotated[str, Parameter(a
         arguments: What the study itself takes.
     """
     if name is None:
-        found = choices.studies()
-        print("\n".join(found) if found else "No studies are installed.")
+        print("\n".join(choices.studies()))
         return 0
     choices.study(name).main(*arguments)
     return 0
 
 
 def _audit_matrix(source: str, points: str | None, metric: str | None, epsilon: str | None) -> tuple[AuditReport, str]:
-    from metricdp.tables.reading import read_matrix
+    from metricdp.cli.reading import read_matrix
 
     if points is None:
         raise InvalidInput("a matrix is judged with its secrets: --points points.csv --metric l2 --epsilon 1.0.")

@@ -86,7 +86,7 @@ def names_many(source: str) -> bool:
 
 def space_from(points: str, metric: str | None) -> FiniteSpace:
     """Return the space of the points in a file; latitude and longitude are measured along the Earth."""
-    from metricdp.tables.reading import read_points
+    from metricdp.cli.reading import read_points
 
     found = read_points(points)
     text = found.points.dtype.kind == "U"
@@ -103,7 +103,7 @@ def space_from(points: str, metric: str | None) -> FiniteSpace:
 
 def numbers_from(path: str) -> Floats:
     """Return the numbers in a file: a prior, or weights."""
-    from metricdp.tables.reading import read_numbers
+    from metricdp.cli.reading import read_numbers
 
     return read_numbers(path)
 
@@ -277,21 +277,12 @@ def comparison(
 
 def studies() -> list[str]:
     """Return the names of the studies there are."""
-    try:
-        package = importlib.import_module("metricdp.experiments")
-    except ImportError:
-        return []
-    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
-    return sorted(name for name in names if name != "demo" and not name.startswith("_"))
+    package = importlib.import_module("metricdp.experiments")
+    return sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg)
 
 
 def study(name: str) -> Any:
     """Return the module of a study."""
-    if name != "demo" and name not in studies():
-        raise InvalidInput(f"unknown study {name!r}. There are: {', '.join(studies()) or 'none'}.")
-    try:
-        return importlib.import_module(f"metricdp.experiments.{name}")
-    except ModuleNotFoundError as error:
-        if error.name not in ("metricdp.experiments", f"metricdp.experiments.{name}"):
-            raise
-        raise InvalidInput(f"{name!r} is not part of this installation.") from error
+    if name not in studies():
+        raise InvalidInput(f"unknown study {name!r}. There are: {', '.join(studies())}.")
+    return importlib.import_module(f"metricdp.experiments.{name}.study")

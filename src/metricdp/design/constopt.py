@@ -11,15 +11,15 @@ from scipy import sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.exact import float_leakage
-from metricdp.auditing.utility import packing_lower_bound
+from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.certify import MARGIN, certify
 from metricdp.design.closed_form import Budget
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers import LinearProgram
-from metricdp.solvers.closure import upper_closure
-from metricdp.solvers.highs import Highs
+from metricdp.solvers.backends.highs import Highs
+from metricdp.solvers.repair.closure import upper_closure
 
 PENALTIES = (0.001, 0.1, 1.0)  # the published sweep
 ROUNDS = 2  # of adding violated rows after the sweep; the closure repairs the rest

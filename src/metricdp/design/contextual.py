@@ -28,8 +28,8 @@ from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers import RatioSolution, solve_ratio
 from metricdp.solvers.bounds import block_bound
-from metricdp.solvers.engine import SolverName
-from metricdp.solvers.recombine import quotient
+from metricdp.solvers.repair.recombine import quotient
+from metricdp.solvers.solve import SolverName
 
 REFINE_MARGIN = 1e-4  # the reduced start of a refined program keeps this much of epsilon free
 REFINE_ENTRIES = 60_000  # variables up to which the refined program is stated with all its pairs
@@ -140,8 +140,8 @@ def _refined(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
     """
     import scipy.sparse as sparse
 
+    from metricdp.solvers.backends.highs import Highs
     from metricdp.solvers.edges import all_pairs
-    from metricdp.solvers.highs import Highs
     from metricdp.solvers.program import LinearProgram, RatioProgram
 
     n, m = problem.cost.shape

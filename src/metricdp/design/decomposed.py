@@ -18,14 +18,14 @@ from metricdp.design.optimal import exact_edges
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
-from metricdp.solvers.benders import Benders, BendersSolution, Decomposition, Memory, WorkersFactory
+from metricdp.solvers.benders.partition import PartitionName, balance
+from metricdp.solvers.benders.partition import partition as cut_graph
+from metricdp.solvers.benders.run import Benders, BendersSolution, Decomposition, Memory, WorkersFactory
+from metricdp.solvers.benders.start import engine, kernels
+from metricdp.solvers.benders.workers import LocalWorkers, ProcessWorkers
 from metricdp.solvers.edges import non_redundant
-from metricdp.solvers.partition import PartitionName, balance
-from metricdp.solvers.partition import partition as cut_graph
 from metricdp.solvers.program import Progress
-from metricdp.solvers.recombine import Repaired, recombine
-from metricdp.solvers.start import engine, kernels
-from metricdp.solvers.workers import LocalWorkers, ProcessWorkers
+from metricdp.solvers.repair.recombine import Repaired, recombine
 
 Executor: TypeAlias = str | WorkersFactory | None
 Start: TypeAlias = Literal["engine", "kernels"]
@@ -301,7 +301,7 @@ def _workers(executor: Executor) -> WorkersFactory:
         return ProcessWorkers
     name, _, address = executor.partition(":")
     if name == "ray":
-        from metricdp.solvers.ray_workers import RayWorkers
+        from metricdp.solvers.benders.ray import RayWorkers
 
         made: Callable[..., RayWorkers] = partial(RayWorkers, address=address or None)
         return made

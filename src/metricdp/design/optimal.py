@@ -18,8 +18,8 @@ from metricdp.problems import Problem
 from metricdp.solvers import Edges, Progress, RatioSolution, solve_ratio
 from metricdp.solvers.edges import measured_stretch, unique_pairs
 from metricdp.solvers.edges import spanner as greedy_spanner
-from metricdp.solvers.engine import SolverName
-from metricdp.solvers.recombine import combine, safe_weights, strict
+from metricdp.solvers.repair.recombine import combine, safe_weights, strict
+from metricdp.solvers.solve import SolverName
 
 Objective = Literal["expected", "worst"]
 BOUND_GAP = 1e-2  # how well the bound of a spanner is solved for

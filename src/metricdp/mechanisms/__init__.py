@@ -1,10 +1,10 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism
-from metricdp.mechanisms.composed import NearestMechanism
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
+from metricdp.mechanisms.nearest import NearestMechanism
 from metricdp.mechanisms.product import ProductMechanism, ProductSpace
 from metricdp.mechanisms.streets import StreetMechanism, Streets
 

@@ -16,7 +16,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import cell_of, flips, near_share
 from metricdp.mechanisms.lipschitz import Proof, prove_log, prove_rounding
-from metricdp.mechanisms.sampling import RowSampler
+from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, Source, source_of
 from metricdp.spaces import Box, FiniteSpace

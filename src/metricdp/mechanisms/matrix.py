@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.mechanisms.sampling import RowSampler
+from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
 

@@ -15,7 +15,7 @@ from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import ULP, flips, near_share, speed
 from metricdp.mechanisms.lipschitz import Proof
-from metricdp.mechanisms.sampling import RowSampler
+from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import ShortestPath
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_matrix, as_positive
 from metricdp.errors import SolverFailure
+from metricdp.solvers.backends.clarabel import Interior
+from metricdp.solvers.backends.interior import Structured
 from metricdp.solvers.bounds import lower_bound
-from metricdp.solvers.closure import classes_of
 from metricdp.solvers.edges import all_pairs, non_redundant, unique_pairs, violated_pairs
-from metricdp.solvers.engine import Edges, RatioSolution, checked_weights, relative_gap
-from metricdp.solvers.interior import Interior
 from metricdp.solvers.program import LinearProgram, Progress, RatioProgram
-from metricdp.solvers.recombine import LEAST_COLUMN, closed, quotient, safe_weights, shifted, strict
-from metricdp.solvers.structured import Structured
+from metricdp.solvers.repair.closure import classes_of
+from metricdp.solvers.repair.recombine import LEAST_COLUMN, closed, quotient, safe_weights, shifted, strict
+from metricdp.solvers.solve import Edges, RatioSolution, checked_weights, relative_gap
 
 FIRST_STRETCH = 1.005
 LEAST_RATIO = 1e-6

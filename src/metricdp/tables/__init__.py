@@ -1,10 +1,10 @@
 """Tables in, protected tables out: data frames in memory, files of any length, and the caller's own engine."""
 
 from metricdp.tables.anything import perturb
-from metricdp.tables.columns import Task, task_for
+from metricdp.tables.file import perturb_file
+from metricdp.tables.jobs.run import perturb_files
 from metricdp.tables.kernel import perturb_batch
-from metricdp.tables.many import perturb_files
-from metricdp.tables.stream import perturb_file
 from metricdp.tables.summary import Summary
+from metricdp.tables.task import Task, task_for
 
 __all__ = ["Summary", "Task", "perturb", "perturb_batch", "perturb_file", "perturb_files", "task_for"]

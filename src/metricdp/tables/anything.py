@@ -11,8 +11,8 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.tables.columns import OnError
 from metricdp.tables.frames import perturb_frame
+from metricdp.tables.task import OnError
 
 Frame = TypeVar("Frame")
 

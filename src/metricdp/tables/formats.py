@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.secrets import is_text
+from metricdp.tables.values import is_text
 
 FileKind = Literal["CSV", "Parquet"]
 SUFFIXES: dict[str, FileKind] = {".csv": "CSV", ".tsv": "CSV", ".txt": "CSV", ".parquet": "Parquet", ".pq": "Parquet"}

@@ -11,9 +11,9 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.tables.columns import Task, task_for
 from metricdp.tables.kernel import Protected, protect, replace, report_type, whole
 from metricdp.tables.marks import SIMULATED, SIMULATED_KEY, marked
+from metricdp.tables.task import Task, task_for
 
 
 def perturb_frame(frame: Any, mechanism: Mechanism, *, rng: Randomness = None, **options: Any) -> Any:

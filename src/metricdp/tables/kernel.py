@@ -18,9 +18,9 @@ from metricdp.errors import OutOfDomain
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.spaces import FiniteSpace
-from metricdp.tables.columns import Lane, OnError, Task, holds_text, task_for, width
-from metricdp.tables.secrets import Secrets, secrets_of, why_bad
-from metricdp.tables.streams import Draws
+from metricdp.tables.draws import Draws
+from metricdp.tables.task import Lane, OnError, Task, holds_text, task_for, width
+from metricdp.tables.values import Secrets, secrets_of, why_bad
 
 ROWS_NAMED = 10
 

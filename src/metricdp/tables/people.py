@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.secrets import is_text
 from metricdp.tables.summary import People
+from metricdp.tables.values import is_text
 
 
 class PeopleCounter:

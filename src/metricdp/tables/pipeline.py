@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pyarrow as pa
 
 from metricdp.randomness import Randomness, fresh_stream
-from metricdp.tables.columns import Task
 from metricdp.tables.kernel import Protected, picked, protect
+from metricdp.tables.task import Task
 
 THREADS = max(1, min(4, os.cpu_count() or 1))  # the kernel spends its time in compiled code that shares the interpreter
 

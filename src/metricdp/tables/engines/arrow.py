@@ -14,11 +14,11 @@ from metricdp.errors import InvalidInput
 from metricdp.files import check_target, replacing
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.tables.columns import task_for
 from metricdp.tables.formats import PARQUET_BATCH_ROWS, SUFFIXES
 from metricdp.tables.kernel import replace, report_schema
 from metricdp.tables.marks import marked
 from metricdp.tables.pipeline import protected_in_order
+from metricdp.tables.task import task_for
 
 
 def perturb_stream(

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
-from metricdp.tables.columns import OnError, Task, holds_text, task_for, usual_names
 from metricdp.tables.kernel import protect, report_fields, whole
-from metricdp.tables.secrets import is_text
+from metricdp.tables.task import OnError, Task, holds_text, task_for, usual_names
+from metricdp.tables.values import is_text
 
 NUMBERS = pa.float64()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import metricdp.errors
 from metricdp.errors import MetricdpError, OutputProblem
-from metricdp.tables.jobs import Job, Tell
+from metricdp.tables.jobs.plan import Job, Tell
 
 ATTEMPTS = 3  # how often a partition may take its worker down with it
 

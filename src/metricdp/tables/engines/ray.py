@@ -15,11 +15,11 @@ from typing import Any
 import metricdp.errors
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
-from metricdp.tables.columns import task_for
-from metricdp.tables.jobs import Job, Tell, run_partition
+from metricdp.tables.draws import KEY_BYTES, Draws
+from metricdp.tables.jobs.parcel import Parcel, parcel_of
+from metricdp.tables.jobs.plan import Job, Tell, run_partition
 from metricdp.tables.kernel import protected_table
-from metricdp.tables.shipping import Parcel, parcel_of
-from metricdp.tables.streams import KEY_BYTES, Draws
+from metricdp.tables.task import task_for
 
 RETRIES = 3
 

@@ -19,11 +19,11 @@ import pyarrow as pa
 import metricdp.errors
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
-from metricdp.tables.columns import Task, task_for
-from metricdp.tables.jobs import Job, Tell, run_partition
+from metricdp.tables.draws import KEY_BYTES, Draws
+from metricdp.tables.jobs.parcel import Parcel, parcel_of
+from metricdp.tables.jobs.plan import Job, Tell, run_partition
 from metricdp.tables.kernel import picked, protect, replace, report_fields
-from metricdp.tables.shipping import Parcel, parcel_of
-from metricdp.tables.streams import KEY_BYTES, Draws
+from metricdp.tables.task import Task, task_for
 
 POLL_SECONDS = 1.0
 OURS = re.compile(r"metricdp\.errors\.(\w+): (.*)")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from metricdp.errors import MetricdpError
-from metricdp.tables.jobs import run_partition
+from metricdp.tables.jobs.plan import run_partition
 
 
 def say(value: dict[str, Any]) -> None:

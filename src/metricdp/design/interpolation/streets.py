@@ -1,0 +1,171 @@
+"""Mechanisms for secrets anywhere along the streets of a road network, under the path metric."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
+from metricdp.auditing.bounds import trivial_lower_bound
+from metricdp.design.interpolation.anchors import MARGIN
+from metricdp.errors import InvalidInput, NotPrivate
+from metricdp.mechanisms import Certificate, Guarantee
+from metricdp.mechanisms.curves import widest_ratio
+from metricdp.mechanisms.streets import Pieces, StreetMechanism, Streets, street_weights
+from metricdp.metrics import ShortestPath
+from metricdp.solvers import Edges, Progress, solve_ratio
+from metricdp.spaces import FiniteSpace
+
+GAUSS_NODES = 4  # in every half piece, where `loss` is a function
+UNIT = 2.0**-53
+
+
+def along_streets(
+    space: FiniteSpace | Streets,
+    outputs: FiniteSpace,
+    epsilon: float,
+    *,
+    loss: Any = None,
+    prior: Any = None,
+    pieces: Any = 1,
+    gap: float = 1e-3,
+    seconds: float | None = None,
+    bound: bool = True,
+    progress: Progress | None = None,
+) -> StreetMechanism:
+    """Build a mechanism for places along streets: exact rounding on every piece, no loss of budget to dimensions.
+
+    Two neighbouring anchors at length u / epsilon may differ by e^a = 2 e^(u/2) - 1 (see `mechanisms.curves`); chains
+    of pieces make the promise hold for the path metric between any two places.
+
+    `pieces` cuts every street (a number), or each one (an array), or into pieces no longer than a length (a float, 0.2
+    for 200 m). `loss` is (places, losses) with places (street, offset); or a matrix with one row per crossing; or a
+    function of places, integrated along all streets; it defaults to the path length to the reports, which are then
+    crossings. `prior` are the weights of the places or crossings, or a density along the streets.
+    """
+    started = time.perf_counter()
+    streets = _streets(space)
+    rate = as_positive(epsilon, "epsilon")
+    cut = Pieces(streets, _counts(streets, pieces))
+    places, weights, losses = _samples(streets, cut, outputs, loss, prior)
+    ratios = widest_ratio(rate * (1.0 - MARGIN) * cut.widths)
+    cost = np.asarray(street_weights(cut, ratios, places).T @ (weights[:, None] * losses))
+    street, lower, upper = cut.list()
+    if len(outputs) == 1:
+        matrix, reached, method = np.ones(cost.shape), 0.0, "one report"
+    else:
+        edges = _edges(cut.anchors, lower, upper, ratios[street])
+        solution = solve_ratio(cost, edges=edges, gap=gap, seconds=seconds, progress=progress)
+        matrix, reached, method = solution.matrix, solution.gap, solution.method
+    least = trivial_lower_bound(losses, weights)
+    if bound and len(outputs) > 1:
+        least = max(least, _lower_bound(streets, places, weights, losses, rate, seconds))
+    promise = Guarantee(rate, streets.metric, streets.unit, basis="certificate")
+    empty = Certificate(0.0, 0.0, (), 0, "", 0.0, rate)
+    mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, empty)
+    proof = mechanism.lipschitz
+    if not proof.epsilon <= rate:
+        raise NotPrivate(f"the laws reach {proof.epsilon:.12g} on street {proof.cell}, above {rate:.12g}.")
+    achieved = float((mechanism.probabilities(places) * (weights[:, None] * losses)).sum())
+    certificate = Certificate(
+        loss=achieved,
+        lower_bound=min(least, achieved),
+        worst_pair=(),
+        verified_pairs=proof.cells,
+        method=f"exact interpolation along streets, {method}; {proof.method}",
+        seconds=time.perf_counter() - started,
+        epsilon=proof.epsilon,
+        note=f"within {reached:.2g} of the best laws at these anchors",
+    )
+    return StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, certificate)
+
+
+def _streets(space: FiniteSpace | Streets) -> Streets:
+    if isinstance(space, Streets):
+        return space
+    if not isinstance(space, FiniteSpace) or not isinstance(space.metric, ShortestPath):
+        raise InvalidInput("`space` must be a road network: mdp.road_network(...) or Streets(ShortestPath(...)).")
+    return Streets(space.metric)
+
+
+def _counts(streets: Streets, pieces: Any) -> Any:
+    lengths = streets.network.lengths
+    if isinstance(pieces, float):
+        return np.maximum(1, np.ceil(lengths / as_positive(pieces, "anchors"))).astype(np.int64)
+    counts = np.broadcast_to(np.asarray(pieces), lengths.shape)
+    if counts.dtype.kind not in "iu" or np.any(counts < 1):
+        raise InvalidInput(
+            "`anchors` on a road network must be the number of pieces of a street, one number per street, or the "
+            "greatest length of a piece (a float)."
+        )
+    return counts.astype(np.int64)
+
+
+def _edges(anchors: int, lower: Any, upper: Any, ratios: Floats) -> Edges:
+    """Return one edge per pair of anchors: of parallel streets the strictest."""
+    pairs = np.sort(np.stack([lower, upper], axis=1), axis=1)
+    order = np.lexsort((ratios, pairs[:, 1], pairs[:, 0]))
+    pairs, ratios = pairs[order], ratios[order]
+    first = np.append(True, np.any(np.diff(pairs, axis=0) != 0, axis=1))
+    return Edges(pairs[first], ratios[first])
+
+
+def _samples(
+    streets: Streets, cut: Pieces, outputs: FiniteSpace, loss: Any, prior: Any
+) -> tuple[Floats, Floats, Floats]:
+    count = len(outputs)
+    if loss is None:
+        if not isinstance(outputs.metric, ShortestPath):
+            raise InvalidInput("`loss` must be given where the reports are not crossings of the network.")
+        ends = streets.at_crossings(outputs.points[:, 0])
+
+        def loss(places: Floats) -> Floats:
+            return streets.metric(places[:, None], ends[None])
+
+    if callable(loss):
+        nodes, shares = np.polynomial.legendre.leggauss(GAUSS_NODES)
+        inside = np.concatenate([(nodes + 1) / 4, 0.5 + (nodes + 1) / 4])
+        street, _, _ = cut.list()
+        step = np.arange(len(street)) - np.repeat(np.cumsum(cut.counts) - cut.counts, cut.counts)
+        offsets = (step[:, None] + inside) * cut.widths[street][:, None]
+        places = np.stack([np.repeat(street, len(inside)), offsets.ravel()], axis=1).astype(float)
+        mass = (np.tile(shares / 4, 2) * cut.widths[street][:, None]).ravel()
+        if prior is not None:
+            if not callable(prior):
+                raise InvalidInput("`prior` must be a function of places, or None, where `loss` is a function.")
+            mass = mass * np.asarray(prior(places), dtype=float)
+        losses = as_matrix(loss(places), "loss", (len(places), count))
+        return places, mass / mass.sum(), losses
+    if isinstance(loss, tuple) and len(loss) == 2:
+        places, losses = streets.encode(loss[0]), loss[1]
+    else:
+        places, losses = streets.at_crossings(np.arange(streets.network.nodes)), loss
+    values = as_matrix(losses, "loss", (len(places), count))
+    weights = np.full(len(places), 1.0 / len(places)) if prior is None else as_probabilities(prior, len(places))
+    return places, weights, values
+
+
+def _lower_bound(
+    streets: Streets, places: Floats, weights: Floats, losses: Floats, rate: float, seconds: float | None
+) -> float:
+    """Return the representative bound with the crossings as representatives and the streets as pairs.
+
+    z(x) >= e^(-epsilon d(x, m)) z(m) for the nearer end m of the street of x.
+    """
+    network = streets.network
+    street = places[:, 0].astype(np.int64)
+    rest = network.lengths[street] - places[:, 1]
+    nearer = np.where(places[:, 1] <= rest, 0, 1)
+    away = np.minimum(places[:, 1], rest)
+    base = losses.min(axis=1)
+    share = weights * np.exp(-rate * away * (1 + 8 * UNIT) - 8 * UNIT)
+    cost = np.zeros((network.nodes, losses.shape[1]))
+    np.add.at(cost, network.edges[street, nearer], share[:, None] * (losses - base[:, None]))
+    cost *= 1.0 - (len(places) + 16) * UNIT
+    edges = _edges(network.nodes, network.edges[:, 0], network.edges[:, 1], rate * network.lengths)
+    limit = None if seconds is None else 0.5 * seconds
+    fixed = weights * base
+    start = float(fixed.sum() - (len(fixed) + 4) * UNIT * np.abs(fixed).sum())
+    return start + solve_ratio(cost, edges=edges, gap=3e-3, seconds=limit).lower_bound

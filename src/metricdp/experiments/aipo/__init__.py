@@ -1,0 +1,1 @@
+"""The study of the AIPO paper: continuous secrets on real road networks."""

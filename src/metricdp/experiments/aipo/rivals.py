@@ -1,0 +1,158 @@
+"""The mechanisms the AIPO paper compares with, as laws at every point of the plane."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers
+from metricdp.design import laplace
+from metricdp.design.constopt import constopt
+from metricdp.design.optimal import optimal
+from metricdp.experiments.aipo.cities import Setting
+from metricdp.metrics import Lp, Metric, pairwise
+from metricdp.problems import Problem
+from metricdp.spaces import FiniteSpace
+
+BETA = 0.001  # Pr[TEM leaves its ball], Carvalho et al. (2021)
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A mechanism under comparison: its loss, its law where it has a formula, and the seconds its design took."""
+
+    loss: float
+    law: Callable[[Floats], Floats] | None
+    seconds: float
+
+
+def exponential_law(case: Setting, epsilon: float, reach: float = np.inf) -> Callable[[Floats], Floats]:
+    """Return z_k(x) proportional to exp(-epsilon min(d(x, y_k), reach) / 2)."""
+
+    def law(points: Floats) -> Floats:
+        apart = np.minimum(pairwise(case.box.metric, points, case.outputs.points), reach)
+        masses = np.exp(-0.5 * epsilon * (apart - apart.min(axis=1, keepdims=True)))
+        return np.asarray(masses / masses.sum(axis=1, keepdims=True))
+
+    return law
+
+
+def mean_loss(case: Setting, law: Callable[[Floats], Floats]) -> float:
+    """Return the expected loss over all secrets, in blocks."""
+    total = 0.0
+    for start in range(0, len(case.points), 50_000):
+        part = slice(start, start + 50_000)
+        total += float((law(case.points[part]) * case.losses[part]).sum())
+    return total / len(case.points)
+
+
+def em(case: Setting, epsilon: float, seed: int) -> Rival:
+    """The exponential mechanism."""
+    law = exponential_law(case, epsilon)
+    return Rival(mean_loss(case, law), law, 0.0)
+
+
+def tem(case: Setting, epsilon: float, seed: int) -> Rival:
+    """The truncated exponential mechanism: the exponential one with the metric min(d, gamma)."""
+    reach = 2.0 / epsilon * np.log((1 - BETA) * (len(case.outputs) - 1) / BETA)
+    law = exponential_law(case, epsilon, reach)
+    return Rival(mean_loss(case, law), law, 0.0)
+
+
+def planar_laplace(case: Setting, epsilon: float, seed: int) -> Rival:
+    """Planar Laplace noise, then the nearest report; private by theorem, its loss is a mean over draws."""
+    metric = Lp(case.box.metric.p) if isinstance(case.box.metric, Lp) else Lp(2)
+    noisy = laplace(metric, epsilon, dimension=2).sample(case.points, rng=np.random.default_rng(seed))
+    nearest = pairwise_argmin(metric, noisy, case.outputs.points)
+    return Rival(float(case.losses[np.arange(len(nearest)), nearest].mean()), None, 0.0)
+
+
+def remapped(case: Setting, epsilon: float, seed: int) -> Rival:
+    """The exponential mechanism with every report replaced by the best one for its posterior."""
+    started = time.perf_counter()
+    law = exponential_law(case, epsilon)
+    joint = np.zeros((len(case.outputs), len(case.outputs)))
+    for start in range(0, len(case.points), 50_000):
+        part = slice(start, start + 50_000)
+        joint += law(case.points[part]).T @ case.losses[part]
+    target = joint.argmin(axis=1)
+    spent = time.perf_counter() - started
+    move = np.zeros((len(target), len(target)))
+    move[np.arange(len(target)), target] = 1.0
+    loss = float(joint[np.arange(len(target)), target].sum()) / len(case.points)
+    return Rival(loss, lambda points: law(points) @ move, spent)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of the box that hold secrets, with their centres, masses and mean losses."""
+
+    centres: Floats
+    owner: Integers
+    masses: Floats
+    losses: Floats
+    lookup: Callable[[Floats], Integers]
+
+
+def cells_of(case: Setting, cells: tuple[int, int]) -> Cells:
+    """Return the cells of a grid; an empty cell is served by the nearest centre."""
+    low = case.box.lower
+    widths = (case.box.upper - low) / np.array(cells)
+    index = np.minimum(((case.points - low) / widths).astype(int), np.array(cells) - 1)
+    flat = index[:, 0] * cells[1] + index[:, 1]
+    used, owner = np.unique(flat, return_inverse=True)
+    centres = low + (np.stack(np.divmod(used, cells[1]), axis=1) + 0.5) * widths
+    masses = np.bincount(owner, minlength=len(used)) / len(owner)
+    losses = np.zeros((len(used), case.losses.shape[1]))
+    np.add.at(losses, owner, case.losses)
+    losses /= np.bincount(owner, minlength=len(used))[:, None]
+    metric = Lp(np.inf)
+
+    def lookup(points: Floats) -> Integers:
+        return pairwise_argmin(metric, (points - low) / widths, (centres - low) / widths)
+
+    return Cells(centres, owner.astype(np.int64), masses, losses, lookup)
+
+
+def lp_on_cells(case: Setting, epsilon: float, cells: tuple[int, int]) -> Rival:
+    """The optimal mechanism between cell centres, used for every point of a cell: not private across borders."""
+    started = time.perf_counter()
+    parts = cells_of(case, cells)
+    space = FiniteSpace(parts.centres, case.box.metric)
+    problem = Problem(space, epsilon, outputs=case.outputs, loss=parts.losses, prior=parts.masses)
+    matrix = optimal(problem, gap=1e-2).matrix
+    return Rival(
+        float((parts.masses[:, None] * parts.losses * matrix).sum()),
+        lambda points: matrix[parts.lookup(points)],
+        time.perf_counter() - started,
+    )
+
+
+def constopt_on_cells(case: Setting, epsilon: float, cells: tuple[int, int]) -> Rival:
+    """ConstOPT between cell centres, every centre then replaced by its nearest report: not private across borders."""
+    started = time.perf_counter()
+    parts = cells_of(case, cells)
+    space = FiniteSpace(parts.centres, case.box.metric)
+    target = pairwise_argmin(case.box.metric, parts.centres, case.outputs.points)
+    problem = Problem(space, epsilon, loss=parts.losses[:, target], prior=parts.masses)
+    near = min(10, len(space))
+    wide = constopt(problem, nearest=near, penalty=0.1, budget="half", objective="expected").matrix
+    matrix = np.zeros(parts.losses.shape)
+    np.add.at(matrix.T, target, wide.T)
+    return Rival(
+        float((parts.masses[:, None] * parts.losses * matrix).sum()),
+        lambda points: matrix[parts.lookup(points)],
+        time.perf_counter() - started,
+    )
+
+
+def pairwise_argmin(metric: Metric, points: Floats, centres: Floats) -> Integers:
+    """Return the nearest centre of every point, in blocks."""
+    result = np.empty(len(points), dtype=np.int64)
+    step = max(1, 4_000_000 // len(centres))
+    for start in range(0, len(points), step):
+        result[start : start + step] = pairwise(metric, points[start : start + step], centres).argmin(axis=1)
+    return result

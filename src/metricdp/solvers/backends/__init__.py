@@ -1,0 +1,1 @@
+"""Backends: one file per way to solve a program, and the linear algebra they share."""

@@ -1,0 +1,261 @@
+"""One block of a decomposed ratio program: the best inner rows for given boundary rows.
+
+    w_l(z_Y) = min <c_X, z_X>   subject to   rows of z_X sum to 1,  ratios among inner rows,
+               max_y e^-W_xy z_yk <= z_xk <= min_y e^W_xy z_yk
+
+The coupling with the boundary is a pair of bounds on every variable, so a change of the boundary changes bounds only
+and dual simplex goes on from the basis it has. Ratio rows among inner rows are added when they are broken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sparse
+
+from metricdp.arrays import Floats, Integers
+from metricdp.errors import SolverFailure
+from metricdp.solvers.backends.warm import Basis, WarmModel
+from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, cut_from, unseen
+from metricdp.solvers.program import LinearProgram, Status
+
+ROUNDS = 200
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a worker needs to know of one block: inner rows X, the boundary rows Y they touch, costs, log ratios.
+
+    `inner` and `boundary` are row numbers of the whole matrix; `weights` covers inner rows, then boundary rows. The
+    model's variables are z / scale.
+    """
+
+    number: int
+    inner: Integers
+    boundary: Integers
+    cost: Floats
+    weights: Floats
+    scale: Floats
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a warm model stands: the ratio rows it holds, in order, and its basis."""
+
+    tail: Integers
+    head: Integers
+    column: Integers
+    column_status: Integers
+    row_status: Integers
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The value and the inner rows for one boundary, the cut (rows numbered as in the whole matrix), and the state."""
+
+    block: int
+    feasible: bool
+    value: float
+    matrix: Floats
+    cut: Cut
+    iterations: int
+    state: State | None
+
+
+class Subproblem:
+    """The warm model of one block."""
+
+    def __init__(self, block: Block, state: State | None = None) -> None:
+        self._block = block
+        inside, width = block.cost.shape
+        self._shape = inside, width
+        self._decay_inside = np.exp(-block.weights[:inside, :inside])
+        np.fill_diagonal(self._decay_inside, 0.0)
+        self._decay_across = np.exp(-block.weights[:inside, inside:])
+        self._tail = self._head = self._column = np.empty(0, dtype=np.int64)
+        count = inside * width
+        sums = sparse.csr_array(
+            (block.scale.ravel(), (np.repeat(np.arange(inside), width), np.arange(count))), shape=(inside, count)
+        )
+        # two slack columns for each row sum, closed except in phase 1
+        slack = sparse.eye_array(inside, format="csr")
+        self._entries = np.arange(count)
+        self._slacks = np.arange(count, count + 2 * inside)
+        self._model = WarmModel(
+            LinearProgram(
+                cost=np.concatenate([(block.cost * block.scale).ravel(), np.zeros(2 * inside)]),
+                rows=sparse.hstack([sums, slack, -slack], format="csr"),
+                row_lower=np.ones(inside),
+                row_upper=np.ones(inside),
+                lower=np.zeros(count + 2 * inside),
+                upper=np.concatenate([np.full(count, np.inf), np.zeros(2 * inside)]),
+            ),
+            tolerance=0.1 * block.tolerance,
+        )
+        self._basis: Basis | None = None
+        if state is not None:
+            self._append(state.tail, state.head, state.column)
+            self._basis = Basis.of(state.column_status, state.row_status)
+
+    def state(self) -> State:
+        """Return what a new model needs to go on from here."""
+        return State(self._tail, self._head, self._column, *Basis.statuses_of(self._basis))
+
+    def solve(self, boundary: Floats, *, keep_state: bool = False) -> Answer:
+        """Return the best inner rows for the given boundary rows, or the proof that there are none."""
+        before = self._model.iterations
+        lower, upper, from_lower, from_upper = self._bounds(boundary)
+        # no entry exceeds one, so a larger bound says nothing and only spoils the numbers
+        ceiling = np.where(upper <= 1.0, upper / self._block.scale, np.inf)
+        self._model.change_bounds(self._entries, (lower / self._block.scale).ravel(), ceiling.ravel())
+        # the answer is a function of rows, basis and boundary, whatever this worker did before
+        self._model.start_from(self._basis)
+        feasible = self._rounds() == "optimal"
+        if not feasible:
+            feasible = self._phase_one()  # infeasible, or HiGHS cannot tell: then this can
+        solution = self._solution()
+        cut = self._cut(feasible, from_lower, np.where(upper <= 1.0, from_upper, -1))
+        value = float((self._block.cost * solution).sum()) if feasible else np.inf
+        steps = self._model.iterations - before
+        self._basis = self._model.basis()
+        answer = Answer(self._block.number, feasible, value, solution, cut, steps, self.state() if keep_state else None)
+        if not feasible:
+            self._close_slacks()
+        return answer
+
+    def _bounds(self, boundary: Floats) -> tuple[Floats, Floats, Integers, Integers]:
+        """Return both bounds of every inner entry and the boundary row that sets each (-1: none).
+
+        Where several rows set the same bound (zeros do), the nearest is named: its cut is the strongest.
+        """
+        n, m = self._shape
+        lower, upper = np.zeros((n, m)), np.full((n, m), np.inf)
+        from_lower = np.full((n, m), -1, dtype=np.int64)
+        from_upper = np.full((n, m), -1, dtype=np.int64)
+        if not len(boundary):
+            return lower, upper, from_lower, from_upper
+        from_lower[:] = self._decay_across.argmax(axis=1)[:, None]
+        near = np.zeros((n, m))  # decay of the row that sets the upper bound
+        for y, row in enumerate(np.maximum(boundary, 0.0)):
+            decay = self._decay_across[:, y, None]
+            low = decay * row
+            better = low > lower
+            lower[better], from_lower[better] = low[better], y
+            with np.errstate(divide="ignore", over="ignore"):
+                high = np.where((row > 0.0) & (decay > 0.0), row / decay, np.where(decay > 0.0, 0.0, np.inf))
+            better = (high < upper) | ((high == upper) & (decay > near))
+            upper[better], from_upper[better] = high[better], y
+            near = np.where(better, decay, near)
+        # a boundary solved to a tolerance may cross its own bounds by as much
+        np.maximum(upper, lower, out=upper)
+        return lower, upper, from_lower, from_upper
+
+    def _solution(self) -> Floats:
+        n, m = self._shape
+        return self._model.primal()[: n * m].reshape(n, m) * self._block.scale
+
+    def _rounds(self) -> Status:
+        """Solve, add the broken ratio rows, and so on; return how that ended."""
+        status: Status = "optimal"
+        for _ in range(ROUNDS):
+            status = self._model.solve()
+            if status != "optimal" or not self._separate(self._solution()):
+                break
+        return status
+
+    def _separate(self, matrix: Floats) -> bool:
+        tail, head, column = broken_rows(matrix, self._decay_inside, self._block.scale, self._block.tolerance)
+        known = self._tail, self._head, self._column
+        tail, head, column = unseen(tail, head, column, known, len(matrix))
+        self._append(tail, head, column)
+        return bool(len(tail))
+
+    def _append(self, tail: Integers, head: Integers, column: Integers) -> None:
+        """Add rows (e^-W_ij z_ik - z_jk) / s_jk <= 0."""
+        count = len(tail)
+        if not count:
+            return
+        n, m = self._shape
+        index = np.arange(count)
+        passed = self._decay_inside[tail, head] * self._block.scale[tail, column] / self._block.scale[head, column]
+        rows = sparse.csr_array(
+            (
+                np.concatenate([passed, np.full(count, -1.0)]),
+                (np.concatenate([index, index]), np.concatenate([tail * m + column, head * m + column])),
+            ),
+            shape=(count, n * m + 2 * n),
+        )
+        self._model.add_rows(np.full(count, -np.inf), np.zeros(count), rows)
+        self._tail = np.concatenate([self._tail, tail])
+        self._head = np.concatenate([self._head, head])
+        self._column = np.concatenate([self._column, column])
+
+    def _phase_one(self) -> bool:
+        """Minimise what the row sums lack or exceed; True where that is nothing after all."""
+        n, m = self._shape
+        self._model.change_cost(self._entries, np.zeros(n * m))
+        self._model.change_cost(self._slacks, np.ones(2 * n))
+        self._model.change_bounds(self._slacks, np.zeros(2 * n), np.full(2 * n, np.inf))
+        status = self._rounds()
+        if status != "optimal":
+            raise SolverFailure(f"block {self._block.number}: phase 1, which has a solution, ended with {status}.")
+        if self._model.objective() > 100.0 * self._block.tolerance:
+            return False
+        # infeasible by less than the tolerance: let the slacks take that much
+        found = self._model.primal()[n * m :]
+        self._model.change_cost(self._entries, (self._block.cost * self._block.scale).ravel())
+        self._model.change_cost(self._slacks, np.zeros(2 * n))
+        self._model.change_bounds(self._slacks, np.zeros(2 * n), found + self._block.tolerance)
+        status = self._rounds()
+        if status != "optimal":
+            raise SolverFailure(f"block {self._block.number}: phase 2 ended with {status} where phase 1 succeeded.")
+        self._model.change_bounds(self._slacks, np.zeros(2 * n), np.zeros(2 * n))
+        return True
+
+    def _close_slacks(self) -> None:
+        n = self._shape[0]
+        self._model.change_cost(self._entries, (self._block.cost * self._block.scale).ravel())
+        self._model.change_cost(self._slacks, np.zeros(2 * n))
+        self._model.change_bounds(self._slacks, np.zeros(2 * n), np.zeros(2 * n))
+
+    def _cut(self, feasible: bool, from_lower: Integers, from_upper: Integers) -> Cut:
+        """Turn row duals and reduced costs into multipliers, then into the cut."""
+        n, m = self._shape
+        duals, _ = self._model.duals()
+        given = np.maximum(-duals[n:], 0.0) / self._block.scale[self._head, self._column]
+        inside = Multipliers(self._tail, self._head, self._column, given)
+        # what the entries' reduced cost really is for these multipliers, not what the solver says it is
+        force = inside.forces(self._block.weights[:n, :n], m).toarray()
+        base = force - duals[:n, None] + (self._block.cost if feasible else 0.0)
+        # entries that are zero here push as well: it costs nothing here and makes the cut stronger elsewhere
+        x, k = np.nonzero((base > 0.0) & (from_lower >= 0))
+        push = Multipliers(n + from_lower[x, k], x, k, base[x, k])  # e^-W z_y <= z_x
+        x, k = np.nonzero((base < 0.0) & (from_upper >= 0))
+        y = from_upper[x, k]
+        pull = Multipliers(x, n + y, k, -base[x, k] / self._decay_across[x, y])  # e^-W z_x <= z_y
+        local = Multipliers.joined([inside, push, pull])
+        cut = cut_from(
+            local,
+            block=self._block.number,
+            inside=np.arange(n),
+            cost=self._block.cost if feasible else None,
+            weights=self._block.weights,
+            width=m,
+        )
+        return self._numbered(cut)
+
+    def _numbered(self, cut: Cut) -> Cut:
+        """Return the cut with rows numbered as in the whole matrix."""
+        names = np.concatenate([self._block.inner, self._block.boundary])
+        own = cut.multipliers
+        return Cut(
+            cut.block,
+            cut.share,
+            cut.constant,
+            names[cut.rows],
+            cut.columns,
+            cut.slope,
+            Multipliers(names[own.tail], names[own.head], own.column, own.value),
+        )

@@ -1,0 +1,88 @@
+"""Where a decomposition begins: a feasible matrix, and multipliers that prove how far it can be from the best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.solvers.benders.cuts import Multipliers, proven_bound
+from metricdp.solvers.benders.run import Memory
+from metricdp.solvers.repair.recombine import combine, safe_weights
+from metricdp.solvers.solve import Edges, RatioSolution, solve_ratio
+
+
+def kernels(cost: Floats, weights: Floats, parts: Sequence[Integers]) -> Memory:
+    """Begin at the best combination of the columns e^-W(., j) in every part: feasible at once."""
+    result = np.zeros(cost.shape)
+    for rows in parts:
+        if len(rows) == 1:
+            result[rows[0], int(cost[rows[0]].argmin())] = 1.0
+        else:
+            inner = safe_weights(weights[np.ix_(rows, rows)])
+            result[rows] = combine(np.ones((len(rows), 1)), cost[rows], inner)
+    return _memory(cost, weights, result, Multipliers.none())
+
+
+def engine(
+    cost: Floats,
+    weights: Floats,
+    adjacency: Booleans,
+    parts: Sequence[Integers],
+    *,
+    gap: float,
+    seconds: float | None,
+) -> tuple[Memory, bool]:
+    """Begin where the interior-point or first-order method ends on the whole program, part by part.
+
+    Its multipliers are valid cuts of all blocks at once. Also says whether the user interrupted it.
+    """
+    end = None if seconds is None else time.perf_counter() + seconds
+    result = np.zeros(cost.shape)
+    proofs: list[Multipliers] = []
+    interrupted = False
+    for rows in parts:
+        if len(rows) == 1:
+            result[rows[0], int(cost[rows[0]].argmin())] = 1.0
+            continue
+        pairs = np.argwhere(np.triu(adjacency[np.ix_(rows, rows)]))
+        inner = weights[np.ix_(rows, rows)]
+        left = None if end is None else max(0.1, end - time.perf_counter())
+        edges = Edges(pairs, inner[pairs[:, 0], pairs[:, 1]])
+        answer = solve_ratio(cost[rows], edges=edges, gap=gap, seconds=left)
+        result[rows] = answer.matrix
+        proofs.append(_multipliers(answer, rows, weights, adjacency))
+        interrupted = "interrupted" in answer.note
+        if interrupted:
+            break
+    if interrupted:
+        return kernels(cost, weights, parts), True
+    return _memory(cost, weights, result, Multipliers.joined(proofs)), False
+
+
+def _multipliers(answer: RatioSolution, rows: Integers, weights: Floats, adjacency: Booleans) -> Multipliers:
+    """Return lam of z_i <= e^W z_j as pi = e^W lam of e^-W z_i <= z_j, for neighbours only."""
+    signed: NDArray[Any] = np.nan_to_num(np.asarray(answer.dual, dtype=np.float64), posinf=0.0, neginf=0.0)
+    if signed.ndim == 3:
+        signed = np.maximum(signed[0], 0.0) - np.maximum(signed[1], 0.0)
+    pair, column = np.nonzero(signed)
+    value = signed[pair, column]
+    first, second = rows[answer.edges.pairs[pair, 0]], rows[answer.edges.pairs[pair, 1]]
+    tail, head = np.where(value > 0.0, first, second), np.where(value > 0.0, second, first)
+    # rows that were merged carry other numbers, and too heavy edges no multiplier
+    good = adjacency[tail, head] & (weights[tail, head] < 300.0)
+    tail, head, column, value = tail[good], head[good], column[good], np.abs(value[good])
+    return Multipliers(tail, head, column, value * np.exp(weights[tail, head])).cleaned()
+
+
+def _memory(cost: Floats, weights: Floats, matrix: Floats, proof: Multipliers) -> Memory:
+    return Memory(
+        best=matrix,
+        upper=float((matrix * cost).sum()),
+        lower=proven_bound(cost, weights, proof),
+        proof=proof,
+    )

@@ -1,0 +1,1 @@
+"""Repair: from an approximate matrix to one that keeps every ratio exactly."""

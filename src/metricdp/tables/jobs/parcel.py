@@ -1,0 +1,66 @@
+"""A task as plain bytes and text: how workers of an engine get the mechanism, and what names it.
+
+The mechanism travels as a mechanism file, never pickled. The driver judges the promise when it packs; workers check the
+bytes only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from metricdp.artifacts import inspect, save
+from metricdp.artifacts.kinds import kind_of
+from metricdp.mechanisms import Mechanism, ProductMechanism
+from metricdp.tables.task import OnError, Task, task_for
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What a worker needs to protect batches: the mechanism file, columns, snapping, what becomes of bad rows."""
+
+    file: bytes
+    columns: tuple[str, ...]
+    snap: float
+    on_error: OnError
+
+    @property
+    def applied(self) -> str:
+        """A digest of everything that shapes a report: keyed noise is bound to it."""
+        digest = hashlib.sha256(hashlib.sha256(self.file).digest())
+        digest.update(json.dumps([self.columns, self.snap, self.on_error]).encode())
+        return digest.hexdigest()
+
+    def task(self, names: Sequence[str]) -> Task:
+        """Return the task for a table with these columns."""
+        mechanism = _opened(self.file)
+        return task_for(names, mechanism, columns=self.columns, snap=self.snap, on_error=self.on_error)
+
+
+def parcel_of(task: Task) -> Parcel:
+    """Pack a task; a kind of mechanism that has no file is refused."""
+    kind_of(task.mechanism)
+    with tempfile.TemporaryDirectory(prefix="metricdp-") as folder:
+        file = save(_timeless(task.mechanism), Path(folder) / "mechanism.mdp").read_bytes()
+    return Parcel(file, task.columns, task.snap, task.on_error)
+
+
+def _timeless(mechanism: Any) -> Any:
+    """Return the mechanism without how long its design took, which does not belong to what is applied."""
+    if isinstance(mechanism, ProductMechanism):
+        mechanism = replace(mechanism, parts=tuple(_timeless(part) for part in mechanism.parts))
+    return replace(mechanism, certificate=replace(mechanism.certificate, seconds=0.0))
+
+
+@lru_cache(maxsize=2)
+def _opened(file: bytes) -> Mechanism:
+    with tempfile.TemporaryDirectory(prefix="metricdp-") as folder:
+        path = Path(folder) / "mechanism.mdp"
+        path.write_bytes(file)
+        return inspect(path, judged=False).mechanism

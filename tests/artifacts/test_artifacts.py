@@ -1,0 +1,258 @@
+"""Mechanism files: what was saved comes back, and nothing else does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save as pack
+from safetensors.numpy import save_file
+
+import metricdp as mdp
+from metricdp.artifacts import file as container
+from metricdp.artifacts import inspect, judge, load, save
+from metricdp.errors import CorruptFile, InvalidInput, NotPrivate, OutputProblem
+from metricdp.mechanisms import MatrixMechanism, Mechanism
+
+RNG = np.random.default_rng(7)
+PLANE = RNG.uniform(0, 3, (12, 2))
+RING = np.arange(6)[:, None]
+EDGES = [[i, (i + 1) % 6] for i in range(6)]
+LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+HISTOGRAMS = RNG.dirichlet(np.ones(4), 6)
+
+SPACES: dict[str, Callable[[], mdp.FiniteSpace]] = {
+    "l1": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(1)),
+    "l2 with names": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(2), columns=("east", "north")),
+    "linf": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(np.inf)),
+    "earth": lambda: mdp.FiniteSpace(PLANE + np.array([41.0, -8.0]), mdp.Haversine()),
+    "roads": lambda: mdp.FiniteSpace(
+        RING,
+        mdp.ShortestPath(EDGES, [1.0, 2.0, 1.0, 2.5, 1.0, 3.0], one_way="longer"),
+        coordinates=PLANE[:6],
+        ground=mdp.Haversine(),
+    ),
+    "mahalanobis": lambda: mdp.FiniteSpace(PLANE, mdp.Mahalanobis([[2.0, 0.3], [0.3, 1.0]])),
+    "angular": lambda: mdp.FiniteSpace(PLANE + 0.1, mdp.Angular()),
+    "hyperbolic": lambda: mdp.FiniteSpace(PLANE / 5, mdp.Hyperbolic()),
+    "hamming": lambda: mdp.FiniteSpace([["a", "b"], ["a", "c"], ["", "ü"]], mdp.Hamming()),
+    "levenshtein": lambda: mdp.FiniteSpace(["cat", "cart", "dög", ""], mdp.Levenshtein()),
+    "clock": lambda: mdp.FiniteSpace([[1.0], [9.0], [23.0]], mdp.Temporal(24.0, unit="h")),
+    "weighted": lambda: mdp.FiniteSpace(
+        np.column_stack([PLANE, np.arange(12.0)]),
+        mdp.Weighted([(mdp.Weighted([(mdp.Lp(2), [0, 1], 0.5)]), [0, 1], 2.0), (mdp.Temporal(), [2], 0.1)], unit="km"),
+    ),
+    "precomputed": lambda: mdp.FiniteSpace(np.arange(5.0)[:, None], mdp.Precomputed(LINE, unit="hops")),
+    "transport": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein(LINE[:4, :4])),
+    "transport on a line": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein([0.0, 1.0, 3.0, 4.0])),
+    "documents": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.WordMovers(PLANE[:4], mdp.Lp(1))),
+    "curves": lambda: mdp.FiniteSpace(RNG.normal(size=(5, 6)), mdp.Frechet(mdp.Lp(1), 2)),
+}
+WORDS = mdp.FiniteSpace(RNG.normal(size=(4, 3)), mdp.Lp(2), coordinates=["cat", "dög", "", "bird"])
+OTHERS: dict[str, Callable[[], Any]] = {
+    "sphere": lambda: mdp.laplace(mdp.Haversine(), 10.0),
+    "line": lambda: mdp.laplace(mdp.Lp(1), 0.3, dimension=1),
+    "space": lambda: mdp.laplace(mdp.Lp(np.inf), 2.0, dimension=5, pitch=0.25),
+    "ellipse": lambda: mdp.laplace(mdp.Mahalanobis([[2.0, 0.3], [0.3, 1.0]]), 1.0),
+    "words": lambda: mdp.madlib(WORDS, 2.0),
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "some.mdp"
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_metric_comes_back(name: str, path: Path) -> None:
+    if name == "levenshtein":
+        pytest.importorskip("rapidfuzz")
+    space = SPACES[name]()
+    mechanism = mdp.exponential(space, 0.7)
+    save(mechanism, path)
+    back = load(path)
+    assert isinstance(back, MatrixMechanism)
+    assert np.array_equal(back.matrix, mechanism.matrix)
+    assert np.array_equal(back.inputs.points, space.points)
+    assert np.array_equal(back.inputs.coordinates, space.coordinates)
+    assert np.array_equal(back.inputs.distances, space.distances)
+    assert type(back.inputs.metric) is type(space.metric)
+    assert type(back.inputs.ground) is type(space.ground)
+    assert back.inputs.columns == space.columns
+    assert back.outputs is back.inputs
+    assert back.guarantee.metric is back.inputs.metric
+    assert back.certificate == mechanism.certificate
+    assert replace(back.guarantee, metric=mechanism.guarantee.metric) == mechanism.guarantee
+    first = path.read_bytes()
+    save(back, path)
+    assert path.read_bytes() == first  # one mechanism, one spelling
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_kind_comes_back(name: str, path: Path) -> None:
+    mechanism = OTHERS[name]()
+    save(mechanism, path)
+    back = load(path)
+    assert type(back) is type(mechanism)
+    assert back.certificate == mechanism.certificate
+    assert judge(back).verdict == "holds"
+    secrets = np.array([0, 2]) if name == "words" else np.full((3, mechanism.inputs.dimension), 0.4)
+    ours, theirs = (m.sample(secrets, rng=np.random.default_rng(1)) for m in (mechanism, back))
+    assert np.array_equal(ours, theirs)
+
+
+def test_other_outputs_are_kept(path: Path) -> None:
+    inputs, outputs = mdp.FiniteSpace(PLANE, mdp.Lp(2)), mdp.FiniteSpace(PLANE[:4] + 0.1, mdp.Lp(2))
+    save(mdp.exponential(inputs, 1.0, outputs=outputs), path)
+    back = load(path)
+    assert np.array_equal(back.outputs.points, outputs.points)
+    assert len(back.inputs) == 12
+
+
+def test_inspecting_says_what_it_is(path: Path) -> None:
+    save(OTHERS["sphere"](), path)
+    found = inspect(path)
+    assert (found.kind, found.version, found.bytes) == ("spherical-laplace", 2, path.stat().st_size)
+    assert b"pickle" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("build", [lambda: mdp.exponential(SPACES["roads"](), 1.0), OTHERS["sphere"], OTHERS["words"]])
+def test_a_flipped_byte_anywhere_is_refused(path: Path, build: Callable[[], Mechanism]) -> None:
+    save(build(), path)
+    data = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for position in rng.integers(0, len(data), 200):
+        changed = bytearray(data)
+        changed[position] ^= 1 << int(rng.integers(8))
+        path.write_bytes(changed)
+        with pytest.raises(CorruptFile):
+            load(path)
+
+
+def test_a_file_of_another_length_is_refused(path: Path) -> None:
+    save(mdp.exponential(SPACES["l1"](), 1.0), path)
+    data = path.read_bytes()
+    for size in [0, 1, 7, 8, 9, 100, len(data) // 2, len(data) - 1]:
+        path.write_bytes(data[:size])
+        with pytest.raises(CorruptFile, match="was refused"):
+            load(path)
+    path.write_bytes(data + b"\0")
+    with pytest.raises(CorruptFile, match="too long"):
+        load(path)
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+    """Alter a file as a forger would: with a checksum that fits."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    manifest = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["metricdp"])
+    from safetensors.numpy import load as unpack
+
+    tensors = {name: np.array(value) for name, value in unpack(data).items()}
+    change(manifest, tensors)
+    manifest["sha256"] = "0" * 64
+    manifest["sha256"] = hashlib.sha256(container._pack(manifest, tensors)).hexdigest()
+    path.write_bytes(container._pack(manifest, tensors))
+
+
+def test_a_forged_matrix_is_audited_and_refused(path: Path) -> None:
+    save(mdp.exponential(SPACES["l1"](), 1.0), path)
+
+    def forge(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+        tensors["matrix"][0, 0] += tensors["matrix"][0, 1] * 0.999
+        tensors["matrix"][0, 1] *= 0.001
+
+    rewritten(path, forge)
+    with pytest.raises(CorruptFile, match=r"does not keep the promise.*violated"):
+        load(path)
+    assert judge(inspect(path, judged=False).mechanism).verdict == "violated"
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_forged_noise_is_refused(name: str, path: Path) -> None:
+    save(OTHERS[name](), path)
+    rewritten(path, lambda manifest, tensors: manifest["body"].update(epsilon=20.0))
+    with pytest.raises(CorruptFile, match="violated"):
+        load(path)
+
+
+def test_a_forged_lattice_or_slack_is_refused(path: Path) -> None:
+    for change in ({"body": {"pitch": 0.01}}, {"guarantee": {"slack": 0.0}}):
+        save(OTHERS["sphere"](), path)
+        rewritten(path, lambda manifest, tensors, c=change: [manifest[k].update(v) for k, v in c.items()])
+        with pytest.raises(CorruptFile, match="violated"):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m, t: m.update(version=3), "Update metricdp"),
+        (lambda m, t: m.update(kind="quantum"), "Update metricdp"),
+        (lambda m, t: m.update(format="else"), "written by mdp.save"),
+        (lambda m, t: m.update(version=0), "was refused"),
+        (lambda m, t: m.pop("guarantee"), "what its version asks for"),
+        (lambda m, t: m.update(version=1), "what its version asks for"),
+        (lambda m, t: m.update(more=1), "what its version asks for"),
+        (lambda m, t: m.update(licence=1), "not a text"),
+        (lambda m, t: m.update(signature="me"), "signature"),
+        (lambda m, t: m["guarantee"].update(epsilon={"float": "inf"}), "epsilon"),
+        (lambda m, t: m["guarantee"].update(epsilon=-1.0), "epsilon"),
+        (lambda m, t: m["guarantee"].update(basis="trust me"), "trust me"),
+        (lambda m, t: m["guarantee"].update(promise=1), "does not know"),
+        (lambda m, t: m["metrics"].append({"name": "Lp", "parameters": {}}), "do not make a mechanism"),
+        (lambda m, t: m["metrics"].append({"name": "__import__", "parameters": {}}), "do not make a mechanism"),
+        (lambda m, t: m["body"].update(inputs=-1), "reference"),
+        (lambda m, t: m["body"].update(inputs=9), "do not make a mechanism"),
+        (lambda m, t: m["body"].update(matrix="nowhere"), "do not make a mechanism"),
+        (lambda m, t: t.update(extra=np.zeros(3)), "nothing refers to"),
+        (lambda m, t: t.update(matrix=t["matrix"].astype(np.float32)), "unknown type"),
+        (lambda m, t: t.update(matrix=t["matrix"][:, :-1].copy()), "do not make a mechanism"),
+        (lambda m, t: t["matrix"].fill(np.nan), "do not make a mechanism"),
+    ],
+)
+def test_strange_manifests_are_refused(path: Path, change: Callable[..., Any], message: str) -> None:
+    save(mdp.exponential(SPACES["l1"](), 1.0), path)
+    rewritten(path, change)
+    with pytest.raises(CorruptFile, match=message):
+        load(path)
+
+
+def test_foreign_files_are_refused(path: Path) -> None:
+    for content in (b"lat,lon\n1,2\n" * 10, b"PK\x03\x04" + bytes(100), bytes(50), b"\xff" * 50):
+        path.write_bytes(content)
+        with pytest.raises(CorruptFile, match=r"mdp\.save"):
+            load(path)
+    save_file({"weights": np.zeros(4)}, path)
+    with pytest.raises(CorruptFile, match="not one of metricdp"):
+        load(path)
+    path.write_bytes(pack({"a": np.zeros(2)}, metadata={"metricdp": "[" * 100_000}))
+    with pytest.raises(CorruptFile):
+        load(path)
+    with pytest.raises(InvalidInput, match="does not exist"):
+        load(path.with_name("none.mdp"))
+    with pytest.raises(InvalidInput, match="folder"):
+        load(path.parent)
+
+
+def test_a_broken_promise_is_not_saved(path: Path) -> None:
+    good = mdp.exponential(SPACES["l1"](), 1.0)
+    with pytest.raises(NotPrivate, match="not saved"):
+        save(replace(good, guarantee=replace(good.guarantee, epsilon=0.5)), path)
+    with pytest.raises(InvalidInput, match="can hold"):
+        save(object(), path)  # type: ignore[arg-type]
+    with pytest.raises(OutputProblem, match="does not exist"):
+        save(good, path.parent / "no" / "some.mdp")
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_mechanism_without_a_promise_loads_as_such(path: Path) -> None:
+    good = mdp.exponential(SPACES["l1"](), 1.0)
+    save(replace(good, guarantee=replace(good.guarantee, epsilon=0.5, basis="none")), path)
+    assert load(path).guarantee.basis == "none"

@@ -1,0 +1,260 @@
+"""The local engine: many files, workers that die, jobs that are killed, and nothing released twice."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import metricdp as mdp
+from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
+from metricdp.tables import perturb_files, task_for
+from metricdp.tables.draws import Draws, fingerprint
+from metricdp.tables.engines import local
+from metricdp.tables.jobs import plan as jobs
+from metricdp.tables.jobs.parcel import parcel_of
+from metricdp.tables.jobs.plan import read_job, run_partition
+from metricdp.tables.kernel import protected_table
+from tables.engines.law import CELLS, MATRIX, check, files, table, together
+
+JOB = ".metricdp-job"
+NEXT = mdp.exponential(CELLS, 0.8)
+
+
+@pytest.fixture(autouse=True)
+def small_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
+
+
+def test_many_files_follow_the_law_and_leave_no_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    before = files(tmp_path / "in", rows=15_000, count=4, groups=5000)
+    keys: list[bytes] = []
+
+    def look(share: float) -> None:
+        path = tmp_path / "out" / JOB / "key"
+        if path.exists():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            keys.append(path.read_bytes())
+
+    summary = perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX, id_column="note", progress=look)
+    check(before, together(tmp_path / "out"))
+    assert (summary.rows, summary.written, summary.bad) == (60_000, 60_000, 0)
+    assert summary.people is not None
+    assert summary.people.count == 13
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names[:4] == [JOB, "day0.00000.parquet", "day0.00001.parquet", "day0.00002.parquet"]
+    assert len(keys) >= 1
+    assert len(set(keys)) == 1
+    assert len(keys[0]) == 32
+    for path in (tmp_path / "out").rglob("*"):
+        if path.is_file():
+            assert keys[0] not in path.read_bytes()
+            assert path.name != "key"
+    assert keys[0].hex() not in caplog.text
+    again = perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX, resume=True)
+    assert again.rows == summary.rows  # finished: nothing is drawn
+    with pytest.raises(OutputProblem, match="finished job"):
+        perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX)
+
+
+def replayed(out: Path, job: Path, place: Path) -> None:
+    """Run every partition again from a copy of the job (its key included) and compare with what was released."""
+    place.mkdir()
+    shutil.copytree(job, place / JOB)
+    entry = json.loads((place / JOB / "job.json").read_text())
+    (place / JOB / "job.json").write_text(json.dumps(entry | {"target": str(place)}))
+    for number, partition in enumerate(read_job(place / JOB).partitions):
+        run_partition(str(place / JOB), number)
+        assert (place / partition.target).read_bytes() == (out / partition.target).read_bytes()
+
+
+def test_a_killed_worker_is_replaced_and_gives_the_same_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "PARTITION_ROWS", 200_000)
+    before = files(tmp_path / "in", rows=200_000, count=3, groups=100_000)
+    processes: list[subprocess.Popen[str]] = []
+    start = local._start
+
+    def starting(job: jobs.Job) -> subprocess.Popen[str]:
+        processes.append(start(job))
+        return processes[-1]
+
+    monkeypatch.setattr(local, "_start", starting)
+    killed: list[int] = []
+
+    def kill(share: float) -> None:
+        if not killed:  # one batch of the first partition is through: its worker is in the middle of it
+            shutil.copytree(tmp_path / "out" / JOB, tmp_path / "copy")
+            for process in processes:
+                os.kill(process.pid, signal.SIGKILL)
+                killed.append(process.pid)
+
+    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=2, progress=kill)
+    assert len(killed) >= 1
+    assert len(processes) > len(killed)
+    assert summary.rows == 600_000
+    check(before, together(tmp_path / "out"))  # no row lost, none twice
+    replayed(tmp_path / "out", tmp_path / "copy", tmp_path / "again")
+
+
+def run_command(*arguments: str, folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "import sys; from metricdp.cli import main; sys.exit(main())", *arguments]
+    return subprocess.Popen(
+        command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+
+
+def test_a_killed_command_is_resumed(tmp_path: Path) -> None:
+    before = files(tmp_path / "in", rows=80_000, count=8, groups=80_000)
+    mdp.save(MATRIX, tmp_path / "cells.mdp")
+    arguments = ("perturb", "in/*.parquet", "--mechanism", "cells.mdp", "-o", "out", "--engine", "local")
+    process = run_command(*arguments, folder=tmp_path)
+    deadline = time.monotonic() + 60
+    while len(list((tmp_path / "out").glob("*.parquet"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    released = {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.parquet")}
+    assert 2 <= len(released) < 8
+    assert (tmp_path / "out" / JOB / "key").exists()
+    refused = run_command(*arguments, folder=tmp_path)
+    assert "--resume" in refused.communicate()[1]
+    assert refused.returncode == 2
+    with pytest.raises(InvalidInput, match="another mechanism, epsilon"):
+        perturb_files(tmp_path / "in", tmp_path / "out", NEXT, resume=True)
+    shutil.copytree(tmp_path / "out" / JOB, tmp_path / "copy")
+    shutil.rmtree(tmp_path / "copy" / "partial", ignore_errors=True)
+    resumed = run_command(*arguments, "--resume", folder=tmp_path)
+    text, complaints = resumed.communicate()
+    assert resumed.returncode == 0, complaints
+    assert "640,000 rows written" in text
+    for name, data in released.items():
+        assert (tmp_path / "out" / name).read_bytes() == data  # what was released stays what it was
+    check(before, together(tmp_path / "out"))
+    assert not (tmp_path / "out" / JOB / "key").exists()
+    replayed(tmp_path / "out", tmp_path / "copy", tmp_path / "again")
+
+
+def test_changed_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files(tmp_path / "in", rows=100, count=2)
+    monkeypatch.setattr(local, "ATTEMPTS", 1)
+    monkeypatch.setattr(local, "_ask", lambda *_: None)  # every worker is lost at once
+    with pytest.raises(OutputProblem, match="failed 1 times"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    monkeypatch.undo()
+    assert (tmp_path / "out" / JOB / "key").exists()
+    pq.write_table(table(100, seed=9), tmp_path / "in/day1.parquet")
+    with pytest.raises(InvalidInput, match="changed since it began"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True)
+    with pytest.raises(InvalidInput, match="changed since the job began"):
+        run_partition(str(tmp_path / "out" / JOB), 1)
+    (tmp_path / "out" / JOB / "key").unlink()
+    shutil.copy(tmp_path / "in/day0.parquet", tmp_path / "in/day1.parquet")
+    with pytest.raises(InvalidInput, match="changed since it began"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True)
+
+
+def test_equal_partitions_draw_independently(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b"):
+        pq.write_table(table(2000), tmp_path / f"in/{name}.parquet")
+    perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
+    first, second = (np.asarray(pq.read_table(tmp_path / f"out/{name}.parquet")["x"]) for name in "ab")
+    secret = np.asarray(table(2000)["x"])
+    # Given the secret the two are independent: they agree as often as the law says, not always.
+    codes = (3 * secret + np.asarray(table(2000)["y"])).astype(int)
+    marginal = MATRIX.matrix.reshape(9, 3, 3).sum(axis=2)[codes]
+    wanted = (marginal**2).sum(axis=1)
+    spread = np.sqrt((wanted * (1 - wanted)).sum())
+    assert abs((first == second).sum() - wanted.sum()) < 6 * spread
+
+
+def test_a_worker_that_outlives_a_job_takes_the_next_mechanism(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=500, count=1)
+    rows = pq.read_table(tmp_path / "in/day0.parquet")
+    for mechanism in (MATRIX, NEXT):  # two jobs in the same folder, one after the other, in one process
+        task = task_for(rows.column_names, mechanism)
+        parcel = parcel_of(task)
+        job = jobs.begin(
+            jobs.plan([tmp_path / "in/day0.parquet"], tmp_path / "out", parcel, False), parcel, resume=False
+        )
+        key = (job.folder / "key").read_bytes()
+        run_partition(str(job.folder), 0)
+        alone = protected_table(rows, task, Draws(key, "day0.parquet", 0, parcel.applied))
+        assert pq.read_table(tmp_path / "out/day0.parquet").equals(alone)
+        job.withdraw()
+
+
+def test_a_bad_row_leaves_nothing(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=2000, count=2)
+    bad = table(2000).set_column(1, "x", pa.array([0.0] * 1500 + [0.5] + [1.0] * 499))
+    pq.write_table(bad, tmp_path / "in/day2.parquet", row_group_size=1000)
+    with pytest.raises(OutOfDomain, match=r"row 1500 .*x is 0\.5"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
+    assert list((tmp_path / "out").iterdir()) == []
+    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, on_error="drop", workers=1)
+    assert (summary.rows, summary.written) == (6000, 5999)
+
+
+def test_csv_files_and_folders(tmp_path: Path) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for place in ("in/a.csv", "in/deep/b.csv"):
+        (tmp_path / place).write_text("x,y,z\n" + "1,2,abc\n" * 50)
+    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, rng=np.random.default_rng(1), workers=1)
+    assert summary.simulated
+    assert summary.rows == 100
+    lines = (tmp_path / "out/deep/b.csv").read_text().splitlines()
+    assert lines[0] == "x,y,z"
+    assert len(lines) == 51
+    assert {line.split(",")[2] for line in lines[1:]} == {"abc"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "target", "message"),
+    [
+        ("in/*.txt", "out", "no file matches"),
+        ("in/*.csv", "in", "empty folder"),
+        ("in/*.csv", "no/out", "does not exist"),
+    ],
+)
+def test_what_cannot_be_done(tmp_path: Path, pattern: str, target: str, message: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.csv").write_text("x,y\n1,2\n")
+    with pytest.raises((InvalidInput, OutputProblem), match=message):
+        perturb_files(str(tmp_path / pattern), tmp_path / target, MATRIX)
+    with pytest.raises(InvalidInput, match="`engine` must be"):
+        perturb_files(str(tmp_path / "in"), tmp_path / "out", MATRIX, engine="dask")  # type: ignore[arg-type]
+
+
+def test_streams_are_bound_to_everything_that_matters() -> None:
+    key, rows = bytes(range(32)), np.arange(6.0).reshape(3, 2)
+    base = Draws(key, "a.parquet", 0, "laplace 1").source([rows]).words(4).tolist()
+    assert Draws(key, "a.parquet", 0, "laplace 1").source([rows.copy()]).words(4).tolist() == base
+    others = [
+        Draws(bytes(32), "a.parquet", 0, "laplace 1").source([rows]),  # another job
+        Draws(key, "b.parquet", 0, "laplace 1").source([rows]),  # the same rows elsewhere
+        Draws(key, "a.parquet", 1, "laplace 1").source([rows]),
+        Draws(key, "a.parquet", 0, "laplace 2").source([rows]),  # equal noise at two scales would give the secret away
+        Draws(key, "a.parquet", 0, "laplace 1").source([rows + 1]),  # other rows in the same place
+        Draws(key, "a.parquet", 0, "laplace 1").source([rows[:2]]),
+        Draws(key, "a.parquet", 0, "laplace 1").source([rows[:, :1], rows[:, 1:]]),
+    ]
+    assert all(other.words(4).tolist() != base for other in others)
+    assert "000102" not in repr(Draws(key, "a", 0, "m"))
+    words = pa.array(["cat", None, "dog"])
+    assert fingerprint(words) == fingerprint(pa.array(["x", "cat", None, "dog"]).slice(1))
+    assert len({fingerprint(pa.array(w)) for w in (["cat", ""], ["ca", "t"], ["cat", None], ["cat"])}) == 4

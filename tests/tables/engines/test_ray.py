@@ -1,0 +1,104 @@
+"""Ray: data sets block by block and jobs as tasks, with workers killed in the middle. One Ray for all of it."""
+
+from __future__ import annotations
+
+import runpy
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import metricdp as mdp
+from metricdp.cli import main
+from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.tables.draws import Draws
+from metricdp.tables.jobs import plan as jobs
+from metricdp.tables.jobs.parcel import parcel_of
+from metricdp.tables.kernel import protected_table
+from tables.engines.killing import killing
+from tables.engines.law import MATRIX, check, files, table, together
+from tables.engines.test_local import JOB, replayed
+
+ray = pytest.importorskip("ray", reason="needs the extra `ray`")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="finds workers by /proc"),
+    pytest.mark.filterwarnings("ignore"),  # Ray's own warnings
+]
+KEY = bytes(range(32))
+EXAMPLES = Path(__file__).parents[3] / "examples" / "engines"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def running():
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield
+    ray.shutdown()
+
+
+def rows_of(dataset) -> pa.Table:
+    return pa.concat_tables(ray.get(dataset.to_arrow_refs()))
+
+
+def data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = table(300_000)
+    parts = [before.slice(start, 100_000) for start in range(0, 300_000, 100_000)]
+    monkeypatch.setattr("metricdp.tables.engines.ray.secrets.token_bytes", lambda count: KEY)
+    thread, killed = killing(lambda command, parent: command.startswith(b"ray::_block"))
+    result = mdp.perturb(ray.data.from_arrow(parts), MATRIX)
+    thread.join()
+    monkeypatch.undo()
+    assert len(killed) == 1
+    after = rows_of(result)
+    check(before, after)
+    assert rows_of(result).equals(after)  # looked at twice, drawn once
+    task = mdp.tables.task_for(before.column_names, MATRIX)
+    applied = parcel_of(task).applied
+    for number, part in enumerate(parts):  # the block that was run twice among them
+        alone = protected_table(part, task, Draws(KEY, f"block {number}", 0, applied))
+        assert alone.equals(after.slice(100_000 * number, 100_000).combine_chunks())
+
+
+def traps() -> None:
+    same = table(3000)
+    twice = rows_of(mdp.perturb(ray.data.from_arrow([same, same]), MATRIX))
+    assert not np.array_equal(twice["x"][:3000], twice["x"][3000:])  # equal blocks draw independently
+    constant = pa.table({"x": [1.0] * 5000, "y": [1.0] * 5000})
+    reports = rows_of(mdp.perturb(ray.data.from_arrow(constant), MATRIX))
+    assert len(set(zip(reports["x"].to_pylist(), reports["y"].to_pylist(), strict=True))) == 9
+    with pytest.raises(OutOfDomain, match=r"block 1 of the data set: row 1 .*x is 7"):
+        mdp.perturb(
+            ray.data.from_arrow([same, pa.table({"id": [0, 1], "x": [1.0, 7.0], "note": ["", ""], "y": [1.0, 1.0]})]),
+            MATRIX,
+        )
+    with pytest.raises(InvalidInput, match="`rng` cannot be given"):
+        mdp.perturb(ray.data.from_arrow(same), MATRIX, rng=np.random.default_rng(0))
+
+
+def job_over_files(folder: Path) -> None:
+    before = files(folder / "in", rows=100_000, count=3, groups=100_000)
+
+    def copy() -> None:
+        shutil.copytree(folder / "out" / JOB, folder / "copy", ignore=shutil.ignore_patterns("partial"))
+
+    thread, killed = killing(lambda command, parent: command.startswith(b"ray::_partition"), before=copy)
+    mdp.save(MATRIX, folder / "cells.mdp")
+    places = [str(folder / name) for name in ("in", "cells.mdp", "out")]
+    assert main(["perturb", places[0], "--mechanism", places[1], "-o", places[2], "--engine", "ray"]) == 0
+    thread.join()
+    assert len(killed) == 1
+    check(before, together(folder / "out"))
+    assert not (folder / "out" / JOB / "key").exists()
+    replayed(folder / "out", folder / "copy", folder / "again")
+
+
+def test_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data_sets(monkeypatch)
+    traps()
+    monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
+    job_over_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    shown = runpy.run_path(str(EXAMPLES / "ray_dataset.py"))
+    assert shown["protected"].count() == 1000

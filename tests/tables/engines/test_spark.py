@@ -1,0 +1,149 @@
+"""Spark: written once and read back, one stream per partition, workers killed in the middle. One session for all."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import metricdp as mdp
+from metricdp.cli import main
+from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
+from metricdp.tables.draws import Draws
+from metricdp.tables.jobs import plan as jobs
+from metricdp.tables.jobs.parcel import parcel_of
+from metricdp.tables.kernel import protected_table
+from tables.engines.killing import killing
+from tables.engines.law import MATRIX, check, files, together
+from tables.engines.test_local import JOB, replayed
+
+pytest.importorskip("pyspark", reason="needs the extra `spark`")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="Spark needs Java"),
+    pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="finds workers by /proc"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+KEY = bytes(range(32))
+EXAMPLES = Path(__file__).parents[3] / "examples" / "engines"
+ROWS, BATCH = 100_000, 20_000
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    from pyspark.sql import SparkSession
+
+    before = os.environ.get("PYSPARK_PYTHON")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    home = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("spark"))  # where Spark is started is where its relative paths are
+    made = (
+        SparkSession.builder.master("local[2,4]")  # two cores; four tries a task, as on a cluster
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # for a short life
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.adaptive.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.files.openCostInBytes", str(64 << 20))  # so that no two files share a partition
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH))
+        .getOrCreate()
+    )
+    made.sparkContext.setLogLevel("OFF")
+    yield made
+    made.stop()
+    os.chdir(home)
+    if before is None:
+        del os.environ["PYSPARK_PYTHON"]
+    else:
+        os.environ["PYSPARK_PYTHON"] = before
+
+
+def is_worker(command: bytes, parent: bytes) -> bool:
+    """Tell a worker from the daemon it was forked from."""
+    return b"pyspark.daemon" in command and b"pyspark.daemon" in parent
+
+
+def frames(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files(folder / "points", rows=ROWS, count=2, groups=ROWS)
+    frame = session.read.parquet(str(folder / "points"))
+    monkeypatch.setattr("metricdp.tables.engines.spark.secrets.token_bytes", lambda count: KEY)
+    target = folder / "frame"
+    thread, killed = killing(is_worker, before=lambda: any(target.glob("_temporary/*/_temporary/*/*.parquet")))
+    result = mdp.perturb(frame, MATRIX, target=str(target))
+    thread.join()
+    monkeypatch.undo()
+    assert len(killed) == 1
+    written = [pq.read_table(path) for path in sorted(target.glob("part-*.parquet"))]  # one file a partition
+    after = pa.concat_tables(written).sort_by("id")
+    check(before, after)  # no row lost, none twice
+    assert result.toArrow().sort_by("id").equals(after)  # drawn once: looking at it reads what was written
+    # A partition that is run again gives the same reports, whoever runs it: here the kernel alone.
+    task = mdp.tables.task_for(before.column_names, MATRIX)
+    applied = parcel_of(task).applied
+    for partition, start in enumerate(int(part["id"][0].as_py()) for part in written):
+        for batch, first in enumerate(range(start, start + ROWS, BATCH)):
+            alone = protected_table(
+                before.slice(first, BATCH), task, Draws(KEY, f"partition {partition}", batch, applied)
+            )
+            assert np.array_equal(alone["x"], after["x"].slice(first, BATCH))
+    with pytest.raises(OutputProblem, match="exists already"):
+        mdp.perturb(frame, MATRIX, target=str(target))
+    with pytest.raises(InvalidInput, match="is a recipe"):
+        mdp.perturb(frame, MATRIX)
+
+
+def traps(session, folder: Path) -> None:
+    constant = session.range(0, 4000, 1, 2).selectExpr(
+        "CAST(41 AS FLOAT) AS lat", "-8 AS lon", "DATE '2026-01-01' AS day", "id"
+    )
+    protected = mdp.perturb(constant, mdp.laplace(mdp.Haversine(), 10.0), target=str(folder / "constant"))
+    assert [kind for _, kind in protected.dtypes] == ["float", "double", "date", "bigint"]
+    reports = together(folder / "constant")
+    assert reports.num_rows == 4000
+    assert len(set(reports["lon"].to_pylist())) > 500  # one draw a row, however constant the columns are
+    halves = [np.asarray(reports.sort_by("id")["lon"].slice(start, 2000)) for start in (0, 2000)]
+    assert not np.array_equal(*halves)  # equal partitions draw independently
+    bad = session.range(0, 2, 1, 1).selectExpr("1.0D + 6 * id AS x", "1.0D AS y")
+    with pytest.raises(OutOfDomain, match=r"in one of the partitions, row 1 .*x is 7"):
+        mdp.perturb(bad, MATRIX, target=str(folder / "bad"))
+    with pytest.raises(InvalidInput, match="`rng` cannot be given"):
+        mdp.perturb(bad, MATRIX, target=str(folder / "no"), rng=np.random.default_rng(0))
+
+
+def job_over_files(folder: Path) -> None:
+    before = files(folder / "in", rows=100_000, count=2, groups=100_000)
+
+    def copy() -> bool:
+        job = folder / "out" / JOB
+        if not list(job.glob("partial/*")):
+            return False
+        shutil.copytree(job, folder / "copy", ignore=shutil.ignore_patterns("partial"))
+        return True
+
+    thread, killed = killing(is_worker, before=copy)
+    mdp.save(MATRIX, folder / "cells.mdp")
+    places = [str(folder / name) for name in ("in", "cells.mdp", "out")]
+    assert main(["perturb", places[0], "--mechanism", places[1], "-o", places[2], "--engine", "spark"]) == 0
+    thread.join()
+    assert len(killed) == 1
+    check(before, together(folder / "out"))
+    assert not (folder / "out" / JOB / "key").exists()
+    replayed(folder / "out", folder / "copy", folder / "again")
+
+
+def test_spark(session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames(session, tmp_path, monkeypatch)
+    traps(session, tmp_path)
+    monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
+    job_over_files(tmp_path)
+    shown = runpy.run_path(str(EXAMPLES / "spark_frame.py"))
+    assert shown["protected"].count() == 1000

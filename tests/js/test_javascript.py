@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from test_artifacts import rewritten
-from test_storage import interpolated, place_and_hour, streets, with_zeros
 
 import browsers
 import metricdp as mdp
 from brute import grid
+from forging import rewritten
+from instances import interpolated, place_and_hour, streets, with_zeros
 from metricdp.artifacts import save
 from metricdp.mechanisms.laplace import spherical_radius
 from metricdp.metrics import EARTH_RADIUS_KM

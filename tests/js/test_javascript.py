@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from test_artifacts import rewritten
-from test_storage import interpolated, place_and_hour, streets, with_zeros
 
 import browsers
 import metricdp as mdp
 from brute import grid
+from forging import rewritten
+from instances import interpolated, place_and_hour, streets, with_zeros
 from metricdp.artifacts import save
 from metricdp.mechanisms.laplace import spherical_radius
 from metricdp.metrics import EARTH_RADIUS_KM
@@ -324,12 +324,14 @@ def test_secrets_are_found_as_in_python(engine: browsers.Engine, files: Files) -
 
 CANARY = [41.1579438, -8.6291053]
 STRANGERS: dict[str, list[Any]] = {
-    "dense": [CANARY, [3.1579438, 2.6291053], 41579438, -6291053, 4.1579438, ["41579438", 1.0], [41579438, None], "41579438"],
+    "dense": [CANARY, [3.1579438, 2.6291053], 41579438, -6291053, 4.1579438, ["41579438", 1.0], [41579438, None],
+              "41579438"],
     "earth": [CANARY, [141.1579438, 0.0], [0.0, 41579438.5], [CANARY[0]], [*CANARY, 6291053.0]],
     "words": ["wort41579438", ["wort41579438"], [41579438.0, 6291053.0, 0.5], 41579438],
     "interpolated": [CANARY, [41.1579438], [None, 41.1579438], 41579438, "41579438"],
     "streets": [CANARY, [0, 41.1579438], [41579438, 0.5], [1.1579438, 0.5]],
-    "sphere": [[141.1579438, 0.0], [0.0, 1579438.5], ["41.1579438", "-8.6291053"], [True, 41.1579438], [41.1579438], None],
+    "sphere": [[141.1579438, 0.0], [0.0, 1579438.5], ["41.1579438", "-8.6291053"], [True, 41.1579438],
+               [41.1579438], None],
     "plane": [[1.1579438e300, 0.0], [41.1579438], [41.1579438, "6291053"], [None, None], 41579438],
     "product": [CANARY, [CANARY, 41579438, 7], [[141.1579438, 0.0], 5, 7], [CANARY, 5, [6291053.0, 0.5]]],
 }  # fmt: skip

@@ -36,11 +36,10 @@ from metricdp.mechanisms import (
     ProductMechanism,
     SphericalLaplace,
     StreetMechanism,
-    Streets,
     VectorLaplace,
 )
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric, Weighted
-from metricdp.spaces import Box, FiniteSpace, Unbounded
+from metricdp.spaces import Box, FiniteSpace, Streets, Unbounded
 
 
 @dataclass(frozen=True)

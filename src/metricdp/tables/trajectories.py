@@ -13,7 +13,7 @@ import pyarrow as pa
 from metricdp.design.contextual import contextual
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file, replacing
-from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms import MatrixMechanism
 from metricdp.mobility import (
     Mobility,
     Traces,
@@ -57,7 +57,7 @@ class TripSummary:
     source: str
     target: str
     trajectories: Trajectories
-    mechanism: Mechanism
+    mechanism: MatrixMechanism
 
     def lines(self) -> list[str]:
         """Return what was done, what is promised and what stays unprotected, one sentence a line."""

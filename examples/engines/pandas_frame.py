@@ -13,7 +13,7 @@ visits = pd.DataFrame(
     }
 )
 
-# Latitude and longitude: points 200 m apart differ by at most a factor of two. The lattice of the noise adds 0.0142 at most.
+# Latitude and longitude: points 200 m apart differ by at most a factor of two, with what the lattice of the noise adds.
 place = mdp.laplace(mdp.Haversine(), mdp.epsilon_for(2, 0.2, slack=0.0142))
 protected = mdp.perturb(visits, place)
 print(protected.head(3))

@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 import metricdp
 from metricdp.auditing import AuditReport
 from metricdp.cli import choices, files, terminal
+from metricdp.cli.trajectories import trajectories
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.units import parse_distance, parse_epsilon
 
@@ -223,7 +224,7 @@ def compare(
     return 0
 
 
-for _command in (files.inspect, files.export, files.keys):
+for _command in (trajectories, files.inspect, files.export, files.keys):
     app.command(_command)
 
 

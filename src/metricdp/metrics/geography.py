@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import shared
 from metricdp.arrays import Floats, Integers, Points, as_codes, as_floats
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-EARTH_RADIUS_KM = 6371.009
+EARTH_RADIUS_KM = shared.EARTH_RADIUS_KM
 
 
 @dataclass(frozen=True)

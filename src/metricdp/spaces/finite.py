@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, frozen
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Metric, pairwise
 from metricdp.spaces.base import show
 from metricdp.spaces.search import Search, search_for
 
-ROUNDING = 1e-9  # a value this close (relative to the largest coordinate) to a secret is that secret, rounded
+ROUNDING = (
+    shared.ROUNDING
+)  # a value this close (relative to the largest coordinate) to a secret is that secret, rounded
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from metricdp.auditing.report import AuditReport, Witness
+from metricdp.auditing.report import AuditReport
 from metricdp.errors import OutputProblem
-from metricdp.mechanisms import Certificate, Guarantee
+from metricdp.mechanisms import Certificate, Guarantee, Witness
 from metricdp.metrics import Haversine, ShortestPath
 from metricdp.pictures import (
     Comparison,
@@ -47,8 +47,16 @@ def story():
         title="Points <b>& more</b>",
         place="Porto",
         mechanism="Optimal mechanism",
-        guarantee=Guarantee(EPSILON, Haversine(), "km", basis="certificate"),
-        certificate=Certificate(0.2, 0.19, (1, 2, 3), 780, "optimal", 1.5, EPSILON - 1e-6),
+        guarantee=Guarantee(EPSILON, Haversine(), basis="certificate"),
+        certificate=Certificate(
+            loss=0.2,
+            lower_bound=0.19,
+            witness=Witness(1, 2, 3, 1.9),
+            pairs=780,
+            method="optimal",
+            seconds=1.5,
+            epsilon=EPSILON - 1e-6,
+        ),
         audit=AuditReport(EPSILON, EPSILON - 1e-6, "exact", 1.0, Witness(1, 2, 3, 1.9), pairs=780),
         map=scene,
         comparison=comparison,
@@ -167,13 +175,13 @@ def test_unwritable_output(story, tmp_path):
 
 
 def test_words():
-    promise = Guarantee(EPSILON, Haversine(), "km")
+    promise = Guarantee(EPSILON, Haversine())
     assert words.doubling(promise) == pytest.approx(0.1)
     assert "100 m apart would" in words.promise(promise)
     snapped = promise.with_slack(0.3)
     assert words.doubling(snapped) * EPSILON + 0.3 == pytest.approx(math.log(2))
     assert "factor of two" not in words.promise(promise.with_slack(1.0))
-    roads = Guarantee(EPSILON, ShortestPath([[0, 1]], [1.0]), "km")
+    roads = Guarantee(EPSILON, ShortestPath([[0, 1]], [1.0], unit="km"))
     assert "along the roads" in words.promise(roads)
     assert words.distance(0.0456, "km") == "46 m"
     assert words.distance(2.5, "km") == "2.50 km"

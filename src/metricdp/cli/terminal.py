@@ -33,20 +33,18 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
 def promise_lines(mechanism: Mechanism) -> list[str]:
     """Return what a mechanism promises, what was verified and what epsilon means, one sentence a line."""
     promise, lines = mechanism.guarantee, [f"Promise: {mechanism.guarantee}."]
-    certificate = getattr(mechanism, "certificate", None)
-    if certificate is not None:
-        loss = show_distance(certificate.loss, promise.unit)
-        if certificate.verified_pairs:
-            bound = show_distance(certificate.lower_bound, promise.unit)
-            lines.append(
-                f"Certificate: {certificate.method}; audited epsilon {certificate.epsilon:.9g} over "
-                f"{certificate.verified_pairs:,} pairs; loss {loss}, no mechanism can go below {bound} "
-                f"(gap {certificate.gap:.2%})."
-            )
-        else:
-            lines.append(f"Certificate: {certificate.method}.")
-        if certificate.note:
-            lines.append(f"Note: {certificate.note}")
+    certificate = mechanism.certificate
+    if certificate.pairs:
+        loss, bound = (show_distance(value, promise.unit) for value in (certificate.loss, certificate.lower_bound))
+        lines.append(
+            f"Certificate: {certificate.method}; audited epsilon {certificate.epsilon:.9g} over "
+            f"{certificate.pairs:,} pairs; {certificate.objective} loss {loss}, no mechanism can go below {bound} "
+            f"(gap {certificate.gap:.2%})."
+        )
+    else:
+        lines.append(f"Certificate: {certificate.method}.")
+    if certificate.note:
+        lines.append(f"Note: {certificate.note}")
     return [*lines, *meaning_lines(mechanism, promise)]
 
 
@@ -56,9 +54,9 @@ def meaning_lines(mechanism: Mechanism, promise: Guarantee) -> list[str]:
     for row in explain_epsilon(promise.epsilon, promise.unit, slack=promise.slack)[:-1]:
         factor = f"{row.factor:.3g}" if row.factor < 1e6 else "over a million"
         lines.append(f"  {show_distance(row.distance, promise.unit):>10} apart: factor {factor:>8}   {row.words}")
-    certificate = getattr(mechanism, "certificate", None)
-    if certificate is not None:
-        lines.append(f"On average a report lies {show_distance(certificate.loss, promise.unit)} from the truth.")
+    certificate = mechanism.certificate
+    who = "On average" if certificate.objective == "expected" else "On average, from the unluckiest place,"
+    lines.append(f"{who} a report lies {show_distance(certificate.loss, promise.unit)} from the truth.")
     return lines
 
 

@@ -1,10 +1,9 @@
-"""Epsilon and distances the way people write them: `10/km`, `2x@200m`, `1.5km`; and epsilon in plain words."""
+"""Epsilon and distances the way people write them: `10/km`, `2x@200m`, `1.5km`."""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
 from metricdp.arrays import as_positive
 from metricdp.errors import InvalidInput
@@ -60,47 +59,6 @@ def parse_protection(text: str, unit: str = "km") -> float:
     return epsilon_for(float(found[1]), as_positive(radius, "the distance of --protect"))
 
 
-@dataclass(frozen=True)
-class Meaning:
-    """One row of the table that explains epsilon: at this distance, at most this factor."""
-
-    distance: float
-    factor: float
-    words: str
-
-
-def explain_epsilon(epsilon: float, unit: str = "km", *, slack: float = 0.0, dimension: int = 2) -> list[Meaning]:
-    """Return what an epsilon means at distances around 1 / epsilon.
-
-    Two secrets at distance d give any report with probabilities at most exp(epsilon * d + slack) apart. The row whose
-    distance is `dimension` / epsilon is the expected displacement of Laplace noise in that dimension.
-    """
-    scale = as_positive(epsilon, "epsilon")
-    rows = []
-    for distance in [_tidy(share / scale) for share in (0.1, 0.3, 1.0, 3.0, 10.0)]:
-        exponent = scale * distance + slack
-        factor = math.exp(exponent) if exponent < 700 else math.inf
-        rows.append(Meaning(distance, factor, _in_words(factor)))
-    away = dimension / scale
-    exponent = scale * away + slack
-    rows.append(
-        Meaning(away, math.exp(exponent), f"the expected displacement of Laplace noise is {show_distance(away, unit)}")
-    )
-    return rows
-
-
-def show_distance(distance: float, unit: str) -> str:
-    """Return a distance for people: 0.2 km is 200 m."""
-    if unit == "km" and 0 < distance < 1:
-        return f"{distance * 1000:.3g} m"
-    return f"{distance:.4g} {unit}".rstrip() if unit else f"{distance:.4g}"
-
-
-def show_epsilon(epsilon: float, unit: str) -> str:
-    """Return an epsilon for people, with its unit."""
-    return f"{epsilon:.6g}" + (f" per {unit}" if unit else "")
-
-
 def _split(text: str, name: str, pattern: str, example: str) -> tuple[float, str]:
     found = re.fullmatch(pattern, str(text))
     if found is None:
@@ -118,20 +76,3 @@ def _factor(written: str, unit: str, text: str, example: str) -> float:
         known = ", ".join(METRES) if unit in METRES else unit
         raise InvalidInput(f"unknown unit {written!r} in {text!r}: use one of {known}, such as {example}.")
     return METRES[written] / METRES[unit]
-
-
-def _tidy(value: float) -> float:
-    """Round to one or two digits, as people write distances."""
-    return float(f"{value:.2g}")
-
-
-def _in_words(factor: float) -> str:
-    if factor < 1.3:
-        return "practically the same"
-    if factor < 2.1:
-        return "hard to tell apart"
-    if factor < 10:
-        return "told apart with some evidence"
-    if factor < 100:
-        return "told apart with strong evidence"
-    return "told apart"

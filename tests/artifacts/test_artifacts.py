@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,53 +13,11 @@ from safetensors.numpy import save as pack
 from safetensors.numpy import save_file
 
 import metricdp as mdp
-from metricdp.artifacts import file as container
+from forging import rewritten
+from instances import OTHERS, PLANE, SPACES
 from metricdp.artifacts import inspect, judge, load, save
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate, OutputProblem
 from metricdp.mechanisms import MatrixMechanism, Mechanism
-
-RNG = np.random.default_rng(7)
-PLANE = RNG.uniform(0, 3, (12, 2))
-RING = np.arange(6)[:, None]
-EDGES = [[i, (i + 1) % 6] for i in range(6)]
-LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
-HISTOGRAMS = RNG.dirichlet(np.ones(4), 6)
-
-SPACES: dict[str, Callable[[], mdp.FiniteSpace]] = {
-    "l1": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(1)),
-    "l2 with names": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(2), columns=("east", "north")),
-    "linf": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(np.inf)),
-    "earth": lambda: mdp.FiniteSpace(PLANE + np.array([41.0, -8.0]), mdp.Haversine()),
-    "roads": lambda: mdp.FiniteSpace(
-        RING,
-        mdp.ShortestPath(EDGES, [1.0, 2.0, 1.0, 2.5, 1.0, 3.0], one_way="longer"),
-        coordinates=PLANE[:6],
-        ground=mdp.Haversine(),
-    ),
-    "mahalanobis": lambda: mdp.FiniteSpace(PLANE, mdp.Mahalanobis([[2.0, 0.3], [0.3, 1.0]])),
-    "angular": lambda: mdp.FiniteSpace(PLANE + 0.1, mdp.Angular()),
-    "hyperbolic": lambda: mdp.FiniteSpace(PLANE / 5, mdp.Hyperbolic()),
-    "hamming": lambda: mdp.FiniteSpace([["a", "b"], ["a", "c"], ["", "ü"]], mdp.Hamming()),
-    "levenshtein": lambda: mdp.FiniteSpace(["cat", "cart", "dög", ""], mdp.Levenshtein()),
-    "clock": lambda: mdp.FiniteSpace([[1.0], [9.0], [23.0]], mdp.Temporal(24.0, unit="h")),
-    "weighted": lambda: mdp.FiniteSpace(
-        np.column_stack([PLANE, np.arange(12.0)]),
-        mdp.Weighted([(mdp.Weighted([(mdp.Lp(2), [0, 1], 0.5)]), [0, 1], 2.0), (mdp.Temporal(), [2], 0.1)], unit="km"),
-    ),
-    "precomputed": lambda: mdp.FiniteSpace(np.arange(5.0)[:, None], mdp.Precomputed(LINE, unit="hops")),
-    "transport": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein(LINE[:4, :4])),
-    "transport on a line": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein([0.0, 1.0, 3.0, 4.0])),
-    "documents": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.WordMovers(PLANE[:4], mdp.Lp(1))),
-    "curves": lambda: mdp.FiniteSpace(RNG.normal(size=(5, 6)), mdp.Frechet(mdp.Lp(1), 2)),
-}
-WORDS = mdp.FiniteSpace(RNG.normal(size=(4, 3)), mdp.Lp(2), coordinates=["cat", "dög", "", "bird"])
-OTHERS: dict[str, Callable[[], Any]] = {
-    "sphere": lambda: mdp.laplace(mdp.Haversine(), 10.0),
-    "line": lambda: mdp.laplace(mdp.Lp(1), 0.3, dimension=1),
-    "space": lambda: mdp.laplace(mdp.Lp(np.inf), 2.0, dimension=5, pitch=0.25),
-    "ellipse": lambda: mdp.laplace(mdp.Mahalanobis([[2.0, 0.3], [0.3, 1.0]]), 1.0),
-    "words": lambda: mdp.madlib(WORDS, 2.0),
-}
 
 
 @pytest.fixture
@@ -145,20 +101,6 @@ def test_a_file_of_another_length_is_refused(path: Path) -> None:
     path.write_bytes(data + b"\0")
     with pytest.raises(CorruptFile, match="too long"):
         load(path)
-
-
-def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
-    """Alter a file as a forger would: with a checksum that fits."""
-    data = path.read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    manifest = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["metricdp"])
-    from safetensors.numpy import load as unpack
-
-    tensors = {name: np.array(value) for name, value in unpack(data).items()}
-    change(manifest, tensors)
-    manifest["sha256"] = "0" * 64
-    manifest["sha256"] = hashlib.sha256(container._pack(manifest, tensors)).hexdigest()
-    path.write_bytes(container._pack(manifest, tensors))
 
 
 def test_a_forged_matrix_is_audited_and_refused(path: Path) -> None:

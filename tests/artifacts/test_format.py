@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_artifacts import OTHERS
-from test_storage import interpolated, place_and_hour, some_matrix, streets, with_zeros
 
 import metricdp as mdp
+from instances import OTHERS, interpolated, place_and_hour, some_matrix, streets, with_zeros
 from metricdp.artifacts import save
 
 CODES = {"F64": "d", "I64": "q", "U64": "Q", "U32": "I", "U16": "H", "U8": "B"}

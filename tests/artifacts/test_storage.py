@@ -14,50 +14,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_artifacts import OTHERS, rewritten
 
 import metricdp as mdp
-from brute import euclid, grid, leakage
+from brute import grid, leakage
+from forging import rewritten
+from instances import OTHERS, interpolated, place_and_hour, some_matrix, streets, with_zeros
 from metricdp import create_keys, quantised
 from metricdp.artifacts import file as container
 from metricdp.artifacts import inspect, judge, load, save
-from metricdp.design.interpolation.streets import along_streets
 from metricdp.errors import CorruptFile, Infeasible, InvalidInput, NotPrivate, OutputProblem
 from metricdp.mechanisms import MatrixMechanism, Mechanism
 
 DATA = Path(__file__).parents[1] / "data"
-POINTS = grid(5)
-
-
-def some_matrix(epsilon: float = 1.0) -> MatrixMechanism:
-    return mdp.exponential(mdp.FiniteSpace(POINTS, mdp.Lp(2)), epsilon)
-
-
-def with_zeros() -> MatrixMechanism:
-    """Two towns that need not hide from each other (a radius), and a report that nobody uses."""
-    points = np.array([[0.0], [1.0], [50.0], [51.0]])
-    space = mdp.FiniteSpace(points, mdp.Lp(2))
-    matrix = np.array([[0.7, 0.3, 0, 0, 0], [0.3, 0.7, 0, 0, 0], [0, 0, 0, 0.6, 0.4], [0, 0, 0, 0.4, 0.6]])
-    outputs = mdp.FiniteSpace(np.arange(5.0)[:, None], mdp.Lp(2))
-    near = mdp.exponential(space, 1.0, outputs=outputs)
-    promise = replace(near.guarantee, radius=2.0)
-    return replace(near, matrix=matrix, guarantee=promise)
-
-
-def interpolated() -> Any:
-    corners = np.array([[x, y] for x in (1.0, 3.0) for y in (1.0, 3.0)])
-    places = np.random.default_rng(3).uniform(0, 4, (30, 2))
-    return mdp.interpolated(
-        mdp.Box([0, 0], [4, 4], mdp.Lp(2)), mdp.FiniteSpace(corners, mdp.Lp(2)), 0.8,
-        loss=(places, euclid(places, corners)), anchors=(2, 2), rule="exact",
-    )  # fmt: skip
-
-
-def streets() -> Any:
-    ring = mdp.ShortestPath([[i, (i + 1) % 6] for i in range(6)], [1.0, 2.0, 1.0, 2.5, 1.0, 3.0])
-    return along_streets(mdp.FiniteSpace(np.arange(6)[:, None], ring), mdp.FiniteSpace([[0], [3]], ring), 0.7)
-
-
 TABLES: dict[str, Callable[[], Any]] = {
     "matrix": some_matrix, "zeros": with_zeros, "interpolated": interpolated, "streets": streets,
     "remapped": lambda: mdp.remapped(some_matrix(), prior=np.arange(1.0, 26) / 325),
@@ -405,14 +373,6 @@ def test_bad_keys_are_refused(path: Path, tmp_path: Path, keys: tuple[Path, Path
         load(path, trusted=path)
     with pytest.raises(InvalidInput, match="names no key"):
         load(path, trusted=[])
-
-
-def hours() -> MatrixMechanism:
-    return mdp.exponential(mdp.FiniteSpace(np.arange(24.0)[:, None], mdp.Temporal(24.0, unit="h")), 0.3)
-
-
-def place_and_hour() -> Any:
-    return mdp.product(mdp.laplace(mdp.Haversine(), 10.0), hours(), some_matrix())
 
 
 def test_products_come_back(path: Path) -> None:

@@ -21,7 +21,7 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
 from metricdp.mechanisms import Guarantee, MatrixMechanism
 from metricdp.tables import formats, perturb, perturb_batch, perturb_file
-from metricdp.units import epsilon_for, explain_epsilon, parse_distance, parse_epsilon, parse_protection
+from metricdp.units import epsilon_for, parse_distance, parse_epsilon, parse_protection
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 CELLS = mdp.FiniteSpace([[i, j] for i in range(4) for j in range(4)], mdp.Lp(2))
@@ -511,10 +511,3 @@ def test_bad_epsilons(text: str) -> None:
 def test_bad_protections(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_protection(text)
-
-
-def test_epsilon_in_plain_words() -> None:
-    rows = explain_epsilon(10.0, "km", slack=0.5)
-    assert [row.distance for row in rows] == pytest.approx([0.01, 0.03, 0.1, 0.3, 1.0, 0.2])
-    assert rows[2].factor == pytest.approx(np.exp(1.5))
-    assert "200 m" in rows[-1].words

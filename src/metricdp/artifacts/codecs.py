@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.mechanisms.streets import StreetPath, Streets
 from metricdp.metrics import (
     Angular,
     Frechet,
@@ -24,12 +23,13 @@ from metricdp.metrics import (
     Metric,
     Precomputed,
     ShortestPath,
+    StreetPath,
     Temporal,
     Wasserstein,
     Weighted,
     WordMovers,
 )
-from metricdp.spaces import Box, FiniteSpace, Space, Unbounded
+from metricdp.spaces import Box, FiniteSpace, Space, Streets, Unbounded
 
 Entry = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]

@@ -36,12 +36,11 @@ from metricdp.mechanisms import (
     ProductMechanism,
     SphericalLaplace,
     StreetMechanism,
-    Streets,
     VectorLaplace,
     Witness,
 )
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric, Weighted
-from metricdp.spaces import Box, FiniteSpace, Unbounded
+from metricdp.spaces import Box, FiniteSpace, Streets, Unbounded
 
 
 @dataclass(frozen=True)

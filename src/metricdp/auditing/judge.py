@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from metricdp.arrays import as_matrix, as_points, as_positive, as_stochastic
 from metricdp.auditing.exact import audit_matrix, within
+from metricdp.auditing.lipschitz import prove
 from metricdp.auditing.report import AuditReport
 from metricdp.auditing.samples import audit_densities
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism, Mechanism, ProductMechanism, Witness
+from metricdp.mechanisms import (
+    InterpolatedMechanism,
+    MatrixMechanism,
+    Mechanism,
+    ProductMechanism,
+    StreetMechanism,
+    Witness,
+)
 from metricdp.metrics import Metric, pairwise
 from metricdp.metrics.discrete import check_distances
-
-
-@runtime_checkable
-class Provable(Protocol):
-    """A continuous mechanism that can prove its own constant, cell by cell."""
-
-    def proof(self) -> tuple[float, str, int]:
-        """Return the proven epsilon, the method, and the number of pairs or cells it rests on."""
 
 
 def audit(
@@ -39,9 +39,9 @@ def audit(
     """Say what a mechanism really leaks: the smallest epsilon for which it is private, with the worst pair.
 
     A finite mechanism is judged exactly: "holds" and "violated" are proofs. Anyone's matrix (one row per secret) is
-    judged with `metric` and `points`, or with `distances`. A continuous mechanism that proves its own constant is
-    judged by that proof; any other by its densities at random and adversarial pairs, which can only refute. A product
-    is judged part by part, in its own metric: losses and promises of the parts add up.
+    judged with `metric` and `points`, or with `distances`. An interpolated mechanism is judged by a proof cell by cell;
+    any other continuous one by its densities at random and adversarial pairs, which can only refute. A product is
+    judged part by part, in its own metric: losses and promises of the parts add up.
     """
     claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
     if isinstance(mechanism, MatrixMechanism):
@@ -52,10 +52,10 @@ def audit(
         return replace(report, witness=report.witness.located(mechanism.inputs, mechanism.outputs))
     if isinstance(mechanism, ProductMechanism):
         return _audit_product(mechanism, claimed, progress)
-    if isinstance(mechanism, Provable) and isinstance(mechanism, Mechanism):
-        value, method, count = mechanism.proof()
+    if isinstance(mechanism, InterpolatedMechanism | StreetMechanism):
+        proof = prove(mechanism)
         promise = mechanism.guarantee.epsilon if claimed is None else claimed
-        return AuditReport(promise, value, method, 1.0, Witness(0, 0, 0, float("nan")), pairs=count)
+        return AuditReport(promise, proof.epsilon, proof.method, 1.0, Witness(0, 0, 0, float("nan")), pairs=proof.cells)
     if isinstance(mechanism, Mechanism):
         return audit_densities(mechanism, claimed)
     matrix = as_stochastic(mechanism)

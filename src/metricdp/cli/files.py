@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from metricdp import wording
 from metricdp.cli import terminal
 from metricdp.mechanisms import Mechanism, ProductMechanism
-from metricdp.units import METRES, show_distance
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
@@ -47,7 +47,7 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
     print(f"{source}: {KINDS[found.kind]} ({found.kind}), unaltered.")
     print(f"From {mechanism.inputs} to {mechanism.outputs}.")
     print("\n".join(terminal.promise_lines(mechanism)))
-    print(_in_short(mechanism))
+    print(f"In short: {_in_short(mechanism)}")
     print(f"Size: {_size(found.bytes)}; {_storage(found)}; format version {found.version}.")
     print(f"Licence of the data: {found.licence or 'not stated'}.")
     print(_signature(found, key))
@@ -116,20 +116,8 @@ def keys(name: str, /) -> int:
 def _in_short(mechanism: Mechanism) -> str:
     """Return the promise as one sentence without Greek."""
     if isinstance(mechanism, ProductMechanism):
-        sentences = [_in_short(part).removeprefix("In short: ") for part in mechanism.parts]
-        return "In short: " + " ".join(f"Part {number}: {text}" for number, text in enumerate(sentences))
-    promise = mechanism.guarantee
-    if promise.basis == "none":
-        return "In short: this file promises nothing; it is for comparisons and `perturb` refuses it."
-    away = (math.log(2.0) - promise.slack) / promise.epsilon
-    if away <= 0:
-        return "In short: its slack alone allows more than a factor of two between any two places."
-    what = "places" if promise.unit in METRES else "secrets"
-    reach = "" if promise.radius is None else f" Those farther apart than {promise.radius:g} are not protected."
-    return (
-        f"In short: one report shifts the odds between two {what} up to {show_distance(away, promise.unit)} apart by "
-        f"at most a factor of two. Every further report adds to that.{reach}"
-    )
+        return wording.short_of_parts([part.guarantee for part in mechanism.parts])
+    return wording.short(mechanism.guarantee)
 
 
 def _storage(found: Inspection) -> str:
@@ -189,5 +177,5 @@ def _values(found: Inspection) -> dict[str, object]:
             "method": certificate.method,
             "note": certificate.note,
         },
-        "in_short": _in_short(found.mechanism).removeprefix("In short: "),
+        "in_short": _in_short(found.mechanism),
     }

@@ -22,6 +22,7 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.auditing import audit
 from metricdp.auditing.exact import float_leakage, within
+from metricdp.auditing.lipschitz import prove
 from metricdp.design.certify import MARGIN
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
 from metricdp.mechanisms import InterpolatedMechanism, MatrixMechanism, StreetMechanism
@@ -100,7 +101,7 @@ def _attempt(mechanism: Quantisable, bits: int, share: float) -> Floats | None:
             apart = within(mechanism.inputs.distances, promise.radius)
             return matrix if float_leakage(matrix, apart) <= limit else None
         return matrix if audit(replace(mechanism, matrix=matrix)).epsilon <= limit else None
-    return matrix if replace(mechanism, matrix=matrix).proof()[0] <= limit else None
+    return matrix if prove(replace(mechanism, matrix=matrix)).epsilon <= limit else None
 
 
 def _rounded(matrix: Floats, bits: int, share: float) -> Floats | None:

@@ -5,8 +5,8 @@ from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism
-from metricdp.mechanisms.product import ProductMechanism, ProductSpace
-from metricdp.mechanisms.streets import StreetMechanism, Streets
+from metricdp.mechanisms.product import ProductMechanism
+from metricdp.mechanisms.streets import StreetMechanism
 
 __all__ = [
     "Certificate",
@@ -17,10 +17,8 @@ __all__ = [
     "Mechanism",
     "NearestMechanism",
     "ProductMechanism",
-    "ProductSpace",
     "SphericalLaplace",
     "StreetMechanism",
-    "Streets",
     "VectorLaplace",
     "Witness",
 ]

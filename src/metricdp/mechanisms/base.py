@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
@@ -59,13 +60,7 @@ class Guarantee:
         return replace(self, slack=self.slack + extra)
 
     def __str__(self) -> str:
-        per = f" per {self.unit}" if self.unit else " per unit of distance"
-        text = f"epsilon {self.epsilon:.6g}{per} ({type(self.metric).__name__})"
-        if self.slack:
-            text += f", plus a slack of {self.slack:.4g}"
-        if self.radius is not None:
-            text += f", only between secrets within {self.radius:g}{' ' + self.unit if self.unit else ''}"
-        return text + f", by {self.basis}"
+        return wording.promised(self)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import cell_of, flips, near_share
-from metricdp.mechanisms.lipschitz import Proof, prove_log, prove_rounding
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, Source, source_of
@@ -39,7 +38,7 @@ class InterpolatedMechanism:
     `axes` are the anchors' coordinates along each axis, `matrix` one row per anchor (first axis slowest), and
     `ratios[l][j]` the log-ratio a that shapes theta on interval j of axis l.
 
-    Guarantee: `proof()` gives the Lipschitz constant of all log-probabilities on the whole box, proven cell by cell.
+    Guarantee: `auditing.lipschitz` proves a Lipschitz constant of all log-probabilities on the whole box, cell by cell.
     For the rounding rules what is sampled is exactly this law: the coin flips and the draws of the rows are exact with
     respect to the stored numbers. Probabilities that are computed (`log_density`, and the log rules) carry the
     rounding of doubles, about 1e-15 relative.
@@ -89,18 +88,6 @@ class InterpolatedMechanism:
     @cached_property
     def _sampler(self) -> RowSampler:
         return RowSampler(self.matrix)
-
-    @cached_property
-    def lipschitz(self) -> Proof:
-        """The proven constant with the cell that reaches it."""
-        p = self.inputs.metric.p if isinstance(self.inputs.metric, Lp) else 2.0
-        if self.rule in ROUNDING_RULES:
-            return prove_rounding(self.matrix, self.axes, self.ratios, p)
-        return prove_log(self.matrix, self.axes, p)
-
-    def proof(self) -> tuple[float, str, int]:
-        """Return (epsilon, method, cells): a proven bound of every |ln z(x) - ln z(x')| / d(x, x') on the box."""
-        return self.lipschitz.epsilon, self.lipschitz.method, self.lipschitz.cells
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every point of the box."""

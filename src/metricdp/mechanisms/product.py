@@ -14,25 +14,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism
 from metricdp.metrics import Weighted
 from metricdp.randomness import Randomness, source_of
-from metricdp.spaces import FiniteSpace
-
-
-@dataclass(frozen=True, eq=False)
-class ProductSpace:
-    """Secrets of several parts; a value is a sequence with one array per part.
-
-    The metric is the sum of the parts' metrics, each times the epsilon of its mechanism: its distances are in nats.
-    """
-
-    parts: tuple[Any, ...]
-    metric: Weighted
-
-    @property
-    def unit(self) -> str:
-        return self.metric.unit
-
-    def __repr__(self) -> str:
-        return f"ProductSpace({', '.join(repr(part) for part in self.parts)})"
+from metricdp.spaces import FiniteSpace, ProductSpace
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Secrets anywhere along the streets of a network: the space, its path metric and the interpolated mechanism."""
+"""Laws at crossings and cuts of streets, interpolated to every place along them."""
 
 from __future__ import annotations
 
@@ -10,105 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_floats, as_stochastic, frozen
-from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_stochastic, frozen
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.mechanisms.curves import ULP, flips, near_share, speed
-from metricdp.mechanisms.lipschitz import Proof
+from metricdp.mechanisms.curves import flips, near_share
 from metricdp.mechanisms.rows import RowSampler
-from metricdp.metrics import ShortestPath
 from metricdp.randomness import Randomness, source_of
-from metricdp.spaces import FiniteSpace
-
-
-@dataclass(frozen=True)  # equal where the network is the same one
-class StreetPath:
-    """The shortest way along the streets between places (street number, offset from its first end)."""
-
-    network: ShortestPath
-
-    @property
-    def unit(self) -> str:
-        return self.network.unit
-
-    def __call__(self, a: Points, b: Points, /) -> Floats:
-        a, b = np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float))
-        streets, others = a[..., 0].astype(np.int64), b[..., 0].astype(np.int64)
-        edges, lengths = self.network.edges, self.network.lengths
-        best = np.where(streets == others, np.abs(a[..., 1] - b[..., 1]), np.inf)
-        for end in (0, 1):
-            walk = a[..., 1] if end == 0 else lengths[streets] - a[..., 1]
-            for other in (0, 1):
-                last = b[..., 1] if other == 0 else lengths[others] - b[..., 1]
-                between = self.network(edges[streets, end][..., None], edges[others, other][..., None])
-                best = np.minimum(best, walk + between + last)
-        return np.asarray(best)
-
-    def check(self, points: Points, /) -> None:
-        Streets(self.network).encode(points)
-
-
-@dataclass(frozen=True, eq=False)
-class Streets:
-    """All places along the streets of a road network, written (street number, offset), 0 <= offset <= length."""
-
-    network: ShortestPath
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.network, ShortestPath) or self.network.one_way != "open":
-            raise InvalidInput("`network` must be a ShortestPath metric with one_way='open': streets have two ways.")
-
-    @cached_property
-    def metric(self) -> StreetPath:
-        return StreetPath(self.network)
-
-    @property
-    def unit(self) -> str:
-        return self.network.unit
-
-    @property
-    def dimension(self) -> int:
-        return 2
-
-    def __len__(self) -> int:
-        return len(self.network.lengths)
-
-    def __repr__(self) -> str:
-        return f"Streets({len(self)} streets, {self.network.nodes} crossings)"
-
-    def encode(self, values: Any) -> Floats:
-        """Return the places as they are, refusing those that lie on no street."""
-        rows = as_floats(values, "values")
-        if rows.ndim != 2 or rows.shape[1] != 2:
-            raise InvalidInput(f"places must be rows of (street number, offset), got shape {rows.shape}.")
-        strangers = np.flatnonzero(~self.holds(rows))
-        if strangers.size:
-            row = int(strangers[0])
-            street = np.clip(rows[:, 0], 0, len(self) - 1).astype(np.int64)
-            raise OutOfDomain(
-                f"row {row}: ({rows[row, 0]:g}, {rows[row, 1]:g}) lies on no street; streets are numbered 0 to "
-                f"{len(self) - 1} and offsets run from 0 to the street's length, "
-                f"{self.network.lengths[street[row]]:.6g} here.",
-                rows=tuple(int(r) for r in strangers[:1000]),
-            )
-        return rows
-
-    def holds(self, rows: Floats) -> Booleans:
-        """Tell which rows of finite numbers are places along a street."""
-        street = np.clip(rows[:, 0], 0, len(self) - 1).astype(np.int64)
-        return np.asarray((rows[:, 0] == street) & (rows[:, 1] >= 0) & (rows[:, 1] <= self.network.lengths[street]))
-
-    def at_crossings(self, nodes: ArrayLike) -> Floats:
-        """Return crossings as places: an end of some street that meets there."""
-        codes = as_codes(nodes, self.network.nodes, "nodes")
-        edges, lengths = self.network.edges, self.network.lengths
-        street = np.full(self.network.nodes, -1, dtype=np.int64)
-        offset = np.zeros(self.network.nodes)
-        street[edges[:, 1]], offset[edges[:, 1]] = np.arange(len(edges)), lengths
-        street[edges[:, 0]], offset[edges[:, 0]] = np.arange(len(edges)), 0.0
-        if np.any(street[codes] < 0):
-            raise OutOfDomain("a crossing meets no street.")
-        return np.stack([street[codes], offset[codes]], axis=1).astype(float)
+from metricdp.spaces import FiniteSpace, Streets
 
 
 @dataclass(frozen=True)
@@ -150,8 +58,8 @@ class Pieces:
 class StreetMechanism:
     """Laws at crossings and cuts, interpolated along every street by randomised rounding to a neighbouring anchor.
 
-    Guarantee: along a piece the log-probabilities move no faster than `proof()` says, and the path metric adds up such
-    movements, so the promise holds between any two places of the network. Sampling is exact as on a box.
+    Guarantee: along a piece the log-probabilities move no faster than `auditing.lipschitz` proves, and the path metric
+    adds up such movements, so the promise holds between any two places of the network. Sampling is exact as on a box.
     """
 
     inputs: Streets
@@ -224,28 +132,6 @@ class StreetMechanism:
         codes = np.broadcast_to(as_codes(reports, len(self.outputs), "reports"), (len(law),))
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(law[np.arange(len(law)), codes]))
-
-    @cached_property
-    def lipschitz(self) -> Proof:
-        """The constant of the log-probabilities along all streets, proven at theta = 0, 1/2 and 1 of every piece."""
-        positive = self.matrix > 0
-        used = positive.any(axis=0)
-        if not np.array_equal(used, positive.all(axis=0)):
-            return Proof(np.inf, "a report has probability zero at some anchors only", (), 0)
-        laws = self._laws[:, used]
-        street, lower, upper = self.pieces.list()
-        low, high = laws[lower], laws[upper]
-        error = (self.matrix.shape[1] + 64.0) * ULP
-        end, middle = (part[street, None] for part in speed(self.ratios))
-        change = np.abs(high - low) + error * (high + low)
-        slope = np.maximum(end * change / np.minimum(low, high), middle * change / (0.5 * (low + high)))
-        values = slope.max(axis=1) / self.pieces.widths[street] * (1.0 + 2.0 * error)
-        worst = int(values.argmax())
-        return Proof(float(values[worst]), "slope along every piece of street", (int(street[worst]),), len(values))
-
-    def proof(self) -> tuple[float, str, int]:
-        """Return (epsilon, method, pieces): a proven bound of every |ln z(x) - ln z(x')| / path(x, x')."""
-        return self.lipschitz.epsilon, self.lipschitz.method, self.lipschitz.cells
 
 
 def located(pieces: Pieces, places: Floats) -> tuple[Integers, Integers, Floats]:

@@ -3,6 +3,7 @@
 from metricdp.metrics.base import Metric, pairwise
 from metricdp.metrics.discrete import Hamming, Levenshtein, Precomputed
 from metricdp.metrics.geography import EARTH_RADIUS_KM, Haversine, ShortestPath, unit_vectors
+from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
 from metricdp.metrics.vectors import Angular, Hyperbolic, Lp, Mahalanobis, Temporal, Weighted
 
@@ -19,6 +20,7 @@ __all__ = [
     "Metric",
     "Precomputed",
     "ShortestPath",
+    "StreetPath",
     "Temporal",
     "Wasserstein",
     "Weighted",

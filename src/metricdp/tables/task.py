@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism, Streets
+from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, Metric, Weighted
-from metricdp.spaces import FiniteSpace
+from metricdp.spaces import FiniteSpace, Streets
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")

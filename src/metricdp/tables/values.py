@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Streets
 from metricdp.metrics import Haversine, Metric, Precomputed, ShortestPath, Weighted
-from metricdp.spaces import Box, FiniteSpace
+from metricdp.spaces import Box, FiniteSpace, Streets
 from metricdp.tables.task import Lane, holds_text, is_geographic, table_metric
 
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from metricdp.arrays import Floats, as_floats, as_positive
+from metricdp.auditing.lipschitz import dual_exponent, dual_norm, normaliser_share
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.interpolated import Rule, check_axes
-from metricdp.mechanisms.lipschitz import dual_exponent, dual_norm, normaliser_share
 from metricdp.metrics import Lp
 from metricdp.solvers import Edges
 from metricdp.spaces import Box, FiniteSpace

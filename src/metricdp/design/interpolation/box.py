@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -12,18 +13,19 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound, trivial_lower_bound
+from metricdp.auditing.lipschitz import Proof, prove
 from metricdp.design.certify import bound_below
 from metricdp.design.interpolation.anchors import MARGIN, Budget, Task, anchor_axes, axis_budgets, grid_edges
 from metricdp.design.interpolation.direction import COARSE, direction_ratios, solve_direction
 from metricdp.design.interpolation.samples import Sampled, sampled
 from metricdp.design.interpolation.streets import along_streets
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism, Streets
+from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism
 from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.interpolated import InterpolatedMechanism, Rule, corner_weights
 from metricdp.metrics import pairwise
 from metricdp.solvers import Progress, solve_ratio
-from metricdp.spaces import Box, FiniteSpace
+from metricdp.spaces import Box, FiniteSpace, Streets
 
 SPLIT_STEP = 0.35  # first step of the search, in the logarithm of the share of an axis
 MOST_ANCHORS = 2500
@@ -109,6 +111,10 @@ class _Candidate:
     gap: float
     method: str
     weights: Floats | None = None
+
+    @cached_property
+    def proof(self) -> Proof:
+        return prove(self.mechanism)
 
 
 def _solve(
@@ -220,15 +226,15 @@ def _stretched(
         return best
     scale = 1.0
     for _ in range(STRETCHES):
-        proven = best.mechanism.lipschitz.epsilon
+        proven = best.proof.epsilon
         if proven >= task.epsilon * (1.0 - WASTE) or proven <= 0:
             break
         scale *= min(task.epsilon * (1.0 - MARGIN) / proven, 1.5)
         trial = _solve(task, axes, samples, best.weights, gap, left(2), progress, scale)
-        if trial.mechanism.lipschitz.epsilon > task.epsilon:
+        if trial.proof.epsilon > task.epsilon:
             scale = (scale + 2.0) / 3.0 if scale < 1.5 else 1.0 + (scale - 1.0) / 3.0
             trial = _solve(task, axes, samples, best.weights, gap, left(2), progress, scale)
-            if trial.mechanism.lipschitz.epsilon > task.epsilon:
+            if trial.proof.epsilon > task.epsilon:
                 break
         if trial.loss >= best.loss:
             break
@@ -265,7 +271,7 @@ def _searched(
 
 def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float) -> InterpolatedMechanism:
     """Prove the constant of the stored laws, or raise; a relaxed mechanism says what it really leaks."""
-    proof = best.mechanism.lipschitz
+    proof = best.proof
     notes = [samples.note] if samples.note else []
     if task.rule == "relaxed":
         notes.append(

@@ -1,7 +1,7 @@
 """The rounding rule without a split of the budget: the gradient itself is bounded, in every direction at once.
 
 Inside a cell ||grad ln z_k||_q <= epsilon is needed at the 3^n points theta in {0, 1/2, 1}^n only (see
-`mechanisms.lipschitz`), and there it reads ||G||_q <= epsilon z with G and z linear in the laws of the 2^n corners. In
+`auditing.lipschitz`), and there it reads ||G||_q <= epsilon z with G and z linear in the laws of the 2^n corners. In
 the Euclidean metric that is a second-order cone; for p = infinity a few rows; for other p the unit ball is replaced by
 a polytope inside it, whose directions n give the rows <n, G> <= epsilon rho z, rho the largest shrunken ball it holds.
 """
@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sparse
 
 from metricdp.arrays import Floats, Integers
+from metricdp.auditing.lipschitz import corner_rows, dual_exponent, dual_norm
 from metricdp.errors import SolverFailure
 from metricdp.mechanisms.curves import speed, widest_ratio
-from metricdp.mechanisms.lipschitz import corner_rows, dual_exponent, dual_norm
 from metricdp.solvers.backends.barrier import ElementProgram, solve_elements
 from metricdp.solvers.backends.cones import ConeProgram, solve_cones
 from metricdp.solvers.program import SparseMatrix

@@ -9,15 +9,16 @@ import numpy as np
 
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.bounds import trivial_lower_bound
+from metricdp.auditing.lipschitz import prove
 from metricdp.design.certify import bound_below
 from metricdp.design.interpolation.anchors import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee
 from metricdp.mechanisms.curves import widest_ratio
-from metricdp.mechanisms.streets import Pieces, StreetMechanism, Streets, street_weights
+from metricdp.mechanisms.streets import Pieces, StreetMechanism, street_weights
 from metricdp.metrics import ShortestPath
 from metricdp.solvers import Edges, Progress, solve_ratio
-from metricdp.spaces import FiniteSpace
+from metricdp.spaces import FiniteSpace, Streets
 
 GAUSS_NODES = 4  # in every half piece, where `loss` is a function
 UNIT = 2.0**-53
@@ -66,7 +67,7 @@ def along_streets(
     promise = Guarantee(rate, streets.metric, basis="certificate")
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=rate)
     mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, empty)
-    proof = mechanism.lipschitz
+    proof = prove(mechanism)
     if not proof.epsilon <= rate:
         raise NotPrivate(f"the laws reach {proof.epsilon:.12g} on street {proof.cell}, above {rate:.12g}.")
     achieved = float((mechanism.probabilities(places) * (weights[:, None] * losses)).sum())

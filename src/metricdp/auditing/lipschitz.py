@@ -20,7 +20,10 @@ from itertools import product
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
+from metricdp.mechanisms import InterpolatedMechanism, StreetMechanism
 from metricdp.mechanisms.curves import ULP, speed
+from metricdp.mechanisms.interpolated import ROUNDING_RULES
+from metricdp.metrics import Lp
 
 CHUNK_VALUES = 2_000_000
 
@@ -63,6 +66,17 @@ def corner_rows(shape: tuple[int, ...]) -> tuple[Integers, Integers]:
     return np.ravel_multi_index(tuple((cells[:, None] + corners[None]).transpose(2, 0, 1)), shape), cells
 
 
+def prove(mechanism: InterpolatedMechanism | StreetMechanism) -> Proof:
+    """Return a proven bound of every |ln z(x) - ln z(x')| / d(x, x') of an interpolated mechanism."""
+    if isinstance(mechanism, StreetMechanism):
+        return prove_streets(mechanism)
+    metric = mechanism.inputs.metric
+    p = metric.p if isinstance(metric, Lp) else 2.0
+    if mechanism.rule in ROUNDING_RULES:
+        return prove_rounding(mechanism.matrix, mechanism.axes, mechanism.ratios, p)
+    return prove_log(mechanism.matrix, mechanism.axes, p)
+
+
 def prove_rounding(matrix: Floats, axes: tuple[Floats, ...], ratios: tuple[Floats, ...], p: float) -> Proof:
     """Return the exact Lipschitz constant of the rounding rule in the l_p metric (rounded upwards)."""
     laws, columns = _laws(matrix)
@@ -87,6 +101,22 @@ def _laws(matrix: Floats) -> tuple[Floats | None, int]:
     if not np.array_equal(used, positive.all(axis=0)):
         return None, 0
     return matrix[:, used] / matrix.sum(axis=1, keepdims=True), matrix.shape[1]
+
+
+def prove_streets(mechanism: StreetMechanism) -> Proof:
+    """Return the constant along all streets, proven at theta = 0, 1/2 and 1 of every piece."""
+    laws, columns = _laws(mechanism.matrix)
+    if laws is None:
+        return Proof(np.inf, "a report has probability zero at some anchors only", (), 0)
+    street, lower, upper = mechanism.pieces.list()
+    low, high = laws[lower], laws[upper]
+    error = (columns + 64.0) * ULP
+    end, middle = (part[street, None] for part in speed(mechanism.ratios))
+    change = np.abs(high - low) + error * (high + low)
+    slope = np.maximum(end * change / np.minimum(low, high), middle * change / (0.5 * (low + high)))
+    values = slope.max(axis=1) / mechanism.pieces.widths[street] * (1.0 + 2.0 * error)
+    worst = int(values.argmax())
+    return Proof(float(values[worst]), "slope along every piece of street", (int(street[worst]),), len(values))
 
 
 def _vertex_constants(

@@ -21,7 +21,7 @@ import numpy as np
 
 from metricdp.artifacts.codecs import Decoder, Encoder, Entry
 from metricdp.artifacts.records import certificate_entry, certificate_from, promise_entry, promise_from
-from metricdp.artifacts.storage import Layout, decode_matrix, encode_matrix
+from metricdp.artifacts.storage import Layout, decode_matrix, encode_matrix, layout_of
 from metricdp.auditing import AuditReport, audit
 from metricdp.design import laplace, product
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
@@ -228,7 +228,7 @@ def _encode_product(mechanism: ProductMechanism, encoder: Encoder, layout: Layou
     parts = []
     for part in mechanism.parts:
         name = kind_of(part)
-        body = KINDS[name].encode(part, encoder, layout)
+        body = KINDS[name].encode(part, encoder, layout_of(part, None))
         promise, certificate = promise_entry(part.guarantee, encoder), certificate_entry(part.certificate)
         parts.append({"kind": name, "body": body, "guarantee": promise, "certificate": certificate})
     return {"parts": parts}

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from metricdp import wording
 from metricdp.cli import terminal
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, ProductMechanism
 
 if TYPE_CHECKING:
@@ -80,13 +81,17 @@ def export(
     """
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import save
+    from metricdp.design.quantised import quantised
     from metricdp.files import check_target
 
     check_target(output, source=source)
     before = open_file(source)
     terms = before.licence if licence is None else licence
     chosen = storage or ("quantised" if hasattr(before.mechanism, "matrix") else "dense")
-    save(before.mechanism, output, storage=chosen, bits=bits, licence=terms, key=key)
+    if bits is not None and chosen != "quantised":
+        raise InvalidInput("--bits belongs to --storage quantised.")
+    made = quantised(before.mechanism, bits=bits) if chosen == "quantised" else before.mechanism
+    save(made, output, storage=chosen, licence=terms, key=key)
     after = open_file(output)
     print(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
     print("\n".join(terminal.promise_lines(after.mechanism)))

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from metricdp.errors import MetricdpError
+from metricdp.plugins import load_inherited
 from metricdp.tables.jobs.plan import run_partition
 
 
@@ -31,6 +32,7 @@ def main(folder: str) -> None:
 
 if __name__ == "__main__":
     try:
+        load_inherited()
         main(sys.argv[1])
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(130)

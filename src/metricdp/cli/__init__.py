@@ -43,6 +43,7 @@ def perturb(
     metric: str = "haversine",
     snap: str | None = None,
     on_error: Literal["fail", "drop", "null"] = "fail",
+    show_values: bool = False,
     person: Annotated[str | None, Parameter(name="--id")] = None,
     engine: Literal["local", "spark", "ray"] | None = None,
     resume: bool = False,
@@ -65,6 +66,7 @@ def perturb(
         metric: The metric of the Laplace noise: haversine, l1, l2 or linf.
         snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
         on_error: What becomes of rows without a legal secret: fail, drop or null.
+        show_values: Let the error show what the first bad row holds; otherwise errors name rows and columns only.
         person: The column that says whose row it is; the total per person is stated.
         engine: For many files: local uses all cores, spark and ray run the parts as their tasks.
         resume: Continue a job over many files that was killed; nothing is released twice.
@@ -75,6 +77,8 @@ def perturb(
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     chosen = choices.mechanism_from(mechanism, epsilon, protect, metric, names, trusted=key)
     many = engine is not None or resume or (not Path(source).is_file() and choices.names_many(source))
+    if many and show_values:
+        raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
         if many:
@@ -84,8 +88,8 @@ def perturb(
             )  # fmt: skip
         else:
             summary = perturb_file(
-                source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
-                rng=choices.seeded(seed), progress=progress,
+                source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
+                id_column=person, rng=choices.seeded(seed), progress=progress,
             )  # fmt: skip
     print("\n".join(summary.lines()))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))

@@ -68,7 +68,7 @@ def traps() -> None:
     constant = pa.table({"x": [1.0] * 5000, "y": [1.0] * 5000})
     reports = rows_of(mdp.perturb(ray.data.from_arrow(constant), MATRIX))
     assert len(set(zip(reports["x"].to_pylist(), reports["y"].to_pylist(), strict=True))) == 9
-    with pytest.raises(OutOfDomain, match=r"block 1 of the data set: row 1 .*x is 7"):
+    with pytest.raises(OutOfDomain, match=r"block 1 of the data set: row 1 .*in x, y, secrets are its 9 points"):
         mdp.perturb(
             ray.data.from_arrow([same, pa.table({"id": [0, 1], "x": [1.0, 7.0], "note": ["", ""], "y": [1.0, 1.0]})]),
             MATRIX,

@@ -113,7 +113,7 @@ def traps(session, folder: Path) -> None:
     halves = [np.asarray(reports.sort_by("id")["lon"].slice(start, 2000)) for start in (0, 2000)]
     assert not np.array_equal(*halves)  # equal partitions draw independently
     bad = session.range(0, 2, 1, 1).selectExpr("1.0D + 6 * id AS x", "1.0D AS y")
-    with pytest.raises(OutOfDomain, match=r"in one of the partitions, row 1 .*x is 7"):
+    with pytest.raises(OutOfDomain, match=r"in one of the partitions, row 1 .*in x, y, secrets are its 9 points"):
         mdp.perturb(bad, MATRIX, target=str(folder / "bad"))
     with pytest.raises(InvalidInput, match="`rng` cannot be given"):
         mdp.perturb(bad, MATRIX, target=str(folder / "no"), rng=np.random.default_rng(0))

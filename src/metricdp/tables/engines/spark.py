@@ -45,13 +45,20 @@ def perturb_frame(frame: Any, mechanism: Mechanism, target: str, **options: Any)
     rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)
     mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES))
     noisy = frame.mapInArrow(mapper, _schema(frame, task, types))
+    problem = _written(noisy, target)
+    file.destroy()
+    if problem is not None:
+        raise problem
+    return session.read.parquet(target)
+
+
+def _written(noisy: Any, target: str) -> Exception | None:
+    """Write a frame, or return what went wrong; Spark's own words may show values and go no further."""
     try:
         noisy.write.mode("errorifexists").parquet(target)
     except Exception as error:  # Spark wraps what a worker raised in an error of its own
-        raise _ours(error, target) from error
-    finally:
-        file.destroy()
-    return session.read.parquet(target)
+        return _ours(error, target)
+    return None
 
 
 def _schema(frame: Any, task: Task, types: Any) -> Any:
@@ -107,7 +114,8 @@ def _ours(error: Exception, target: str) -> Exception:
         return kind(f"in one of the partitions, {found[2]}")
     if "PATH_ALREADY_EXISTS" in text:
         return OutputProblem(f"cannot write {target!r}: it exists already. Choose a new folder for the output.")
-    return error
+    condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
+    return OutputProblem(f"cannot write {target!r}: Spark stopped with {condition}; its log says where.")
 
 
 def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = None) -> None:

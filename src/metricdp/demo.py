@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from metricdp import design
+from metricdp import design, wording
 from metricdp.arrays import Floats
 from metricdp.artifacts import save
 from metricdp.auditing import audit, expected_loss
@@ -20,15 +20,16 @@ from metricdp.errors import Infeasible
 from metricdp.files import made_folder, replacing
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.metrics import Haversine
-from metricdp.pictures import Comparison, Contender, Map, Story, overview, words, write_report
+from metricdp.pictures import Comparison, Contender, Map, Story, overview, write_report
 from metricdp.places import bundled_roads, bundled_streets, bundled_trips
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 from metricdp.tables import perturb
+from metricdp.units import epsilon_for
 
 SNAP_KM = 0.015  # positions up to this far from a crossing are put on it; the slack is 2 * epsilon * this
 # Per kilometre: places 100 m apart differ by at most a factor of two, the slack of the snap included.
-EPSILON = float(np.log(2.0) / (0.1 + 2.0 * SNAP_KM))
+EPSILON = epsilon_for(2.0, 0.1, slack=lambda epsilon: 2.0 * epsilon * SNAP_KM)
 NODES = 300
 SECONDS = 60.0  # the most that the optimal mechanism may take
 GAP = 0.02
@@ -59,12 +60,12 @@ class Demo:
         least = min(comparison.contenders, key=lambda entry: entry.loss)
         total = story.rows_per_person * story.guarantee.epsilon
         return [
-            f"Promised: {words.promise(story.guarantee)}",
+            f"Promised: {wording.lead(story.guarantee)}",
             f"Proven:   the promise {story.audit.verdict} for all {story.audit.pairs:,} pairs of crossings, exactly: "
             f"epsilon {story.audit.epsilon:.6g} per km (promised {story.guarantee.epsilon:.6g}).",
-            f"Cost:     a report lies {words.distance(least.loss, unit)} from the truth on average, along the roads; "
-            f"{most.name} would cost {words.distance(most.loss, unit)} for the same promise. "
-            f"No mechanism can do better than {words.distance(comparison.lower_bound, unit)}.",
+            f"Cost:     a report lies {wording.distance(least.loss, unit)} from the truth on average, along the roads; "
+            f"{most.name} would cost {wording.distance(most.loss, unit)} for the same promise. "
+            f"No mechanism can do better than {wording.distance(comparison.lower_bound, unit)}.",
             f"Mind:     the promise is for one row; the longest trip has {story.rows_per_person} rows, in total "
             f"{total:.4g} per km. The columns {', '.join(story.kept_columns)} stay as they were.",
             f"Look at:  {self.folder / 'report.html'}",
@@ -151,7 +152,7 @@ def show(folder: str | Path = "demo") -> Demo:
         result = run(folder, progress=tell)
     console.print()
     for entry in sorted(result.story.comparison.contenders, key=lambda entry: entry.loss):
-        loss = words.distance(entry.loss, result.story.comparison.unit)
+        loss = wording.distance(entry.loss, result.story.comparison.unit)
         console.print(
             f"  {entry.name:<34}{loss:>8}" + (f"  [dim]{entry.note}[/]" if entry.note else ""), soft_wrap=True
         )

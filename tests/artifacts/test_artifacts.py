@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,53 +13,11 @@ from safetensors.numpy import save as pack
 from safetensors.numpy import save_file
 
 import metricdp as mdp
-from metricdp.artifacts import file as container
+from forging import rewritten
+from instances import OTHERS, PLANE, SPACES
 from metricdp.artifacts import inspect, judge, load, save
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate, OutputProblem
 from metricdp.mechanisms import MatrixMechanism, Mechanism
-
-RNG = np.random.default_rng(7)
-PLANE = RNG.uniform(0, 3, (12, 2))
-RING = np.arange(6)[:, None]
-EDGES = [[i, (i + 1) % 6] for i in range(6)]
-LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
-HISTOGRAMS = RNG.dirichlet(np.ones(4), 6)
-
-SPACES: dict[str, Callable[[], mdp.FiniteSpace]] = {
-    "l1": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(1)),
-    "l2 with names": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(2), columns=("east", "north")),
-    "linf": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(np.inf)),
-    "earth": lambda: mdp.FiniteSpace(PLANE + np.array([41.0, -8.0]), mdp.Haversine()),
-    "roads": lambda: mdp.FiniteSpace(
-        RING,
-        mdp.ShortestPath(EDGES, [1.0, 2.0, 1.0, 2.5, 1.0, 3.0], one_way="longer"),
-        coordinates=PLANE[:6],
-        ground=mdp.Haversine(),
-    ),
-    "mahalanobis": lambda: mdp.FiniteSpace(PLANE, mdp.Mahalanobis([[2.0, 0.3], [0.3, 1.0]])),
-    "angular": lambda: mdp.FiniteSpace(PLANE + 0.1, mdp.Angular()),
-    "hyperbolic": lambda: mdp.FiniteSpace(PLANE / 5, mdp.Hyperbolic()),
-    "hamming": lambda: mdp.FiniteSpace([["a", "b"], ["a", "c"], ["", "ü"]], mdp.Hamming()),
-    "levenshtein": lambda: mdp.FiniteSpace(["cat", "cart", "dög", ""], mdp.Levenshtein()),
-    "clock": lambda: mdp.FiniteSpace([[1.0], [9.0], [23.0]], mdp.Temporal(24.0, unit="h")),
-    "weighted": lambda: mdp.FiniteSpace(
-        np.column_stack([PLANE, np.arange(12.0)]),
-        mdp.Weighted([(mdp.Weighted([(mdp.Lp(2), [0, 1], 0.5)]), [0, 1], 2.0), (mdp.Temporal(), [2], 0.1)], unit="km"),
-    ),
-    "precomputed": lambda: mdp.FiniteSpace(np.arange(5.0)[:, None], mdp.Precomputed(LINE, unit="hops")),
-    "transport": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein(LINE[:4, :4])),
-    "transport on a line": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein([0.0, 1.0, 3.0, 4.0])),
-    "documents": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.WordMovers(PLANE[:4], mdp.Lp(1))),
-    "curves": lambda: mdp.FiniteSpace(RNG.normal(size=(5, 6)), mdp.Frechet(mdp.Lp(1), 2)),
-}
-WORDS = mdp.FiniteSpace(RNG.normal(size=(4, 3)), mdp.Lp(2), coordinates=["cat", "dög", "", "bird"])
-OTHERS: dict[str, Callable[[], Any]] = {
-    "sphere": lambda: mdp.laplace(mdp.Haversine(), 10.0),
-    "line": lambda: mdp.laplace(mdp.Lp(1), 0.3, dimension=1),
-    "space": lambda: mdp.laplace(mdp.Lp(np.inf), 2.0, dimension=5, pitch=0.25),
-    "ellipse": lambda: mdp.laplace(mdp.Mahalanobis([[2.0, 0.3], [0.3, 1.0]]), 1.0),
-    "words": lambda: mdp.madlib(WORDS, 2.0),
-}
 
 
 @pytest.fixture
@@ -147,20 +103,6 @@ def test_a_file_of_another_length_is_refused(path: Path) -> None:
         load(path)
 
 
-def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
-    """Alter a file as a forger would: with a checksum that fits."""
-    data = path.read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    manifest = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["metricdp"])
-    from safetensors.numpy import load as unpack
-
-    tensors = {name: np.array(value) for name, value in unpack(data).items()}
-    change(manifest, tensors)
-    manifest["sha256"] = "0" * 64
-    manifest["sha256"] = hashlib.sha256(container._pack(manifest, tensors)).hexdigest()
-    path.write_bytes(container._pack(manifest, tensors))
-
-
 def test_a_forged_matrix_is_audited_and_refused(path: Path) -> None:
     save(mdp.exponential(SPACES["l1"](), 1.0), path)
 
@@ -206,6 +148,20 @@ def test_a_forged_lattice_or_slack_is_refused(path: Path) -> None:
         (lambda m, t: m["guarantee"].update(epsilon=-1.0), "epsilon"),
         (lambda m, t: m["guarantee"].update(basis="trust me"), "trust me"),
         (lambda m, t: m["guarantee"].update(promise=1), "does not know"),
+        (lambda m, t: m["guarantee"].update(epsilon=True), "epsilon"),
+        (lambda m, t: m["guarantee"].update(slack={"float": "nan"}), "slack"),
+        (lambda m, t: m["guarantee"].update(radius={"float": "nan"}), "radius"),
+        (lambda m, t: m["guarantee"].update(radius=-1), "radius"),
+        (lambda m, t: m["guarantee"].update(radius=0), "radius"),
+        (lambda m, t: m["guarantee"].update(radius=[1]), "radius"),
+        (lambda m, t: m["guarantee"].update(unit="mi"), "per 'mi'"),
+        (lambda m, t: m["certificate"].update(lower_bound=1e9), "above the loss"),
+        (lambda m, t: m["certificate"].update(loss={"float": "nan"}), "loss"),
+        (lambda m, t: m["certificate"].update(objective="median"), "objective"),
+        (lambda m, t: m["certificate"].update(worst_pair=[0, 1]), "worst pair"),
+        (lambda m, t: m["certificate"].update(worst_pair=[0, 99, 0]), "codes from 0"),
+        (lambda m, t: m["certificate"].update(method=1), "not a text"),
+        (lambda m, t: m["certificate"].pop("loss"), "does not say 'loss'"),
         (lambda m, t: m["metrics"].append({"name": "Lp", "parameters": {}}), "do not make a mechanism"),
         (lambda m, t: m["metrics"].append({"name": "__import__", "parameters": {}}), "do not make a mechanism"),
         (lambda m, t: m["body"].update(inputs=-1), "reference"),
@@ -222,6 +178,30 @@ def test_strange_manifests_are_refused(path: Path, change: Callable[..., Any], m
     rewritten(path, change)
     with pytest.raises(CorruptFile, match=message):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("method", "objective"),
+    [
+        ("constopt, 10 nearest", "worst"),
+        ("optimal (worst loss, simplex)", "worst"),
+        ("optimal (expected loss, x)", "expected"),
+        ("exponential", "expected"),
+    ],
+)
+def test_files_from_before_the_objective_was_written_still_say_which_loss_they_count(
+    path: Path, method: str, objective: str
+) -> None:
+    save(mdp.exponential(SPACES["l1"](), 1.0), path)
+    rewritten(path, lambda manifest, tensors: manifest["certificate"].update(method=method))
+    assert load(path).certificate.objective == objective
+
+
+def test_the_worst_loss_stays_the_worst_loss_in_a_file(path: Path) -> None:
+    built = mdp.optimal(mdp.Problem(SPACES["l1"](), 1.0), objective="worst")
+    save(replace(built, certificate=replace(built.certificate, method="named otherwise")), path)
+    back = load(path).certificate
+    assert (back.objective, back.loss, back.witness) == ("worst", built.certificate.loss, built.certificate.witness)
 
 
 def test_foreign_files_are_refused(path: Path) -> None:

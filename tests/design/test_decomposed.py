@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 from scipy.optimize import linprog
-from scipy.sparse.csgraph import shortest_path
 
 import metricdp as mdp
+from decompositions import bounds_of, decomposition, instance
 from metricdp.design.decomposed import Neighbours, decomposed
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.solvers.benders.block import Answer, Subproblem
@@ -23,25 +23,6 @@ from metricdp.solvers.benders.partition import PARTITIONS, balance, partition
 from metricdp.solvers.benders.run import Benders, Decomposition, Memory
 from metricdp.solvers.benders.start import engine, kernels
 from metricdp.solvers.benders.workers import LocalWorkers, ProcessWorkers
-
-SLOPES = (0.5, 1.5, 3.0, 6.0)
-
-
-def instance(
-    seed: int, *, size: int = 24, reports: int = 8, reach: float = 2.0, side: float = 5.0
-) -> tuple[mdp.Problem, float]:
-    """Random points in a square whose neighbours up to `reach` are connected."""
-    rng = np.random.default_rng(seed)
-    while True:
-        points = rng.uniform(0, side, (size, 2))
-        apart = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=-1))
-        if np.isfinite(shortest_path(np.where(apart <= reach, apart, 0.0), directed=False)).all():
-            break
-    chosen = rng.choice(size, reports, replace=False)
-    space = mdp.FiniteSpace(points, mdp.Lp(2))
-    outputs = mdp.FiniteSpace(points[chosen], mdp.Lp(2))
-    prior = rng.dirichlet(np.full(size, 3.0))
-    return mdp.Problem(space, SLOPES[seed % 4], outputs=outputs, prior=prior, radius=reach), reach
 
 
 def optimum(cost: Any, pairs: Any, ratios: Any) -> float:
@@ -220,19 +201,6 @@ def test_balanced_blocks_are_balanced_with_and_without_the_library(monkeypatch: 
         sizes = balance(partition(apart == 1, 4), apart == 1)
         assert sizes.records.max() <= 27
         assert sizes.boundary <= 60
-
-
-def decomposition(seed: int, tolerance: float = 1e-9) -> Decomposition:
-    problem, _ = instance(seed)
-    graph = Neighbours.of(problem)
-    return Decomposition.of(
-        problem.cost, graph.weights, graph.adjacency, partition(graph.adjacency, 3), tolerance=tolerance
-    )
-
-
-def bounds_of(program: Decomposition, workers: Any, progress: Any = None) -> tuple[float, float, list[float]]:
-    found = Benders(program, gap=1e-6, workers=workers, memory=Memory(), progress=progress).solve()
-    return found.lower_bound, found.objective, [r.lower for r in found.rounds]
 
 
 class Rebuilt:

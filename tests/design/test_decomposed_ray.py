@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from test_decomposed import bounds_of, decomposition, instance
 
 import metricdp as mdp
+from decompositions import bounds_of, decomposition, instance
 from metricdp.solvers.benders.workers import LocalWorkers
 
 ray = pytest.importorskip("ray", reason="needs the extra `ray`")

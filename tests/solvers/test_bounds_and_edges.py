@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from conftest import optimum, scattered, square
 from metricdp.errors import InvalidInput
 from metricdp.solvers import RatioProgram, edges
 from metricdp.solvers.bounds import block_bound, lower_bound
+from programs import optimum, scattered, square
 
 
 @pytest.mark.parametrize("seed", range(4))

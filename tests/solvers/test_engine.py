@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conftest import optimum, scattered, square, worst_excess
 from metricdp.errors import InvalidInput
 from metricdp.solvers import Edges, RatioProgram, solve_ratio
 from metricdp.solvers.backends.clarabel import Interior
@@ -14,6 +13,7 @@ from metricdp.solvers.backends.interior import Structured
 from metricdp.solvers.bounds import lower_bound
 from metricdp.solvers.edges import all_pairs
 from metricdp.solvers.minimax import solve_minimax
+from programs import optimum, scattered, square, worst_excess
 
 SOLVERS = ["interior", "clarabel", "highs", "first_order"]
 

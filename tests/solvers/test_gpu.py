@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shutil
 
-import fake_cupy
 import numpy as np
 import pytest
 
-from conftest import scattered, square, worst_excess
+import fake_cupy
 from metricdp.solvers import edges, solve_ratio
 from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.bounds import lower_bound
 from metricdp.solvers.program import RatioProgram
 from metricdp.solvers.repair.closure import excess, upper_closure
+from programs import scattered, square, worst_excess
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 

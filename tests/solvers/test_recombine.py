@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conftest import scattered, square, worst_excess
 from metricdp.errors import SolverFailure
 from metricdp.solvers.edges import nearest
 from metricdp.solvers.repair.closure import _closure_in_blocks, classes_of, excess, upper_closure
 from metricdp.solvers.repair.combination import best_combination
 from metricdp.solvers.repair.recombine import bumps, quotient, recombine, repair, safe_weights, strict
+from programs import scattered, square, worst_excess
 
 
 def assert_feasible(matrix, weights):

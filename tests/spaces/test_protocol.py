@@ -73,7 +73,7 @@ def test_a_product_says_which_part_a_row_is_no_secret_of() -> None:
     assert space.columns == ()
     assert (space.width, space.dimension, space.size, space.is_text) == (3, 2, None, False)
     assert space.why([2.5, "tall", "ship"]).startswith("Part 0: (2.5) is not")
-    with pytest.raises(OutOfDomain, match="row 1 is not a secret of this space: part 0: .*; part 1: ") as caught:
+    with pytest.raises(OutOfDomain, match=r"row 1 is not a secret of this space: part 0: .*; part 1: ") as caught:
         space.encode([[2.0, "tall", "ship"], [2.0, "tall", "shop"]])
     assert caught.value.rows == (1,)
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from metricdp import wording
 from metricdp.cli import terminal
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, ProductMechanism
-from metricdp.units import METRES, show_distance
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
@@ -47,7 +48,7 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
     print(f"{source}: {KINDS[found.kind]} ({found.kind}), unaltered.")
     print(f"From {mechanism.inputs} to {mechanism.outputs}.")
     print("\n".join(terminal.promise_lines(mechanism)))
-    print(_in_short(mechanism))
+    print(f"In short: {_in_short(mechanism)}")
     print(f"Size: {_size(found.bytes)}; {_storage(found)}; format version {found.version}.")
     print(f"Licence of the data: {found.licence or 'not stated'}.")
     print(_signature(found, key))
@@ -80,13 +81,17 @@ def export(
     """
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import save
+    from metricdp.design.quantised import quantised
     from metricdp.files import check_target
 
     check_target(output, source=source)
     before = open_file(source)
     terms = before.licence if licence is None else licence
     chosen = storage or ("quantised" if hasattr(before.mechanism, "matrix") else "dense")
-    save(before.mechanism, output, storage=chosen, bits=bits, licence=terms, key=key)
+    if bits is not None and chosen != "quantised":
+        raise InvalidInput("--bits belongs to --storage quantised.")
+    made = quantised(before.mechanism, bits=bits) if chosen == "quantised" else before.mechanism
+    save(made, output, storage=chosen, licence=terms, key=key)
     after = open_file(output)
     print(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
     print("\n".join(terminal.promise_lines(after.mechanism)))
@@ -116,20 +121,8 @@ def keys(name: str, /) -> int:
 def _in_short(mechanism: Mechanism) -> str:
     """Return the promise as one sentence without Greek."""
     if isinstance(mechanism, ProductMechanism):
-        sentences = [_in_short(part).removeprefix("In short: ") for part in mechanism.parts]
-        return "In short: " + " ".join(f"Part {number}: {text}" for number, text in enumerate(sentences))
-    promise = mechanism.guarantee
-    if promise.basis == "none":
-        return "In short: this file promises nothing; it is for comparisons and `perturb` refuses it."
-    away = (math.log(2.0) - promise.slack) / promise.epsilon
-    if away <= 0:
-        return "In short: its slack alone allows more than a factor of two between any two places."
-    what = "places" if promise.unit in METRES else "secrets"
-    reach = "" if promise.radius is None else f" Those farther apart than {promise.radius:g} are not protected."
-    return (
-        f"In short: one report shifts the odds between two {what} up to {show_distance(away, promise.unit)} apart by "
-        f"at most a factor of two. Every further report adds to that.{reach}"
-    )
+        return wording.short_of_parts([part.guarantee for part in mechanism.parts])
+    return wording.short(mechanism.guarantee)
 
 
 def _storage(found: Inspection) -> str:
@@ -160,8 +153,8 @@ def _size(count: int) -> str:
 
 def _values(found: Inspection) -> dict[str, object]:
     promise = found.mechanism.guarantee
-    certificate = found.mechanism.certificate  # type: ignore[attr-defined]
-    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "epsilon", "verified_pairs")}
+    certificate = found.mechanism.certificate
+    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "epsilon", "pairs")}
     return {
         "path": found.path,
         "kind": found.kind,
@@ -185,8 +178,9 @@ def _values(found: Inspection) -> dict[str, object]:
         },
         "certificate": {
             **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
+            "objective": certificate.objective,
             "method": certificate.method,
             "note": certificate.note,
         },
-        "in_short": _in_short(found.mechanism).removeprefix("In short: "),
+        "in_short": _in_short(found.mechanism),
     }

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from metricdp import wording
 from metricdp.auditing import AuditReport
 from metricdp.mechanisms import Guarantee, Mechanism
-from metricdp.units import explain_epsilon, show_distance
 
 
 @contextmanager
@@ -32,32 +32,18 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
 def promise_lines(mechanism: Mechanism) -> list[str]:
     """Return what a mechanism promises, what was verified and what epsilon means, one sentence a line."""
     promise, lines = mechanism.guarantee, [f"Promise: {mechanism.guarantee}."]
-    certificate = getattr(mechanism, "certificate", None)
-    if certificate is not None:
-        loss = show_distance(certificate.loss, promise.unit)
-        if certificate.verified_pairs:
-            bound = show_distance(certificate.lower_bound, promise.unit)
-            lines.append(
-                f"Certificate: {certificate.method}; audited epsilon {certificate.epsilon:.9g} over "
-                f"{certificate.verified_pairs:,} pairs; loss {loss}, no mechanism can go below {bound} "
-                f"(gap {certificate.gap:.2%})."
-            )
-        else:
-            lines.append(f"Certificate: {certificate.method}.")
-        if certificate.note:
-            lines.append(f"Note: {certificate.note}")
+    certificate = mechanism.certificate
+    lines.append(wording.certified(certificate, promise.unit))
+    if certificate.note:
+        lines.append(f"Note: {certificate.note}")
     return [*lines, *meaning_lines(mechanism, promise)]
 
 
 def meaning_lines(mechanism: Mechanism, promise: Guarantee) -> list[str]:
     """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth."""
-    lines = ["What epsilon means: any report is at most so many times likelier from one place than from the other."]
-    for row in explain_epsilon(promise.epsilon, promise.unit, slack=promise.slack)[:-1]:
-        factor = f"{row.factor:.3g}" if row.factor < 1e6 else "over a million"
-        lines.append(f"  {show_distance(row.distance, promise.unit):>10} apart: factor {factor:>8}   {row.words}")
-    certificate = getattr(mechanism, "certificate", None)
-    if certificate is not None:
-        lines.append(f"On average a report lies {show_distance(certificate.loss, promise.unit)} from the truth.")
+    certificate = mechanism.certificate
+    lines = wording.meaning_lines(promise)
+    lines.append(wording.loss(certificate.loss, promise.unit, certificate.objective))
     return lines
 
 

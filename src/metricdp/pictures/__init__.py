@@ -1,6 +1,5 @@
 """Pictures, maps and the report, from finished results."""
 
-from metricdp.pictures import words
 from metricdp.pictures.figures import certificate_card, loss_bars, map_plot, overview
 from metricdp.pictures.report import write_report
 from metricdp.pictures.story import Comparison, Contender, Map, Story
@@ -14,6 +13,5 @@ __all__ = [
     "loss_bars",
     "map_plot",
     "overview",
-    "words",
     "write_report",
 ]

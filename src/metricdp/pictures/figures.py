@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.files import replacing
-from metricdp.pictures import palette, words
+from metricdp.pictures import palette
 from metricdp.pictures.story import Comparison, Map, Story
 
 
@@ -65,7 +66,7 @@ def overview(story: Story, path: str | Path) -> Path:
 
 
 def certificate_rows(story: Story) -> list[tuple[str, str]]:
-    """Return what the certificate says, as pairs of words."""
+    """Return what the certificate says, as pairs of wording."""
     guarantee, certificate, audit = story.guarantee, story.certificate, story.audit
     per = f" per {guarantee.unit}" if guarantee.unit else ""
     promised = f"epsilon {guarantee.epsilon:.6g}{per}"
@@ -75,15 +76,11 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
         ("Promised", promised),
         ("Proven", f"epsilon {audit.epsilon:.6g}{per}, {audit.method} audit of {audit.pairs:,} pairs"),
         ("Worst pair", _worst_pair(story)),
-        ("Expected loss", words.distance(certificate.loss, guarantee.unit)),
+        ("Expected loss", wording.distance(certificate.loss, guarantee.unit)),
     ]
     if certificate.lower_bound > 0:
-        rows.append(
-            (
-                "No mechanism below",
-                f"{words.distance(certificate.lower_bound, guarantee.unit)} (gap {certificate.gap:.1%})",
-            )
-        )
+        least = wording.distance(certificate.lower_bound, guarantee.unit, "down")
+        rows.append(("No mechanism below", f"{least} (gap {wording.gap(certificate.gap)})"))
     rows.append(("Method", f"{certificate.method}, {certificate.seconds:.1f} s"))
     return rows
 
@@ -91,8 +88,8 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
 def _worst_pair(story: Story) -> str:
     witness = story.audit.witness
     return (
-        f"places {witness.secret} and {witness.other}, {words.distance(story.worst_distance, story.guarantee.unit)} "
-        f"apart, report {witness.report}: factor {words.factor(witness.ratio)}"
+        f"places {witness.secret} and {witness.other}, {wording.distance(story.worst_distance, story.guarantee.unit)} "
+        f"apart, report {witness.report}: factor {wording.factor(witness.ratio)}"
     )
 
 
@@ -157,13 +154,13 @@ def draw_bars(axes: Any, comparison: Comparison) -> None:
     axes.set_xlim(0, 1.18 * losses.max())
     axes.set_ylim(-0.6, len(entries) - 0.1)
     for row, loss in enumerate(losses):
-        axes.text(loss + 0.012 * losses.max(), row, words.distance(loss, comparison.unit), va="center")
+        axes.text(loss + 0.012 * losses.max(), row, wording.distance(loss, comparison.unit), va="center")
     if comparison.lower_bound > 0:
         axes.axvline(comparison.lower_bound, color=palette.BOUND, linewidth=1.6, linestyle=(0, (4, 3)))
         axes.text(
             comparison.lower_bound,
             len(entries) - 0.38,
-            f" no mechanism below {words.distance(comparison.lower_bound, comparison.unit)}",
+            f" no mechanism below {wording.distance(comparison.lower_bound, comparison.unit, 'down')}",
             color=palette.BOUND,
             fontsize=9.5,
             va="bottom",

@@ -7,8 +7,9 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from metricdp import wording
 from metricdp.files import replacing
-from metricdp.pictures import vector, words
+from metricdp.pictures import vector
 from metricdp.pictures.figures import certificate_rows
 from metricdp.pictures.story import Story
 
@@ -46,10 +47,10 @@ def _head(story: Story) -> str:
     guarantee = story.guarantee
     facts = [
         (
-            words.distance(words.doubling(guarantee), guarantee.unit),
-            f"{words.along(guarantee).strip()}, places differ by at most a factor of two",
+            wording.distance(wording.reach(guarantee), guarantee.unit, "down"),
+            f"apart{wording.along(guarantee)}, places differ by at most a factor of two",
         ),
-        (words.distance(story.certificate.loss, guarantee.unit), "expected distance between truth and report"),
+        (wording.distance(story.certificate.loss, guarantee.unit), "expected distance between truth and report"),
         (_closeness(story), _closeness_words(story)),
         (f"{story.rows:,}", "rows protected"),
     ]
@@ -59,7 +60,7 @@ def _head(story: Story) -> str:
     notice = f'<p class="notice">{escape(story.simulated)}</p>' if story.simulated else ""
     return (
         f'<header><p class="eyebrow">metricdp report</p><h1>{escape(story.title)}</h1>'
-        f'<p class="lead">{escape(words.promise(guarantee))}</p></header>'
+        f'<p class="lead">{escape(wording.lead(guarantee))}</p></header>'
         f'<div class="facts">{cards}</div>{notice}'
     )
 
@@ -99,7 +100,7 @@ def _losses(story: Story) -> str:
         "All are set to the same epsilon; shorter is better."
     )
     if comparison.lower_bound > 0:
-        bound = words.distance(comparison.lower_bound, comparison.unit)
+        bound = wording.distance(comparison.lower_bound, comparison.unit, "down")
         caption = (
             f'{caption} <span class="boundkey">The dashed line is {escape(bound)}: proven, no mechanism with this '
             "promise can do better.</span>"
@@ -115,11 +116,11 @@ def _certificate(story: Story) -> str:
     audit = story.audit
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in certificate_rows(story))
     seal = "" if audit.verdict == "holds" else " broken"
-    allowed = words.factor(math.exp(story.guarantee.epsilon * story.worst_distance))
+    allowed = wording.factor(math.exp(story.guarantee.epsilon * story.worst_distance))
     note = (
         f"The pair that is easiest to tell apart, for its distance, lies "
-        f"{words.distance(story.worst_distance, story.guarantee.unit)}{words.along(story.guarantee)}. "
-        f"Its reports differ by a factor of at most {words.factor(audit.witness.ratio)}; "
+        f"{wording.distance(story.worst_distance, story.guarantee.unit)} apart{wording.along(story.guarantee)}. "
+        f"Its reports differ by a factor of at most {wording.factor(audit.witness.ratio)}; "
         f"epsilon allows {allowed} there. The matrix that is sampled is the matrix that was audited."
     )
     return (
@@ -131,9 +132,9 @@ def _certificate(story: Story) -> str:
 
 def _epsilon(story: Story) -> str:
     rows = "".join(
-        f'<tr><td class="number">{escape(away)}</td><td class="number">{escape(ratio)}</td>'
-        f"<td>{escape(meaning)}</td></tr>"
-        for away, ratio, meaning in words.meanings(story.guarantee)
+        f'<tr><td class="number">{escape(wording.distance(row.distance, story.guarantee.unit))}</td>'
+        f'<td class="number">{escape(wording.factor(row.factor))}</td><td>{escape(row.words)}</td></tr>'
+        for row in wording.meanings(story.guarantee)
     )
     per = f" per {story.guarantee.unit}" if story.guarantee.unit else ""
     return (

@@ -6,8 +6,8 @@ from html import escape
 
 import numpy as np
 
+from metricdp import wording
 from metricdp.arrays import Floats
-from metricdp.pictures import words
 from metricdp.pictures.story import Comparison, Map
 
 MAP_WIDTH = 960.0
@@ -52,7 +52,7 @@ def _scale_bar(scale: float, height: float) -> str:
     y = height - 18
     return (
         f'<path class="scale" d="M18 {y - 6:.0f}V{y:.0f}H{18 + pixels:.1f}V{y - 6:.0f}"/>'
-        f'<text class="small" x="{26 + pixels:.1f}" y="{y + 2:.0f}">{words.distance(length, "km")}</text>'
+        f'<text class="small" x="{26 + pixels:.1f}" y="{y + 2:.0f}">{wording.distance(length, "km")}</text>'
     )
 
 
@@ -88,6 +88,6 @@ def bars_html(comparison: Comparison) -> str:
         rows.append(
             f'<div class="bar{" best" if entry.best else ""}"><div class="name">{escape(entry.name)}{note}</div>'
             f'<div class="track"><b style="width:{100 * entry.loss / top:.2f}%"></b>{mark}</div>'
-            f'<div class="value">{words.distance(entry.loss, comparison.unit)}</div></div>'
+            f'<div class="value">{wording.distance(entry.loss, comparison.unit)}</div></div>'
         )
     return f'<div class="bars">{"".join(rows)}</div>'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from metricdp import wording
 from metricdp.mechanisms import Guarantee
-from metricdp.units import show_distance, show_epsilon
 
 REVEALING = re.compile(
     r"time|date|timestamp|hour|minute|second|speed|veloc|heading|bearing|course|altitude|elevation|accuracy|dist|"
@@ -62,32 +62,22 @@ class Summary:
 
     def lines(self) -> list[str]:
         """Return the summary for people, one sentence a line."""
-        unit, epsilon = self.guarantee.unit, self.guarantee.epsilon
         lines = [f"{self.written:,} rows written to {self.target} in {self.seconds:.1f} s; {self._protected()}."]
         if self.bad:
             done = "left out" if self.on_error == "drop" else "emptied"
             named = ", ".join(str(row) for row in self.bad_rows[:10]) + (", ..." if self.bad > 10 else "")
             lines.append(f"{self.bad:,} of {self.rows:,} rows held no legal secret and were {done}: rows {named}.")
-        lines.append(f"Promise per row: {self.guarantee}.")
+        lines.append(wording.row_promise(self.guarantee))
         if self.snap:
-            lines.append(
-                f"Snapping up to {show_distance(self.snap, unit)} put "
-                f"2 x {epsilon:.6g} x {self.snap:g} = {2 * epsilon * self.snap:.4g} into the slack."
-            )
+            lines.append(wording.snapped(self.snap, self.guarantee))
         lines.extend(self._composition())
-        lines.append(
-            f"Protecting this file a second time and releasing both costs 2 x {epsilon:.6g} = "
-            f"{show_epsilon(self.twice, unit)} for every row."
-        )
+        lines.append(wording.released_again(self.guarantee))
         if self.kept_columns:
-            lines.append(f"Kept as they were, not protected: {', '.join(self.kept_columns)}.")
+            lines.append(wording.kept(self.kept_columns))
         if self.revealing_columns:
-            lines.append(
-                f"Look at {', '.join(self.revealing_columns)}: such columns can give away where somebody was. "
-                "Remove or coarsen them before release."
-            )
+            lines.append(wording.revealing(self.revealing_columns))
         if self.simulated:
-            lines.append("SIMULATION ONLY: drawn from a seed, whoever knows it can undo the noise. Do not release.")
+            lines.append(wording.simulated())
         return lines
 
     def _protected(self) -> str:
@@ -95,16 +85,10 @@ class Summary:
         return f"protected {plural}: {', '.join(self.columns)}"
 
     def _composition(self) -> list[str]:
-        unit, epsilon = self.guarantee.unit, self.guarantee.epsilon
         if self.people is None:
-            return ["Rows of one person add up; name the person's column with --id to have them counted."]
+            return [wording.uncounted()]
         people = self.people
-        slack = f", plus a slack of {people.most_rows * self.guarantee.slack:.4g}" if self.guarantee.slack else ""
-        lines = [
-            f"{people.count:,} persons by {people.column}; the one with the most has {people.most_rows:,} rows. Rows "
-            f"add up, so that person's whole history is protected at {people.most_rows:,} x {epsilon:.6g} = "
-            f"{show_epsilon(people.most_rows * epsilon, unit)}{slack}."
-        ]
+        lines = [wording.history(self.guarantee, people.count, people.column, people.most_rows)]
         if people.without:
-            lines.append(f"{people.without:,} rows have no {people.column} and are not part of that count.")
+            lines.append(wording.without_person(people.without, people.column))
         return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -25,11 +24,11 @@ from metricdp.tables.draws import Draws, fingerprint
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
-from metricdp.tables.jobs.plan import read_job, run_partition
+from metricdp.tables.jobs.plan import run_partition
 from metricdp.tables.kernel import protected_table
 from tables.engines.law import CELLS, MATRIX, check, files, table, together
+from tables.engines.replay import JOB, replayed
 
-JOB = ".metricdp-job"
 NEXT = mdp.exponential(CELLS, 0.8)
 
 
@@ -68,17 +67,6 @@ def test_many_files_follow_the_law_and_leave_no_key(tmp_path: Path, caplog: pyte
     assert again.rows == summary.rows  # finished: nothing is drawn
     with pytest.raises(OutputProblem, match="finished job"):
         perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX)
-
-
-def replayed(out: Path, job: Path, place: Path) -> None:
-    """Run every partition again from a copy of the job (its key included) and compare with what was released."""
-    place.mkdir()
-    shutil.copytree(job, place / JOB)
-    entry = json.loads((place / JOB / "job.json").read_text())
-    (place / JOB / "job.json").write_text(json.dumps(entry | {"target": str(place)}))
-    for number, partition in enumerate(read_job(place / JOB).partitions):
-        run_partition(str(place / JOB), number)
-        assert (place / partition.target).read_bytes() == (out / partition.target).read_bytes()
 
 
 def test_a_killed_worker_is_replaced_and_gives_the_same_reports(

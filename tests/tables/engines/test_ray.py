@@ -19,7 +19,7 @@ from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
 from tables.engines.killing import killing
 from tables.engines.law import MATRIX, check, files, table, together
-from tables.engines.test_local import JOB, replayed
+from tables.engines.replay import JOB, replayed
 
 ray = pytest.importorskip("ray", reason="needs the extra `ray`")
 pytestmark = [

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 def worst_excess(matrix: np.ndarray, weights: np.ndarray) -> float:
@@ -67,8 +62,3 @@ def optimum(cost: np.ndarray, weights: np.ndarray, worst: bool = False) -> float
     )
     assert answer.status == 0
     return float(answer.fun)
-
-
-@pytest.fixture(scope="session")
-def grid25() -> np.ndarray:
-    return square(5)

@@ -1,0 +1,366 @@
+"""Every sentence about a promise, once: plain values in, sentences out.
+
+The words stand in `wording.json`, which JavaScript reads too. Numbers are rounded so that each sentence stays true:
+what is promised or possible at most is rounded up, what is reached or proven at least is rounded down.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, Protocol
+
+Rounding = Literal["nearest", "up", "down"]
+Objective = Literal["expected", "worst"]
+_DECIMAL = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
+# Doubles carry an error of their own: 2.0000000000000004 is shown as 2, not as 2.01.
+_NOISE = Decimal("1e-12")
+
+
+class Promise(Protocol):
+    """What is read of a promise: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
+
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def slack(self) -> float: ...
+    @property
+    def radius(self) -> float | None: ...
+    @property
+    def basis(self) -> str: ...
+    @property
+    def metric(self) -> object: ...
+
+
+class Certified(Protocol):
+    """What is read of a certificate."""
+
+    @property
+    def loss(self) -> float: ...
+    @property
+    def lower_bound(self) -> float: ...
+    @property
+    def gap(self) -> float: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def objective(self) -> Objective: ...
+    @property
+    def pairs(self) -> int: ...
+    @property
+    def method(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """One row of the table that explains epsilon: at this distance, at most this factor."""
+
+    distance: float
+    factor: float
+    words: str
+
+
+@cache
+def templates() -> dict[str, Any]:
+    """Return the words that Python and JavaScript share."""
+    found: dict[str, Any] = json.loads(files("metricdp").joinpath("wording.json").read_text(encoding="utf-8"))
+    return found
+
+
+def number(value: float, digits: int, rounding: Rounding = "nearest") -> str:
+    """Return a number with so many significant digits, without trailing zeros."""
+    if not math.isfinite(value):
+        return "infinitely much" if value > 0 else "not a number" if math.isnan(value) else "minus infinity"
+    if value == 0:
+        return "0"
+    exact = Decimal(value)
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    noise = {"nearest": Decimal(0), "up": -_NOISE, "down": _NOISE}[rounding] * abs(exact)
+    rounded = ((exact + noise) / step).to_integral_value(_DECIMAL[rounding]) * step
+    if 1e-6 <= abs(rounded) < Decimal("1e21"):
+        text = f"{rounded:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    head, _, power = f"{rounded:.{digits - 1}e}".partition("e")
+    return f"{head.rstrip('0').rstrip('.') if '.' in head else head}e{int(power)}"
+
+
+def distance(value: float, unit: str, rounding: Rounding = "nearest") -> str:
+    """Return a distance as people say it: 0.2 km is 200 m."""
+    digits = templates()["digits"]
+    if unit == "km" and 0 < value < 1:
+        return f"{number(1000 * value, digits['metres'], rounding)} m"
+    return f"{number(value, digits['distance'], rounding)} {unit}".rstrip()
+
+
+def epsilon(value: float, unit: str) -> str:
+    """Return an epsilon as people say it, with its unit."""
+    return number(value, templates()["digits"]["epsilon"], "up") + (f" per {unit}" if unit else "")
+
+
+def factor(value: float) -> str:
+    """Return a factor that something is at most."""
+    words = templates()
+    if value > words["largest_factor"]:
+        return str(words["beyond_largest"])
+    return number(value, words["digits"]["factor"], "up")
+
+
+def share(value: float) -> str:
+    """Return a share that something is at most, in per cent."""
+    return f"{number(100 * value, 2 if value < 0.985 else 3, 'up')} %"
+
+
+def gap(value: float) -> str:
+    """Return how far a loss may be from the best, in per cent."""
+    return f"{number(100 * value, 3, 'up')} %"
+
+
+def things(unit: str) -> str:
+    """Return what secrets are called: places where distances are lengths."""
+    words = templates()
+    return str(words["things"]["length" if unit in words["lengths"] else "other"])
+
+
+def along(promise: Promise) -> str:
+    """Return how the distances of a promise run, as words to put behind `apart`."""
+    return str(templates()["along"].get(type(promise.metric).__name__, ""))
+
+
+def reach(promise: Promise, ratio: float = 2.0) -> float:
+    """Return the distance up to which reports differ by at most a factor, slack included and radius respected.
+
+    (ln(ratio) - slack) / epsilon; zero where the slack alone is more.
+    """
+    near = max(0.0, math.log(ratio) - promise.slack) / promise.epsilon
+    return near if promise.radius is None else min(near, promise.radius)
+
+
+def largest_factor(promise: Promise, apart: float) -> float:
+    """Return exp(epsilon * d + slack), infinite beyond the radius of a promise."""
+    if promise.radius is not None and apart > promise.radius:
+        return math.inf
+    exponent = promise.epsilon * apart + promise.slack
+    return math.exp(exponent) if exponent < 700 else math.inf
+
+
+def promised(promise: Promise) -> str:
+    """Return the promise in numbers: epsilon 10 per km (Haversine), by theorem."""
+    words, digits = templates()["promise"], templates()["digits"]
+    per = templates()["per"]["unit" if promise.unit else "none"].format(unit=promise.unit)
+    slack = words["slack"].format(slack=number(promise.slack, digits["slack"], "up")) if promise.slack else ""
+    within = ""
+    if promise.radius is not None:
+        within = words["within"].format(radius=distance(promise.radius, promise.unit, "down"))
+    return str(
+        words["whole"].format(
+            epsilon=number(promise.epsilon, digits["epsilon"], "up"),
+            per=per,
+            metric=type(promise.metric).__name__,
+            slack=slack,
+            within=within,
+            basis=promise.basis,
+        )
+    )
+
+
+def short(promise: Promise) -> str:
+    """Return the promise as one sentence without Greek."""
+    words, called = templates()["short"], things(promise.unit)
+    if promise.basis == "none":
+        return str(words["nothing"])
+    near = reach(promise)
+    kind = "reach" if near > 0 else "slack"
+    return str(
+        words[kind].format(
+            things=called,
+            reach=distance(near, promise.unit, "down"),
+            along=along(promise),
+            outside=_outside(promise),
+        )
+    )
+
+
+def short_of_parts(promises: Sequence[Promise]) -> str:
+    """Return the promise of a product: a sentence for every part."""
+    template = templates()["short"]["part"]
+    return " ".join(template.format(number=number, sentence=short(part)) for number, part in enumerate(promises))
+
+
+def lead(promise: Promise) -> str:
+    """Return the promise as the opening sentence of a report."""
+    near, ratio = reach(promise), 2.0
+    if near == 0.0:
+        near = 1.0 / promise.epsilon if promise.radius is None else min(1.0 / promise.epsilon, promise.radius)
+        ratio = largest_factor(promise, near)
+    return str(
+        templates()["lead" if not promise.slack else "lead_slack"].format(
+            things=things(promise.unit),
+            near=distance(near, promise.unit, "down"),
+            along=along(promise),
+            times="two" if ratio == 2.0 else factor(ratio),
+            outside=_outside(promise),
+        )
+    )
+
+
+def wish(promise: Promise, asked: float, apart: float) -> str:
+    """Return what was asked for at a distance and what is kept there."""
+    return str(
+        templates()["wish"].format(
+            things=things(promise.unit),
+            distance=distance(apart, promise.unit),
+            along=along(promise),
+            asked=number(asked, 6),
+            kept=factor(largest_factor(promise, apart)),
+        )
+    )
+
+
+def meaning(ratio: float) -> str:
+    """Return what a factor means for whoever has to guess between two secrets at even odds: f / (1 + f)."""
+    for step in templates()["scale"]:
+        if step["below"] is None or ratio < step["below"]:
+            return str(step["words"].format(sure=share(ratio / (1.0 + ratio))))
+    raise ValueError(f"the scale of meanings must end without a limit; nothing there covers {ratio:g}.")
+
+
+def meanings(promise: Promise) -> list[Meaning]:
+    """Return what a promise means at round distances around the one where reports may differ by a factor of two."""
+    scale = math.log(2.0) / promise.epsilon
+    power = 10.0 ** math.floor(math.log10(scale))
+    scale = max(step * power for step in (1.0, 2.0, 5.0) if step * power <= scale * (1 + 1e-12))
+    rows = []
+    for part in templates()["shares"]:
+        apart = float(f"{part * scale:.12g}")
+        ratio = largest_factor(promise, apart)
+        outside = promise.radius is not None and apart > promise.radius
+        rows.append(Meaning(apart, ratio, templates()["outside"] if outside else meaning(ratio)))
+    return rows
+
+
+def meaning_lines(promise: Promise) -> list[str]:
+    """Return the table that explains a promise, one line a distance."""
+    words = templates()["meaning"]
+    lines = [words["head"].format(things=things(promise.unit))]
+    for row in meanings(promise):
+        shown = "any" if math.isinf(row.factor) and promise.radius is not None else factor(row.factor)
+        away = distance(row.distance, promise.unit)
+        lines.append(words["row"].format(distance=f"{away:>10}", factor=f"{shown:>8}", words=row.words))
+    return lines
+
+
+def loss(value: float, unit: str, objective: Objective, *, is_distance: bool = True) -> str:
+    """Return what a report costs, on average over the secrets or for the one that fares worst."""
+    kind = objective if is_distance else f"{objective}_cost"
+    shown = distance(value, unit) if is_distance else number(value, templates()["digits"]["loss"])
+    return str(templates()["loss"][kind].format(loss=shown))
+
+
+def certified(certificate: Certified, unit: str) -> str:
+    """Return what a certificate says, its bound under the objective it belongs to."""
+    words, digits = templates(), templates()["digits"]
+    if not certificate.pairs:
+        return str(words["certificate"]["stated"].format(method=certificate.method))
+    return str(
+        words["certificate"]["proven"].format(
+            method=certificate.method,
+            epsilon=number(certificate.epsilon, digits["audited"], "up"),
+            pairs=f"{certificate.pairs:,}",
+            objective=words["objective"][certificate.objective],
+            loss=distance(certificate.loss, unit),
+            bound=bound(certificate.lower_bound, unit),
+            gap=gap(certificate.gap),
+        )
+    )
+
+
+def bound(value: float, unit: str) -> str:
+    """Return the lower bound of a promise and an objective as half a sentence."""
+    return str(templates()["bound"].format(bound=distance(value, unit, "down")))
+
+
+def row_promise(promise: Promise) -> str:
+    """Return the promise for one row of a table."""
+    return _of_rows("promise", promise=promised(promise))
+
+
+def uncounted() -> str:
+    """Return that rows of one person add up, where nobody was counted."""
+    return _of_rows("unknown")
+
+
+def without_person(count: int, column: str) -> str:
+    """Return how many rows belong to nobody who was counted."""
+    return _of_rows("without", rows=f"{count:,}", column=column)
+
+
+def kept(columns: Sequence[str]) -> str:
+    """Return which columns stay unprotected."""
+    return _of_rows("kept", columns=", ".join(columns))
+
+
+def revealing(columns: Sequence[str]) -> str:
+    """Return which of the kept columns may give people away."""
+    return _of_rows("revealing", columns=", ".join(columns))
+
+
+def simulated() -> str:
+    """Return the mark of what was drawn from a seed."""
+    return _of_rows("simulated")
+
+
+def snapped(snap: float, promise: Promise) -> str:
+    """Return what putting values on the nearest secret up to `snap` cost: 2 * epsilon * snap."""
+    digits, slack = templates()["digits"], 2 * promise.epsilon * snap
+    return _of_rows(
+        "snap",
+        snap=distance(snap, promise.unit, "up"),
+        epsilon=number(promise.epsilon, digits["epsilon"], "up"),
+        value=number(snap, digits["epsilon"], "up"),
+        slack=number(slack, digits["slack"], "up"),
+    )
+
+
+def history(promise: Promise, count: int, column: str, most: int) -> str:
+    """Return what the rows of one person add up to, slack included."""
+    digits = templates()["digits"]
+    slack = number(most * promise.slack, digits["slack"], "up")
+    return _of_rows(
+        "person",
+        count=f"{count:,}",
+        column=column,
+        rows=f"{most:,}",
+        epsilon=number(promise.epsilon, digits["epsilon"], "up"),
+        total=epsilon(most * promise.epsilon, promise.unit),
+        slack=templates()["promise"]["slack"].format(slack=slack) if promise.slack else "",
+    )
+
+
+def released_again(promise: Promise) -> str:
+    """Return what a second release of the same rows adds up to, slack included."""
+    digits = templates()["digits"]
+    slack = number(2 * promise.slack, digits["slack"], "up")
+    return _of_rows(
+        "twice",
+        epsilon=number(promise.epsilon, digits["epsilon"], "up"),
+        total=epsilon(2 * promise.epsilon, promise.unit),
+        slack=templates()["promise"]["slack"].format(slack=slack) if promise.slack else "",
+    )
+
+
+def _of_rows(kind: str, **values: str) -> str:
+    return str(templates()["rows"][kind].format(**values))
+
+
+def _outside(promise: Promise) -> str:
+    if promise.radius is None:
+        return ""
+    far = distance(promise.radius, promise.unit, "down")
+    return str(templates()["short"]["outside"].format(things=things(promise.unit), radius=far))

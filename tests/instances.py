@@ -1,0 +1,94 @@
+"""Mechanisms and spaces that several rooms' tests use: one of every metric, of every kind, of every shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import metricdp as mdp
+from brute import euclid, grid
+from metricdp.design.interpolation.streets import along_streets
+from metricdp.mechanisms import MatrixMechanism
+
+RNG = np.random.default_rng(7)
+PLANE = RNG.uniform(0, 3, (12, 2))
+RING = np.arange(6)[:, None]
+EDGES = [[i, (i + 1) % 6] for i in range(6)]
+LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+HISTOGRAMS = RNG.dirichlet(np.ones(4), 6)
+
+SPACES: dict[str, Callable[[], mdp.FiniteSpace]] = {
+    "l1": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(1)),
+    "l2 with names": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(2), columns=("east", "north")),
+    "linf": lambda: mdp.FiniteSpace(PLANE, mdp.Lp(np.inf)),
+    "earth": lambda: mdp.FiniteSpace(PLANE + np.array([41.0, -8.0]), mdp.Haversine()),
+    "roads": lambda: mdp.FiniteSpace(
+        RING,
+        mdp.ShortestPath(EDGES, [1.0, 2.0, 1.0, 2.5, 1.0, 3.0], one_way="longer"),
+        coordinates=PLANE[:6],
+        ground=mdp.Haversine(),
+    ),
+    "mahalanobis": lambda: mdp.FiniteSpace(PLANE, mdp.Mahalanobis([[2.0, 0.3], [0.3, 1.0]])),
+    "angular": lambda: mdp.FiniteSpace(PLANE + 0.1, mdp.Angular()),
+    "hyperbolic": lambda: mdp.FiniteSpace(PLANE / 5, mdp.Hyperbolic()),
+    "hamming": lambda: mdp.FiniteSpace([["a", "b"], ["a", "c"], ["", "ü"]], mdp.Hamming()),
+    "levenshtein": lambda: mdp.FiniteSpace(["cat", "cart", "dög", ""], mdp.Levenshtein()),
+    "clock": lambda: mdp.FiniteSpace([[1.0], [9.0], [23.0]], mdp.Temporal(24.0, unit="h")),
+    "weighted": lambda: mdp.FiniteSpace(
+        np.column_stack([PLANE, np.arange(12.0)]),
+        mdp.Weighted([(mdp.Weighted([(mdp.Lp(2), [0, 1], 0.5)]), [0, 1], 2.0), (mdp.Temporal(), [2], 0.1)], unit="km"),
+    ),
+    "precomputed": lambda: mdp.FiniteSpace(np.arange(5.0)[:, None], mdp.Precomputed(LINE, unit="hops")),
+    "transport": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein(LINE[:4, :4])),
+    "transport on a line": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein([0.0, 1.0, 3.0, 4.0])),
+    "documents": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.WordMovers(PLANE[:4], mdp.Lp(1))),
+    "curves": lambda: mdp.FiniteSpace(RNG.normal(size=(5, 6)), mdp.Frechet(mdp.Lp(1), 2)),
+}
+WORDS = mdp.FiniteSpace(RNG.normal(size=(4, 3)), mdp.Lp(2), coordinates=["cat", "dög", "", "bird"])
+OTHERS: dict[str, Callable[[], Any]] = {
+    "sphere": lambda: mdp.laplace(mdp.Haversine(), 10.0),
+    "line": lambda: mdp.laplace(mdp.Lp(1), 0.3, dimension=1),
+    "space": lambda: mdp.laplace(mdp.Lp(np.inf), 2.0, dimension=5, pitch=0.25),
+    "ellipse": lambda: mdp.laplace(mdp.Mahalanobis([[2.0, 0.3], [0.3, 1.0]]), 1.0),
+    "words": lambda: mdp.madlib(WORDS, 2.0),
+}
+
+
+def some_matrix(epsilon: float = 1.0) -> MatrixMechanism:
+    return mdp.exponential(mdp.FiniteSpace(grid(5), mdp.Lp(2)), epsilon)
+
+
+def with_zeros() -> MatrixMechanism:
+    """Two towns that need not hide from each other (a radius), and a report that nobody uses."""
+    points = np.array([[0.0], [1.0], [50.0], [51.0]])
+    space = mdp.FiniteSpace(points, mdp.Lp(2))
+    matrix = np.array([[0.7, 0.3, 0, 0, 0], [0.3, 0.7, 0, 0, 0], [0, 0, 0, 0.6, 0.4], [0, 0, 0, 0.4, 0.6]])
+    outputs = mdp.FiniteSpace(np.arange(5.0)[:, None], mdp.Lp(2))
+    near = mdp.exponential(space, 1.0, outputs=outputs)
+    promise = replace(near.guarantee, radius=2.0)
+    return replace(near, matrix=matrix, guarantee=promise)
+
+
+def interpolated() -> Any:
+    corners = np.array([[x, y] for x in (1.0, 3.0) for y in (1.0, 3.0)])
+    places = np.random.default_rng(3).uniform(0, 4, (30, 2))
+    return mdp.interpolated(
+        mdp.Box([0, 0], [4, 4], mdp.Lp(2)), mdp.FiniteSpace(corners, mdp.Lp(2)), 0.8,
+        loss=(places, euclid(places, corners)), anchors=(2, 2), rule="exact",
+    )  # fmt: skip
+
+
+def streets() -> Any:
+    ring = mdp.ShortestPath([[i, (i + 1) % 6] for i in range(6)], [1.0, 2.0, 1.0, 2.5, 1.0, 3.0])
+    return along_streets(mdp.FiniteSpace(np.arange(6)[:, None], ring), mdp.FiniteSpace([[0], [3]], ring), 0.7)
+
+
+def hours() -> MatrixMechanism:
+    return mdp.exponential(mdp.FiniteSpace(np.arange(24.0)[:, None], mdp.Temporal(24.0, unit="h")), 0.3)
+
+
+def place_and_hour() -> Any:
+    return mdp.product(mdp.laplace(mdp.Haversine(), 10.0), hours(), some_matrix())

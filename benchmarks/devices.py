@@ -110,7 +110,8 @@ def main() -> None:
         for title, mechanism in mechanisms.items():
             print(f"\n{title}: {mechanism.guarantee}")
             for storage, bits in (("dense", None), ("sparse", None), ("quantised", 16), ("quantised", 32)):
-                path = mdp.save(mechanism, folder / f"{storage}{bits}.mdp", storage=storage, bits=bits)
+                made = mechanism if bits is None else mdp.quantised(mechanism, bits=bits)
+                path = mdp.save(made, folder / f"{storage}{bits}.mdp", storage=storage)
                 judged(engine, path, rng)
 
 

@@ -7,9 +7,8 @@ roads = bundled_roads(nodes=60)
 mechanism = mdp.optimal(mdp.Problem(roads, mdp.epsilon_for(2, 0.2)), gap=0.01)
 mdp.create_keys("me")  # me.key signs, me.pub goes into the app
 mdp.save(
-    mechanism,
+    mdp.quantised(mechanism),
     "porto.mdp",
-    storage="quantised",
     licence="Streets © OpenStreetMap contributors, ODbL 1.0",
     key="me.key",
 )

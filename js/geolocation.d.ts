@@ -13,7 +13,7 @@ export interface ProtectedGeolocation {
   ): number;
   clearWatch(id: number): void;
   /** What was handed out today. */
-  spent(): { reports: number; perDay: number; epsilon: number; accuracy: number };
+  spent(): { reports: number; refused: number; perDay: number; epsilon: number; accuracy: number };
 }
 
 /** A stand-in for navigator.geolocation that hands out one protected position per time window. */

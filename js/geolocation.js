@@ -6,13 +6,22 @@
  * stayed the same as long as the person stays would tell when the person moves. Every window with a report spends
  * epsilon once; after `perDay` reports the last one is repeated until the next day (with its own, old time).
  *
- * Only the report, its time and the count are kept (in `storage`); the true position never is.
+ * A position that the mechanism refuses (a finite one, away from its places) is answered with the same error for the rest of
+ * the window: it tells that the person was outside, once in a window, and nothing more.
+ *
+ * Only the report, its time and the counts are kept (in `storage`); the true position never is, and no error holds it.
  */
 
 import { InvalidInput } from "./metricdp.js";
 
-const DENIED = 1;
+/** What the app is told where there is no report, by the codes of navigator.geolocation: constant, whatever happened. */
 const UNAVAILABLE = 2;
+const MESSAGES = {
+  1: "the position was not allowed",
+  [UNAVAILABLE]: "no protected position is available",
+  3: "the device took too long to find the position",
+};
+const failed = (code) => ({ code: code in MESSAGES ? code : UNAVAILABLE, message: MESSAGES[code] ?? MESSAGES[UNAVAILABLE] });
 
 /** Return an object with getCurrentPosition, watchPosition and clearWatch, and `spent()` for what was used today. */
 export function protectGeolocation(
@@ -30,8 +39,16 @@ export function protectGeolocation(
 
   const read = () => {
     const today = new Date(now()).toISOString().slice(0, 10);
-    const kept = parsed(storage.getItem(name));
-    return kept?.day === today ? kept : { day: today, spent: 0, at: kept?.at ?? null, point: kept?.point ?? null };
+    const { day, spent, refused, at, point } = parsed(storage.getItem(name));
+    return day === today ? { day, spent, refused, at, point } : { day: today, spent: 0, refused: 0, at, point };
+  };
+  const reportOf = ({ latitude, longitude }) => {
+    try {
+      return mechanism.sample([latitude, longitude], { snap }).point;
+    } catch (error) {
+      if (error instanceof InvalidInput) return null; // not one of its places
+      throw error;
+    }
   };
   const windowOf = (time) => Math.floor(time / (1000 * everySeconds));
 
@@ -39,21 +56,24 @@ export function protectGeolocation(
   const current = (options) => {
     const kept = read();
     const fresh = kept.at !== null && windowOf(kept.at) === windowOf(now());
-    if (kept.point !== null && (fresh || kept.spent >= perDay)) return Promise.resolve(kept);
-    if (kept.spent >= perDay) return Promise.reject({ code: UNAVAILABLE, message: "today's reports are spent" });
+    if (fresh || kept.spent + kept.refused >= perDay) {
+      return kept.point === null ? Promise.reject(failed(UNAVAILABLE)) : Promise.resolve(kept);
+    }
     asking ??= new Promise((resolve, reject) => {
       geolocation.getCurrentPosition(
         ({ coords }) => {
           try {
-            const { point } = mechanism.sample([coords.latitude, coords.longitude], { snap });
-            const next = { day: kept.day, spent: kept.spent + 1, at: now(), point };
+            const point = reportOf(coords);
+            const refused = kept.refused + (point === null ? 1 : 0);
+            const next = { day: kept.day, spent: kept.spent + 1 - (refused - kept.refused), refused, at: now(), point };
             storage.setItem(name, JSON.stringify(next));
-            resolve(next);
-          } catch (error) {
-            reject({ code: UNAVAILABLE, message: error.message });
+            if (point === null) reject(failed(UNAVAILABLE));
+            else resolve(next);
+          } catch {
+            reject(failed(UNAVAILABLE)); // nothing that could be said about it is worth the risk
           }
         },
-        (error) => reject({ code: error?.code ?? DENIED, message: error?.message ?? "" }),
+        (error) => reject(failed(error?.code)),
         options,
       );
     }).finally(() => (asking = null));
@@ -94,8 +114,8 @@ export function protectGeolocation(
     },
     /** What was handed out today: reports, the total epsilon, and the radius that holds 95 % of reports (metres). */
     spent() {
-      const { spent } = read();
-      return { reports: spent, perDay, epsilon: spent * mechanism.guarantee.epsilon, accuracy };
+      const { spent, refused } = read();
+      return { reports: spent, refused, perDay, epsilon: spent * mechanism.guarantee.epsilon, accuracy };
     },
   };
 }
@@ -111,10 +131,17 @@ function localStorageOrMemory() {
   return { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value) };
 }
 
+/** Return what was kept, or a fresh start where it is not what this module writes. */
 function parsed(text) {
+  const whole = (value) => Number.isSafeInteger(value) && value >= 0;
   try {
-    return JSON.parse(text);
+    const { day, spent, refused = 0, at, point } = JSON.parse(text);
+    const placed = point === null || (Array.isArray(point) && point.length === 2 && point.every(Number.isFinite));
+    if (typeof day === "string" && whole(spent) && whole(refused) && Number.isFinite(at) && placed) {
+      return { day, spent, refused, at, point };
+    }
   } catch {
-    return null;
+    // nothing was kept, or something else
   }
+  return { day: "", spent: 0, refused: 0, at: null, point: null };
 }

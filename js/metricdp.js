@@ -37,6 +37,30 @@ export class OutOfDomain extends InvalidInput {}
 /** This module, or this browser, cannot do it; Python can. */
 export class Unsupported extends MetricdpError {}
 
+/**
+ * Everything that is ever said about a secret that is refused. An error goes to the app and to its logs, so the sentences
+ * are constant: no value, no distance, no nearest secret. That one was raised still tells outside from inside.
+ */
+const STRANGER = {
+  code: [OutOfDomain, "a code must be a whole number from 0 to one below the number of secrets."],
+  count: [InvalidInput, "a secret must have as many coordinates as the mechanism has columns."],
+  number: [InvalidInput, "the coordinates of a secret must be finite numbers."],
+  degrees: [InvalidInput, "latitude must lie in [-90, 90] and longitude in [-360, 360], in degrees."],
+  word: [OutOfDomain, "this is not a word of the vocabulary: passing it through would publish it."],
+  far: [OutOfDomain, "this is not a secret of the mechanism: ask for snapping with `snap`, or raise it (its slack is added to the promise)."],
+  box: [OutOfDomain, "this lies outside the box of the mechanism."],
+  street: [OutOfDomain, "this lies on no street: give a street number and an offset along it."],
+  lattice: [OutOfDomain, "this is too far out for the lattice of the mechanism: subtract an origin."],
+  parts: [InvalidInput, "a secret of a product is a list with one value for every part."],
+};
+
+/** Refuse a secret: the only place where an error about one is made. */
+function refuseSecret(condition, why) {
+  if (!condition) return;
+  const [Kind, sentence] = STRANGER[why];
+  throw new Kind(sentence);
+}
+
 // ---------------------------------------------------------------------------------------------------- randomness
 
 /** Uniform 64-bit words of the system's cryptographic generator, as two halves `high` and `low`. */
@@ -499,10 +523,7 @@ function readMetric({ name, parameters }, file) {
 }
 
 function checkDegrees(point) {
-  const good = Math.abs(point[0]) <= 90 && Math.abs(point[1]) <= 360;
-  if (!good) {
-    throw new InvalidInput(`latitude must lie in [-90, 90] and longitude in [-360, 360], got ${point.join(", ")}.`);
-  }
+  refuseSecret(!(Math.abs(point[0]) <= 90 && Math.abs(point[1]) <= 360), "degrees");
 }
 
 class Finite {
@@ -520,39 +541,28 @@ class Finite {
   /** Return the code of a secret given by its code, its coordinates or its word, refusing strangers. */
   encode(secret, snap = 0) {
     if (typeof secret === "number") {
-      if (!Number.isInteger(secret) || secret < 0 || secret >= this.size) {
-        throw new OutOfDomain(`a code must be a whole number from 0 to ${this.size - 1}, got ${secret}.`);
-      }
+      refuseSecret(!Number.isInteger(secret) || secret < 0 || secret >= this.size, "code");
       return secret;
     }
     const point = typeof secret === "string" ? [secret] : Array.from(secret ?? []);
-    if (point.length !== this.coordinates[0].length) {
-      throw new InvalidInput(`a secret has ${this.coordinates[0].length} coordinates, got ${point.length}.`);
-    }
+    refuseSecret(point.length !== this.coordinates[0].length, "count");
     return this.text ? this.encodeText(point) : this.encodeNumbers(point, snap);
   }
 
   encodeText(point) {
     this.words ??= new Map(this.coordinates.map((row, code) => [row.join("\x1f"), code]));
     const code = this.words.get(point.join("\x1f"));
-    if (code === undefined) {
-      throw new OutOfDomain(`"${point.join(" ")}" is not a word of this vocabulary: passing it through would publish it.`);
-    }
+    refuseSecret(code === undefined, "word");
     return code;
   }
 
   encodeNumbers(point, snap) {
-    if (!point.every(Number.isFinite)) throw new InvalidInput(`coordinates must be finite numbers, got ${point}.`);
+    refuseSecret(!point.every(Number.isFinite), "number");
     if (!(snap >= 0 && snap < Infinity)) throw new InvalidInput(`snap must be a distance, zero or more, got ${snap}.`);
     const code = this.nearest(point);
     const away = this.ground.measure(point, this.coordinates[code]);
     this.scale ??= this.ground.name === "Haversine" ? EARTH_RADIUS_KM : 1 + largestOf(this.coordinates);
-    if (!(away <= Math.max(snap, ROUNDING * this.scale))) {
-      throw new OutOfDomain(
-        `${point.join(", ")} is not a secret of this space; the nearest is ${`${away.toPrecision(4)} ${this.ground.unit}`.trim()} ` +
-          `away. ${snap ? "Raise `snap`" : "Ask for snapping with `snap`"} (its slack is added to the promise).`,
-      );
-    }
+    refuseSecret(!(away <= Math.max(snap, ROUNDING * this.scale)), "far");
     return code;
   }
 
@@ -599,10 +609,9 @@ function rowsOf({ data, shape }) {
 }
 
 function numbersOf(point, dimension) {
-  const values = Array.from(point ?? [], Number);
-  if (values.length !== dimension || !values.every(Number.isFinite)) {
-    throw new InvalidInput(`a secret has ${dimension} coordinates, finite numbers, got ${JSON.stringify(point)}.`);
-  }
+  const values = Array.from(point ?? []);
+  refuseSecret(values.length !== dimension, "count");
+  refuseSecret(!values.every(Number.isFinite), "number"); // null, "1" and true are no numbers
   return values;
 }
 
@@ -628,9 +637,7 @@ function readSpace(entry, file) {
       dimension: lower.length,
       encode(secret) {
         const point = numbersOf(secret, lower.length);
-        if (point.some((x, k) => x < lower[k] || x > upper[k])) {
-          throw new OutOfDomain(`${point.join(", ")} lies outside the box from ${lower.join(", ")} to ${upper.join(", ")}.`);
-        }
+        refuseSecret(point.some((x, k) => x < lower[k] || x > upper[k]), "box");
         return point;
       },
     };
@@ -645,9 +652,7 @@ function readSpace(entry, file) {
     edges: file.tensor(network.parameters.edges).data,
     encode(secret) {
       const [street, offset] = numbersOf(secret, 2);
-      if (!Number.isInteger(street) || street < 0 || !(offset >= 0 && offset <= lengths[street])) {
-        throw new OutOfDomain(`(${street}, ${offset}) lies on no street: give a street number and an offset along it.`);
-      }
+      refuseSecret(!Number.isInteger(street) || street < 0 || !(offset >= 0 && offset <= lengths[street]), "street");
       return [street, offset];
     },
   };
@@ -826,9 +831,7 @@ function readProduct(body, file) {
   });
   refuse(parts.length < 2, "a product has two parts or more");
   const split = (secret) => {
-    if (!Array.isArray(secret) || secret.length !== parts.length) {
-      throw new InvalidInput(`a secret has ${parts.length} parts, one for each mechanism: give a list of them.`);
-    }
+    refuseSecret(!Array.isArray(secret) || secret.length !== parts.length, "parts");
     return secret;
   };
   const draw = (secret, source, snap) => {
@@ -946,9 +949,7 @@ const KINDS = {
     const [epsilon, lattice] = [positive(body.epsilon), new Lattice(positive(body.pitch))];
     const draw = (secret, source) => {
       const cells = inputs.encode(secret).map((x) => lattice.cell(x));
-      if (cells.some((cell) => Math.abs(cell) > LARGEST_CELL)) {
-        throw new OutOfDomain(`${secret} is too far out for a lattice of pitch ${lattice.pitch}: subtract an origin.`);
-      }
+      refuseSecret(cells.some((cell) => Math.abs(cell) > LARGEST_CELL), "lattice");
       const noise = vectorNoise(inputs, epsilon, source);
       return cells.map((cell, k) => lattice.value(cell + lattice.cell(noise[k]))); // whole numbers add exactly
     };

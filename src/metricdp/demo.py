@@ -25,10 +25,11 @@ from metricdp.places import bundled_roads, bundled_streets, bundled_trips
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 from metricdp.tables import perturb
+from metricdp.units import epsilon_for
 
 SNAP_KM = 0.015  # positions up to this far from a crossing are put on it; the slack is 2 * epsilon * this
 # Per kilometre: places 100 m apart differ by at most a factor of two, the slack of the snap included.
-EPSILON = float(np.log(2.0) / (0.1 + 2.0 * SNAP_KM))
+EPSILON = epsilon_for(2.0, 0.1, slack=lambda epsilon: 2.0 * epsilon * SNAP_KM)
 NODES = 300
 SECONDS = 60.0  # the most that the optimal mechanism may take
 GAP = 0.02

@@ -4,75 +4,166 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 from metricdp.arrays import as_positive
 from metricdp.errors import InvalidInput
 
-METRES = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "ft": 0.3048}
+METRES = {"m": "1", "km": "1000", "mi": "1609.344", "ft": "0.3048"}  # exact, so that nothing is lost in between
 HOW_TO_WRITE = (
     "Write it per distance, such as --epsilon 10/km or --epsilon 0.01/m, or say what it is for: --protect 2x@200m "
     "makes points 200 m apart at most a factor of two apart."
 )
-_NUMBER = r"([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+\.)"
+LARGEST = 10**100  # more than any distance, epsilon or factor that means something
+_NUMBER = r"([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?|[+-]?[0-9]+\.)"
 
 
-def epsilon_for(level: float, radius: float) -> float:
+@dataclass(frozen=True)
+class Wish:
+    """What somebody wants kept: secrets this far apart differ by at most this factor, slack included.
+
+    Both numbers are rounded towards the stricter wish: what is kept for them is kept for what was written.
+    """
+
+    level: float
+    distance: float
+
+    def __post_init__(self) -> None:
+        if as_positive(self.level, "level") <= 1.0:
+            raise InvalidInput(
+                f"`level` must be above 1, got {self.level:g}: a factor of 1 would hide everything. "
+                "Try 2: reports from the two places are at most twice as likely from one as from the other."
+            )
+        as_positive(self.distance, "radius")
+
+    def epsilon(self, slack: float | Callable[[float], float] = 0.0) -> float:
+        """Return the largest epsilon found with epsilon * distance + slack <= ln(level), proven for the doubles.
+
+        Where the slack depends on epsilon, as that of a lattice (2 * epsilon * reach) or of snapping does, `slack` is
+        a function of epsilon.
+        """
+        if not callable(slack):
+            return self._epsilon(slack)
+        epsilon = self._epsilon(0.0)
+        for attempt in range(100):
+            extra = slack(epsilon)
+            if self.kept(epsilon, extra):
+                return epsilon
+            if attempt < 50:  # slack in proportion to epsilon: ln(level) = epsilon * (distance + extra / epsilon)
+                epsilon = min(
+                    math.nextafter(epsilon, 0.0), Wish(self.level, self.distance + extra / epsilon)._epsilon(0.0)
+                )
+            else:
+                epsilon = min(math.nextafter(epsilon, 0.0), self._epsilon(extra))
+        raise InvalidInput(f"no epsilon keeps a factor of {self.level:g} at {self.distance:g} with this slack.")
+
+    def kept(self, epsilon: float, slack: float = 0.0) -> bool:
+        """Tell whether a promise keeps the wish, by exact arithmetic and also as doubles compute it."""
+        exact = Fraction(epsilon) * Fraction(self.distance) + Fraction(slack) <= Fraction(_log_below(self.level))
+        return exact and math.exp(epsilon * self.distance + slack) <= self.level
+
+    def _epsilon(self, slack: float) -> float:
+        room = Fraction(_log_below(self.level)) - Fraction(slack)
+        if room <= 0:
+            raise InvalidInput(
+                f"a slack of {slack:.4g} alone allows a factor of {math.exp(min(slack, 700.0)):.4g}, and at most "
+                f"{self.level:g} was asked for: snap less, use a finer lattice, or ask for a larger factor."
+            )
+        epsilon = round_down(room / Fraction(self.distance))
+        while not self.kept(epsilon, slack):
+            epsilon = math.nextafter(epsilon, 0.0)
+        return as_positive(epsilon, "epsilon")
+
+
+def epsilon_for(level: float, radius: float, *, slack: float | Callable[[float], float] = 0.0) -> float:
     """Return the epsilon at which secrets `radius` apart are at most a factor `level` apart: ln(level) / radius.
 
-    The result is per unit of `radius`: `epsilon_for(2, 0.2)` is per kilometre where 0.2 are kilometres.
+    The result is per unit of `radius`: `epsilon_for(2, 0.2)` is per kilometre where 0.2 are kilometres. It is rounded
+    down, so that exp(epsilon * radius + slack) is never above `level`. What a mechanism adds regardless of distance
+    comes off: `slack` is a number, or a function of epsilon such as
+    `lambda epsilon: mdp.laplace(mdp.Haversine(), epsilon).guarantee.slack` for the lattice of Laplace noise and
+    `lambda epsilon: 2 * epsilon * 0.015` for tables whose values are snapped up to 15 m.
     """
-    factor = as_positive(level, "level")
-    if factor <= 1.0:
-        raise InvalidInput(
-            f"`level` must be above 1, got {factor:g}: a factor of 1 would hide everything. "
-            "Try 2: reports from the two places are at most twice as likely from one as from the other."
-        )
-    return math.log(factor) / as_positive(radius, "radius")
+    return Wish(level, radius).epsilon(slack)
 
 
 def parse_distance(text: str, unit: str = "km") -> float:
     """Return a distance such as `200m` or `1.5km` in `unit`; without a unit of its own where `unit` is empty."""
-    number, written = _split(text, "distance", rf"\s*{_NUMBER}\s*([a-zA-Z]*)\s*", "200m or 1.5km" if unit else "0.5")
-    if number < 0 or not math.isfinite(number):
-        raise InvalidInput(f"a distance must be a finite number of at least 0, got {text!r}.")
-    return number * _factor(written, unit, text, "200m or 1.5km")
+    return float(_distance(text, unit))
 
 
 def parse_epsilon(text: str, unit: str = "km") -> float:
-    """Return an epsilon such as `10/km` or `0.01/m` per `unit`; a bare number where `unit` is empty."""
+    """Return an epsilon such as `10/km` or `0.01/m` per `unit`, rounded down; a bare number where `unit` is empty."""
     example = "10/km or 0.01/m" if unit else "1.0"
     number, written = _split(text, "epsilon", rf"\s*{_NUMBER}\s*(?:(?:/|per\s)\s*([a-zA-Z]+))?\s*", example)
     if unit and not written:
         raise InvalidInput(f"epsilon {text.strip()} has no unit, and distances here are in {unit}. {HOW_TO_WRITE}")
-    return as_positive(number, "epsilon") / _factor(written, unit, text, example)
+    if number <= 0 or written in ("", unit):
+        return as_positive(float(number), "epsilon")
+    return as_positive(round_down(number / _factor(written, unit, text, example)), "epsilon")
 
 
-def parse_protection(text: str, unit: str = "km") -> float:
-    """Return the epsilon per `unit` behind `2x@200m`: places 200 m apart are at most a factor of two apart."""
+def parse_wish(text: str, unit: str = "km") -> Wish:
+    """Return the wish behind `2x@200m`: places 200 m apart are at most a factor of two apart."""
     found = re.fullmatch(rf"\s*{_NUMBER}\s*[xX]\s*@\s*(.+)", text)
     if found is None:
         raise InvalidInput(
             f"--protect must be a factor and a distance such as 2x@200m, got {text!r}: "
             "places that far apart are at most that factor apart."
         )
-    radius = parse_distance(found[2], unit)
-    return epsilon_for(float(found[1]), as_positive(radius, "the distance of --protect"))
+    level, apart = Fraction(found[1]), _distance(found[2], unit)
+    if level > LARGEST:
+        raise InvalidInput(f"the factor of --protect must be below 1e100, got {text!r}.")
+    as_positive(float(apart), "the distance of --protect")
+    return Wish(round_down(level), -round_down(-apart))
 
 
-def _split(text: str, name: str, pattern: str, example: str) -> tuple[float, str]:
+def parse_protection(text: str, unit: str = "km", *, slack: float | Callable[[float], float] = 0.0) -> float:
+    """Return the epsilon per `unit` that keeps `2x@200m`, with the slack taken off."""
+    return parse_wish(text, unit).epsilon(slack)
+
+
+def round_down(value: Fraction) -> float:
+    """Return the largest double that is not above a fraction."""
+    near = float(value)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
+
+
+def _log_below(level: float) -> Decimal:
+    """Return a number below ln(level), by less than 1e-40 of it."""
+    with localcontext() as context:
+        context.prec = 60
+        log = Decimal(level).ln()
+        return log - abs(log) * Decimal("1e-45")
+
+
+def _distance(text: str, unit: str) -> Fraction:
+    number, written = _split(text, "distance", rf"\s*{_NUMBER}\s*([a-zA-Z]*)\s*", "200m or 1.5km" if unit else "0.5")
+    if number < 0:
+        raise InvalidInput(f"a distance must be at least 0, got {text!r}.")
+    return number * _factor(written, unit, text, "200m or 1.5km")
+
+
+def _split(text: str, name: str, pattern: str, example: str) -> tuple[Fraction, str]:
     found = re.fullmatch(pattern, str(text))
     if found is None:
         raise InvalidInput(f"{name} must be written such as {example}, got {text!r}.")
-    return float(found[1]), found[2] or ""
+    number = Fraction(found[1])
+    if abs(number) > LARGEST:
+        raise InvalidInput(f"{name} must be below 1e100, got {text!r}.")
+    return number, found[2] or ""
 
 
-def _factor(written: str, unit: str, text: str, example: str) -> float:
+def _factor(written: str, unit: str, text: str, example: str) -> Fraction:
     """Return how many `unit` make one of the written unit."""
     if written == unit or not written:
-        return 1.0
+        return Fraction(1)
     if not unit:
         raise InvalidInput(f"distances here have no unit, got {text!r}: leave the unit {written!r} away.")
     if written not in METRES or unit not in METRES:
         known = ", ".join(METRES) if unit in METRES else unit
         raise InvalidInput(f"unknown unit {written!r} in {text!r}: use one of {known}, such as {example}.")
-    return METRES[written] / METRES[unit]
+    return Fraction(METRES[written]) / Fraction(METRES[unit])

@@ -51,7 +51,9 @@ class Certified(Protocol):
     @property
     def epsilon(self) -> float: ...
     @property
-    def verified_pairs(self) -> int: ...
+    def objective(self) -> Objective: ...
+    @property
+    def pairs(self) -> int: ...
     @property
     def method(self) -> str: ...
 
@@ -264,14 +266,14 @@ def loss(value: float, unit: str, objective: Objective, *, is_distance: bool = T
 def certified(certificate: Certified, unit: str) -> str:
     """Return what a certificate says, its bound under the objective it belongs to."""
     words, digits = templates(), templates()["digits"]
-    if not certificate.verified_pairs:
+    if not certificate.pairs:
         return str(words["certificate"]["stated"].format(method=certificate.method))
     return str(
         words["certificate"]["proven"].format(
             method=certificate.method,
             epsilon=number(certificate.epsilon, digits["audited"], "up"),
-            pairs=f"{certificate.verified_pairs:,}",
-            objective=words["objective"]["expected"],
+            pairs=f"{certificate.pairs:,}",
+            objective=words["objective"][certificate.objective],
             loss=distance(certificate.loss, unit),
             bound=bound(certificate.lower_bound, unit),
             gap=gap(certificate.gap),

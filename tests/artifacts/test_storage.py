@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from brute import grid, leakage
 from forging import rewritten
 from instances import OTHERS, interpolated, place_and_hour, some_matrix, streets, with_zeros
 from metricdp import create_keys, quantised
+from metricdp.artifacts import dumps, inspect, judge, load, loads, save
 from metricdp.artifacts import file as container
-from metricdp.artifacts import inspect, judge, load, save
 from metricdp.errors import CorruptFile, Infeasible, InvalidInput, NotPrivate, OutputProblem
 from metricdp.mechanisms import MatrixMechanism, Mechanism
 
@@ -107,7 +108,7 @@ def test_sparse_leaves_zeros_out(path: Path) -> None:
     wide = np.zeros((144, 144))
     wide[:, :9] = few.matrix
     made = replace(few, matrix=wide, outputs=space)
-    save(made, path)
+    save(made, path, storage="dense")
     dense = path.stat().st_size
     save(made, path, storage="sparse")
     assert dense - path.stat().st_size > 8 * 144 * 134
@@ -118,7 +119,7 @@ def test_sparse_leaves_zeros_out(path: Path) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_quantised_is_certified_as_it_is_stored(name: str, bits: int, path: Path) -> None:
     made = TABLES[name]()
-    save(made, path, storage="quantised", bits=bits)
+    save(quantised(made, bits=bits), path, storage="quantised")
     found = inspect(path)
     back: Any = found.mechanism
     counts = np.ldexp(back.matrix, bits)
@@ -157,17 +158,64 @@ def test_the_loss_of_the_rounded_law_is_stated() -> None:
     assert quantised(rounded, bits=16) is rounded  # nothing to round
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_saving_never_changes_a_law(name: str, path: Path) -> None:
+    made = TABLES[name]()
+    for storage in (None, "dense", "sparse"):
+        save(made, path, storage=storage)  # type: ignore[arg-type]
+        assert load(path).matrix.tobytes() == made.matrix.tobytes()  # type: ignore[attr-defined]
+    if name == "remapped" or name == "zeros":
+        return
+    with pytest.raises(InvalidInput, match=r"never changes a law: round them first with mdp\.quantised"):
+        save(made, path, storage="quantised")
+    rounded = quantised(made, bits=16)
+    for storage in (None, "dense", "sparse", "quantised"):
+        save(rounded, path, storage=storage)  # type: ignore[arg-type]
+        assert load(path).matrix.tobytes() == rounded.matrix.tobytes()  # type: ignore[attr-defined]
+
+
+def test_the_smallest_storage_is_taken_unless_one_is_named(path: Path) -> None:
+    for made, wanted in (
+        (some_matrix(), "dense"),
+        (with_zeros(), "sparse"),
+        (quantised(some_matrix(), bits=16), "quantised"),
+        (OTHERS["sphere"](), "dense"),
+    ):
+        save(made, path)
+        assert inspect(path).storage == wanted
+        sizes = []
+        for storage in ("dense", "sparse", "quantised"):
+            with suppress(InvalidInput):
+                sizes.append(len(dumps(made, storage=storage)))
+        assert path.stat().st_size <= min(sizes) + 256  # its header may be a few words longer
+
+
+def test_bytes_and_files_are_the_same(path: Path, keys: tuple[Path, Path]) -> None:
+    made = some_matrix()
+    data = dumps(made, licence="© x", key=keys[0])
+    save(made, path, licence="© x", key=keys[0])
+    assert path.read_bytes() == data
+    assert loads(data, trusted=keys[1]).matrix.tobytes() == made.matrix.tobytes()  # type: ignore[attr-defined]
+    assert loads(data, judged=False).guarantee.epsilon == 1.0
+    with pytest.raises(CorruptFile, match="'the mechanism' was refused: it is cut off"):
+        loads(data[:-1])
+    with pytest.raises(CorruptFile, match="nobody signed"):
+        loads(dumps(made), trusted=keys[1])
+    save(made, path)
+    rewritten(path, lambda m, t: m["guarantee"].update(epsilon=0.3))
+    with pytest.raises(CorruptFile, match="does not keep the promise"):
+        loads(path.read_bytes())
+    assert judge(loads(path.read_bytes(), judged=False)).verdict == "violated"
+
+
 def test_too_few_bits_are_refused(path: Path) -> None:
     fine = mdp.exponential(mdp.FiniteSpace(grid(12) * 0.05, mdp.Lp(2)), 1.0)
     with pytest.raises(Infeasible, match=r"8 bits are too few for 144 reports.* 16 bits are enough"):
-        save(fine, path, storage="quantised", bits=8)
-    assert not path.exists()
+        quantised(fine, bits=8)
     assert quantised(fine, bits=16).certificate.epsilon <= 1.0
     for bits in (7, 53, 16.0):
         with pytest.raises(InvalidInput, match="`bits`"):
-            save(fine, path, storage="quantised", bits=bits)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="belongs to storage"):
-        save(fine, path, bits=16)
+            quantised(fine, bits=bits)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="one of dense"):
         save(fine, path, storage="tiny")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="leave `storage` away"):
@@ -179,8 +227,8 @@ def test_too_few_bits_are_refused(path: Path) -> None:
 SAVED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "dense": (some_matrix, {}),
     "sparse": (with_zeros, {"storage": "sparse", "licence": "© x"}),
-    "quantised": (some_matrix, {"storage": "quantised", "bits": 16}),
-    "interpolated": (interpolated, {"storage": "quantised"}),
+    "quantised": (lambda: quantised(some_matrix(), bits=16), {}),
+    "interpolated": (lambda: quantised(interpolated()), {}),
     "streets": (streets, {}),
     "sphere": (OTHERS["sphere"], {}),
     "plane": (OTHERS["ellipse"], {}),
@@ -271,7 +319,8 @@ def forge_values(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
     ],
 )  # fmt: skip
 def test_forged_tables_are_refused(options: Any, change: Any, message: str, path: Path) -> None:
-    save(some_matrix(), path, **options)
+    made = some_matrix()
+    save(quantised(made) if options["storage"] == "quantised" else made, path, **options)
     rewritten(path, change)
     with pytest.raises(CorruptFile, match=message):
         load(path)
@@ -425,11 +474,11 @@ def test_streets_come_back(path: Path) -> None:
         load(path)
 
 
-def test_a_broken_law_is_never_rounded_into_a_file(path: Path) -> None:
+def test_a_broken_law_gets_no_file(path: Path) -> None:
     good = some_matrix()
     bad: Mechanism = replace(good, guarantee=replace(good.guarantee, epsilon=0.5))
     with pytest.raises(NotPrivate, match="not saved"):
-        save(bad, path, storage="quantised", bits=16)
+        save(bad, path)
     assert container.VERSION == 2
 
 

@@ -116,6 +116,44 @@ export const checks = {
     }
   },
 
+  /** Everything that errors say about secrets that are refused. */
+  async strangers({ file, secrets, snap = 0 }) {
+    const m = await open(file);
+    const said = (secret) => {
+      try {
+        return { report: m.sample(secret, { snap }) };
+      } catch (error) {
+        const { name, message, cause = null, stack } = error;
+        return { name, message, all: [String(error), stack, String(cause), JSON.stringify(error)].join("\n") };
+      }
+    };
+    return secrets.map(said);
+  },
+
+  /** A wrapped geolocation where the device stands at these places, one per question; what the app gets for each. */
+  async standing({ file, places, failures = [], pause = 600, perDay = 24 }) {
+    const mechanism = await open(file);
+    let asked = 0;
+    let clock = Date.UTC(2030, 0, 1, 12);
+    const real = {
+      getCurrentPosition(success, failure) {
+        asked += 1;
+        if (failures.length > 0) failure(failures.shift());
+        else success({ coords: { latitude: places[0][0], longitude: places[0][1] } });
+      },
+    };
+    const kept = new Map();
+    const storage = { getItem: (k) => kept.get(k) ?? null, setItem: (k, v) => kept.set(k, v) };
+    const wrapped = protectGeolocation(mechanism, { geolocation: real, storage, everySeconds: 600, perDay, now: () => clock });
+    const answers = [];
+    while (places.length > 0) {
+      answers.push(await new Promise((resolve) => wrapped.getCurrentPosition(({ coords }) => resolve({ coords }), (error) => resolve({ error }))));
+      places.shift();
+      clock += 1000 * pause;
+    }
+    return { answers, asked, kept: [...kept.values()], spent: wrapped.spent() };
+  },
+
   async audit({ file }) {
     return (await open(file)).audit();
   },

@@ -43,11 +43,11 @@ class Files:
         earth = mdp.FiniteSpace(np.array([[41.0, 179.9], [41.0, -179.9], [89.0, 0.0], [90.0, 0.0]]), mdp.Haversine())
         self._add("dense", mdp.exponential(plane, 1.0))
         self._add("sparse", mdp.exponential(plane, 1.0), storage="sparse")
-        self._add("quantised", mdp.exponential(plane, 1.0), storage="quantised", bits=16)
-        self._add("quantised40", mdp.exponential(plane, 1.0), storage="quantised", bits=40)
+        self._add("quantised", mdp.quantised(mdp.exponential(plane, 1.0), bits=16))
+        self._add("quantised40", mdp.quantised(mdp.exponential(plane, 1.0), bits=40))
         self._add("zeros", with_zeros(), storage="sparse", licence="© somebody", key=self.private)
         self._add("interpolated", interpolated())
-        self._add("rounded", interpolated(), storage="quantised", bits=20)
+        self._add("rounded", mdp.quantised(interpolated(), bits=20))
         self._add("product", place_and_hour())
         self._add("streets", streets(), storage="sparse")
         self._add("sphere", mdp.laplace(mdp.Haversine(), 10.0), key=self.private)
@@ -320,6 +320,59 @@ def test_secrets_are_found_as_in_python(engine: browsers.Engine, files: Files) -
     assert engine.ask("error", file=earth, secret=[95.0, 0.0])["error"] == "InvalidInput"
     assert engine.ask("error", file=engine.offer(files["interpolated"]), secret=[4.1, 0])["error"] == "OutOfDomain"
     assert engine.ask("error", file=engine.offer(files["streets"]), secret=[0, 9.0])["error"] == "OutOfDomain"
+
+
+CANARY = [41.1579438, -8.6291053]
+STRANGERS: dict[str, list[Any]] = {
+    "dense": [CANARY, [3.1579438, 2.6291053], 41579438, -6291053, 4.1579438, ["41579438", 1.0], [41579438, None],
+              "41579438"],
+    "earth": [CANARY, [141.1579438, 0.0], [0.0, 41579438.5], [CANARY[0]], [*CANARY, 6291053.0]],
+    "words": ["wort41579438", ["wort41579438"], [41579438.0, 6291053.0, 0.5], 41579438],
+    "interpolated": [CANARY, [41.1579438], [None, 41.1579438], 41579438, "41579438"],
+    "streets": [CANARY, [0, 41.1579438], [41579438, 0.5], [1.1579438, 0.5]],
+    "sphere": [[141.1579438, 0.0], [0.0, 1579438.5], ["41.1579438", "-8.6291053"], [True, 41.1579438],
+               [41.1579438], None],
+    "plane": [[1.1579438e300, 0.0], [41.1579438], [41.1579438, "6291053"], [None, None], 41579438],
+    "product": [CANARY, [CANARY, 41579438, 7], [[141.1579438, 0.0], 5, 7], [CANARY, 5, [6291053.0, 0.5]]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+def test_an_error_about_a_secret_says_nothing_about_it(engine: browsers.Engine, files: Files, name: str) -> None:
+    """Every bad value carries digits of its own; none of them, and no distance, may come out."""
+    for snap in (0, 0.01) if name in ("dense", "earth") else (0,):
+        for said in engine.ask("strangers", file=engine.offer(files[name]), secrets=STRANGERS[name], snap=snap):
+            assert said["name"] in ("InvalidInput", "OutOfDomain"), said
+            for canary in ("1579438", "6291053", "579438", "nearest is"):
+                assert canary not in said["all"], said["message"]
+            digits = re.findall(r"-?\d+(?:\.\d+)?", said["message"])
+            assert set(digits) <= {"0", "-90", "90", "-360", "360"}, said["message"]  # the ends of degrees and of codes
+
+
+def test_geolocation_never_hands_out_the_position_in_an_error(engine: browsers.Engine, files: Files) -> None:
+    address = engine.offer(files["earth"])
+    found = engine.ask("standing", file=address, places=[CANARY, [1.1579438, 6.291053], [41.0, 179.9]])
+    refused = [answer["error"] for answer in found["answers"][:2]]
+    assert refused == [{"code": 2, "message": "no protected position is available"}] * 2
+    assert "coords" in found["answers"][2]
+    assert "1579438" not in json.dumps(found)
+    assert found["spent"]["reports"] == 1
+    assert found["spent"]["refused"] == 2
+    # Within a window the refusal stands, even where the person has come inside: asking often does not tell when.
+    found = engine.ask("standing", file=address, places=[CANARY, [41.0, 179.9], [41.0, 179.9]], pause=10)
+    assert [answer["error"]["code"] for answer in found["answers"]] == [2, 2, 2]
+    assert found["asked"] == 1
+    found = engine.ask("standing", file=address, places=[CANARY] * 9, perDay=4)
+    assert found["asked"] == 4
+    # What the device itself says may hold a position as well.
+    failures = [
+        {"code": 3, "message": "stuck at 41.1579438"},
+        {"message": "41.1579438"},
+        {"code": 99, "message": "41.1579438"},
+    ]
+    found = engine.ask("standing", file=address, places=[CANARY] * 3, failures=failures)
+    assert [answer["error"]["code"] for answer in found["answers"]] == [3, 2, 2]
+    assert "1579438" not in json.dumps(found)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from metricdp.auditing.report import AuditReport, Witness
+from metricdp.auditing.report import AuditReport
 from metricdp.errors import OutputProblem
-from metricdp.mechanisms import Certificate, Guarantee
+from metricdp.mechanisms import Certificate, Guarantee, Witness
 from metricdp.metrics import Haversine
 from metricdp.pictures import (
     Comparison,
@@ -45,8 +45,16 @@ def story():
         title="Points <b>& more</b>",
         place="Porto",
         mechanism="Optimal mechanism",
-        guarantee=Guarantee(EPSILON, Haversine(), "km", basis="certificate"),
-        certificate=Certificate(0.2, 0.19, (1, 2, 3), 780, "optimal", 1.5, EPSILON - 1e-6),
+        guarantee=Guarantee(EPSILON, Haversine(), basis="certificate"),
+        certificate=Certificate(
+            loss=0.2,
+            lower_bound=0.19,
+            witness=Witness(1, 2, 3, 1.9),
+            pairs=780,
+            method="optimal",
+            seconds=1.5,
+            epsilon=EPSILON - 1e-6,
+        ),
         audit=AuditReport(EPSILON, EPSILON - 1e-6, "exact", 1.0, Witness(1, 2, 3, 1.9), pairs=780),
         map=scene,
         comparison=comparison,

@@ -21,7 +21,6 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
 from metricdp.mechanisms import Guarantee, MatrixMechanism
 from metricdp.tables import formats, perturb, perturb_batch, perturb_file
-from metricdp.units import epsilon_for, parse_distance, parse_epsilon, parse_protection
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 CELLS = mdp.FiniteSpace([[i, j] for i in range(4) for j in range(4)], mdp.Lp(2))
@@ -226,7 +225,7 @@ def test_a_seed_repeats_and_marks_its_output() -> None:
 
 
 def test_a_mechanism_without_a_promise_protects_nothing() -> None:
-    promise = Guarantee(1.0, CELLS.metric, "", basis="none")
+    promise = Guarantee(1.0, CELLS.metric, basis="none")
     broken = MatrixMechanism(CELLS, CELLS, np.eye(16), promise, MATRIX.certificate)
     with pytest.raises(NotPrivate):
         perturb(pa.table({"x": [0.0], "y": [0.0]}), broken)
@@ -484,30 +483,3 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     names = [str(tmp_path / name) for name in ("small.csv", "large.csv", "out.csv")]
     done = subprocess.run([sys.executable, "-c", MEMORY, *names], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 40  # half of the difference of the files
-
-
-# Units
-
-
-def test_units() -> None:
-    assert parse_epsilon("10/km") == 10.0
-    assert parse_epsilon("0.01/m") == pytest.approx(10.0)
-    assert parse_epsilon(" 1e1 / km ") == 10.0
-    assert parse_epsilon("1.0", "") == 1.0
-    assert parse_distance("200m") == pytest.approx(0.2)
-    assert parse_distance("1.5km") == 1.5
-    assert parse_distance("0.5", "") == 0.5
-    assert parse_protection("2x@200m") == pytest.approx(np.log(2) / 0.2)
-    assert epsilon_for(2, 0.2) == pytest.approx(np.log(2) / 0.2)
-
-
-@pytest.mark.parametrize("text", ["10", "ten/km", "10/parsec", "-1/km", "0/km", "nan/km", "1/km/km", ""])
-def test_bad_epsilons(text: str) -> None:
-    with pytest.raises(InvalidInput):
-        parse_epsilon(text)
-
-
-@pytest.mark.parametrize("text", ["2@200m", "1x@200m", "0.5x@1km", "2x@0m", "2x@", "2x@200lightyears"])
-def test_bad_protections(text: str) -> None:
-    with pytest.raises(InvalidInput):
-        parse_protection(text)

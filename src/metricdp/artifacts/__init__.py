@@ -18,7 +18,7 @@ docs/format.md. Loading refuses a file that is truncated, altered in any byte, f
 mechanism again: a matrix by the exact audit, noise by its theorem.
 """
 
-from metricdp.artifacts.file import Inspection, inspect, load, save
+from metricdp.artifacts.file import Inspection, dumps, inspect, load, loads, save
 from metricdp.artifacts.kinds import judge
 
-__all__ = ["Inspection", "inspect", "judge", "load", "save"]
+__all__ = ["Inspection", "dumps", "inspect", "judge", "load", "loads", "save"]

@@ -89,10 +89,8 @@ class Encoder:
 
     def whole(self, array: NDArray[Any], name: str) -> str:
         """Store numbers of at least 0 in the narrowest unsigned type that holds them, and return the name."""
-        largest = int(array.max(initial=0))
-        kind = next(t for t in (np.uint8, np.uint16, np.uint32, np.uint64) if largest <= np.iinfo(t).max)
         label = self._label(name)
-        self.tensors[label] = np.ascontiguousarray(array, dtype=kind)
+        self.tensors[label] = np.ascontiguousarray(array, dtype=narrowest(int(array.max(initial=0))))
         return label
 
     def _label(self, name: str) -> str:
@@ -203,6 +201,12 @@ class Decoder:
         if entry["kind"] == "streets" and isinstance(metric, StreetPath):
             return Streets(metric.network)
         raise CorruptFile(f"it holds a space of the unknown kind {entry['kind']!r}")
+
+
+def narrowest(largest: int) -> np.dtype[Any]:
+    """Return the narrowest unsigned type that holds whole numbers up to `largest`."""
+    kinds = (np.uint8, np.uint16, np.uint32, np.uint64)
+    return np.dtype(next(kind for kind in kinds if largest <= np.iinfo(kind).max))
 
 
 def _index(number: Any) -> int:

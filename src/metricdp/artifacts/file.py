@@ -8,17 +8,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from metricdp.artifacts.codecs import Decoder, Encoder, Entry, Tensors
 from metricdp.artifacts.kinds import KINDS, Kind, Parts, judge, kind_of
-from metricdp.artifacts.records import promise_entry, promise_from, record, restore
-from metricdp.artifacts.storage import STORAGES, Layout, Storage
+from metricdp.artifacts.records import certificate_entry, promise_entry
+from metricdp.artifacts.storage import Layout, Storage, layout_of
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
-from metricdp.mechanisms import Certificate, Mechanism
+from metricdp.mechanisms import Mechanism
 
 FORMAT, VERSION, KEY = "metricdp-mechanism", 2, "metricdp"
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
@@ -53,25 +52,20 @@ class Inspection:
     trusted: bool = False
 
 
-def save(
-    mechanism: Mechanism,
-    path: PathLike,
-    *,
-    storage: Storage = "dense",
-    bits: int | None = None,
-    licence: str = "",
-    key: PathLike | None = None,
-) -> Path:
-    """Write a mechanism to one file, whole or not at all, after judging it once more.
+def dumps(
+    mechanism: Mechanism, *, storage: Storage | None = None, licence: str = "", key: PathLike | None = None
+) -> bytes:
+    """Return the bytes of a mechanism file, after judging the mechanism once more; the law is stored as it is.
 
-    `storage="sparse"` leaves out zeros and unused reports and changes nothing else. `storage="quantised"` first rounds
-    the probabilities to whole multiples of 2**-bits with `quantised`, which re-certifies them at the same promise;
-    without `bits` it takes the fewest of 16, 32 and 48 that cost little. `licence` says who owns the data in the file
-    and under which terms it may be handed on. `key` is a private key file from `create_keys`: the file is then signed.
+    `storage` says how its probabilities lie in the file: "dense", "sparse" (without zeros and unused reports) or
+    "quantised" (whole multiples of a power of two, where `mdp.quantised` made them so). None takes the smallest. All
+    keep every bit of the law. `licence` says who owns the data in the file and under which terms it may be handed on.
+    `key` is a private key file from `create_keys`: the file is then signed.
     """
     kind = kind_of(mechanism)
-    layout = Layout(storage, bits)
-    _check_options(mechanism, layout, licence)
+    layout = layout_of(mechanism, storage)
+    if not isinstance(licence, str) or len(licence) > LICENCE_LIMIT:
+        raise InvalidInput(f"`licence` must be a text of at most {LICENCE_LIMIT} characters.")
     if key is not None:
         from metricdp.artifacts.signing import read_private
 
@@ -80,30 +74,33 @@ def save(
         _refuse_broken(mechanism)
     except NotPrivate as error:
         raise NotPrivate(f"this mechanism does not keep its promise and was not saved: {error}.") from error
-    if storage == "quantised":
-        from metricdp.design.quantised import quantised, smallest_bits
+    return _serialise(mechanism, kind, layout, licence, key)
 
-        rounded = quantised(mechanism, bits=bits)
-        layout = Layout(storage, smallest_bits(rounded))
-        mechanism = rounded
-    data = _serialise(mechanism, kind, layout, licence, key)
+
+def save(
+    mechanism: Mechanism,
+    path: PathLike,
+    *,
+    storage: Storage | None = None,
+    licence: str = "",
+    key: PathLike | None = None,
+) -> Path:
+    """Write a mechanism to one file, whole or not at all, after judging it once more; see `dumps`.
+
+    Saving never changes a law. Small files for devices come from rounding first: `save(mdp.quantised(m), path)`.
+    """
+    data = dumps(mechanism, storage=storage, licence=licence, key=key)
     with replacing(path) as partial:
         partial.write_bytes(data)
     return Path(path)
 
 
-def _check_options(mechanism: Mechanism, layout: Layout, licence: str) -> None:
-    if layout.storage not in STORAGES:
-        raise InvalidInput(f"`storage` must be one of {', '.join(STORAGES)}, got {layout.storage!r}.")
-    if layout.storage != "dense" and not hasattr(mechanism, "matrix"):
-        raise InvalidInput(
-            f"a {type(mechanism).__name__} holds no table of probabilities of its own that could be {layout.storage}: "
-            "leave `storage` away."
-        )
-    if layout.bits is not None and layout.storage != "quantised":
-        raise InvalidInput(f"`bits` belongs to storage='quantised', got storage={layout.storage!r}.")
-    if not isinstance(licence, str) or len(licence) > LICENCE_LIMIT:
-        raise InvalidInput(f"`licence` must be a text of at most {LICENCE_LIMIT} characters.")
+def loads(data: bytes, *, judged: bool = True, trusted: PathLike | Sequence[PathLike] | None = None) -> Mechanism:
+    """Return the mechanism in the bytes of a file, verified as `load` does.
+
+    With `judged=False` only the bytes are verified: for workers, whose driver judged the promise when it packed them.
+    """
+    return _opened(data, "the mechanism", judged=judged, trusted=_digits_of(trusted)).mechanism
 
 
 def load(path: PathLike, *, trusted: PathLike | Sequence[PathLike] | None = None) -> Mechanism:
@@ -120,17 +117,24 @@ def inspect(path: PathLike, *, judged: bool = True, trusted: PathLike | Sequence
     With `judged=False` only the bytes are verified: for auditors, who judge the promise themselves.
     """
     place = existing_file(path, "mechanism file")
-    keys: tuple[str, ...] = ()
-    if trusted is not None:
-        from metricdp.artifacts.signing import trusted_keys
+    keys = _digits_of(trusted)
+    return _opened(place.read_bytes(), str(path), judged=judged, trusted=keys)
 
-        keys = trusted_keys(trusted)
+
+def _digits_of(trusted: PathLike | Sequence[PathLike] | None) -> tuple[str, ...]:
+    if trusted is None:
+        return ()
+    from metricdp.artifacts.signing import trusted_keys
+
+    return trusted_keys(trusted)
+
+
+def _opened(data: bytes, name: str, *, judged: bool, trusted: tuple[str, ...]) -> Inspection:
+    """Verify the bytes of a file and rebuild what is in it; `name` is what errors call it."""
     try:
-        size = place.stat().st_size
-        with place.open("rb") as file:
-            manifest, tensors = _unpack(file.read(8), file, size)
+        manifest, tensors = _unpack(data)
         signed_by = manifest["signature"]["public_key"] if manifest.get("signature") else ""
-        if keys and signed_by not in keys:
+        if trusted and signed_by not in trusted:
             raise CorruptFile(
                 f"it is signed by {signed_by}, which is no key you trust" if signed_by else "nobody signed it"
             )
@@ -139,23 +143,23 @@ def inspect(path: PathLike, *, judged: bool = True, trusted: PathLike | Sequence
             _refuse_broken(mechanism)
     except NotPrivate as error:
         reason = f"the mechanism does not keep the promise in the file: {error}"
-        raise CorruptFile(f"{str(path)!r} was refused: {reason}. {AGAIN}") from error
+        raise CorruptFile(f"{name!r} was refused: {reason}. {AGAIN}") from error
     except CorruptFile as error:
-        raise CorruptFile(f"{str(path)!r} was refused: {str(error).rstrip('.')}. {_advice(error)}") from error
+        raise CorruptFile(f"{name!r} was refused: {str(error).rstrip('.')}. {_advice(error)}") from error
     stored = manifest["body"].get("matrix")
     layout = Layout(stored["storage"], stored.get("bits")) if isinstance(stored, dict) else Layout()
     return Inspection(
-        str(path),
+        name,
         manifest["kind"],
         manifest["version"],
         manifest["sha256"],
-        size,
+        len(data),
         mechanism,
         storage=layout.storage,
         bits=layout.bits,
         licence=manifest.get("licence", ""),
         signed_by=signed_by,
-        trusted=bool(keys),
+        trusted=bool(trusted),
     )
 
 
@@ -205,7 +209,7 @@ def _serialise(mechanism: Mechanism, kind: str, layout: Layout, licence: str, ke
         "spaces": encoder.spaces,
         "body": body,
         "guarantee": guarantee,
-        "certificate": record(mechanism.certificate),  # type: ignore[attr-defined]
+        "certificate": certificate_entry(mechanism.certificate),
         "units": mechanism.inputs.unit,
         "licence": licence,
         "signature": None,
@@ -222,15 +226,16 @@ def _serialise(mechanism: Mechanism, kind: str, layout: Layout, licence: str, ke
     return _pack(manifest | {"sha256": digest}, encoder.tensors)
 
 
-def _unpack(prefix: bytes, file: Any, size: int) -> tuple[Entry, Tensors]:
+def _unpack(data: bytes) -> tuple[Entry, Tensors]:
     """Return manifest and tensors of a file whose every byte is as it was written."""
-    header_size = int.from_bytes(prefix, "little")
-    if len(prefix) < 8 or header_size > HEADER_LIMIT or header_size < 2:
+    size = len(data)
+    header_size = int.from_bytes(data[:8], "little")
+    if size < 8 or header_size > HEADER_LIMIT or header_size < 2:
         raise _Foreign("it is not a mechanism file, or its first bytes are damaged")
     if 8 + header_size > size:
         raise CorruptFile(f"it is cut off: {size} bytes, its header alone needs {8 + header_size}")
-    raw = file.read(header_size)
-    header = _json(raw)
+    head = data[: 8 + header_size]
+    header = _json(head[8:])
     try:
         text = header["__metadata__"][KEY]
         ends = [0, *(int(entry["data_offsets"][1]) for name, entry in header.items() if name != "__metadata__")]
@@ -247,8 +252,7 @@ def _unpack(prefix: bytes, file: Any, size: int) -> tuple[Entry, Tensors]:
         raise _Newer(f"it has format version {version}, this metricdp reads up to {VERSION}")
     if set(manifest) != FIELDS_OF.get(version if isinstance(version, int) else 0):
         raise CorruptFile("its manifest does not hold what its version asks for")
-    head = prefix + raw
-    rest = file.read()
+    rest = memoryview(data)[8 + header_size :]
     digest = manifest["sha256"]
     if not isinstance(digest, str) or len(digest) != 64 or head.count(digest.encode()) != 1:
         raise CorruptFile("its checksum is missing")
@@ -257,16 +261,16 @@ def _unpack(prefix: bytes, file: Any, size: int) -> tuple[Entry, Tensors]:
         raise CorruptFile("its checksum does not fit its contents: it was altered or damaged")
     if manifest.get("signature") is not None:
         _check_signature(manifest["signature"], zeroed, rest)
-    return manifest, _tensors(head + rest, manifest)
+    return manifest, _tensors(data, manifest)
 
 
-def _digest(head: bytes, rest: bytes) -> bytes:
+def _digest(head: bytes, rest: memoryview) -> bytes:
     found = hashlib.sha256(head)
     found.update(rest)
     return found.digest()
 
 
-def _check_signature(entry: object, zeroed: bytes, rest: bytes) -> None:
+def _check_signature(entry: object, zeroed: bytes, rest: memoryview) -> None:
     """Verify the signature over the file with the digits of checksum and signature written as zeros."""
     from metricdp.artifacts.signing import BLANK, check_entry, verify
 
@@ -318,9 +322,8 @@ def _rebuild(manifest: Entry, tensors: Tensors) -> Mechanism:
         if not isinstance(manifest.get("licence", ""), str):
             raise CorruptFile("its licence is not a text")
         decoder = Decoder(manifest, tensors)
-        guarantee = promise_from(manifest["guarantee"], decoder)
-        certificate = restore(Certificate, manifest["certificate"])
-        mechanism: Mechanism = kind.decode(manifest["body"], Parts(decoder, guarantee, certificate))
+        parts = Parts.of(manifest["guarantee"], manifest["certificate"], decoder)
+        mechanism: Mechanism = kind.decode(manifest["body"], parts)
         decoder.refuse_leftovers()
         return mechanism
     except (CorruptFile, MissingExtra):

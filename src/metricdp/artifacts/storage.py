@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.artifacts.codecs import Decoder, Encoder, Entry
-from metricdp.design.quantised import FEWEST_BITS, MOST_BITS
+from metricdp.artifacts.codecs import Decoder, Encoder, Entry, narrowest
+from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
 
 Storage = Literal["dense", "sparse", "quantised"]
@@ -26,10 +26,43 @@ LARGEST_MATRIX = 1 << 29  # entries: a small file must not claim a matrix that n
 
 @dataclass(frozen=True)
 class Layout:
-    """Which storage to write, and with how many bits."""
+    """How probabilities lie in a file: which storage, and whole multiples of 2**-bits."""
 
     storage: Storage = "dense"
     bits: int | None = None
+
+
+def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
+    """Return how a mechanism's probabilities are to be stored without loss: as asked for, or the smallest way."""
+    if storage is not None and storage not in STORAGES:
+        raise InvalidInput(f"`storage` must be one of {', '.join(STORAGES)}, got {storage!r}.")
+    matrix = getattr(mechanism, "matrix", None)
+    if matrix is None:
+        if storage in (None, "dense"):
+            return Layout()
+        raise InvalidInput(
+            f"a {type(mechanism).__name__} holds no table of probabilities of its own that could be {storage}: "
+            "leave `storage` away."
+        )
+    bits = smallest_bits(matrix) if storage in (None, "quantised") else None
+    if storage == "quantised" and bits is None:
+        raise InvalidInput(
+            "these probabilities are no whole multiples of a power of two, and saving never changes a law: round them "
+            "first with mdp.quantised(mechanism, bits=...), which certifies the rounded law."
+        )
+    return Layout(storage, bits) if storage is not None else _smallest(matrix, bits)
+
+
+def _smallest(matrix: Floats, bits: int | None) -> Layout:
+    """Return the storage that takes the fewest bytes; whole numbers, which devices draw fastest, on a tie."""
+    used = int((matrix > 0).any(axis=0).sum())
+    cells, filled = len(matrix) * used, int(np.count_nonzero(matrix))
+    sizes: dict[Layout, float] = {}
+    if bits is not None:
+        sizes[Layout("quantised", bits)] = cells * narrowest(int(np.ldexp(matrix.max(), bits))).itemsize
+    sizes[Layout()] = 8 * matrix.size
+    sizes[Layout("sparse")] = 8 * filled + (cells / 8 if filled < cells else 0) + 8 * used
+    return min(sizes, key=lambda layout: sizes[layout])
 
 
 def encode_matrix(matrix: Floats, encoder: Encoder, layout: Layout) -> str | Entry:
@@ -47,13 +80,10 @@ def encode_matrix(matrix: Floats, encoder: Encoder, layout: Layout) -> str | Ent
         present = block > 0
         entry["values"] = encoder.tensor(block[present], "matrix.values")
         full = bool(present.all())
-        bits = np.packbits(present.ravel(), bitorder="little")
-        return entry | {"present": None if full else encoder.whole(bits, "matrix.present")}
-    bits_wanted = 0 if layout.bits is None else layout.bits
-    counts = np.rint(np.ldexp(block, bits_wanted))
-    if np.any(np.ldexp(counts, -bits_wanted) != block) or np.any(counts.sum(axis=1) != 2.0**bits_wanted):
-        raise InvalidInput(f"these probabilities are no whole multiples of 2**-{bits_wanted}: quantise them first.")
-    return entry | {"bits": bits_wanted, "counts": encoder.whole(counts.astype(np.uint64), "matrix.counts")}
+        packed = np.packbits(present.ravel(), bitorder="little")
+        return entry | {"present": None if full else encoder.whole(packed, "matrix.present")}
+    bits = 0 if layout.bits is None else layout.bits
+    return entry | {"bits": bits, "counts": encoder.whole(np.ldexp(block, bits).astype(np.uint64), "matrix.counts")}
 
 
 def decode_matrix(entry: str | Entry, decoder: Decoder) -> Floats:

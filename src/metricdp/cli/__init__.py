@@ -14,7 +14,9 @@ from cyclopts import App, CycloptsError, Parameter
 import metricdp
 from metricdp.auditing import AuditReport
 from metricdp.cli import choices, files, terminal
+from metricdp.cli.trajectories import trajectories
 from metricdp.errors import InvalidInput, MetricdpError
+from metricdp.mechanisms import Mechanism
 from metricdp.units import parse_distance, parse_epsilon
 
 Output = Annotated[str, Parameter(name=["--output", "-o"])]
@@ -75,7 +77,7 @@ def perturb(
     from metricdp.tables import perturb_file, perturb_files
 
     names = None if columns is None else [name.strip() for name in columns.split(",")]
-    chosen = choices.mechanism_from(mechanism, epsilon, protect, metric, names, trusted=key)
+    wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, columns=names)
     many = engine is not None or resume or discard or (not Path(source).is_file() and choices.names_many(source))
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
@@ -89,7 +91,7 @@ def perturb(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
                 rng=choices.seeded(seed), progress=progress,
             )  # fmt: skip
-    print("\n".join(summary.lines()))
+    print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
     return 0
 
@@ -127,12 +129,13 @@ def design(
 
     check_target(output)
     space = choices.space_from(points, metric)
-    level = choices.epsilon_from(epsilon, protect, space.unit)
+    level = choices.level_from(epsilon, protect, space.unit)
     with terminal.progress_bar(f"Designing {builder} on {len(space)} points") as progress:
-        made = choices.built(builder, space, level, options=options, progress=progress)
+        made = choices.built(builder, space, level.epsilon(), options=options, progress=progress)
+    kept = level.kept(made.guarantee)
     save(made, output)
     print(f"{output}: {builder} on {len(space)} points.")
-    print("\n".join(terminal.promise_lines(made)))
+    print("\n".join([*terminal.promise_lines(made), *kept]))
     return 0
 
 
@@ -225,7 +228,7 @@ def compare(
     return 0
 
 
-for _command in (files.inspect, files.export, files.keys):
+for _command in (trajectories, files.inspect, files.export, files.keys):
     app.command(_command)
 
 
@@ -259,6 +262,29 @@ def reproduce(name: str | None = None, /, *arguments: Annotated[str, Parameter(a
         return 0
     choices.study(name).main(*arguments)
     return 0
+
+
+def _protection(
+    epsilon: str | None,
+    protect: str | None,
+    mechanism: str | None,
+    key: str | None,
+    *,
+    metric: str,
+    columns: Sequence[str] | None,
+) -> tuple[choices.Level | None, Mechanism]:
+    """Return what was asked for and the mechanism: that of a file, or Laplace noise."""
+    if mechanism is not None:
+        if epsilon is not None or protect is not None:
+            raise InvalidInput("a mechanism file brings its own epsilon: leave --epsilon and --protect away.")
+        return None, choices.mechanism_in(mechanism, trusted=key)
+    if key is not None:
+        raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
+    chosen = choices.metric_named(metric)
+    level = choices.level_from(epsilon, protect, chosen.unit)
+    noise = choices.noise_for(level, chosen, columns)
+    level.kept(noise.guarantee)  # raises before anything is read
+    return level, noise
 
 
 def _audit_matrix(source: str, points: str | None, metric: str | None, epsilon: str | None) -> tuple[AuditReport, str]:

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 import metricdp
+from metricdp import wording
 from metricdp.arrays import Floats
-from metricdp.errors import Infeasible, InvalidInput
-from metricdp.mechanisms import MatrixMechanism, Mechanism
+from metricdp.errors import Infeasible, InvalidInput, NotPrivate
+from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism
 from metricdp.metrics import Metric
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
-from metricdp.units import HOW_TO_WRITE, parse_distance, parse_epsilon, parse_protection
+from metricdp.units import HOW_TO_WRITE, Wish, parse_distance, parse_epsilon, parse_wish
 
 Progress = Callable[[float], None]
 # builder -> the options it takes beyond epsilon
@@ -59,12 +60,35 @@ def metric_named(name: str) -> Metric:
     return found()
 
 
-def epsilon_from(epsilon: str | None, protect: str | None, unit: str) -> float:
-    """Return epsilon from `--epsilon` or `--protect`."""
+@dataclass(frozen=True)
+class Level:
+    """How much may leak: an epsilon, or a wish that whatever is built has to keep, its slack included."""
+
+    asked: float | Wish
+
+    def epsilon(self, slack: Callable[[float], float] | float = 0.0) -> float:
+        """Return the epsilon that was named, or the largest one that keeps the wish with such a slack."""
+        return self.asked.epsilon(slack) if isinstance(self.asked, Wish) else self.asked
+
+    def kept(self, promise: Guarantee) -> list[str]:
+        """Return the sentence that compares a promise with the wish, where there was one; raise where it is broken."""
+        if not isinstance(self.asked, Wish):
+            return []
+        outside = promise.radius is not None and self.asked.distance > promise.radius
+        if outside or not self.asked.kept(promise.epsilon, promise.slack):
+            raise NotPrivate(
+                f"the promise allows more than the factor {self.asked.level:g} asked for at {self.asked.distance:g} "
+                f"{promise.unit}: {promise}. Nothing was written."
+            )
+        return [wording.wish(promise, self.asked.level, self.asked.distance)]
+
+
+def level_from(epsilon: str | None, protect: str | None, unit: str) -> Level:
+    """Return what `--epsilon` or `--protect` asks for."""
     if (epsilon is None) == (protect is None):
         how = HOW_TO_WRITE if unit else "Write --epsilon 1.0, or --protect 2x@0.5 for a factor of two at distance 0.5."
         raise InvalidInput(f"say how much may leak, with either --epsilon or --protect. {how}")
-    return parse_epsilon(epsilon, unit) if epsilon is not None else parse_protection(str(protect), unit)
+    return Level(parse_epsilon(epsilon, unit) if epsilon is not None else parse_wish(str(protect), unit))
 
 
 def resumable(work: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,29 +137,21 @@ def seeded(seed: int | None) -> np.random.Generator | None:
     return None if seed is None else np.random.default_rng(seed)
 
 
-def mechanism_from(
-    path: str | None,
-    epsilon: str | None,
-    protect: str | None,
-    metric: str,
-    columns: Sequence[str] | None,
-    *,
-    trusted: str | None = None,
-) -> Mechanism:
-    """Return the mechanism of a file, or Laplace noise at the epsilon that was asked for."""
-    if path is not None:
-        if epsilon is not None or protect is not None:
-            raise InvalidInput("a mechanism file brings its own epsilon: leave --epsilon and --protect away.")
-        from metricdp.artifacts import load
+def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:
+    """Return the mechanism of a file."""
+    from metricdp.artifacts import load
 
-        return load(path, trusted=trusted)
-    if trusted is not None:
-        raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
-    chosen = metric_named(metric)
-    level = epsilon_from(epsilon, protect, chosen.unit)
-    if isinstance(chosen, metricdp.Haversine):
-        return metricdp.laplace(chosen, level)
-    return metricdp.laplace(chosen, level, dimension=2 if columns is None else len(columns))
+    return load(path, trusted=trusted)
+
+
+def noise_for(level: Level, metric: Metric, columns: Sequence[str] | None) -> Mechanism:
+    """Return Laplace noise at the epsilon asked for, or at the one that keeps a wish with the slack of its lattice."""
+    dimension = None if isinstance(metric, metricdp.Haversine) else 2 if columns is None else len(columns)
+
+    def noise(epsilon: float) -> Mechanism:
+        return metricdp.laplace(metric, epsilon, dimension=dimension)
+
+    return noise(level.epsilon(lambda epsilon: noise(epsilon).guarantee.slack))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from metricdp import wording
 from metricdp.cli import terminal
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, ProductMechanism
 
 if TYPE_CHECKING:
@@ -80,13 +81,17 @@ def export(
     """
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import save
+    from metricdp.design.quantised import quantised
     from metricdp.files import check_target
 
     check_target(output, source=source)
     before = open_file(source)
     terms = before.licence if licence is None else licence
     chosen = storage or ("quantised" if hasattr(before.mechanism, "matrix") else "dense")
-    save(before.mechanism, output, storage=chosen, bits=bits, licence=terms, key=key)
+    if bits is not None and chosen != "quantised":
+        raise InvalidInput("--bits belongs to --storage quantised.")
+    made = quantised(before.mechanism, bits=bits) if chosen == "quantised" else before.mechanism
+    save(made, output, storage=chosen, licence=terms, key=key)
     after = open_file(output)
     print(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
     print("\n".join(terminal.promise_lines(after.mechanism)))
@@ -148,8 +153,8 @@ def _size(count: int) -> str:
 
 def _values(found: Inspection) -> dict[str, object]:
     promise = found.mechanism.guarantee
-    certificate = found.mechanism.certificate  # type: ignore[attr-defined]
-    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "epsilon", "verified_pairs")}
+    certificate = found.mechanism.certificate
+    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "epsilon", "pairs")}
     return {
         "path": found.path,
         "kind": found.kind,
@@ -173,6 +178,7 @@ def _values(found: Inspection) -> dict[str, object]:
         },
         "certificate": {
             **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
+            "objective": certificate.objective,
             "method": certificate.method,
             "note": certificate.note,
         },

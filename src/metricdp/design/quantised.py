@@ -58,12 +58,11 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
     raise Infeasible(_too_few(mechanism, AUTOMATIC_BITS[-1] if bits is None else bits))
 
 
-def smallest_bits(mechanism: Quantisable) -> int:
-    """Return the smallest number of bits at which all probabilities are whole multiples of 2**-bits."""
-    for bits in range(FEWEST_BITS, MOST_BITS + 1):
-        if _is_multiple(mechanism.matrix, bits):
-            return bits
-    raise InvalidInput("these probabilities are no whole multiples of a power of two: quantise them first.")
+def smallest_bits(matrix: Floats) -> int | None:
+    """Return the smallest number of bits at which all probabilities are whole multiples of 2**-bits, or None."""
+    if not _is_multiple(matrix, MOST_BITS):
+        return None
+    return next(bits for bits in range(FEWEST_BITS, MOST_BITS + 1) if _is_multiple(matrix, bits))
 
 
 def _is_multiple(matrix: Floats, bits: int) -> bool:
@@ -155,8 +154,8 @@ def _certified(
         before,
         loss=before.loss if loss is None else loss,
         lower_bound=before.lower_bound if loss is None else min(before.lower_bound, loss),
-        worst_pair=tuple(report.witness) if finite else (),
-        verified_pairs=report.pairs,
+        witness=report.witness if finite else None,
+        pairs=report.pairs,
         method=f"{before.method}; {bits} bits",
         seconds=before.seconds + time.perf_counter() - started,
         epsilon=report.epsilon,

@@ -13,6 +13,7 @@ from metricdp.mobility.blankets import (
 )
 from metricdp.mobility.composition import TraceAccount, account, allocate, trajectory_epsilon
 from metricdp.mobility.independence import IndependenceTest, conditional_independence, kernel_independence
+from metricdp.mobility.journey import Trajectories, public_model, trajectory_problem
 from metricdp.mobility.models import Mobility, Spent, estimate, histories_of, reachable
 from metricdp.mobility.prediction import (
     BlanketPredictor,
@@ -23,7 +24,18 @@ from metricdp.mobility.prediction import (
     train_predictor,
 )
 from metricdp.mobility.smoothing import augmented_steps, smooth
-from metricdp.mobility.traces import Traces, Walks, clean, load_traces, resample, snap, snap_distances, split_trips
+from metricdp.mobility.traces import (
+    Traces,
+    Walks,
+    clean,
+    load_traces,
+    read_trips,
+    resample,
+    snap,
+    snap_distances,
+    split_trips,
+    trip_numbers,
+)
 
 __all__ = [
     "AnalyticTest",
@@ -37,6 +49,7 @@ __all__ = [
     "Spent",
     "TraceAccount",
     "Traces",
+    "Trajectories",
     "Walks",
     "account",
     "adjusted",
@@ -56,7 +69,9 @@ __all__ = [
     "kernel_independence",
     "load_predictor",
     "load_traces",
+    "public_model",
     "reachable",
+    "read_trips",
     "resample",
     "smooth",
     "snap",
@@ -64,4 +79,6 @@ __all__ = [
     "split_trips",
     "train_predictor",
     "trajectory_epsilon",
+    "trajectory_problem",
+    "trip_numbers",
 ]

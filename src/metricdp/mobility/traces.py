@@ -61,15 +61,7 @@ def load_traces(
     import narwhals as nw
 
     if isinstance(table, str | Path):
-        path = existing_file(table, "table")
-        if path.suffix == ".csv":
-            from pyarrow import csv
-
-            table = csv.read_csv(path)
-        else:
-            import pyarrow.parquet as parquet
-
-            table = parquet.read_table(path)
+        table = read_trips(table)
     frame = nw.from_native(table, eager_only=True)
     missing = [name for name in (trip, time, latitude, longitude) if name not in frame.columns]
     if missing:
@@ -77,11 +69,7 @@ def load_traces(
             f"the table must have the columns {missing}, it has {frame.columns}. Say what yours are called: "
             "load_traces(table, trip=..., time=..., latitude=..., longitude=...)."
         )
-    labels = frame[trip].to_numpy()
-    if labels.dtype.kind in "iu":
-        numbers = labels.astype(np.int64)
-    else:
-        numbers = np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)
+    numbers, _ = trip_numbers(frame[trip].to_numpy())
     seconds = _unix_seconds(frame[time].to_numpy(), time)
     places = np.stack([as_floats(frame[name].to_numpy(), name) for name in (latitude, longitude)], axis=1)
     Haversine().check(places)
@@ -91,6 +79,26 @@ def load_traces(
         raise InvalidInput("the table has no row with a trip number of 0 or more.")
     order = np.lexsort((seconds, numbers))
     return Traces(numbers[order], seconds[order], places[order], numbers[order])
+
+
+def read_trips(source: str | Path) -> Any:
+    """Return a CSV or Parquet file of fixes as an Arrow table."""
+    path = existing_file(source, "table")
+    if path.suffix.lower() in (".csv", ".txt", ".tsv"):
+        from pyarrow import csv
+
+        return csv.read_csv(path)
+    import pyarrow.parquet as parquet
+
+    return parquet.read_table(path)
+
+
+def trip_numbers(labels: Any) -> tuple[Integers, Any]:
+    """Return the number of every row's trip, and the names behind the numbers where trips have names."""
+    if labels.dtype.kind in "iu":
+        return labels.astype(np.int64), None
+    names, numbers = np.unique(labels.astype(str), return_inverse=True)
+    return numbers.astype(np.int64), names
 
 
 def _unix_seconds(values: Any, name: str) -> Floats:

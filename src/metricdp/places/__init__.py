@@ -4,6 +4,7 @@ from metricdp.places.bundled import bundled_roads, bundled_streets, bundled_trip
 from metricdp.places.folders import CENTERS, data_folder
 from metricdp.places.regular import grid, vocabulary
 from metricdp.places.roads import road_network
+from metricdp.places.spread import spread_places
 
 __all__ = [
     "CENTERS",
@@ -13,5 +14,6 @@ __all__ = [
     "data_folder",
     "grid",
     "road_network",
+    "spread_places",
     "vocabulary",
 ]

@@ -8,9 +8,8 @@ Scaling: time and non-zeros of the programs. Ablation: the number of free entrie
 from __future__ import annotations
 
 import argparse
-import csv
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
@@ -24,11 +23,12 @@ from metricdp.design import exponential, madlib
 from metricdp.design.constopt import constopt
 from metricdp.design.optimal import optimal, spanner
 from metricdp.errors import SolverFailure
-from metricdp.experiments.constopt.published import GAINS, NOTES, PUBLISHED, PUBLISHED_ABLATION
+from metricdp.experiments.constopt.plan import FULL, Plan, Row
+from metricdp.experiments.constopt.published import NOTES, PUBLISHED, PUBLISHED_ABLATION
+from metricdp.experiments.constopt.results import draw, gain_lines, row_line, write_table
 from metricdp.experiments.constopt.vocabularies import Setting, cells, roads, words
-from metricdp.files import made_folder, replacing
+from metricdp.files import made_folder
 from metricdp.mechanisms import MatrixMechanism
-from metricdp.pictures import palette
 from metricdp.problems import Problem
 from metricdp.solvers.edges import spanner as greedy_spanner
 from metricdp.spaces import FiniteSpace
@@ -43,66 +43,6 @@ SCALING_EPSILON = {"words": 1.0, "cells": 0.3, "roads": 10.0}
 # Table 3 was measured where the loss is 0.57 of a uniform answer's. With GloVe that is near epsilon 0.5; at 1.0, the
 # epsilon of Table 4, five free entries already reach the optimum and nothing more can be seen.
 ABLATION_EPSILONS = {"words": (1.0, 0.5), "cells": (0.3,), "roads": (10.0,)}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How large the study is."""
-
-    sizes: tuple[int, ...] = (50,)
-    epsilons: tuple[float, ...] = (0.5, 0.75, 1.0)  # for words
-    cell_epsilons: tuple[float, ...] = (0.3, 0.8, 1.5)  # a kilometre
-    road_epsilons: tuple[float, ...] = (5.0, 10.0, 20.0)  # a kilometre
-    scaling_sizes: tuple[int, ...] = (50,)
-    ablation_size: int = 50
-    penalties: tuple[float, ...] = (0.1, 1.0, 50.0)
-    nearest: tuple[int, ...] = (1, 5, 9)
-    vocabularies: int = 6  # samples of words on which ConstOPT and EXPMECH are compared
-    draws: int = 100  # of Madlib, a word
-    seconds: float = 20.0  # the most that OPT and Spanner may take
-    largest_optimum: int = 60  # OPT is left out of the figure above
-
-    def epsilons_of(self, domain: str) -> tuple[float, ...]:
-        """Return the epsilons of a domain."""
-        return {"words": self.epsilons, "cells": self.cell_epsilons}.get(domain, self.road_epsilons)
-
-
-FULL = Plan(
-    sizes=(50, 200),
-    epsilons=(0.25, 0.5, 0.75, 1.0, 1.25, 1.5),
-    cell_epsilons=(0.1, 0.3, 0.5, 0.8, 1.2, 2.0),
-    road_epsilons=(2.0, 5.0, 10.0, 20.0, 40.0),
-    scaling_sizes=(50, 150, 300, 400),
-    ablation_size=200,
-    penalties=(0.1, 1.0, 10.0, 50.0, 250.0),
-    nearest=(1, 3, 5, 7, 9),
-    draws=2000,
-    seconds=600.0,
-    largest_optimum=200,
-)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One measurement; empty cells are None."""
-
-    part: str  # "figure", "promised", "vocabularies", "scaling" or "ablation"
-    domain: str
-    secrets: int
-    mechanism: str
-    nearest: int | None
-    penalty: float | None
-    epsilon: float
-    epsilon_tight: float | None
-    loss: float  # 95 % quantile
-    worst_loss: float | None
-    seconds: float
-    processor_seconds: float
-    nonzeros: int | None = None
-    published_loss: float | None = None
-    published_seconds: float | None = None
-    published_nonzeros: float | None = None
-    note: str = ""
 
 
 def main(
@@ -125,10 +65,10 @@ def main(
     rows: list[Row] = []
     for row in run(size, report):
         rows.append(row)
-        report(_line(row))
-        _write(rows, target / "rows.csv")  # an interruption loses nothing
-    for line in (*_gains(rows), *NOTES):
-        report(line)
+        report(row_line(row))
+        write_table(rows, target / "rows.csv")  # an interruption loses nothing
+    for said in (*gain_lines(rows), *NOTES):
+        report(said)
     draw(rows, target / "figure.png")
     return [target / "rows.csv", target / "figure.png"]
 
@@ -258,40 +198,6 @@ def madlib_loss(space: FiniteSpace, epsilon: float, draws: int, *, seed: int = 5
     return _nearest_rank(losses)
 
 
-def draw(rows: Iterable[Row], path: Path) -> None:
-    """Draw loss against tight epsilon, one panel a space."""
-    points = [row for row in rows if row.part == "figure"]
-    panels = list(dict.fromkeys((row.domain, row.secrets) for row in points))
-    colours = {
-        "Madlib": palette.MUTED,
-        "EXPMECH": palette.REPORTED,
-        "Spanner": palette.PLAIN,
-        "ConstOPT 10": palette.TRUE,
-        "OPT": palette.BEST,
-        "packing bound": palette.BOUND,
-    }
-    with palette.styled():
-        picture = palette.figure(5.2 * max(1, len(panels)), 4.4)
-        for place, (domain, size) in enumerate(panels, start=1):
-            axes = picture.add_subplot(1, len(panels), place)
-            here = [row for row in points if (row.domain, row.secrets) == (domain, size)]
-            for name, colour in colours.items():
-                line = [(row.epsilon_tight or row.epsilon, row.loss) for row in here if row.mechanism == name]
-                if line:
-                    style = "--" if name == "packing bound" else "-"
-                    axes.plot(*zip(*sorted(line), strict=True), style, marker="o", color=colour, label=name)
-            for row in here:
-                if row.mechanism == "uniform":
-                    axes.axhline(row.loss, color=palette.LINE, linestyle=":", label="uniform")
-            axes.set_title(f"{size} {domain}")
-            axes.set_xlabel("tight epsilon, delta 0.001" + ("" if domain == "words" else " (per km)"))
-            axes.set_ylabel("loss, 95 % quantile" + ("" if domain == "words" else " (km)"))
-            axes.set_ylim(bottom=0)
-            axes.legend(frameon=False, fontsize=9)
-        with replacing(path) as partial:
-            picture.savefig(partial, format="png")
-
-
 def _measured(
     part: str,
     setting: Setting,
@@ -387,54 +293,3 @@ def _timed(work: Callable[[], T]) -> tuple[T, tuple[float, float]]:
     used, started = process_time(), perf_counter()
     result = work()
     return result, (perf_counter() - started, process_time() - used)
-
-
-def _gains(rows: list[Row]) -> list[str]:
-    """Say how far ConstOPT lies below the best of the others that are not optimal, as Appendix C does."""
-    lines = [""]
-    points = [row for row in rows if row.part == "figure" and np.isfinite(row.loss)]
-    for domain, size in dict.fromkeys((row.domain, row.secrets) for row in points):
-        gains = []
-        here = [row for row in points if (row.domain, row.secrets) == (domain, size)]
-        for ours in (row for row in here if row.mechanism == "ConstOPT 10"):
-            others = [
-                row.loss
-                for row in here
-                if row.epsilon == ours.epsilon and row.mechanism in ("Madlib", "EXPMECH", "Spanner")
-            ]
-            gains.append(f"{1 - ours.loss / min(others):.1%} at {ours.epsilon:g}")
-        known = GAINS.get((domain, size))
-        beside = f" (published, mid-range: {known})" if known else ""
-        lines.append(f"ConstOPT below the next best at the same promise, {size} {domain}: {', '.join(gains)}{beside}.")
-    return lines
-
-
-def _line(row: Row) -> str:
-    tight = "" if row.epsilon_tight is None else f"{row.epsilon_tight:.4f}"
-    text = f"  {row.domain:<6}{row.secrets:>4} {row.mechanism:<18}"
-    if row.part == "ablation":
-        text += f"r {row.nearest:<3} penalty {row.penalty:<6g}"
-    text += f"epsilon {row.epsilon:<5g} tight {tight:<7} loss {row.loss:<8.4f}"
-    if row.part == "vocabularies" and row.worst_loss is not None:
-        text += f"worst {row.worst_loss:<8.4f}"
-    text += f"{row.seconds:>7.2f} s ({row.processor_seconds:.2f} s of processor)"
-    if row.nonzeros is not None:
-        text += f"  {row.nonzeros:.2e} non-zeros"
-    of = " for 200 FastText words" if row.part == "ablation" else ""
-    beside = [
-        f"{value:g} {unit}".strip()
-        for value, unit in (
-            (row.published_loss, "loss"),
-            (row.published_seconds, "s"),
-            (row.published_nonzeros, "non-zeros"),
-        )
-        if value is not None
-    ]
-    return text + (f"  [published{of}: {', '.join(beside)}]" if beside else "") + (f"  {row.note}" if row.note else "")
-
-
-def _write(rows: list[Row], path: Path) -> None:
-    with replacing(path) as partial, Path(partial).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=[field.name for field in fields(Row)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)

@@ -1,0 +1,77 @@
+"""Write docs/figures.md from the newest line of every figure in benchmarks/results.
+
+python benchmarks/figures.py            # write the page
+python benchmarks/figures.py --check    # say whether it is up to date
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).parents[1]
+RESULTS, PAGE = PROJECT / "benchmarks" / "results", PROJECT / "docs" / "figures.md"
+HEAD = """# Figures
+
+Measured on two cores with the pinned versions of `constraints.txt`, unless a row says otherwise. This page is written
+by `python benchmarks/figures.py` from `benchmarks/results/*.jsonl`, where every measurement has a line of its own with
+the machine it was made on; a row shows the newest. "Load" is how many processes wanted a core when the measurement
+ended: two means both were busy. Rows without a load were measured before machines were recorded.
+"""
+TITLES = {
+    "first": "First things",
+    "optimal": "The optimal engine",
+    "interpolated": "Interpolated mechanisms",
+    "tables": "Tables",
+    "devices": "Files for devices",
+    "attacks": "Attacks",
+}
+BEFORE = {
+    "optimal": "Uniform prior, Euclidean loss and metric, epsilon 1 per cell unless said, all pairs audited exactly; "
+    "see [how the optimum is found](optimal.md).",
+    "interpolated": "The rest is in [secrets anywhere](aipo.md).",
+    "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
+    "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",
+    "attacks": "Each is a script in `benchmarks/` that anyone can run again, longer; a short version is in the check.",
+}
+
+
+def newest(path: Path) -> list[dict[str, Any]]:
+    """Return the last line of every `what`, in the order in which they first appeared."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        found[entry["what"]] = entry
+    return list(found.values())
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return the rows as Markdown."""
+    lines = ["| what | asked | measured | when, load |", "| --- | --- | --- | --- |"]
+    for row in rows:
+        load = row.get("machine", {}).get("load")
+        when = row.get("date", "") + ("" if load is None else f", {load:g}")
+        cells = [row["what"], row["asked"], row["measured"], when]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def page() -> str:
+    """Return the whole page."""
+    names = [*TITLES, *sorted(path.stem for path in RESULTS.glob("*.jsonl") if path.stem not in TITLES)]
+    parts = [HEAD]
+    for name in names:
+        path = RESULTS / f"{name}.jsonl"
+        if path.is_file():
+            parts.append(f"## {TITLES.get(name, name.replace('_', ' ').capitalize())}\n")
+            parts += [BEFORE[name] + "\n"] if name in BEFORE else []
+            parts.append(table(newest(path)) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv[1:]:
+        sys.exit(0 if PAGE.read_text(encoding="utf-8") == page() else "docs/figures.md is out of date")
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,100 @@
+"""The command about trips: fixes in, reports on a public clock out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from metricdp.cli import terminal
+from metricdp.cli.reading import read_points
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Haversine
+from metricdp.spaces import FiniteSpace
+from metricdp.units import parse_distance, parse_epsilon
+
+
+def trajectories(
+    source: str,
+    /,
+    *,
+    places: str,
+    epsilon: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    output: Annotated[str, Parameter(name=["--output", "-o"])],
+    count: int = 20,
+    step: float = 60.0,
+    weights: str = "0.5",
+    snap: str | None = None,
+    speed: float = 60.0,
+    learn: float | None = None,
+    history: str | None = None,
+    columns: str = "trip,t,lat,lon",
+    mechanism: str | None = None,
+) -> int:
+    """Release trips with a mechanism that knows where a vehicle came from, one report for every tick of a clock.
+
+    An example: `metricdp trajectories trips.parquet --places porto --epsilon 0.5/km -o out.parquet`
+
+    Args:
+        source: A CSV or Parquet file of fixes with the columns trip, t (unix seconds or dates), lat and lon.
+        places: What may be reported: a file of points with lat and lon, or a road network (a city or a folder), of
+            which `--count` crossings are taken that cover it.
+        epsilon: How much one report may leak per distance, such as 0.5/km, for a place together with its history.
+        output: Where the reports go, CSV or Parquet; the file appears when everything went well.
+        count: How many crossings of a road network become places.
+        step: Seconds between two reports of a trip.
+        weights: How much each step back counts in the distance, the latest first, with commas between.
+        snap: How far a fix may lie from its place, such as 800m; as far as places lie apart unless given.
+        speed: The fastest anyone drives, in km/h.
+        learn: Count in this very table how places follow each other, at this budget for every whole trip.
+        history: Count that in another file, which is taken as public.
+        columns: The columns of trip, time, latitude and longitude, with commas between.
+        mechanism: Where to write the mechanism file as well.
+    """
+    from metricdp.tables.trajectories import Journey, perturb_trajectories
+
+    space = _places(places, count)
+    journey = Journey(
+        parse_epsilon(epsilon, space.unit),
+        columns=[name.strip() for name in columns.split(",")],
+        step_seconds=step,
+        weights=_weights(weights),
+        most_km=None if snap is None else parse_distance(snap, "km"),
+        most_kmh=speed,
+        learn=learn,
+        history=history,
+    )
+    if mechanism is not None:
+        from metricdp.files import check_target
+
+        check_target(mechanism, source=source)
+    with terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
+        summary = perturb_trajectories(source, output, space, journey, progress=progress)
+    if mechanism is not None:
+        from metricdp.artifacts import save
+
+        save(summary.mechanism, mechanism)
+    print("\n".join(summary.lines()))
+    return 0
+
+
+def _places(source: str, count: int) -> FiniteSpace:
+    """Return the points of a file, or crossings that cover a road network."""
+    if Path(source).is_file():
+        found = read_points(source)
+        if not found.geographic:
+            raise InvalidInput(f"{source!r} must have the columns lat and lon: places are measured along the Earth.")
+        return FiniteSpace(found.points, Haversine(), columns=("lat", "lon"))
+    from metricdp.places import road_network, spread_places
+
+    return spread_places(road_network(source), count)
+
+
+def _weights(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(
+            f"--weights must be numbers with commas between, such as 0.5 or 1,0.5; got {text!r}."
+        ) from None

@@ -1,0 +1,167 @@
+"""Trips as tables: a file of fixes in, a file of reports on a public clock out, and what that promises."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from metricdp.design.contextual import contextual
+from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.files import check_target, existing_file, replacing
+from metricdp.mechanisms import MatrixMechanism
+from metricdp.mobility import (
+    Mobility,
+    Traces,
+    Trajectories,
+    estimate,
+    load_traces,
+    read_trips,
+    trajectory_problem,
+    trip_numbers,
+)
+from metricdp.spaces import FiniteSpace
+from metricdp.tables.formats import format_of
+
+COLUMNS = ("trip", "t", "lat", "lon")
+
+
+@dataclass(frozen=True)
+class Journey:
+    """What is asked of a release of trips.
+
+    `columns` are trip, time, latitude and longitude. `learn` is the budget of whole trips at which steps are counted in
+    this very table; `history` is another, public file to count them in. Without either, every possible step is equally
+    likely and nothing is learnt.
+    """
+
+    epsilon: float
+    columns: Sequence[str] = COLUMNS
+    step_seconds: float = 60.0
+    weights: Sequence[float] = (0.5,)
+    most_km: float | None = None
+    most_kmh: float = 60.0
+    learn: float | None = None
+    history: str | os.PathLike[str] | None = None
+    gap: float = 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class TripSummary:
+    """What was done to a table of trips: the problem that was stated, the mechanism that was made for it."""
+
+    source: str
+    target: str
+    trajectories: Trajectories
+    mechanism: MatrixMechanism
+
+    def lines(self) -> list[str]:
+        """Return what was done, what is promised and what stays unprotected, one sentence a line."""
+        made, found = self.trajectories, self.mechanism.certificate
+        most = int(made.reports_per_trip.max())
+        per_km = made.problem.epsilon
+        together = most * per_km * (1.0 + float(made.augmented.weights.sum()))  # every report sees place and history
+        lines = [
+            f"{self.target}: {len(made.walks):,} reports of {len(made.reports_per_trip):,} trips over "
+            f"{len(made.augmented.base):,} places, each drawn from the current place and the "
+            f"{made.augmented.lags} before it ({len(made.augmented):,} histories).",
+            f"Promise of one report: epsilon {per_km:g} per km for the places with their history, by certificate; "
+            f"for the fixes themselves a slack of {made.guarantee.slack:.3g} comes on top, since each is put on a "
+            f"place up to {made.most_km:.3g} km away.",
+            f"Promise of a whole trip: at most epsilon {made.epsilon_per_place:g} per km by which one of its places "
+            f"moves, and {together:g} per km by which all of them move (the longest trip has {most:,} reports).",
+            f"Loss: on average a report lies {found.loss:.3g} km from where the model puts the vehicle next; no "
+            f"mechanism with this promise stays below {found.lower_bound:.3g} km.",
+        ]
+        if made.model.spent is not None:
+            lines.append(
+                f"Steps were counted in this table at a budget of {made.model.spent.epsilon:g} for "
+                f"{made.model.spent.protects}, on top of the promises above ({made.model.spent.mechanism})."
+            )
+        lines.append(
+            "Not protected: which trips there are, when they begin and end, how many reports they have"
+            + (f", and that {made.lost:,} fixes lie far from every place (they have no report)." if made.lost else ".")
+        )
+        return lines
+
+
+def perturb_trajectories(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    places: FiniteSpace,
+    journey: Journey,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> TripSummary:
+    """Release the trips of a CSV or Parquet file over public places, with a mechanism that knows the step before.
+
+    The result has one row for every tick of the clock: trip, time, latitude and longitude of the reported place.
+    """
+    path = existing_file(source)
+    check_target(target, source=path)
+    kind = format_of(Path(target))
+    if len(tuple(journey.columns)) != len(COLUMNS):
+        raise InvalidInput(f"`columns` must be four: {', '.join(COLUMNS)}; got {', '.join(journey.columns)}.")
+    if journey.learn is not None and journey.history is not None:
+        raise InvalidInput("steps are counted in this table (`learn`) or in another (`history`): choose one.")
+    trip, time, latitude, longitude = journey.columns
+    table = read_trips(path)
+    fixes = load_traces(table, trip=trip, time=time, latitude=latitude, longitude=longitude)
+    made = _stated(fixes, places, journey)
+    _tell(progress, 0.2)
+    mechanism = contextual(made.problem, gap=journey.gap)
+    _tell(progress, 0.9)
+    at = places.decode(made.release(mechanism))
+    names = trip_numbers(table[trip].to_numpy())[1]
+    owners = made.walks.owner if names is None else names[made.walks.owner]
+    seconds: pa.Array = pa.array(made.walks.seconds)
+    if pa.types.is_timestamp(table.schema.field(time).type):
+        seconds = pa.array(np.round(made.walks.seconds * 1e6).astype("datetime64[us]"))
+    result = pa.table({trip: pa.array(owners), time: seconds, latitude: at[:, 0], longitude: at[:, 1]})
+    with replacing(target, source=path) as partial:
+        _write(result, partial, kind)
+    _tell(progress, 1.0)
+    return TripSummary(str(source), str(target), made, mechanism)
+
+
+def _stated(fixes: Traces, places: FiniteSpace, journey: Journey) -> Trajectories:
+    """State the problem; a model is counted over the walks of the problem without one."""
+
+    def problem(traces: Traces, model: Mobility | None = None) -> Trajectories:
+        return trajectory_problem(
+            traces, places, journey.epsilon, step_seconds=journey.step_seconds, weights=journey.weights,
+            most_km=journey.most_km, most_kmh=journey.most_kmh, model=model,
+        )  # fmt: skip
+
+    plain = problem(fixes)
+    if journey.learn is None and journey.history is None:
+        return plain
+    trip, time, latitude, longitude = journey.columns
+    known = (
+        plain
+        if journey.history is None
+        else problem(load_traces(journey.history, trip=trip, time=time, latitude=latitude, longitude=longitude))
+    )
+    return problem(fixes, estimate(known.walks, known.model.allowed, order=1, private_epsilon=journey.learn))
+
+
+def _tell(progress: Callable[[float], None] | None, share: float) -> None:
+    if progress is not None:
+        progress(share)
+
+
+def _write(table: pa.Table, path: Path, kind: str) -> None:
+    if kind == "CSV":
+        from pyarrow import csv
+
+        csv.write_csv(table, path)
+    elif kind == "Parquet":
+        import pyarrow.parquet as parquet
+
+        parquet.write_table(table, path, compression="zstd")
+    else:
+        raise OutputProblem(f"{str(path)!r} must be a CSV or Parquet file.")

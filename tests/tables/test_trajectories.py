@@ -1,0 +1,65 @@
+"""The command about trips: every tick gets a place, the sentences are true, mistakes are answered."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from pyarrow import csv
+
+import metricdp as mdp
+from metricdp.cli import main
+from metricdp.places import bundled_roads, bundled_trips, spread_places
+
+
+@pytest.fixture(scope="module")
+def trips(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trips")
+    table = bundled_trips(trips=30)
+    parquet.write_table(table, folder / "trips.parquet")
+    named = table.set_column(0, "cab", pa.array([f"cab {number}" for number in table["trip"].to_pylist()]))
+    csv.write_csv(named.rename_columns(["cab", "when", "lat", "lon"]), folder / "trips.csv")
+    return folder
+
+
+def test_a_file_of_trips_is_released_in_one_command(trips, tmp_path, capsys):
+    out = tmp_path / "out.parquet"
+    command = [str(trips / "trips.parquet"), "--places", "porto", "--count", "6", "--epsilon", "0.5/km"]
+    assert main(["trajectories", *command, "-o", str(out), "--mechanism", str(tmp_path / "m.mdp")]) == 0
+    said = capsys.readouterr().out
+    reports = parquet.read_table(out)
+    assert reports.schema.names == ["trip", "t", "lat", "lon"]
+    assert f"{reports.num_rows:,} reports of 30 trips over 6 places" in said
+    legal = {tuple(row) for row in spread_places(bundled_roads(), 6).coordinates.tolist()}
+    assert {(row["lat"], row["lon"]) for row in reports.to_pylist()} <= legal
+    ticks = np.diff(reports["t"].to_numpy())[np.diff(reports["trip"].to_numpy()) == 0]
+    assert np.all(ticks % 60 == 0)
+    assert mdp.audit(mdp.load(tmp_path / "m.mdp")).verdict == "holds"
+
+
+def test_other_names_and_text_labels_come_back_as_they_were(trips, tmp_path, capsys):
+    out = tmp_path / "out.csv"
+    places = tmp_path / "places.csv"
+    at = spread_places(bundled_roads(), 5).coordinates
+    csv.write_csv(pa.table({"lat": at[:, 0], "lon": at[:, 1]}), places)
+    command = ["--places", str(places), "--epsilon", "1/km", "--columns", "cab,when,lat,lon", "--learn", "2"]
+    assert main(["trajectories", str(trips / "trips.csv"), *command, "-o", str(out)]) == 0
+    assert set(csv.read_csv(out)["cab"].to_pylist()) <= {f"cab {number}" for number in range(30)}
+    assert "budget of 2 for one whole trip" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("mistake", "answer"),
+    [
+        (["--epsilon", "0.5"], "no unit"),
+        (["--epsilon", "0.5/km", "--weights", "half"], "--weights must be numbers"),
+        (["--epsilon", "0.5/km", "--columns", "trip,t"], "must be four"),
+        (["--epsilon", "0.5/km", "--learn", "1", "--history", "x.csv"], "choose one"),
+        (["--epsilon", "0.5/km", "--columns", "cab,t,lat,lon"], "must have the columns"),
+    ],
+)
+def test_a_mistake_is_answered_and_nothing_is_written(trips, tmp_path, capsys, mistake, answer):
+    out = tmp_path / "out.parquet"
+    command = [str(trips / "trips.parquet"), "--places", "porto", "--count", "4", *mistake, "-o", str(out)]
+    assert main(["trajectories", *command]) == 2
+    assert answer in capsys.readouterr().err
+    assert not out.exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import check_target, existing_file, replacing
+from metricdp.files import check_target, existing_file, holding, link_notes, replacing
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.formats import Reader, Writer, format_of, open_reader, open_writer, read_batches
@@ -68,7 +68,7 @@ def perturb_file(
             reader.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error, show_values=show_values
         )
         counter = None if id_column is None else PeopleCounter(id_column, reader.schema.names)
-        with replacing(target, source=path) as partial:
+        with holding(target), replacing(target, source=path) as partial:
             schema = report_schema(reader.schema, task)
             schema = marked(schema) if simulated else schema
             with open_writer(partial, schema, reader, task.reports) as writer:
@@ -91,6 +91,7 @@ def perturb_file(
         people=None if counter is None else counter.people,
         simulated=simulated,
         seconds=time.perf_counter() - started,
+        notes=link_notes([path]),
     )
 
 

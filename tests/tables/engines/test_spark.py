@@ -22,7 +22,7 @@ from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
 from tables.engines.killing import killing
 from tables.engines.law import MATRIX, check, files, together
-from tables.engines.replay import JOB, replayed
+from tables.engines.replay import copied, folder_of, replayed
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 pytestmark = [
@@ -123,10 +123,9 @@ def job_over_files(folder: Path) -> None:
     before = files(folder / "in", rows=100_000, count=2, groups=100_000)
 
     def copy() -> bool:
-        job = folder / "out" / JOB
-        if not list(job.glob("partial/*")):
+        if not list(folder_of(folder).glob("partial/*")):
             return False
-        shutil.copytree(job, folder / "copy", ignore=shutil.ignore_patterns("partial"))
+        copied(folder)
         return True
 
     thread, killed = killing(is_worker, before=copy)
@@ -136,8 +135,8 @@ def job_over_files(folder: Path) -> None:
     thread.join()
     assert len(killed) == 1
     check(before, together(folder / "out"))
-    assert not (folder / "out" / JOB / "key").exists()
-    replayed(folder / "out", folder / "copy", folder / "again")
+    assert not (folder_of(folder) / "key").exists()
+    replayed(folder)
 
 
 def test_spark(session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 2df027518ccbe3a63968dbce9144edc0dc05d8014933c4c5419f0a71c9d56863.
+// Written by build.js --types from metricdp.js with the SHA-256 b192e1b539406b4f806ccd849fb1a2a834cab9170eceaa73eb3c3c661364b3a2.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.
@@ -52,6 +52,21 @@ export type Guarantee = Readonly<{
     radius: number | null;
     basis: "theorem" | "certificate" | "none";
     metric: string;
+}>;
+/**
+ * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
+ */
+export type Certificate = Readonly<{
+    loss: number;
+    lower_bound: number;
+    epsilon: number;
+    method: string;
+    note?: string;
+    seconds: number;
+    verified_pairs: number;
+    worst_pair: readonly number[];
+    objective?: "expected" | "worst";
 }>;
 /**
  * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
@@ -136,6 +151,12 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
  *   basis: "theorem" | "certificate" | "none", metric: string }>} Guarantee
  */
 /**
+ * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
+ * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon: number, method: string, note?: string, seconds: number,
+ *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
+ */
+/**
  * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
  * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
  * @typedef {{ snap?: number, clamp?: boolean }} Placing
@@ -157,8 +178,8 @@ export class Mechanism {
     bits: number | null;
     /** @type {Guarantee} */
     guarantee: Guarantee;
-    /** What was certified, as the file states it. @type {Readonly<Record<string, any>>} */
-    certificate: Readonly<Record<string, any>>;
+    /** @type {Certificate} */
+    certificate: Certificate;
     /** @type {string} */
     licence: string;
     /** The key that signed the file, 64 digits. @type {string | null} */

@@ -239,6 +239,14 @@ const WORDING = {
     "expected": "expected loss",
     "worst": "worst loss of any secret"
   },
+  "fact": {
+    "expected": "expected distance between truth and report",
+    "worst": "expected distance between truth and report for the secret that fares worst"
+  },
+  "compared": {
+    "expected": "Expected distance between the true place and the reported one, under the same prior.",
+    "worst": "Expected distance between the true place and the reported one, for the place that fares worst."
+  },
   "bound": "no mechanism can go below {bound} under this promise",
   "certificate": {
     "proven": "Certificate: {method}; audited epsilon {epsilon} over {pairs} pairs; {objective} {loss}, {bound} (gap {gap}).",
@@ -2043,6 +2051,12 @@ function meaningLines(promise) {
  *   basis: "theorem" | "certificate" | "none", metric: string }>} Guarantee
  */
 /**
+ * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
+ * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon: number, method: string, note?: string, seconds: number,
+ *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
+ */
+/**
  * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
  * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
  * @typedef {{ snap?: number, clamp?: boolean }} Placing
@@ -2069,7 +2083,7 @@ class Mechanism {
     this.bits = this.#parts.table?.bits ?? null;
     /** @type {Guarantee} */
     this.guarantee = Object.freeze({ ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name });
-    /** What was certified, as the file states it. @type {Readonly<Record<string, any>>} */
+    /** @type {Certificate} */
     this.certificate = Object.freeze({ ...manifest.certificate });
     /** @type {string} */
     this.licence = manifest.licence ?? "";
@@ -2447,11 +2461,11 @@ const guarantee = record({
 
 /** What a certificate states; nothing that is drawn depends on it, so only its form is checked. */
 const certificate = record(
-  { loss: anyNumber, lower_bound: anyNumber, epsilon: number({ least: 0 }), method: text(), seconds: anyNumber },
   {
-    note: text(), verified_pairs: whole(), worst_pair: list(whole(), 0, 3),
-    pairs: whole(), objective: oneOf(["expected", "worst"]), witness: (value) => value,
+    loss: anyNumber, lower_bound: anyNumber, epsilon: number({ least: 0 }), method: text(), seconds: anyNumber,
+    verified_pairs: whole(), worst_pair: list(whole(), 0, 3),
   },
+  { note: text(), objective: oneOf(["expected", "worst"]) },
 );
 
 const names = list(tensor, 1, 64);

@@ -22,6 +22,12 @@ import { largestFactor, meaningLines, promised, reachOf, shortOfParts, shortWord
  *   basis: "theorem" | "certificate" | "none", metric: string }>} Guarantee
  */
 /**
+ * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
+ * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon: number, method: string, note?: string, seconds: number,
+ *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
+ */
+/**
  * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
  * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
  * @typedef {{ snap?: number, clamp?: boolean }} Placing
@@ -48,7 +54,7 @@ export class Mechanism {
     this.bits = this.#parts.table?.bits ?? null;
     /** @type {Guarantee} */
     this.guarantee = Object.freeze({ ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name });
-    /** What was certified, as the file states it. @type {Readonly<Record<string, any>>} */
+    /** @type {Certificate} */
     this.certificate = Object.freeze({ ...manifest.certificate });
     /** @type {string} */
     this.licence = manifest.licence ?? "";

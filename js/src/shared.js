@@ -164,6 +164,14 @@ export const WORDING = {
     "expected": "expected loss",
     "worst": "worst loss of any secret"
   },
+  "fact": {
+    "expected": "expected distance between truth and report",
+    "worst": "expected distance between truth and report for the secret that fares worst"
+  },
+  "compared": {
+    "expected": "Expected distance between the true place and the reported one, under the same prior.",
+    "worst": "Expected distance between the true place and the reported one, for the place that fares worst."
+  },
   "bound": "no mechanism can go below {bound} under this promise",
   "certificate": {
     "proven": "Certificate: {method}; audited epsilon {epsilon} over {pairs} pairs; {objective} {loss}, {bound} (gap {gap}).",

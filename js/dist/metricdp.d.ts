@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 b192e1b539406b4f806ccd849fb1a2a834cab9170eceaa73eb3c3c661364b3a2.
+// Written by build.js --types from metricdp.js with the SHA-256 260dc219a6e5d0810a8d123149b975f5aa49372ee79879c6d296711fe51a322d.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

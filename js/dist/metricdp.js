@@ -1849,15 +1849,20 @@ function readPart(kind, body, file, promise) {
   const made = KINDS[kind](body, file, promise);
   const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
   refuse(!file.same(metric, promise.metric), "the promise is in another metric than the secrets");
+  checkUnit(promise, file);
   return made;
+}
+
+function checkUnit(promise, file) {
+  refuse(promise.unit !== file.metric(promise.metric).unit, "its units are not those of its distances");
 }
 
 /** Rebuild the mechanism of a file. */
 function readMechanism(file) {
   file.build();
   const { kind, body, guarantee, units } = file.manifest;
-  const unit = file.metric(guarantee.metric).unit;
-  refuse(guarantee.unit !== unit || units !== unit, "its units are not those of its distances");
+  checkUnit(guarantee, file);
+  refuse(units !== guarantee.unit, "its units are not those of its distances");
   const made =
     kind === "product"
       ? readProduct(body, file, guarantee, (name, own, promise) => readPart(name, own, file, promise))
@@ -2322,15 +2327,6 @@ const number =
     return value;
   };
 
-/** Any number at all, also infinite or none: what a certificate states and nothing here relies on. */
-const anyNumber = (value, where) => {
-  if (isNamed(value, "inf")) return Infinity;
-  if (isNamed(value, "-inf")) return -Infinity;
-  if (isNamed(value, "nan")) return NaN;
-  refuse(typeof value !== "number" || !Number.isFinite(value), `${where} is not a number`);
-  return value;
-};
-
 const isNamed = (value, name) =>
   typeof value === "object" && value !== null && value.float === name && Object.keys(value).length === 1;
 
@@ -2451,7 +2447,7 @@ const matrix = choose((value, where) => {
 });
 
 const guarantee = record({
-  epsilon: number({ above: 0 }),
+  epsilon: rate,
   slack: number({ least: 0 }),
   radius: orNull(number({ above: 0 })),
   unit,
@@ -2459,14 +2455,20 @@ const guarantee = record({
   metric: reference,
 });
 
-/** What a certificate states; nothing that is drawn depends on it, so only its form is checked. */
-const certificate = record(
+const certificateFields = record(
   {
-    loss: anyNumber, lower_bound: anyNumber, epsilon: number({ least: 0 }), method: text(), seconds: anyNumber,
-    verified_pairs: whole(), worst_pair: list(whole(), 0, 3),
+    loss: number(), lower_bound: number(), epsilon: number({ least: 0, infinite: true }), method: text(),
+    seconds: number({ least: 0 }), verified_pairs: whole(), worst_pair: list(whole(), 0, 3),
   },
   { note: text(), objective: oneOf(["expected", "worst"]) },
 );
+
+/** What a certificate states; nothing that is drawn depends on it. */
+const certificate = (value, where) => {
+  const stated = certificateFields(value, where);
+  refuse(stated.lower_bound > stated.loss, `${where} states a bound above its loss`);
+  return stated;
+};
 
 const names = list(tensor, 1, 64);
 const BODIES = {

@@ -32,15 +32,20 @@ function readPart(kind, body, file, promise) {
   const made = KINDS[kind](body, file, promise);
   const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
   refuse(!file.same(metric, promise.metric), "the promise is in another metric than the secrets");
+  checkUnit(promise, file);
   return made;
+}
+
+function checkUnit(promise, file) {
+  refuse(promise.unit !== file.metric(promise.metric).unit, "its units are not those of its distances");
 }
 
 /** Rebuild the mechanism of a file. */
 export function readMechanism(file) {
   file.build();
   const { kind, body, guarantee, units } = file.manifest;
-  const unit = file.metric(guarantee.metric).unit;
-  refuse(guarantee.unit !== unit || units !== unit, "its units are not those of its distances");
+  checkUnit(guarantee, file);
+  refuse(units !== guarantee.unit, "its units are not those of its distances");
   const made =
     kind === "product"
       ? readProduct(body, file, guarantee, (name, own, promise) => readPart(name, own, file, promise))

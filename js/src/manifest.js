@@ -1,7 +1,7 @@
 /** What a manifest may say: the types, ranges, references and sizes of everything in it, checked before anything is built. */
 
 import { CorruptFile, Unsupported, refuse } from "./errors.js";
-import { anyNumber, choose, list, number, oneOf, orNull, record, text, tuple, whole } from "./schema.js";
+import { choose, list, number, oneOf, orNull, record, text, tuple, whole } from "./schema.js";
 import { SHARED } from "./shared.js";
 
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
@@ -68,7 +68,7 @@ const matrix = choose((value, where) => {
 });
 
 const guarantee = record({
-  epsilon: number({ above: 0 }),
+  epsilon: rate,
   slack: number({ least: 0 }),
   radius: orNull(number({ above: 0 })),
   unit,
@@ -76,14 +76,20 @@ const guarantee = record({
   metric: reference,
 });
 
-/** What a certificate states; nothing that is drawn depends on it, so only its form is checked. */
-const certificate = record(
+const certificateFields = record(
   {
-    loss: anyNumber, lower_bound: anyNumber, epsilon: number({ least: 0 }), method: text(), seconds: anyNumber,
-    verified_pairs: whole(), worst_pair: list(whole(), 0, 3),
+    loss: number(), lower_bound: number(), epsilon: number({ least: 0, infinite: true }), method: text(),
+    seconds: number({ least: 0 }), verified_pairs: whole(), worst_pair: list(whole(), 0, 3),
   },
   { note: text(), objective: oneOf(["expected", "worst"]) },
 );
+
+/** What a certificate states; nothing that is drawn depends on it. */
+const certificate = (value, where) => {
+  const stated = certificateFields(value, where);
+  refuse(stated.lower_bound > stated.loss, `${where} states a bound above its loss`);
+  return stated;
+};
 
 const names = list(tensor, 1, 64);
 const BODIES = {

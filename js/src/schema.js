@@ -27,15 +27,6 @@ export const number =
     return value;
   };
 
-/** Any number at all, also infinite or none: what a certificate states and nothing here relies on. */
-export const anyNumber = (value, where) => {
-  if (isNamed(value, "inf")) return Infinity;
-  if (isNamed(value, "-inf")) return -Infinity;
-  if (isNamed(value, "nan")) return NaN;
-  refuse(typeof value !== "number" || !Number.isFinite(value), `${where} is not a number`);
-  return value;
-};
-
 const isNamed = (value, name) =>
   typeof value === "object" && value !== null && value.float === name && Object.keys(value).length === 1;
 

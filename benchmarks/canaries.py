@@ -3,15 +3,13 @@
 python benchmarks/canaries.py [--runs 300] [--runners pandas,csv,local,spark,ray,...]
 
 Every group of runs is a process of its own whose output and temporary files (Spark's and Ray's logs among them) lie in
-one folder; that folder is searched when the process has ended. A line of JSON goes to benchmarks/results/canaries.jsonl.
+one folder; that folder is searched when the process has ended. The count goes to `benchmarks/results/canaries.jsonl`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -22,9 +20,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
+from record import record  # noqa: E402
+
 from canaries import RUNNERS, cases, doubles, fits, found, run  # noqa: E402
 
-SLOW = {"local": 6, "spark": 8, "ray": 8}  # at most so many runs: workers are started
+SLOW = {"local": 8, "spark": 8, "ray": 8, "spark frame": 8, "ray data": 8}  # at most so many runs: workers are started
 
 
 def work(folder: Path, runner: str, count: int) -> int:
@@ -110,20 +110,15 @@ def main() -> None:
         hits += more
         size += read
         print(f"{runner}: {count} failing runs, {len(more)} canaries found in {read:,} bytes", flush=True)
-    record = {
-        "benchmark": "canaries",
-        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "runs": sum(plan.values()),
-        "by_runner": plan,
-        "bytes_searched": size,
-        "found": len(hits),
-        "seconds": round(time.perf_counter() - started, 1),
-    }
-    results = HERE / "results"
-    results.mkdir(exist_ok=True)
-    with (results / "canaries.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
+    record(
+        "canaries",
+        "canaries in failing runs on every way in: frames, files, the command, jobs, engines, calls",
+        asked="300 runs, 0 found",
+        measured=f"{sum(plan.values())} runs, {len(hits)} found in {size / 1e6:.1f} MB of errors, output, logs, files",
+        runs=plan,
+        found=len(hits),
+        seconds=round(time.perf_counter() - started, 1),
+    )
     print("\n".join(hits[:50]) or "no canary found")
     raise SystemExit(1 if hits else 0)
 

@@ -203,6 +203,24 @@ def job_runner(engine: str) -> Callable[[Case, Path, Path], Any]:
     return run
 
 
+def spark_frame(case: Case, inputs: Path, out: Path) -> Any:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    frame = session.createDataFrame(arrow(case))
+    mechanism = mechanisms()[case.mechanism]
+    return mdp.perturb(frame, mechanism, columns=list(case.columns), target=str(out / "made"))
+
+
+def ray_data(case: Case, inputs: Path, out: Path) -> Any:
+    import ray
+
+    if not ray.is_initialized():
+        ray.init(num_cpus=1, include_dashboard=False)  # with the workers' logs on our own output
+    data = ray.data.from_arrow(arrow(case))
+    return mdp.perturb(data, mechanisms()[case.mechanism], columns=list(case.columns))
+
+
 def duckdb_table(case: Case, inputs: Path, out: Path) -> Any:
     import duckdb
 
@@ -287,6 +305,8 @@ RUNNERS: dict[str, Callable[[Case, Path, Path], Any]] = {
     "local": job_runner("local"),
     "spark": job_runner("spark"),
     "ray": job_runner("ray"),
+    "spark frame": spark_frame,
+    "ray data": ray_data,
 }
 
 

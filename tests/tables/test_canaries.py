@@ -8,7 +8,7 @@ import pytest
 
 from canaries import RUNNERS, cases, fits, found, in_files, mechanisms, run, temporary_files_in
 
-SLOW = ("local", "spark", "ray")  # benchmarks/canaries.py runs them all
+SLOW = ("local", "spark", "ray", "spark frame", "ray data")  # benchmarks/canaries.py runs them all
 
 
 @pytest.mark.parametrize("runner", [runner for runner in RUNNERS if runner not in SLOW])

@@ -51,7 +51,7 @@ def perturb(
     on_error: Literal["fail", "drop", "null"] = "fail",
     show_values: bool = False,
     person: Annotated[str | None, Parameter(name="--id")] = None,
-    engine: Literal["local", "spark", "ray"] | None = None,
+    engine: str | None = None,
     resume: bool = False,
     discard: bool = False,
     seed: int | None = None,

@@ -90,7 +90,9 @@ def engines() -> int:
     """
     from metricdp.tables.engines import ENGINES
 
-    rows = [{"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"} for one in ENGINES]
+    rows = [
+        {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"} for one in ENGINES
+    ]
     print(terminal.text_table(["engine", "about", "needs"], rows))
     return 0
 

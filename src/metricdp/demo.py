@@ -107,7 +107,7 @@ def run(
     _write_table(table, target / "trips.parquet")
     _write_table(protected, target / "protected.parquet")
     guarantee = best.guarantee.with_slack(2.0 * best.guarantee.epsilon * SNAP_KM)
-    witness = report.witness
+    secret, other, _ = report.witness or (0, 0, 0)
     rows = np.bincount(table["trip"].to_numpy())
     story = Story(
         title="Trips in central Porto, protected",
@@ -116,13 +116,13 @@ def run(
         guarantee=guarantee,
         certificate=best.certificate,
         audit=report,
-        map=_map(table, protected, space, (witness.secret, witness.other)),
+        map=_map(table, protected, space, (secret, other)),
         comparison=Comparison(tuple(contenders), best.certificate.lower_bound),
         rows=table.num_rows,
         rows_per_person=int(rows.max()),
         person="trip",
         kept_columns=tuple(name for name in table.column_names if name not in ("lat", "lon")),
-        worst_distance=float(space.distances[witness.secret, witness.other]),
+        worst_distance=float(space.distances[secret, other]),
         simulated=SIMULATED,
         attribution=ATTRIBUTION,
         files=(

@@ -8,6 +8,7 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats
+from metricdp.mechanisms import Witness
 from metricdp.pictures import palette
 from metricdp.pictures.story import Comparison, Map, Story
 
@@ -69,7 +70,7 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
     rows = [
         ("Promised", promised),
         ("Proven", f"epsilon {audit.epsilon:.6g}{per}, {audit.method} audit of {audit.pairs:,} pairs"),
-        ("Worst pair", _worst_pair(story)),
+        *([("Worst pair", _worst_pair(audit.witness, story))] if audit.witness else []),
         (wording.objective(certificate.objective).capitalize(), wording.distance(certificate.loss, guarantee.unit)),
     ]
     if certificate.lower_bound > 0:
@@ -79,8 +80,7 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
     return rows
 
 
-def _worst_pair(story: Story) -> str:
-    witness = story.audit.witness
+def _worst_pair(witness: Witness, story: Story) -> str:
     return (
         f"places {witness.secret} and {witness.other}, {wording.distance(story.worst_distance, story.guarantee.unit)} "
         f"apart, report {witness.report}: factor {wording.factor(witness.ratio)}"

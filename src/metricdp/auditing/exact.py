@@ -59,7 +59,7 @@ def audit_matrix(
     if not np.all(distances >= 0):
         raise InvalidInput("`distances` must be numbers of at least 0.")
     apart = within(distances, radius)
-    unjudged = int(np.isinf(distances).sum()) // 2
+    unjudged = int(np.isinf(distances).sum()) // 2 if radius is None else 0  # beyond any radius, as it is meant
     count = int((np.isfinite(apart).sum() - len(apart)) // 2)
     facts: dict[str, Any] = {
         "claimed": claimed,

@@ -36,7 +36,7 @@ from metricdp.mechanisms import (
     VectorLaplace,
 )
 from metricdp.mechanisms.product import product_metric
-from metricdp.metrics import Metric, Weighted, pairwise
+from metricdp.metrics import Metric, Weighted, pairwise, precision_note
 from metricdp.metrics.discrete import check_distances
 
 
@@ -64,7 +64,8 @@ def audit(
     claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
     if not isinstance(mechanism, Mechanism):
         matrix = as_stochastic(mechanism)
-        return audit_matrix(matrix, _distances(len(matrix), metric, points, distances), claimed, progress=progress)
+        apart = _distances(len(matrix), metric, points, distances)
+        return _noted(audit_matrix(matrix, apart, claimed, progress=progress), metric)
     if metric is not None or points is not None or distances is not None:
         raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
     return _judged(mechanism, Claim.of(mechanism.guarantee, claimed, progress))
@@ -91,9 +92,15 @@ def _judge_matrix(mechanism: MatrixMechanism, claim: Claim) -> AuditReport:
     report = audit_matrix(
         mechanism.matrix, apart, claim.epsilon, slack=claim.slack, radius=claim.radius, progress=claim.progress
     )
-    if report.witness is None:
-        return report
-    return replace(report, witness=report.witness.located(mechanism.inputs, mechanism.outputs))
+    if report.witness is not None:
+        report = replace(report, witness=report.witness.located(mechanism.inputs, mechanism.outputs))
+    return _noted(report, mechanism.inputs.metric)
+
+
+def _noted(report: AuditReport, metric: Metric | None) -> AuditReport:
+    """Return the report with what has to be said about the distances it rests on."""
+    note = "" if metric is None else precision_note(metric)
+    return replace(report, method=f"{report.method}, {note}") if note else report
 
 
 def _judge_product(product: ProductMechanism, claim: Claim) -> AuditReport:

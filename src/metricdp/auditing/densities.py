@@ -13,8 +13,7 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, Witness
-from metricdp.mechanisms.laplace import KM_PER_DEGREE
-from metricdp.metrics import Haversine
+from metricdp.metrics import KM_PER_DEGREE, Haversine
 from metricdp.spaces import Box, FiniteSpace
 
 COUNT_TOLERANCE = 1e-9  # relative, as for finite mechanisms; there is no absolute slack on probabilities

@@ -21,6 +21,7 @@ from metricdp.randomness import Source
 
 ULP = 2.0**-52
 LOG_TWO = float(np.log(2.0))
+STEEPEST = 700.0  # e^-a is an ordinary double up to here
 
 
 def widest_ratio(length: Floats | float) -> Floats:
@@ -47,12 +48,14 @@ def near_share(position: Floats, ratio: Floats) -> Floats:
 
 
 def speed(ratio: Floats) -> tuple[Floats, Floats]:
-    """Return theta' at the ends (theta = 0 or 1) and in the middle (theta = 1/2): L/c and L (1/c + 1/2)."""
+    """Return theta' at the ends (theta = 0 or 1) and in the middle (theta = 1/2): L/c and L (1/c + 1/2).
+
+    Within 64 ulp, and above `STEEPEST` an upper bound at the ends, where doubles would make it zero.
+    """
     length = curve_length(ratio)
-    safe = np.where(ratio > 0, ratio, 1.0)
+    safe = np.where(ratio > 0, np.minimum(ratio, STEEPEST), 1.0)
     # 1 / (e^a - 1) = e^-a / (1 - e^-a), which cannot overflow
-    with np.errstate(under="ignore"):
-        end = np.where(ratio > 0, length * np.exp(-safe) / -np.expm1(-safe), 1.0)
+    end = np.where(ratio > 0, length * np.exp(-safe) / -np.expm1(-safe), 1.0)
     return end, end + 0.5 * length
 
 

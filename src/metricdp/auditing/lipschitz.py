@@ -56,7 +56,8 @@ def dual_norm(vectors: Floats, q: float) -> Floats:
         return np.asarray(sizes.sum(axis=0))
     ordinary = (largest > 0) & np.isfinite(largest)
     scale = np.where(ordinary, largest, 1.0)
-    return np.where(ordinary, scale * (np.minimum(sizes / scale, 1.0) ** q).sum(axis=0) ** (1.0 / q), largest)
+    norms = scale * (np.minimum(sizes / scale, 1.0) ** q).sum(axis=0) ** (1.0 / q)
+    return np.asarray(np.where(ordinary, norms, largest))
 
 
 def corner_rows(shape: tuple[int, ...]) -> tuple[Integers, Integers]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,12 +22,14 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.mechanisms.laplace import KM_PER_DEGREE, spherical_mean, tidy_pitch
+from metricdp.mechanisms.laplace import tidy_pitch
+from metricdp.mechanisms.spherical import spherical_mean
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace, Unbounded
 
 Budget = Literal["certified", "half"]
+Noise = TypeVar("Noise", VectorLaplace, SphericalLaplace)
 # Beyond this exponent distances count as equal, min(d, 600 / epsilon): still a metric, never above d, so the promise is
 # only stronger, and no probability underflows to an impossible report.
 LARGEST_EXPONENT = 600.0
@@ -220,30 +223,25 @@ def laplace(
 ) -> VectorLaplace | SphericalLaplace:
     """Build Laplace noise with density proportional to exp(-epsilon d(x, y)), released on a public lattice.
 
-    On `Haversine`, epsilon is per kilometre and points are (latitude, longitude) in degrees. On `Lp` and `Mahalanobis`
-    the dimension defaults to two (or to that of the covariance). `pitch` is the lattice spacing, in degrees on the
-    Earth, in the points' unit elsewhere; by default a round number that is at most 1 / (100 epsilon).
+    On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
+    longitude) in degrees. On `Lp` and `Mahalanobis` the dimension defaults to two (or to that of the covariance).
+    `pitch` is the lattice spacing, in degrees on the Earth, in the points' unit elsewhere; by default a round number
+    that is at most 1 / (100 epsilon). A pitch so fine that noise drawn in doubles would show is refused.
     """
     rate = as_positive(epsilon, "epsilon")
     if isinstance(metric, Haversine):
-        step = (
-            min(1.0, tidy_pitch(1.0 / (100.0 * rate * KM_PER_DEGREE))) if pitch is None else as_positive(pitch, "pitch")
-        )
-        if abs(np.rint(90.0 / step) * step - 90.0) > 1e-9:
-            raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {step:g}.")
+        finest = min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch
+        lattice = Lattice(finest)
         # A cell of this pitch reaches at most half its diagonal, longest at the equator.
-        reach = KM_PER_DEGREE * step * np.sqrt(0.5) * (1 + 1e-9)
+        reach = metric.degree * lattice.pitch * np.sqrt(0.5) * (1 + 1e-9)
         promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
-        return SphericalLaplace(
-            Unbounded(metric, 2),
-            rate,
-            Lattice(step),
-            promise,
-            _theorem(spherical_mean(rate), rate, "spherical Laplace"),
+        mean = metric.radius * spherical_mean(rate * metric.radius)
+        return _drawn(
+            SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, _theorem(mean, rate, "spherical Laplace"))
         )
     if isinstance(metric, Mahalanobis):
         size = len(metric.covariance)
-        stretch = 1.0 / np.sqrt(np.linalg.eigvalsh(metric.covariance)[0])
+        stretch = metric.stretch
         if dimension not in (None, size):
             raise InvalidInput(f"`dimension` must be {size} like the covariance, got {dimension}.")
     elif isinstance(metric, Lp):
@@ -255,13 +253,20 @@ def laplace(
         )
     if size < 1:
         raise InvalidInput(f"`dimension` must be at least 1, got {size}.")
-    step = tidy_pitch(1.0 / (100.0 * rate * stretch)) if pitch is None else as_positive(pitch, "pitch")
+    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch)) if pitch is None else pitch)
     p = metric.p if isinstance(metric, Lp) else 2.0
-    reach = 0.5 * step * stretch * size ** (0.0 if np.isinf(p) else 1.0 / p) * (1 + 1e-9)
+    reach = 0.5 * lattice.pitch * stretch * size ** (0.0 if np.isinf(p) else 1.0 / p) * (1 + 1e-9)
     promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
-    return VectorLaplace(
-        Unbounded(metric, size), rate, Lattice(step), promise, _theorem(size / rate, rate, f"l_{p:g} Laplace")
+    proof = _theorem(size / rate, rate, f"l_{p:g} Laplace")
+    return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof))
+
+
+def _drawn(mechanism: Noise) -> Noise:
+    """Return the noise with a certificate that says what drawing it in doubles adds."""
+    note = (
+        f"drawn in doubles, which add at most {mechanism.drawing_error:.1g} to a log-ratio but for 1e-22 of the draws"
     )
+    return replace(mechanism, certificate=replace(mechanism.certificate, note=note))
 
 
 def _theorem(loss: float, epsilon: float, method: str) -> Certificate:

@@ -15,13 +15,27 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, Words
+from metricdp.arrays import Booleans, Floats, Integers, Words, as_floats
+from metricdp.errors import InvalidInput
 from metricdp.randomness import Source
 
 ULP = 2.0**-52
 LOG_TWO = float(np.log(2.0))
 STEEPEST = 700.0  # e^-a is an ordinary double up to here
+LARGEST_RATIO = 1e6  # no promise that means anything lets two anchors differ by more
+
+
+def checked_ratios(ratios: ArrayLike, size: int, *, least: float = 0.0) -> Floats:
+    """Return `size` log-ratios for `theta`, refusing what cannot be one."""
+    values = as_floats(ratios, "ratios")
+    if values.shape != (size,) or not np.all((values >= least) & (values <= LARGEST_RATIO)):
+        raise InvalidInput(
+            f"`ratios` must be {size} numbers from {least:g} to {LARGEST_RATIO:g}, got shape {values.shape}"
+            + (f" from {values.min():g} to {values.max():g}." if values.size else ".")
+        )
+    return values
 
 
 def widest_ratio(length: Floats | float) -> Floats:

@@ -170,6 +170,11 @@ class Mahalanobis:
         error += (2 * size + 8) * UNIT * (w @ np.abs(self.covariance) @ w.T)
         return float(error.sum(axis=1).max() * (1.0 + (2 * size + 8) * UNIT))
 
+    @cached_property
+    def stretch(self) -> float:
+        """The longest distance that a step of length one can be, rounded up."""
+        return float(np.linalg.norm(self._inverse, 2)) * (1.0 + self._defect)
+
     def whiten(self, points: Points) -> Floats:
         """Return L^-1 x with S = L L^T: the coordinates in which this metric is Euclidean."""
         return np.asarray(np.asarray(points, float) @ self._inverse.T)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from metricdp import shared
 from metricdp.arrays import Floats, as_positive
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms.base import Certificate, Guarantee
@@ -28,7 +29,7 @@ from metricdp.randomness import Randomness, Source, erlang, open_uniform, signed
 from metricdp.spaces import Unbounded
 
 BATCH = 1 << 15
-LARGEST_CELL = 2.0**51  # whole numbers up to twice this are exact, with room for the noise
+LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
 LARGEST_ERROR = 0.01  # noise whose doubles may add more than this to a log-ratio is refused
 
 

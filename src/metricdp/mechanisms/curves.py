@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, Words, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Source
@@ -24,7 +25,7 @@ from metricdp.randomness import Source
 ULP = 2.0**-52
 LOG_TWO = float(np.log(2.0))
 STEEPEST = 700.0  # e^-a is an ordinary double up to here
-LARGEST_RATIO = 1e6  # no promise that means anything lets two anchors differ by more
+LARGEST_RATIO = shared.LARGEST_RATIO  # no promise that means anything lets two anchors differ by more
 
 
 def checked_ratios(ratios: ArrayLike, size: int, *, least: float = 0.0) -> Floats:

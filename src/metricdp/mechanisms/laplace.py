@@ -30,7 +30,7 @@ from metricdp.spaces import Unbounded
 
 BATCH = 1 << 15
 LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
-LARGEST_ERROR = 0.01  # noise whose doubles may add more than this to a log-ratio is refused
+LARGEST_ERROR = shared.LARGEST_DRAWING_ERROR  # noise whose doubles may add more than this to a log-ratio is refused
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,8 @@ class VectorLaplace:
         """
         n, metric = self.inputs.dimension, self.inputs.metric
         p = metric.p if isinstance(metric, Lp) else 2.0
-        widest = float(np.linalg.norm(metric.covariance, 2) ** 0.5) if isinstance(metric, Mahalanobis) else 1.0
+        # A whitened vector is stretched by at most the root of the largest eigenvalue, and so of the trace.
+        widest = float(np.trace(metric.covariance) ** 0.5) if isinstance(metric, Mahalanobis) else 1.0
         displaced = widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2.0**-52 / self.epsilon
         return float(4.4 * n ** (1.0 - (0.0 if np.isinf(p) else 1.0 / p)) * displaced / self.lattice.pitch)
 

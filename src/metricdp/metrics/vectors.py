@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Points, as_matrix, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics.rounding import LARGEST, LIBRARY, SMALLEST, UNIT, lowered, shrinking, whole
+from metricdp.metrics.rounding import LIBRARY, SMALLEST, UNIT, lowered, shrinking, whole
+from metricdp.shared import LARGEST_COORDINATE
 
 LOG_REACH = 20.0  # distances from 2^-20 to 2^20 need no scaling before their powers are taken
 CLOSE = 1e-12  # whitened distances less certain than this are measured again from the difference of the two points
@@ -21,8 +22,10 @@ def check_numbers(points: Points, metric: str) -> None:
     """Refuse text, and numbers so large that distances could overflow."""
     if points.dtype.kind not in "fiu":
         raise InvalidInput(f"{metric} measures numbers, got points of text.")
-    if points.size and not -LARGEST <= points.min() <= points.max() <= LARGEST:
-        raise InvalidInput(f"{metric} measures numbers up to {LARGEST:.2g} in size; distances of larger ones overflow.")
+    if points.size and not -LARGEST_COORDINATE <= points.min() <= points.max() <= LARGEST_COORDINATE:
+        raise InvalidInput(
+            f"{metric} measures numbers up to {LARGEST_COORDINATE:g} in size; distances of larger ones overflow."
+        )
 
 
 def refuse_rows(legal: Booleans, rule: str) -> None:

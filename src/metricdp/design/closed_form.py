@@ -22,7 +22,7 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.mechanisms.laplace import tidy_pitch
+from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
 from metricdp.mechanisms.spherical import spherical_mean
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.problems import Problem
@@ -230,22 +230,18 @@ def laplace(
     """
     rate = as_positive(epsilon, "epsilon")
     if isinstance(metric, Haversine):
-        finest = min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch
-        lattice = Lattice(finest)
-        # A cell of this pitch reaches at most half its diagonal, longest at the equator.
-        reach = metric.degree * lattice.pitch * np.sqrt(0.5) * (1 + 1e-9)
-        promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+        lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
+        promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, 2, lattice.pitch), basis="theorem")
         mean = metric.radius * spherical_mean(rate * metric.radius)
         return _drawn(
             SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, _theorem(mean, rate, "spherical Laplace"))
         )
     if isinstance(metric, Mahalanobis):
         size = len(metric.covariance)
-        stretch = metric.stretch
         if dimension not in (None, size):
             raise InvalidInput(f"`dimension` must be {size} like the covariance, got {dimension}.")
     elif isinstance(metric, Lp):
-        size, stretch = 2 if dimension is None else int(dimension), 1.0
+        size = 2 if dimension is None else int(dimension)
     else:
         raise InvalidInput(
             f"`laplace` takes Haversine, Lp or Mahalanobis, got {type(metric).__name__}; "
@@ -253,10 +249,9 @@ def laplace(
         )
     if size < 1:
         raise InvalidInput(f"`dimension` must be at least 1, got {size}.")
-    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch)) if pitch is None else pitch)
+    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else pitch)
     p = metric.p if isinstance(metric, Lp) else 2.0
-    reach = 0.5 * lattice.pitch * stretch * size ** (0.0 if np.isinf(p) else 1.0 / p) * (1 + 1e-9)
-    promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+    promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, size, lattice.pitch), basis="theorem")
     proof = _theorem(size / rate, rate, f"l_{p:g} Laplace")
     return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof))
 

@@ -25,7 +25,9 @@ from metricdp.randomness import Source
 ULP = 2.0**-52
 LOG_TWO = float(np.log(2.0))
 STEEPEST = 700.0  # e^-a is an ordinary double up to here
-LARGEST_RATIO = shared.LARGEST_RATIO  # no promise that means anything lets two anchors differ by more
+LARGEST_RATIO = (
+    shared.LARGEST_RATIO
+)  # far beyond what probabilities can differ by; from 1e308 on the curve is no number
 
 
 def checked_ratios(ratios: ArrayLike, size: int, *, least: float = 0.0) -> Floats:

@@ -24,7 +24,7 @@ from metricdp import shared
 from metricdp.arrays import Floats, as_positive
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.metrics import Lp, Mahalanobis
+from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.randomness import Randomness, Source, erlang, open_uniform, signed_gamma_root, source_of
 from metricdp.spaces import Unbounded
 
@@ -74,6 +74,21 @@ def refuse_fine_lattice(error: float, pitch: float) -> None:
             f"`pitch` {pitch:g} is finer than noise drawn in doubles: it would add {error:.2g} to a log-ratio. "
             f"Give a pitch of at least {pitch * error / LARGEST_ERROR:.2g}, or a larger epsilon."
         )
+
+
+def cell_reach(metric: Metric, dimension: int, pitch: float) -> float:
+    """Return how far a secret lies from its lattice point at most: half the diagonal of a cell, in the metric."""
+    if isinstance(metric, Haversine):  # longest at the equator
+        return float(metric.degree * pitch * np.sqrt(0.5) * (1 + 1e-9))
+    p = metric.p if isinstance(metric, Lp) else 2.0
+    return float(0.5 * pitch * stretch(metric) * dimension ** (0.0 if np.isinf(p) else 1.0 / p) * (1 + 1e-9))
+
+
+def stretch(metric: Metric) -> float:
+    """Return the largest distance that a step of length one in the plain Euclidean sense can make."""
+    if isinstance(metric, Mahalanobis):
+        return metric.stretch
+    return 1.0
 
 
 def in_batches(rows: Floats, draw: Callable[[Floats], Floats], *, threads: bool) -> Floats:

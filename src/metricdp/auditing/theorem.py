@@ -45,7 +45,8 @@ def judge_noise(mechanism: VectorLaplace | SphericalLaplace, claim: Claim) -> Au
     seen = density_leakage(mechanism, needed, pairs=CHECKED_PAIRS)
     method = (
         f"density proportional to exp(-{rate:.6g} d) with one normaliser, lattice of pitch {pitch:g} "
-        f"(slack of at least {needed:.6g}); densities at {seen.pairs} pairs agree; doubles add at most {mechanism.drawing_error:.1g}"
+        f"(slack of at least {needed:.6g}); densities at {seen.pairs} pairs agree; "
+        f"doubles add at most {mechanism.drawing_error:.1g}"
     )
     if seen.epsilon > rate * (1.0 + NUMERIC):
         return _unfounded(claim, f"Its densities reach {seen.epsilon:.6g} where noise of its rate reaches {rate:.6g}.")

@@ -30,6 +30,7 @@ from metricdp.spaces import Unbounded
 
 BATCH = 1 << 15
 LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
+GENEROUS = 1.0 + 9e-10  # above all rounding of a reach, and just below what older files state
 LARGEST_ERROR = shared.LARGEST_DRAWING_ERROR  # noise whose doubles may add more than this to a log-ratio is refused
 
 
@@ -79,9 +80,9 @@ def refuse_fine_lattice(error: float, pitch: float) -> None:
 def cell_reach(metric: Metric, dimension: int, pitch: float) -> float:
     """Return how far a secret lies from its lattice point at most: half the diagonal of a cell, in the metric."""
     if isinstance(metric, Haversine):  # longest at the equator
-        return float(metric.degree * pitch * np.sqrt(0.5) * (1 + 1e-9))
+        return float(metric.degree * pitch * np.sqrt(0.5) * GENEROUS)
     p = metric.p if isinstance(metric, Lp) else 2.0
-    return float(0.5 * pitch * stretch(metric) * dimension ** (0.0 if np.isinf(p) else 1.0 / p) * (1 + 1e-9))
+    return float(0.5 * pitch * stretch(metric) * dimension ** (0.0 if np.isinf(p) else 1.0 / p) * GENEROUS)
 
 
 def stretch(metric: Metric) -> float:

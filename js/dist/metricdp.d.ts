@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 260dc219a6e5d0810a8d123149b975f5aa49372ee79879c6d296711fe51a322d.
+// Written by build.js --types from metricdp.js with the SHA-256 30afabe4903ae88717be0a74fc56fcd650ec4dd91027a0a1da3727b9070349c7.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

@@ -31,7 +31,7 @@ def perturb(
     on_error: Literal["fail", "drop", "null"] = "fail",
     show_values: bool = False,
     person: Annotated[str | None, Parameter(name="--id")] = None,
-    engine: Literal["local", "spark", "ray"] | None = None,
+    engine: str | None = None,
     resume: bool = False,
     discard: bool = False,
     seed: int | None = None,
@@ -55,7 +55,7 @@ def perturb(
         on_error: What becomes of rows without a legal secret: fail, drop or null.
         show_values: Let the error show what the first bad row holds; otherwise errors name rows and columns only.
         person: The column that says whose row it is; the total per person is stated.
-        engine: For many files: local uses all cores, spark and ray run the parts as their tasks.
+        engine: For many files: local uses all cores, spark and ray run the parts as their tasks; `metricdp engines`.
         resume: Continue a job over many files that was killed or failed; nothing is released twice.
         discard: Give up such a job, its key and all it has done, and begin anew with new noise.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
@@ -83,6 +83,20 @@ def perturb(
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
     if snapping:
         print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
+    return 0
+
+
+def engines() -> int:
+    """List the engines that protect many files, with the extra that brings what each one needs.
+
+    An example: `metricdp engines`
+    """
+    from metricdp.tables.engines import ENGINES
+
+    rows = [
+        {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"} for one in ENGINES
+    ]
+    print(terminal.text_table(["engine", "about", "needs"], rows))
     return 0
 
 

@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 53d01c5a5bf12033f5e28c65f78007933b920fca50db365dc7769e258c507362.
+// Written by build.js --types from metricdp.js with the SHA-256 8fa461c9a3aaa56ff674d11d18c9c22c57e80b1e8f726778e0f15ad4f3b7ee47.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

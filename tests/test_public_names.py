@@ -23,7 +23,7 @@ NAMES = [
     "Wasserstein", "Weighted", "Witness", "WordMovers", "adversary_error", "audit", "audit_samples", "constopt",
     "contextual", "continuous_violations", "create_keys", "decomposed", "dictionary", "duckdb_function",
     "duckdb_table", "epsilon_at", "epsilon_for", "errors", "expected_loss", "exponential", "grid", "inspect",
-    "interpolated", "laplace", "load", "madlib", "mobility", "optimal", "packing_lower_bound", "perturb",
+    "interpolated", "laplace", "load", "madlib", "metric", "mobility", "optimal", "packing_lower_bound", "perturb",
     "perturb_file", "perturb_files", "pictures", "posterior_leakage", "product", "quantile_loss", "quantised",
     "remapped", "road_network", "save", "spanner", "tight_constraints", "truncated_exponential",
     "universal_lower_bound", "violation_ratio", "vocabulary", "weighted_exponential", "worst_loss",

@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 53d01c5a5bf12033f5e28c65f78007933b920fca50db365dc7769e258c507362.
+// Written by build.js --types from metricdp.js with the SHA-256 e1cccd80cebee8162dac5f030230d97644570f7378987ac532a86e2bd7caa07d.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

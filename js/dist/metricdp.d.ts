@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 e1cccd80cebee8162dac5f030230d97644570f7378987ac532a86e2bd7caa07d.
+// Written by build.js --types from metricdp.js with the SHA-256 0187ae1a5b9e84678a3b8be0955cf2cc99adc68a76c558fd7b793b2a8ea6b0fb.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

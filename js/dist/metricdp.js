@@ -135,7 +135,7 @@ const SHARED = {
   "largest_rate": 1e+100,
   "largest_ratio": 1000000,
   "largest_cell": 2251799813685248,
-  "smallest_step": 0.000001,
+  "largest_drawing_error": 0.01,
   "rounding": 1e-9,
   "earth_radius_km": 6371.009,
   "metres": {
@@ -519,12 +519,12 @@ function untilDecided(attempt) {
   throw new MetricdpError("the random source repeats itself: nothing was drawn.");
 }
 
-/** Return a uniform number in (0, 1) with 64 random bits, and 64 more below 2^-52 so that tails are not cut. */
+/** Return a uniform number in (0, 1), right to 2^-52 of itself: 64 random bits, and 64 more below 2^-12. */
 function openUniform(source) {
   source.next();
   const { high, low } = source;
   const word = high * 4294967296 + low;
-  if (high === 0 && low < 4096) {
+  if (high < 2 ** 20) {
     source.next();
     const deeper = (source.high * 4294967296 + source.low) * 2 ** -64;
     return (word + deeper + 2 ** -65) * 2 ** -64;
@@ -1665,7 +1665,7 @@ function readSpherical(body, file, promise) {
   const scale = perKilometre(inputs.metric.unit);
   const epsilon = body.epsilon * scale; // per kilometre
   const reach = radians(EARTH_RADIUS_KM) * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
-  checkPitch(epsilon, radians(EARTH_RADIUS_KM) * body.pitch);
+  checkPitch((8.8 * ((6 + 68 * 21) / (epsilon * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / body.pitch);
   checkPromise(promise, body.epsilon, reach * scale);
   const draw = (point, source) => {
     const [north, east] = point.map((x) => radians(lattice.value(lattice.cell(x))));
@@ -1680,9 +1680,17 @@ function readSpherical(body, file, promise) {
   return { inputs, outputs: inputs, draw, rate: body.epsilon };
 }
 
-/** Refuse a lattice so fine that random words of 64 bits no longer tell neighbouring cells apart as the noise should. */
-function checkPitch(epsilon, pitch) {
-  refuse(!(epsilon * pitch >= SHARED.smallest_step), "its lattice is finer than random words can carry");
+/** Refuse a lattice on which noise drawn in doubles would show: what they add to a log-ratio must stay small. */
+function checkPitch(drawingError) {
+  refuse(!(drawingError <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
+}
+
+/** Return what doubles may add to a log-ratio; the reasons stand with VectorLaplace in Python. */
+function vectorDrawingError({ metric, dimension: n }, epsilon, pitch) {
+  const p = metric.name === "Lp" ? metric.parameters.p : 2;
+  const widest = metric.name === "Mahalanobis" ? norm(Array.from(metric.factor), 2) : 1;
+  const displaced = (widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2 ** -52) / epsilon;
+  return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
 }
 
 function vectorNoise({ metric, dimension }, epsilon, source) {
@@ -1725,7 +1733,7 @@ function readVector(body, file, promise) {
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
   const reach = cellReach(inputs, body.pitch);
-  checkPitch(body.epsilon, body.pitch);
+  checkPitch(vectorDrawingError(inputs, body.epsilon, body.pitch));
   checkPromise(promise, body.epsilon, reach);
   const draw = (point, source) => {
     const cells = point.map((x) => lattice.cell(x));

@@ -43,7 +43,7 @@ def meaning_lines(mechanism: Mechanism, promise: Guarantee) -> list[str]:
     """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth."""
     certificate = mechanism.certificate
     lines = wording.meaning_lines(promise)
-    lines.append(wording.loss(certificate.loss, promise.unit, certificate.objective))
+    lines.append(wording.loss(certificate.loss, promise.unit, certificate.objective, at_most=certificate.at_most))
     return lines
 
 

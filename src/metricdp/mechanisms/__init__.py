@@ -1,6 +1,6 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
-from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Witness
+from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
@@ -18,6 +18,7 @@ __all__ = [
     "NearestMechanism",
     "ProductMechanism",
     "SphericalLaplace",
+    "Stakes",
     "StreetMechanism",
     "VectorLaplace",
     "Witness",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,13 +22,15 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.mechanisms.laplace import cell_reach, spherical_mean, stretch, tidy_pitch
+from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
 from metricdp.mechanisms.nearest import nearest_loss
-from metricdp.metrics import KM_PER_DEGREE, Haversine, Lp, Mahalanobis, Metric
+from metricdp.mechanisms.spherical import spherical_mean
+from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace, Unbounded
 
 Budget = Literal["certified", "half"]
+Noise = TypeVar("Noise", VectorLaplace, SphericalLaplace)
 # Beyond this exponent distances count as equal, min(d, 600 / epsilon): still a metric, never above d, so the promise is
 # only stronger, and no probability underflows to an impossible report.
 LARGEST_EXPONENT = 600.0
@@ -222,25 +224,18 @@ def laplace(
 ) -> VectorLaplace | SphericalLaplace:
     """Build Laplace noise with density proportional to exp(-epsilon d(x, y)), released on a public lattice.
 
-    On `Haversine`, epsilon is per kilometre and points are (latitude, longitude) in degrees. On `Lp` and `Mahalanobis`
-    the dimension defaults to two (or to that of the covariance). `pitch` is the lattice spacing, in degrees on the
-    Earth, in the points' unit elsewhere; by default a round number that is at most 1 / (100 epsilon).
+    On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
+    longitude) in degrees. On `Lp` and `Mahalanobis` the dimension defaults to two (or to that of the covariance).
+    `pitch` is the lattice spacing, in degrees on the Earth, in the points' unit elsewhere; by default a round number
+    that is at most 1 / (100 epsilon). A pitch so fine that noise drawn in doubles would show is refused.
     """
     rate = as_positive(epsilon, "epsilon")
     if isinstance(metric, Haversine):
-        step = (
-            min(1.0, tidy_pitch(1.0 / (100.0 * rate * KM_PER_DEGREE))) if pitch is None else as_positive(pitch, "pitch")
-        )
-        if abs(np.rint(90.0 / step) * step - 90.0) > 1e-9:
-            raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {step:g}.")
-        promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, 2, step), basis="theorem")
-        return SphericalLaplace(
-            Unbounded(metric, 2),
-            rate,
-            Lattice(step),
-            promise,
-            _theorem(spherical_mean(rate), rate, "spherical Laplace", cell_reach(metric, 2, step)),
-        )
+        lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
+        reach = cell_reach(metric, 2, lattice.pitch)
+        promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+        proof = _theorem(metric.radius * spherical_mean(rate * metric.radius), rate, "spherical Laplace")
+        return _drawn(SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, proof), reach)
     if isinstance(metric, Mahalanobis):
         size = len(metric.covariance)
         if dimension not in (None, size):
@@ -254,17 +249,28 @@ def laplace(
         )
     if size < 1:
         raise InvalidInput(f"`dimension` must be at least 1, got {size}.")
-    step = tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else as_positive(pitch, "pitch")
+    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else pitch)
     p = metric.p if isinstance(metric, Lp) else 2.0
-    promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, size, step), basis="theorem")
-    proof = _theorem(size / rate, rate, f"l_{p:g} Laplace", cell_reach(metric, size, step))
-    return VectorLaplace(Unbounded(metric, size), rate, Lattice(step), promise, proof)
+    reach = cell_reach(metric, size, lattice.pitch)
+    promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+    proof = _theorem(size / rate, rate, f"l_{p:g} Laplace")
+    return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof), reach)
 
 
-def _theorem(loss: float, epsilon: float, method: str, reach: float = 0.0) -> Certificate:
-    """Return a certificate whose loss is the mean of the noise; a lattice moves secret and report by `reach` each."""
-    note = f"the lattice changes the mean distance by at most {2.0 * reach:.3g}" if reach else ""
-    return Certificate(loss=loss, lower_bound=0.0, method=f"{method} (theorem)", epsilon=epsilon, note=note)
+def _drawn(mechanism: Noise, reach: float) -> Noise:
+    """Return the noise with a certificate that says what its lattice and drawing it in doubles add.
+
+    The lattice moves a secret and its report by at most `reach` each.
+    """
+    note = (
+        f"the lattice changes the mean distance by at most {2.0 * reach:.3g}; drawn in doubles, which add at most "
+        f"{mechanism.drawing_error:.1g} to a log-ratio but for 1e-22 of the draws"
+    )
+    return replace(mechanism, certificate=replace(mechanism.certificate, note=note))
+
+
+def _theorem(loss: float, epsilon: float, method: str) -> Certificate:
+    return Certificate(loss=loss, lower_bound=0.0, method=f"{method} (theorem)", epsilon=epsilon)
 
 
 def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:

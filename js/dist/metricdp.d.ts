@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 077af1789d96ac2041284406c278d5f5ec0e4e6a7000133b5c36c67c14899a2a.
+// Written by build.js --types from metricdp.js with the SHA-256 d467ad3e15853bb1bb173c61c83b0f0e2a4d87699fdda6e5ca9aca0ab99e5b87.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

@@ -331,6 +331,11 @@ def kept(columns: Sequence[str]) -> str:
     return _of_rows("kept", columns=", ".join(columns))
 
 
+def not_carried_over(what: Sequence[str]) -> str:
+    """Return which metadata of a table were left behind."""
+    return _of_rows("not_carried_over", what=", ".join(what))
+
+
 def revealing(columns: Sequence[str]) -> str:
     """Return which of the kept columns may give people away."""
     return _of_rows("revealing", columns=", ".join(columns))

@@ -1,6 +1,6 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
-from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Witness
+from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
@@ -19,6 +19,7 @@ __all__ = [
     "NearestMechanism",
     "ProductMechanism",
     "SphericalLaplace",
+    "Stakes",
     "StreetMechanism",
     "VectorLaplace",
     "Witness",

@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 d467ad3e15853bb1bb173c61c83b0f0e2a4d87699fdda6e5ca9aca0ab99e5b87.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 e7aecd520de570835fc7c0f002e1f0fc0c2382fd2f9361321c11913e2de1a6d3.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

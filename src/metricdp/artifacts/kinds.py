@@ -1,35 +1,18 @@
-"""The kinds of mechanism a file can hold.
-
-To add a kind, write three functions and one line in `KINDS`:
-
-    encode(mechanism, encoder, layout) -> body   plain values, spaces by `encoder.space`, arrays by `encoder.tensor`;
-                                             probabilities by `encode_matrix`, in the storage that was asked for
-    decode(body, parts) -> mechanism         from `parts.decoder`, `parts.guarantee` and `parts.certificate`
-    judge(mechanism) -> AuditReport          what the mechanism really leaks; `mdp.audit` where it gives a proof
-
-`judge` must not trust the file: it has to follow from the numbers that will be sampled. A field added to a kind
-needs a default in `decode`, so that older files keep loading; a changed meaning needs a new format version.
-"""
+"""Judging what a file holds: from the numbers that will be sampled, whatever the file says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from metricdp.artifacts.codecs import Decoder, Encoder, Entry
-from metricdp.artifacts.records import certificate_entry, certificate_from, promise_entry, promise_from
-from metricdp.artifacts.storage import Layout, decode_matrix, encode_matrix, layout_of
 from metricdp.auditing import AuditReport, audit
 from metricdp.design import laplace, product
-from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
+from metricdp.errors import NotPrivate
 from metricdp.mechanisms import (
-    Certificate,
     Guarantee,
     InterpolatedMechanism,
-    Lattice,
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
@@ -40,75 +23,14 @@ from metricdp.mechanisms import (
     Witness,
 )
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric, Weighted
-from metricdp.spaces import Box, FiniteSpace, Streets, Unbounded
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What every kind is rebuilt from."""
-
-    decoder: Decoder
-    guarantee: Guarantee
-    certificate: Certificate
-    worst: tuple[int, ...]  # the codes of the witness
-
-    @classmethod
-    def of(cls, guarantee: Entry, certificate: Entry, decoder: Decoder) -> Parts:
-        """Read promise and certificate from their entries."""
-        promise = promise_from(guarantee, decoder)
-        return cls(decoder, promise, *certificate_from(certificate, promise))
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How one kind of mechanism is stored, rebuilt and judged."""
-
-    mechanism: type
-    encode: Callable[[Any, Encoder, Layout], Entry]
-    decode: Callable[[Entry, Parts], Any]
-    judge: Callable[[Any], AuditReport]
 
 
 def judge(mechanism: Mechanism) -> AuditReport:
     """Say from its numbers alone whether a mechanism of any kind keeps its promise."""
-    name = kind_of(mechanism)
     promised, used = mechanism.guarantee.metric, mechanism.inputs.metric
     if promised is not used and promised != used:
         raise NotPrivate("the promise is in another metric than the secrets")
-    return KINDS[name].judge(mechanism)
-
-
-def kind_of(mechanism: Mechanism) -> str:
-    """Return the name of the kind a mechanism belongs to."""
-    for name, kind in KINDS.items():
-        if type(mechanism) is kind.mechanism:
-            return name
-    known = ", ".join(kind.mechanism.__name__ for kind in KINDS.values())
-    raise InvalidInput(f"a mechanism file cannot hold a {type(mechanism).__name__}; it can hold {known}.")
-
-
-def _finite(decoder: Decoder, number: int) -> FiniteSpace:
-    space = decoder.space(number)
-    if not isinstance(space, FiniteSpace):
-        raise CorruptFile("it needs a finite space where it holds another")
-    return space
-
-
-def _encode_matrix(mechanism: MatrixMechanism, encoder: Encoder, layout: Layout) -> Entry:
-    return {
-        "inputs": encoder.space(mechanism.inputs, "inputs"),
-        "outputs": encoder.space(mechanism.outputs, "outputs"),
-        "matrix": encode_matrix(mechanism.matrix, encoder, layout),
-    }
-
-
-def _decode_matrix(body: Entry, parts: Parts) -> MatrixMechanism:
-    inputs, outputs = _finite(parts.decoder, body["inputs"]), _finite(parts.decoder, body["outputs"])
-    matrix = decode_matrix(body["matrix"], parts.decoder)
-    made = MatrixMechanism(inputs, outputs, matrix, parts.guarantee, parts.certificate)
-    if not parts.worst:
-        return made
-    return replace(made, certificate=replace(parts.certificate, witness=made.witness(*parts.worst)))
+    return JUDGES.get(type(mechanism), audit)(mechanism)
 
 
 def _judge_matrix(mechanism: MatrixMechanism) -> AuditReport:
@@ -117,29 +39,6 @@ def _judge_matrix(mechanism: MatrixMechanism) -> AuditReport:
     if report.verdict == "holds" and report.epsilon > mechanism.certificate.epsilon * (1.0 + 1e-9):
         raise NotPrivate(f"its certificate says epsilon {mechanism.certificate.epsilon:g}, the audit says {report}")
     return report
-
-
-def _encode_noise(mechanism: VectorLaplace | SphericalLaplace, encoder: Encoder, layout: Layout) -> Entry:
-    return {
-        "inputs": encoder.space(mechanism.inputs, "inputs"),
-        "epsilon": mechanism.epsilon,
-        "pitch": mechanism.lattice.pitch,
-    }
-
-
-def _decode_vector(body: Entry, parts: Parts) -> VectorLaplace:
-    return VectorLaplace(*_noise(body, parts))
-
-
-def _decode_spherical(body: Entry, parts: Parts) -> SphericalLaplace:
-    return SphericalLaplace(*_noise(body, parts))
-
-
-def _noise(body: Entry, parts: Parts) -> tuple[Unbounded, float, Lattice, Guarantee, Certificate]:
-    space = parts.decoder.space(body["inputs"])
-    if not isinstance(space, Unbounded):
-        raise CorruptFile("it needs an unbounded space where it holds another")
-    return space, _positive(body["epsilon"]), Lattice(_positive(body["pitch"])), parts.guarantee, parts.certificate
 
 
 def _judge_noise(mechanism: VectorLaplace | SphericalLaplace) -> AuditReport:
@@ -151,19 +50,6 @@ def _judge_noise(mechanism: VectorLaplace | SphericalLaplace) -> AuditReport:
     return _theorem(mechanism.guarantee, honest.guarantee)
 
 
-def _encode_nearest(mechanism: NearestMechanism, encoder: Encoder, layout: Layout) -> Entry:
-    return {
-        "inputs": encoder.space(mechanism.inputs, "inputs"),
-        "outputs": encoder.space(mechanism.outputs, "outputs"),
-        "epsilon": mechanism.epsilon,
-    }
-
-
-def _decode_nearest(body: Entry, parts: Parts) -> NearestMechanism:
-    inputs, outputs = _finite(parts.decoder, body["inputs"]), _finite(parts.decoder, body["outputs"])
-    return NearestMechanism(inputs, outputs, _positive(body["epsilon"]), parts.guarantee, parts.certificate)
-
-
 def _judge_nearest(mechanism: NearestMechanism) -> AuditReport:
     """The promise is that of the noise: the search for the nearest vector is post-processing."""
     metric = mechanism.inputs.metric
@@ -172,76 +58,12 @@ def _judge_nearest(mechanism: NearestMechanism) -> AuditReport:
     return _theorem(mechanism.guarantee, Guarantee(mechanism.epsilon, metric))
 
 
-def _encode_interpolated(mechanism: InterpolatedMechanism, encoder: Encoder, layout: Layout) -> Entry:
-    return {
-        "inputs": encoder.space(mechanism.inputs, "inputs"),
-        "outputs": encoder.space(mechanism.outputs, "outputs"),
-        "matrix": encode_matrix(mechanism.matrix, encoder, layout),
-        "axes": [encoder.tensor(axis, f"axis{number}") for number, axis in enumerate(mechanism.axes)],
-        "ratios": [encoder.tensor(ratio, f"ratio{number}") for number, ratio in enumerate(mechanism.ratios)],
-        "rule": mechanism.rule,
-    }
-
-
-def _decode_interpolated(body: Entry, parts: Parts) -> InterpolatedMechanism:
-    space = parts.decoder.space(body["inputs"])
-    if not isinstance(space, Box):
-        raise CorruptFile("it needs a box where it holds another space")
-    outputs = _finite(parts.decoder, body["outputs"])
-    axes, ratios = (tuple(parts.decoder.tensor(name) for name in body[key]) for key in ("axes", "ratios"))
-    matrix, rule = decode_matrix(body["matrix"], parts.decoder), body["rule"]
-    return InterpolatedMechanism(space, outputs, axes, matrix, ratios, rule, parts.guarantee, parts.certificate)
-
-
 def _judge_interpolated(mechanism: InterpolatedMechanism | StreetMechanism) -> AuditReport:
     """Prove the constant of the stored laws again, cell by cell or piece by piece."""
     report = audit(mechanism)
     if report.verdict == "holds" and report.epsilon > mechanism.certificate.epsilon * (1.0 + 1e-9):
         raise NotPrivate(f"its certificate says epsilon {mechanism.certificate.epsilon:g}, the proof says {report}")
     return report
-
-
-def _encode_streets(mechanism: StreetMechanism, encoder: Encoder, layout: Layout) -> Entry:
-    return {
-        "inputs": encoder.space(mechanism.inputs, "inputs"),
-        "outputs": encoder.space(mechanism.outputs, "outputs"),
-        "matrix": encode_matrix(mechanism.matrix, encoder, layout),
-        "counts": encoder.tensor(mechanism.counts, "counts"),
-        "ratios": encoder.tensor(mechanism.ratios, "ratios"),
-    }
-
-
-def _decode_streets(body: Entry, parts: Parts) -> StreetMechanism:
-    space = parts.decoder.space(body["inputs"])
-    if not isinstance(space, Streets):
-        raise CorruptFile("it needs streets where it holds another space")
-    outputs = _finite(parts.decoder, body["outputs"])
-    counts, ratios = (parts.decoder.tensor(body[key]) for key in ("counts", "ratios"))
-    matrix = decode_matrix(body["matrix"], parts.decoder)
-    promise = parts.guarantee
-    if promise.metric == space.metric:
-        promise = replace(promise, metric=space.metric)  # one object, as in a mechanism that was just built
-    return StreetMechanism(space, outputs, counts, matrix, ratios, promise, parts.certificate)
-
-
-def _encode_product(mechanism: ProductMechanism, encoder: Encoder, layout: Layout) -> Entry:
-    parts = []
-    for part in mechanism.parts:
-        name = kind_of(part)
-        body = KINDS[name].encode(part, encoder, layout_of(part, None))
-        promise, certificate = promise_entry(part.guarantee, encoder), certificate_entry(part.certificate)
-        parts.append({"kind": name, "body": body, "guarantee": promise, "certificate": certificate})
-    return {"parts": parts}
-
-
-def _decode_product(body: Entry, parts: Parts) -> ProductMechanism:
-    made = []
-    for entry in body["parts"]:
-        if entry["kind"] == "product" or entry["kind"] not in KINDS:
-            raise CorruptFile(f"a part of it is of the kind {entry['kind']!r}")
-        own = Parts.of(entry["guarantee"], entry["certificate"], parts.decoder)
-        made.append(KINDS[entry["kind"]].decode(entry["body"], own))
-    return ProductMechanism(tuple(made), parts.guarantee, parts.certificate)
 
 
 def _judge_product(mechanism: ProductMechanism) -> AuditReport:
@@ -269,18 +91,12 @@ def _theorem(promise: Guarantee, honest: Guarantee) -> AuditReport:
     return AuditReport(promise.epsilon, epsilon, "theorem", 1.0, witness, slack=promise.slack)
 
 
-def _positive(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < np.inf:
-        raise CorruptFile(f"a rate or a pitch is {value!r}")
-    return float(value)
-
-
-KINDS: dict[str, Kind] = {
-    "matrix": Kind(MatrixMechanism, _encode_matrix, _decode_matrix, _judge_matrix),
-    "vector-laplace": Kind(VectorLaplace, _encode_noise, _decode_vector, _judge_noise),
-    "spherical-laplace": Kind(SphericalLaplace, _encode_noise, _decode_spherical, _judge_noise),
-    "interpolated": Kind(InterpolatedMechanism, _encode_interpolated, _decode_interpolated, _judge_interpolated),
-    "streets": Kind(StreetMechanism, _encode_streets, _decode_streets, _judge_interpolated),
-    "product": Kind(ProductMechanism, _encode_product, _decode_product, _judge_product),
-    "nearest": Kind(NearestMechanism, _encode_nearest, _decode_nearest, _judge_nearest),
+JUDGES: dict[type, Callable[[Any], AuditReport]] = {
+    MatrixMechanism: _judge_matrix,
+    VectorLaplace: _judge_noise,
+    SphericalLaplace: _judge_noise,
+    InterpolatedMechanism: _judge_interpolated,
+    StreetMechanism: _judge_interpolated,
+    ProductMechanism: _judge_product,
+    NearestMechanism: _judge_nearest,
 }

@@ -1,6 +1,7 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Witness
+from metricdp.mechanisms.declared import MECHANISMS, judging
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
@@ -9,6 +10,7 @@ from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.streets import StreetMechanism
 
 __all__ = [
+    "MECHANISMS",
     "Certificate",
     "Guarantee",
     "InterpolatedMechanism",
@@ -21,4 +23,5 @@ __all__ = [
     "StreetMechanism",
     "VectorLaplace",
     "Witness",
+    "judging",
 ]

@@ -1,6 +1,7 @@
 """Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
 
 from metricdp.metrics.base import Metric, pairwise
+from metricdp.metrics.declared import METRICS, measuring, width_of
 from metricdp.metrics.discrete import Hamming, Levenshtein, Precomputed
 from metricdp.metrics.geography import EARTH_RADIUS_KM, Haversine, ShortestPath, unit_vectors
 from metricdp.metrics.streets import StreetPath
@@ -9,6 +10,7 @@ from metricdp.metrics.vectors import Angular, Hyperbolic, Lp, Mahalanobis, Tempo
 
 __all__ = [
     "EARTH_RADIUS_KM",
+    "METRICS",
     "Angular",
     "Frechet",
     "Hamming",
@@ -25,6 +27,8 @@ __all__ = [
     "Wasserstein",
     "Weighted",
     "WordMovers",
+    "measuring",
     "pairwise",
     "unit_vectors",
+    "width_of",
 ]

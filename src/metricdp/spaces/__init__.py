@@ -2,10 +2,11 @@
 
 from metricdp.spaces.augmented import Augmented
 from metricdp.spaces.continuous import Box, Unbounded
+from metricdp.spaces.declared import SPACES
 from metricdp.spaces.finite import ROUNDING, FiniteSpace
 from metricdp.spaces.product import ProductSpace
 from metricdp.spaces.streets import Streets
 
 Space = FiniteSpace | Box | Unbounded
 
-__all__ = ["ROUNDING", "Augmented", "Box", "FiniteSpace", "ProductSpace", "Space", "Streets", "Unbounded"]
+__all__ = ["ROUNDING", "SPACES", "Augmented", "Box", "FiniteSpace", "ProductSpace", "Space", "Streets", "Unbounded"]

@@ -4,7 +4,7 @@ A declaration stands beside its class. Files read from it how the thing is store
 command its names and its one-line description, pages and other languages all of it (`Registry.table`). So a new metric
 or mechanism is one class and one declaration, in this package or in another:
 
-    METRICS.declare(Declaration(Temporal, "Temporal", "difference of times", {"period": Number(above=0), "unit": Text()}))
+    METRICS.declare(Declaration(Temporal, "Temporal", "time apart", {"period": Number(above=0), "unit": Text()}))
 
 The fields are attributes of the thing and arguments of its constructor by the same names; where they are not, `read`
 and `make` translate.
@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal
 
 from metricdp.errors import InvalidInput
 
 LARGEST_WHOLE = 2**53 - 1  # what every reader of JSON holds exactly
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -125,8 +123,8 @@ class Declaration:
     thing: type
     name: str
     about: str
-    fields: Mapping[str, Field] = NOTHING
-    words: Mapping[str, Callable[[], Any]] = NOTHING
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    words: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     since: int = 1
     read: Callable[[Any], Mapping[str, Any]] | None = None
     make: Callable[..., Any] | None = None

@@ -281,6 +281,21 @@ def certified(certificate: Certified, unit: str) -> str:
     )
 
 
+def fact(kind: Objective) -> str:
+    """Return what a loss is, as words to stand below the number."""
+    return str(templates()["fact"][kind])
+
+
+def compared(kind: Objective) -> str:
+    """Return what the bars of a comparison count."""
+    return str(templates()["compared"][kind])
+
+
+def objective(kind: Objective) -> str:
+    """Return what an objective counts."""
+    return str(templates()["objective"][kind])
+
+
 def bound(value: float, unit: str) -> str:
     """Return the lower bound of a promise and an objective as half a sentence."""
     return str(templates()["bound"].format(bound=distance(value, unit, "down")))

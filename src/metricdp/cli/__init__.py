@@ -12,12 +12,14 @@ from typing import Annotated, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 import metricdp
+from metricdp import wording
 from metricdp.auditing import AuditReport
 from metricdp.cli import choices, files, terminal
 from metricdp.cli.trajectories import trajectories
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.mechanisms import Mechanism
 from metricdp.units import parse_distance, parse_epsilon
+from metricdp.wording import Objective
 
 Output = Annotated[str, Parameter(name=["--output", "-o"])]
 Level = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  # so that -1 gets our own answer
@@ -45,9 +47,11 @@ def perturb(
     metric: str = "haversine",
     snap: str | None = None,
     on_error: Literal["fail", "drop", "null"] = "fail",
+    show_values: bool = False,
     person: Annotated[str | None, Parameter(name="--id")] = None,
     engine: Literal["local", "spark", "ray"] | None = None,
     resume: bool = False,
+    discard: bool = False,
     seed: int | None = None,
 ) -> int:
     """Protect the points of a CSV or Parquet file of any length, or of many files.
@@ -67,27 +71,31 @@ def perturb(
         metric: The metric of the Laplace noise: haversine, l1, l2 or linf.
         snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
         on_error: What becomes of rows without a legal secret: fail, drop or null.
+        show_values: Let the error show what the first bad row holds; otherwise errors name rows and columns only.
         person: The column that says whose row it is; the total per person is stated.
         engine: For many files: local uses all cores, spark and ray run the parts as their tasks.
-        resume: Continue a job over many files that was killed; nothing is released twice.
+        resume: Continue a job over many files that was killed or failed; nothing is released twice.
+        discard: Give up such a job, its key and all it has done, and begin anew with new noise.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
     """
     from metricdp.tables import perturb_file, perturb_files
 
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, columns=names)
-    many = engine is not None or resume or (not Path(source).is_file() and choices.names_many(source))
+    many = engine is not None or resume or discard or (not Path(source).is_file() and choices.names_many(source))
+    if many and show_values:
+        raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
-                engine=engine or "local", resume=resume, rng=choices.seeded(seed), progress=progress,
+                engine=engine or "local", resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
             )  # fmt: skip
         else:
             summary = perturb_file(
-                source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
-                rng=choices.seeded(seed), progress=progress,
+                source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
+                id_column=person, rng=choices.seeded(seed), progress=progress,
             )  # fmt: skip
     print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
@@ -186,6 +194,7 @@ def compare(
     output: Output,
     metric: str | None = None,
     builders: str = "exponential,optimal",
+    objective: Objective = "expected",
     prior: str | None = None,
     gap: float = 1e-3,
 ) -> int:
@@ -201,11 +210,14 @@ def compare(
         metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein; lat and lon mean haversine.
         builders: Names with commas between: exponential, truncated_exponential, tight_constraints, optimal, spanner,
             constopt, decomposed.
+        objective: Which loss is compared and bounded: expected (on average over the points) or worst (of any point).
         prior: A CSV file with a header and one number a point: how likely each is.
         gap: How far the loss of optimal may be from the proven optimum, as a share.
     """
+    from metricdp.cli.comparing import Question, compared
     from metricdp.files import check_target
-    from metricdp.pictures.loss import loss_plot, loss_table
+    from metricdp.pictures import loss_plot, write_picture
+    from metricdp.pictures.loss import loss_rows, loss_table
 
     table = str(Path(output).with_suffix(".csv"))
     if Path(output).suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -216,10 +228,11 @@ def compare(
     levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]
     names = [name.strip() for name in builders.split(",") if name.strip()]
     with terminal.progress_bar("Comparing") as progress:
-        rows, missing = choices.comparison(space, levels, names, prior=prior, gap=gap, progress=progress)
-    loss_plot(rows, output)
-    loss_table(rows, table)
-    print(terminal.text_table(["builder", "epsilon", "loss", "lower_bound", "gap", "seconds"], rows))
+        found, missing = compared(Question(space, objective, prior, gap), levels, names, progress=progress)
+    write_picture(loss_plot(found), output)
+    loss_table(found, table)
+    print(terminal.text_table(["builder", "epsilon", "loss", "lower_bound", "gap", "seconds"], loss_rows(found)))
+    print(f"Loss and lower bound: the {wording.objective(objective)}.")
     for line in missing:
         print(f"Left out: {line}", file=sys.stderr)
     print(f"Picture: {output}; numbers: {table}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from metricdp.declarations import Array, Declaration, Effort, Many, Number, Part, Registry, Table, Text
+from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Table, Text
 from metricdp.mechanisms.interpolated import ROUNDING_RULES, RULES, InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
@@ -16,7 +16,11 @@ from metricdp.metrics import measuring, width_of
 
 MECHANISMS = Registry("mechanism")
 FINITE = Part("space", ("finite",))
-NOISE = {"inputs": Part("space", ("unbounded",)), "epsilon": Number(above=0), "pitch": Number(above=0)}
+NOISE: dict[str, Field] = {
+    "inputs": Part("space", ("unbounded",)),
+    "epsilon": Number(above=0),
+    "pitch": Number(above=0),
+}
 
 
 def judging(mechanism: Any) -> Effort:

@@ -16,7 +16,7 @@ from metricdp.metrics.vectors import Angular, Hyperbolic, Lp, Mahalanobis, Tempo
 
 METRICS = Registry("metric")
 LARGEST_NETWORK = 2**31 - 1  # crossings: pairs of them are numbered in 64 bits
-UNIT = {"unit": Text()}
+UNIT = Text()
 
 
 def measuring(metric: Metric, points: int, others: int, width: int) -> Effort:
@@ -91,22 +91,22 @@ for _declaration in (
         Lp,
         "Lp",
         "`(sum abs(a - b)^p)^(1/p)`; p may be infinite",
-        {"p": Number(least=1, infinite=True)} | UNIT,
+        {"p": Number(least=1, infinite=True), "unit": UNIT},
         words={"l1": lambda: Lp(1), "l2": lambda: Lp(2), "linf": lambda: Lp(math.inf)},
     ),
     Declaration(
         Haversine,
         "Haversine",
         "great circle, (latitude, longitude) in degrees, sphere of 6371.009 km",
-        UNIT,
+        {"unit": UNIT},
         words={"haversine": Haversine},
     ),
-    Declaration(Mahalanobis, "Mahalanobis", "`sqrt((a-b)' S^-1 (a-b))`", {"covariance": Array(sides=2)} | UNIT),
+    Declaration(Mahalanobis, "Mahalanobis", "`sqrt((a-b)' S^-1 (a-b))`", {"covariance": Array(sides=2), "unit": UNIT}),
     Declaration(
         Precomputed,
         "Precomputed",
         "entry of the matrix; points are row numbers",
-        {"distances": Array(sides=2)} | UNIT,
+        {"distances": Array(sides=2), "unit": UNIT},
         effort=_given,
     ),
     Declaration(
@@ -118,8 +118,8 @@ for _declaration in (
             "lengths": Array(sides=1),
             "nodes": Whole(1, LARGEST_NETWORK),
             "one_way": Text(("open", "longer")),
-        }
-        | UNIT,
+            "unit": UNIT,
+        },
         effort=_along_roads,
     ),
     Declaration(
@@ -133,32 +133,34 @@ for _declaration in (
         Temporal,
         "Temporal",
         "difference, around the clock with a period",
-        {"period": Maybe(Number(above=0))} | UNIT,
+        {"period": Maybe(Number(above=0)), "unit": UNIT},
     ),
-    Declaration(Hamming, "Hamming", "differing columns", UNIT, words={"hamming": Hamming}),
-    Declaration(Levenshtein, "Levenshtein", "edits", UNIT, words={"levenshtein": Levenshtein}, effort=_words),
-    Declaration(Angular, "Angular", "angle", UNIT, words={"angular": Angular}),
-    Declaration(Hyperbolic, "Hyperbolic", "Poincaré ball", UNIT, words={"hyperbolic": Hyperbolic}),
+    Declaration(Hamming, "Hamming", "differing columns", {"unit": UNIT}, words={"hamming": Hamming}),
+    Declaration(Levenshtein, "Levenshtein", "edits", {"unit": UNIT}, words={"levenshtein": Levenshtein}, effort=_words),
+    Declaration(Angular, "Angular", "angle", {"unit": UNIT}, words={"angular": Angular}),
+    Declaration(Hyperbolic, "Hyperbolic", "Poincaré ball", {"unit": UNIT}, words={"hyperbolic": Hyperbolic}),
     Declaration(
         Weighted,
         "Weighted",
         "sum of weight times metric over columns",
-        {"parts": Many(Group((Part("metric"), Many(Whole(), least=1), Number(above=0))), least=1)} | UNIT,
+        {"parts": Many(Group((Part("metric"), Many(Whole(), least=1), Number(above=0))), least=1), "unit": UNIT},
         effort=_weighted,
     ),
-    Declaration(Wasserstein, "Wasserstein", "transport of histograms", {"ground": Array()} | UNIT, effort=_transport),
+    Declaration(
+        Wasserstein, "Wasserstein", "transport of histograms", {"ground": Array(), "unit": UNIT}, effort=_transport
+    ),
     Declaration(
         WordMovers,
         "WordMovers",
         "transport of word counts",
-        {"vectors": Array(sides=2), "ground": Part("metric")} | UNIT,
+        {"vectors": Array(sides=2), "ground": Part("metric"), "unit": UNIT},
         effort=_documents,
     ),
     Declaration(
         Frechet,
         "Frechet",
         "discrete Fréchet distance of curves",
-        {"ground": Part("metric"), "dimension": Whole(1)} | UNIT,
+        {"ground": Part("metric"), "dimension": Whole(1), "unit": UNIT},
         effort=_curves,
     ),
 ):

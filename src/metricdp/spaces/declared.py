@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from metricdp.declarations import Array, Declaration, Effort, Many, Number, Part, Registry, Text, Whole
+from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Text, Whole
 from metricdp.metrics import Metric, StreetPath, measuring, width_of
 from metricdp.spaces.continuous import Box, Unbounded
 from metricdp.spaces.finite import FiniteSpace
@@ -12,7 +12,7 @@ from metricdp.spaces.streets import Streets
 
 SPACES = Registry("space")
 MOST_DIMENSIONS = 65_536
-METRIC = {"metric": Part("metric")}
+METRIC: dict[str, Field] = {"metric": Part("metric")}
 
 
 def _finite(*, points: Any, coordinates: Any, **rest: Any) -> FiniteSpace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -217,7 +218,7 @@ def _refuse_broken(mechanism: Mechanism) -> None:
     if mechanism.guarantee.basis == "none":  # it promises nothing, and `perturb` refuses it
         return
     report = judge(mechanism)
-    if report.verdict != "holds":
+    if report.verdict != "holds" or not report.epsilon < math.inf:
         raise NotPrivate(f"the audit says {report}")
 
 

@@ -96,7 +96,12 @@ def decode_table(entry: object, tensors: TensorReader, where: str) -> Floats:
         tensors.budget.spend(Effort(values=2.0 * matrix.size), "its probabilities")
         return matrix
     storage = entry.get("storage") if isinstance(entry, dict) else None
-    if not isinstance(entry, dict) or storage not in WAYS or set(entry) != {*COMMON, *WAYS[storage]}:
+    if (
+        not isinstance(entry, dict)
+        or not isinstance(storage, str)
+        or storage not in WAYS
+        or set(entry) != {*COMMON, *WAYS[storage]}
+    ):
         raise CorruptFile("its probabilities are stored in an unknown way")
     shape = entry["shape"]
     if not isinstance(shape, list) or len(shape) != 2:

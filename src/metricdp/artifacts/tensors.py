@@ -98,7 +98,10 @@ class TensorReader:
             longest = int(lengths.max())
             self.budget.spend(Effort(values=stops.size * (longest / 2 + 16)), "words")  # four bytes a letter
             whole = letters.tobytes()
-            words = [whole[stop - length : stop].decode() for stop, length in zip(stops, lengths, strict=True)]
+            try:
+                words = [whole[stop - length : stop].decode() for stop, length in zip(stops, lengths, strict=True)]
+            except UnicodeDecodeError as error:
+                raise CorruptFile(f"{where} is not a text in UTF-8") from error
             array = np.array(words, dtype=np.str_).reshape(ends.shape)
             array.flags.writeable = False
             self._texts[name] = array

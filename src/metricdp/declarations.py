@@ -12,10 +12,12 @@ and `make` translate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from metricdp import shared
+from metricdp.catalogue import Catalogue
 from metricdp.errors import InvalidInput
 
 LARGEST_WHOLE = 2**53 - 1  # what every reader of JSON holds exactly
@@ -27,6 +29,7 @@ class Number:
 
     least: float | None = None
     above: float | None = None
+    most: float | None = None
     infinite: bool = False
 
 
@@ -43,14 +46,17 @@ class Text:
     """A text, one of `choices` where there are some."""
 
     choices: tuple[str, ...] = ()
+    longest: int = shared.LICENCE_LIMIT
 
 
 @dataclass(frozen=True)
 class Array:
-    """A tensor of numbers ("float", "whole") or of either text or numbers ("points"), of so many sides (0: any)."""
+    """A tensor of numbers ("float", "whole") or of text or numbers ("points"), of so many sides (0: any), in a range."""
 
     of: Literal["float", "whole", "points"] = "float"
     sides: int = 0
+    least: float | None = None
+    most: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,10 +74,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Many:
-    """A list."""
+    """A list, so long at least and at most."""
 
     of: Field
     least: int = 0
+    most: int = shared.LARGEST_DIMENSION
 
 
 @dataclass(frozen=True)
@@ -139,29 +146,22 @@ class Declaration:
         return self.thing(**values) if self.make is None else self.make(**values)
 
 
-@dataclass
-class Registry:
+class Registry(Catalogue[Declaration]):
     """All declarations of one sort of thing, by name and by class."""
 
-    sort: str
-    _named: dict[str, Declaration] = field(default_factory=dict)
-
-    def declare(self, declaration: Declaration) -> None:
+    def declare(self, entry: Declaration) -> Declaration:
         """Add a declaration; a name, a word or a class that is taken is refused."""
         for other in self:
-            if declaration.name == other.name or declaration.thing is other.thing:
-                raise InvalidInput(f"the {self.sort} {other.name} ({other.thing.__name__}) is declared already.")
-            taken = set(declaration.words) & set(other.words)
+            if entry.thing is other.thing:
+                raise InvalidInput(f"{entry.thing.__name__} is declared already, as the {self.sort} {other.name!r}.")
+            taken = set(entry.words) & set(other.words)
             if taken:
-                raise InvalidInput(f"the word {sorted(taken)[0]!r} stands for the {self.sort} {other.name} already.")
-        self._named[declaration.name] = declaration
+                raise InvalidInput(f"the word {sorted(taken)[0]!r} stands for the {self.sort} {other.name!r} already.")
+        return super().declare(entry)
 
-    def __iter__(self) -> Iterator[Declaration]:
-        return iter(tuple(self._named.values()))
-
-    def named(self, name: str) -> Declaration | None:
-        """Return the declaration of a name, or None."""
-        return self._named.get(name)
+    def find(self, name: str) -> Declaration | None:
+        """Return the declaration of exactly this name, or None: how files ask."""
+        return next((entry for entry in self if entry.name == name), None)
 
     def of(self, thing: object) -> Declaration | None:
         """Return the declaration of a thing's class, or None."""

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from metricdp import shared
 from metricdp.artifacts.container import Entry, Tensors
 from metricdp.artifacts.limits import Budget
 from metricdp.artifacts.plain import number_from, plain, text_from, whole_from
 from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE, certificate_from, certificate_values
 from metricdp.artifacts.storage import Layout, decode_table, encode_table, layout_of
-from metricdp.artifacts.tensors import TensorReader, TensorWriter
+from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range
 from metricdp.declarations import (
     Array,
     Declaration,
@@ -35,9 +36,9 @@ from metricdp.mechanisms import MECHANISMS, Guarantee, Mechanism
 from metricdp.metrics import METRICS, Metric
 from metricdp.spaces import SPACES
 
-MOST_NESTED, MOST_PARTS = 16, 4096  # a metric of metrics of metrics: how deep, and how many in all
-LONGEST_LIST = 1_000_000
+MOST_NESTED = 16  # a metric of metrics of metrics
 KINDS = {"float": "f", "whole": "i", "points": "fiU"}
+STORED = Many(Whole(), least=1, most=shared.LARGEST_COUNT)
 UNSTORABLE = {
     "metric": "give the distances as mdp.Precomputed(space.distances), or declare the class (metricdp.declarations).",
     "space": "declare the class (metricdp.declarations).",
@@ -87,6 +88,7 @@ class Encoder:
             entry = {"kind": declaration.name}
             entry |= self._record(declaration.fields, declaration.values_of(value), f"{name}.")
         entries.append(entry)
+        _list(entries, STORED, f"its {kind.of}s")
         self._numbers[id(value)] = (value, len(entries) - 1)
         return len(entries) - 1
 
@@ -98,6 +100,7 @@ class Encoder:
             case Maybe():
                 return None if value is None else self._field(kind.of, value, name)
             case Many():
+                _list(list(value), kind, name)
                 return [self._field(kind.of, item, f"{name}{number}") for number, item in enumerate(value)]
             case Group():
                 pairs = enumerate(zip(kind.of, value, strict=True))
@@ -105,11 +108,23 @@ class Encoder:
             case Part():
                 return self._part(kind, value, name)
             case Array():
-                return self.tensors.array(value, name)
+                return self.tensors.array(checked_range(kind, value, name), name)
             case Table():
                 return encode_table(value, self.tensors, self._layout)
             case Number() | Whole() | Text():
-                return plain(value)
+                return _checked(kind, plain(value), name)
+
+
+def _checked(kind: Number | Whole | Text, value: Any, where: str) -> Any:
+    """Return a plain value that its field allows, as it is."""
+    match kind:
+        case Number():
+            number_from(kind, value, where)
+        case Whole():
+            whole_from(kind, value, where)
+        case Text():
+            text_from(kind, value, where)
+    return value
 
 
 def declared(registry: Registry, thing: object) -> Declaration:
@@ -136,14 +151,14 @@ class Decoder:
         self._sizes: list[tuple[int, int]] = []  # of every metric: how deep it is nested, how many it is made of
         self._open = (1, 1)
         self._inside = False
-        for number, entry in enumerate(_list(manifest["metrics"], "metrics")):
+        for number, entry in enumerate(_list(manifest["metrics"], STORED, "its metrics")):
             where = f"metric {number}"
             known = self._known(METRICS, _object(entry, ("name", "parameters"), where)["name"], where)
             self._open = (1, 1)
             values = self._record(known.fields, entry["parameters"], where)
             self._metrics.append(known.made(**values))
             self._sizes.append(self._open)
-        for number, entry in enumerate(_list(manifest["spaces"], "spaces")):
+        for number, entry in enumerate(_list(manifest["spaces"], STORED, "its spaces")):
             where = f"space {number}"
             kind = entry.get("kind") if isinstance(entry, dict) else None
             known = self._known(SPACES, kind, where)
@@ -178,7 +193,7 @@ class Decoder:
     def _known(self, registry: Registry, name: object, where: str) -> Declaration:
         if not isinstance(name, str):
             raise CorruptFile(f"{where} has no name")
-        found = registry.named(name)
+        found = registry.find(name)
         if found is None:
             raise Unknown(f"it holds a {registry.sort} of the kind {name!r}, which this metricdp does not know")
         if found.since > self._version:
@@ -200,18 +215,15 @@ class Decoder:
             case Maybe():
                 return None if value is None else self._field(kind.of, value, where)
             case Many():
-                items = _list(value, where)
-                if len(items) < kind.least:
-                    raise CorruptFile(f"{where} is shorter than {kind.least}")
-                return tuple(self._field(kind.of, item, where) for item in items)
+                return tuple(self._field(kind.of, item, where) for item in _list(value, kind, where))
             case Group():
-                if len(_list(value, where)) != len(kind.of):
-                    raise CorruptFile(f"{where} is not a list of {len(kind.of)}")
-                return tuple(self._field(field, item, where) for field, item in zip(kind.of, value, strict=True))
+                items = zip(kind.of, _list(value, Many(kind, len(kind.of), len(kind.of)), where), strict=True)
+                return tuple(self._field(field, item, where) for field, item in items)
             case Part():
                 return self._part(kind, value, where)
             case Array():
-                return self._tensors.array(value, KINDS[kind.of], where, kind.sides)
+                array = self._tensors.array(value, KINDS[kind.of], where, kind.sides)
+                return checked_range(kind, array, where)
             case Table():
                 if self._version == 1 and not isinstance(value, str):
                     raise CorruptFile("it holds what its version does not know")
@@ -242,7 +254,7 @@ class Decoder:
         """Count what a metric is made of: a few words could otherwise say a metric that takes years to measure."""
         depth, parts = self._sizes[number]
         self._open = (max(self._open[0], depth + 1), self._open[1] + parts)
-        if self._open[0] > MOST_NESTED or self._open[1] > MOST_PARTS:
+        if self._open[0] > MOST_NESTED or self._open[1] > shared.LARGEST_METRIC_TERMS:
             raise CorruptFile(f"{where} is nested too deep")
 
     def _inner(self, value: Any, where: str) -> Mechanism:
@@ -266,7 +278,7 @@ def _object(entry: object, wanted: tuple[str, ...], where: str, optional: tuple[
     return entry
 
 
-def _list(value: object, where: str) -> list[Any]:
-    if not isinstance(value, list) or len(value) > LONGEST_LIST:
-        raise CorruptFile(f"{where} is not a list")
+def _list(value: object, kind: Many, where: str) -> list[Any]:
+    if not isinstance(value, list) or not kind.least <= len(value) <= kind.most:
+        raise CorruptFile(f"{where} is not a list of the right length")
     return value

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metricdp import shared
 from metricdp.errors import CorruptFile
 
 Entry = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
 
-FORMAT, KEY = "metricdp-mechanism", "metricdp"
-HEADER_LIMIT = 4 << 20  # bytes; a header holds names and a few numbers
+FORMAT, HEADER_LIMIT, KEY = shared.FORMAT, shared.HEADER_LIMIT, "metricdp"
 LONGEST_WHOLE = 16  # digits: 2**53 has 16, and every reader of JSON holds them exactly
 MOST_SIDES = 8
 ZEROS = "0" * 64

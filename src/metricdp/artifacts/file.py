@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
+from metricdp import shared
 from metricdp.artifacts.codecs import Decoder, Encoder, Unknown, declared
 from metricdp.artifacts.container import FORMAT, HEADER_LIMIT, Entry, Foreign, Tensors, check_seal, pack, sealed, unpack
 from metricdp.artifacts.kinds import judge
 from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
-from metricdp.artifacts.plain import LONGEST_TEXT
 from metricdp.artifacts.storage import Layout, Storage, layout_of
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
 from metricdp.mechanisms import MECHANISMS, Mechanism, judging
 
-VERSION = 2
+VERSION = shared.VERSION
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
 FIELDS_OF = {1: {*FIELDS}, 2: {*FIELDS, "licence", "signature"}}
 TYPES_OF: dict[int, tuple[type, ...]] = {1: (np.float64, np.int64, np.uint8)}
@@ -75,8 +75,8 @@ def dumps(
     """
     declared(MECHANISMS, mechanism)
     layout = layout_of(mechanism, storage)
-    if not isinstance(licence, str) or len(licence) > LONGEST_TEXT:
-        raise InvalidInput(f"`licence` must be a text of at most {LONGEST_TEXT} characters.")
+    if not isinstance(licence, str) or len(licence) > shared.LICENCE_LIMIT:
+        raise InvalidInput(f"`licence` must be a text of at most {shared.LICENCE_LIMIT} characters.")
     if key is not None:
         from metricdp.artifacts.signing import read_private
 
@@ -230,7 +230,11 @@ def _advice(error: CorruptFile) -> str:
 
 def _serialised(mechanism: Mechanism, layout: Layout, licence: str, key: PathLike | None) -> bytes:
     encoder = Encoder()
-    manifest: Entry = encoder.mechanism(mechanism, layout) | {
+    try:
+        entry = encoder.mechanism(mechanism, layout)
+    except CorruptFile as error:  # nothing is written that could not be read
+        raise InvalidInput(f"a mechanism file cannot hold this mechanism: {error}.") from error
+    manifest: Entry = entry | {
         "format": FORMAT,
         "version": VERSION,
         "metrics": encoder.metrics,
@@ -267,7 +271,7 @@ def _check_manifest(manifest: Entry, tensors: Tensors) -> None:
         raise CorruptFile("its manifest does not hold what its version asks for")
     if any(array.dtype not in TYPES_OF[version] for array in tensors.values()):
         raise CorruptFile("it holds numbers of an unknown type")
-    for name, longest in (("licence", LONGEST_TEXT), ("units", LONGEST_TEXT)):
+    for name, longest in (("licence", shared.LICENCE_LIMIT), ("units", shared.LICENCE_LIMIT)):
         value = manifest.get(name, "")
         if type(value) is not str or len(value) > longest:
             raise CorruptFile(f"its {name} is not a text")

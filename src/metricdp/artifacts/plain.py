@@ -10,8 +10,6 @@ import numpy as np
 from metricdp.declarations import LARGEST_WHOLE, Number, Text, Whole
 from metricdp.errors import CorruptFile, InvalidInput
 
-LONGEST_TEXT = 10_000  # characters
-
 
 def plain(value: Any) -> Any:
     """Return a number, a text or nothing as JSON holds it: numbers that are not finite become {"float": name}."""
@@ -29,8 +27,9 @@ def number_from(kind: Number, value: Any, where: str) -> float:
     """Return a number that its field allows."""
     if kind.infinite and value == {"float": "inf"}:
         return math.inf
-    good = type(value) in (int, float) and math.isfinite(value)
-    if not good or (kind.least is not None and value < kind.least) or (kind.above is not None and value <= kind.above):
+    least, most = -math.inf if kind.least is None else kind.least, math.inf if kind.most is None else kind.most
+    good = type(value) in (int, float) and math.isfinite(value) and least <= value <= most
+    if not good or (kind.above is not None and value <= kind.above):
         raise CorruptFile(f"{where} is not a number that is possible there")
     return float(value)
 
@@ -44,7 +43,7 @@ def whole_from(kind: Whole, value: Any, where: str) -> int:
 
 def text_from(kind: Text, value: Any, where: str) -> str:
     """Return a text that its field allows."""
-    if type(value) is not str or len(value) > LONGEST_TEXT:
+    if type(value) is not str or len(value) > kind.longest:
         raise CorruptFile(f"{where} is not a text")
     if kind.choices and value not in kind.choices:
         raise CorruptFile(f"{where} is none of {', '.join(kind.choices)}")

@@ -10,23 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from metricdp import shared
 from metricdp.declarations import Field, Many, Maybe, Number, Part, Text, Whole
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import Certificate, Guarantee
 from metricdp.mechanisms.base import BASES, OBJECTIVES
 
 PROMISE: Mapping[str, Field] = {
-    "epsilon": Number(above=0),
+    "epsilon": Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE),
     "slack": Number(least=0),
     "radius": Maybe(Number(above=0)),
-    "unit": Text(),
+    "unit": Text(longest=100),
     "basis": Text(BASES),
     "metric": Part("metric"),
 }
 CERTIFICATE: Mapping[str, Field] = {
     "loss": Number(),
     "lower_bound": Number(),
-    "worst_pair": Many(Whole()),
+    "worst_pair": Many(Whole(), most=3),
     "verified_pairs": Whole(),
     "method": Text(),
     "seconds": Number(least=0),

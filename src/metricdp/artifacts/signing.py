@@ -24,21 +24,14 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from metricdp import shared
 from metricdp.artifacts.container import digest_of
 from metricdp.errors import CorruptFile, InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file
 
-PURPOSE = b"metricdp-mechanism-signature-1\0"
+PURPOSE = shared.SIGNATURE_PURPOSE.encode() + b"\0"
 BLANK = "0" * 128
 PRIME = 2**255 - 19
-# y of the eight points P of edwards25519 with 8 P = 0: the neutral one, of order 2, of order 4 and of order 8
-SMALL_ORDER = (
-    1,
-    PRIME - 1,
-    0,
-    0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7,
-    0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826,
-)
 PathLike = str | os.PathLike[str]
 
 
@@ -147,7 +140,7 @@ def is_weak(public: bytes) -> bool:
     y alone decides, the sign of x does not matter; other spellings of a y (y >= p) are no keys either.
     """
     y = int.from_bytes(public, "little") & ((1 << 255) - 1)
-    return y >= PRIME or y in SMALL_ORDER
+    return y >= PRIME or y.to_bytes(32, "little").hex() in shared.WEAK_KEYS
 
 
 def _digits(key: Ed25519PublicKey) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from metricdp.artifacts.container import Tensors
 from metricdp.artifacts.limits import Budget
-from metricdp.declarations import Effort
+from metricdp.declarations import Array, Effort
 from metricdp.errors import CorruptFile, InvalidInput
 
 
@@ -106,3 +106,11 @@ class TensorReader:
             array.flags.writeable = False
             self._texts[name] = array
         return self._texts[name]
+
+
+def checked_range(kind: Array, array: NDArray[Any], where: str) -> NDArray[Any]:
+    """Return an array whose numbers its field allows, as it is."""
+    least, most = -np.inf if kind.least is None else kind.least, np.inf if kind.most is None else kind.most
+    if array.dtype.kind != "U" and array.size and not (least <= array.min() and array.max() <= most):
+        raise CorruptFile(f"{where} holds a number that is not possible there")
+    return array

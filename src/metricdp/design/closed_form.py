@@ -21,8 +21,8 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.mechanisms.laplace import KM_PER_DEGREE, spherical_mean, tidy_pitch
-from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
+from metricdp.mechanisms.laplace import spherical_mean, tidy_pitch
+from metricdp.metrics import KM_PER_DEGREE, Haversine, Lp, Mahalanobis, Metric
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace, Unbounded
 

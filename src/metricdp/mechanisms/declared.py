@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Table, Text
 from metricdp.mechanisms.interpolated import ROUNDING_RULES, RULES, InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
@@ -16,11 +17,10 @@ from metricdp.metrics import measuring, width_of
 
 MECHANISMS = Registry("mechanism")
 FINITE = Part("space", ("finite",))
-NOISE: dict[str, Field] = {
-    "inputs": Part("space", ("unbounded",)),
-    "epsilon": Number(above=0),
-    "pitch": Number(above=0),
-}
+RATE = Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE)
+RATIOS = Array(sides=1, least=0, most=shared.LARGEST_RATIO)
+MOST_AXES = 64
+NOISE: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "epsilon": RATE, "pitch": RATE}
 
 
 def judging(mechanism: Any) -> Effort:
@@ -83,8 +83,8 @@ for _declaration in (
         {
             "inputs": Part("space", ("box",)),
             "outputs": FINITE,
-            "axes": Many(Array(sides=1), least=1),
-            "ratios": Many(Array(sides=1), least=1),
+            "axes": Many(Array(sides=1), least=1, most=MOST_AXES),
+            "ratios": Many(RATIOS, least=1, most=MOST_AXES),
             "matrix": Table(),
             "rule": Text(RULES),
         },
@@ -97,8 +97,8 @@ for _declaration in (
         {
             "inputs": Part("space", ("streets",)),
             "outputs": FINITE,
-            "counts": Array("whole", sides=1),
-            "ratios": Array(sides=1),
+            "counts": Array("whole", sides=1, least=1, most=shared.LARGEST_MATRIX),
+            "ratios": RATIOS,
             "matrix": Table(),
         },
         since=2,
@@ -124,13 +124,13 @@ for _declaration in (
         NearestMechanism,
         "nearest",
         "noise in an embedding, then the nearest word",
-        {"inputs": FINITE, "outputs": FINITE, "epsilon": Number(above=0)},
+        {"inputs": FINITE, "outputs": FINITE, "epsilon": RATE},
     ),
     Declaration(
         ProductMechanism,
         "product",
         "several mechanisms side by side, one for each part of the secret",
-        {"parts": Many(Part("mechanism"), least=2)},
+        {"parts": Many(Part("mechanism"), least=2, most=shared.LARGEST_PARTS)},
         since=2,
         effort=_every_part,
     ),

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
@@ -21,7 +22,7 @@ from metricdp.randomness import Randomness, Source, source_of
 from metricdp.spaces import Box, FiniteSpace
 
 Rule = Literal["exact", "direction", "log", "relaxed"]
-RULES = ("exact", "direction", "log", "relaxed")
+RULES = shared.RULES
 ROUNDING_RULES = ("exact", "direction")
 BATCH = 1 << 17
 

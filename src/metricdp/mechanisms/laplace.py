@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from metricdp import shared
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Mahalanobis
+from metricdp.metrics import EARTH_RADIUS_KM, KM_PER_DEGREE, Haversine, Lp, Mahalanobis
 from metricdp.randomness import Randomness, Source, erlang, open_uniform, signed_gamma_root, source_of
 from metricdp.spaces import Unbounded
 
 BATCH = 1 << 15
-LARGEST_CELL = 2.0**51  # whole numbers up to twice this are exact, with room for the noise
-KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
+LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,27 @@
 """Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
 
-from metricdp.metrics.base import Metric, measurable, pairwise
+from metricdp.metrics.base import Metric, is_proven, measurable, pairwise, precision_note
+from metricdp.metrics.composed import Temporal, Weighted
+from metricdp.metrics.curved import Angular, Hyperbolic
 from metricdp.metrics.declared import METRICS, measuring, width_of
 from metricdp.metrics.discrete import Hamming, Levenshtein, Precomputed
-from metricdp.metrics.geography import DEGREES, EARTH_RADIUS_KM, Haversine, ShortestPath, look_exchanged, unit_vectors
+from metricdp.metrics.geography import (
+    DEGREES,
+    EARTH_RADIUS_KM,
+    KM_PER_DEGREE,
+    Haversine,
+    ShortestPath,
+    look_exchanged,
+    unit_vectors,
+)
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
-from metricdp.metrics.vectors import Angular, Hyperbolic, Lp, Mahalanobis, Temporal, Weighted
+from metricdp.metrics.vectors import Lp, Mahalanobis
 
 __all__ = [
     "DEGREES",
     "EARTH_RADIUS_KM",
+    "KM_PER_DEGREE",
     "METRICS",
     "Angular",
     "Frechet",
@@ -28,10 +39,12 @@ __all__ = [
     "Wasserstein",
     "Weighted",
     "WordMovers",
+    "is_proven",
     "look_exchanged",
     "measurable",
     "measuring",
     "pairwise",
+    "precision_note",
     "unit_vectors",
     "width_of",
 ]

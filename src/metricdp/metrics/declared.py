@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from metricdp import shared
 from metricdp.arrays import Points
 from metricdp.declarations import Array, Declaration, Effort, Group, Many, Maybe, Number, Part, Registry, Text, Whole
 from metricdp.metrics.base import BLOCK_VALUES, Metric
@@ -12,11 +13,14 @@ from metricdp.metrics.discrete import FULL_TRIANGLE_CHECK, Hamming, Levenshtein,
 from metricdp.metrics.geography import Haversine, ShortestPath
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
-from metricdp.metrics.vectors import Angular, Hyperbolic, Lp, Mahalanobis, Temporal, Weighted
+from metricdp.metrics.composed import Temporal, Weighted
+from metricdp.metrics.curved import Angular, Hyperbolic
+from metricdp.metrics.vectors import Lp, Mahalanobis
 
 METRICS = Registry("metric")
-LARGEST_NETWORK = 2**31 - 1  # crossings: pairs of them are numbered in 64 bits
-UNIT = Text()
+UNIT = Text(longest=100)
+COLUMNS = Many(Whole(most=shared.LARGEST_DIMENSION - 1), least=1)
+RATE = Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE)
 
 
 def measuring(metric: Metric, points: int, others: int, width: int) -> Effort:
@@ -116,7 +120,7 @@ for _declaration in (
         {
             "edges": Array("whole", sides=2),
             "lengths": Array(sides=1),
-            "nodes": Whole(1, LARGEST_NETWORK),
+            "nodes": Whole(1, shared.LARGEST_NODES),
             "one_way": Text(("open", "longer")),
             "unit": UNIT,
         },
@@ -133,7 +137,7 @@ for _declaration in (
         Temporal,
         "Temporal",
         "difference, around the clock with a period",
-        {"period": Maybe(Number(above=0)), "unit": UNIT},
+        {"period": Maybe(RATE), "unit": UNIT},
     ),
     Declaration(Hamming, "Hamming", "differing columns", {"unit": UNIT}, words={"hamming": Hamming}),
     Declaration(Levenshtein, "Levenshtein", "edits", {"unit": UNIT}, words={"levenshtein": Levenshtein}, effort=_words),
@@ -143,7 +147,7 @@ for _declaration in (
         Weighted,
         "Weighted",
         "sum of weight times metric over columns",
-        {"parts": Many(Group((Part("metric"), Many(Whole(), least=1), Number(above=0))), least=1), "unit": UNIT},
+        {"parts": Many(Group((Part("metric"), COLUMNS, RATE)), least=1, most=shared.LARGEST_COUNT), "unit": UNIT},
         effort=_weighted,
     ),
     Declaration(
@@ -160,7 +164,7 @@ for _declaration in (
         Frechet,
         "Frechet",
         "discrete Fréchet distance of curves",
-        {"ground": Part("metric"), "dimension": Whole(1), "unit": UNIT},
+        {"ground": Part("metric"), "dimension": Whole(1, shared.LARGEST_DIMENSION), "unit": UNIT},
         effort=_curves,
     ),
 ):

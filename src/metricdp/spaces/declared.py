@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Text, Whole
 from metricdp.metrics import Metric, StreetPath, measuring, width_of
 from metricdp.spaces.continuous import Box, Unbounded
@@ -11,7 +12,9 @@ from metricdp.spaces.finite import FiniteSpace
 from metricdp.spaces.streets import Streets
 
 SPACES = Registry("space")
-MOST_DIMENSIONS = 65_536
+FAR = shared.LARGEST_COORDINATE
+CORNER = Many(Number(least=-FAR, most=FAR), least=1)
+PLACES = Array("points", least=-FAR, most=FAR)
 METRIC: dict[str, Field] = {"metric": Part("metric")}
 
 
@@ -39,10 +42,10 @@ for _declaration in (
         "finitely many secrets, numbered from 0",
         METRIC
         | {
-            "points": Array("points"),
-            "coordinates": Array("points"),
+            "points": PLACES,
+            "coordinates": PLACES,
             "ground": Part("metric"),
-            "columns": Many(Text()),
+            "columns": Many(Text(longest=1000)),
         },
         make=_finite,
         effort=_making,
@@ -51,11 +54,11 @@ for _declaration in (
         Box,
         "box",
         "every point between two corners",
-        METRIC | {"lower": Many(Number(), least=1), "upper": Many(Number(), least=1)},
+        METRIC | {"lower": CORNER, "upper": CORNER},
         read=lambda box: {"metric": box.metric, "lower": box.lower.tolist(), "upper": box.upper.tolist()},
     ),
     Declaration(
-        Unbounded, "unbounded", "every point of a dimension", METRIC | {"dimension": Whole(1, MOST_DIMENSIONS)}
+        Unbounded, "unbounded", "every point of a dimension", METRIC | {"dimension": Whole(1, shared.LARGEST_DIMENSION)}
     ),
     Declaration(
         Streets,

@@ -51,7 +51,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Array:
-    """A tensor of numbers ("float", "whole") or of text or numbers ("points"), of so many sides (0: any), in a range."""
+    """A tensor of numbers ("float", "whole") or of text or numbers ("points"), of so many sides (0: any) and range."""
 
     of: Literal["float", "whole", "points"] = "float"
     sides: int = 0

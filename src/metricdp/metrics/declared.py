@@ -9,12 +9,12 @@ from metricdp import shared
 from metricdp.arrays import Points
 from metricdp.declarations import Array, Declaration, Effort, Group, Many, Maybe, Number, Part, Registry, Text, Whole
 from metricdp.metrics.base import BLOCK_VALUES, Metric
+from metricdp.metrics.composed import Temporal, Weighted
+from metricdp.metrics.curved import Angular, Hyperbolic
 from metricdp.metrics.discrete import FULL_TRIANGLE_CHECK, Hamming, Levenshtein, Precomputed
 from metricdp.metrics.geography import Haversine, ShortestPath
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
-from metricdp.metrics.composed import Temporal, Weighted
-from metricdp.metrics.curved import Angular, Hyperbolic
 from metricdp.metrics.vectors import Lp, Mahalanobis
 
 METRICS = Registry("metric")

@@ -111,7 +111,7 @@ def run(
     save(best, target / "mechanism.mdp")
     _write_table(table, target / "trips.parquet")
     _write_table(protected, target / "protected.parquet")
-    witness = report.witness
+    secret, other, _ = report.witness or (0, 0, 0)
     rows = np.bincount(table["trip"].to_numpy())
     story = Story(
         title="Trips in central Porto, protected",
@@ -120,13 +120,13 @@ def run(
         guarantee=best.guarantee,
         certificate=best.certificate,
         audit=report,
-        map=_map(driven, protected, space, (witness.secret, witness.other)),
+        map=_map(driven, protected, space, (secret, other)),
         comparison=Comparison(tuple(contenders), best.certificate.lower_bound),
         rows=table.num_rows,
         rows_per_person=int(rows.max()),
         person="trip",
         kept_columns=tuple(name for name in table.column_names if name not in ("lat", "lon")),
-        worst_distance=float(space.distances[witness.secret, witness.other]),
+        worst_distance=float(space.distances[secret, other]),
         simulated=SIMULATED,
         secret=SECRET,
         attribution=ATTRIBUTION,

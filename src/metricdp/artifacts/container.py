@@ -20,7 +20,8 @@ from metricdp.errors import CorruptFile
 Entry = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
 
-FORMAT, HEADER_LIMIT, KEY = shared.FORMAT, shared.HEADER_LIMIT, "metricdp"
+FORMAT, KEY = shared.FORMAT, "metricdp"
+HEADER_LIMIT = 4 << 20  # bytes; a header holds names and a few numbers
 LONGEST_WHOLE = 16  # digits: 2**53 has 16, and every reader of JSON holds them exactly
 MOST_SIDES = 8
 ZEROS = "0" * 64

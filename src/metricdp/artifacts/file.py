@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -16,12 +15,12 @@ import numpy as np
 from metricdp import shared
 from metricdp.artifacts.codecs import Decoder, Encoder, Unknown, declared
 from metricdp.artifacts.container import FORMAT, HEADER_LIMIT, Entry, Foreign, Tensors, check_seal, pack, sealed, unpack
-from metricdp.artifacts.kinds import judge
 from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
 from metricdp.artifacts.storage import Layout, Storage, layout_of
+from metricdp.auditing import audit
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
-from metricdp.mechanisms import MECHANISMS, Mechanism, judging
+from metricdp.mechanisms import MECHANISMS, Mechanism, ProductMechanism, judging
 
 VERSION = shared.VERSION
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
@@ -217,9 +216,16 @@ def _guarded() -> Iterator[None]:
 def _refuse_broken(mechanism: Mechanism) -> None:
     if mechanism.guarantee.basis == "none":  # it promises nothing, and `perturb` refuses it
         return
-    report = judge(mechanism)
-    if report.verdict != "holds" or not report.epsilon < math.inf:
+    for number, part in enumerate(mechanism.parts if isinstance(mechanism, ProductMechanism) else ()):
+        try:
+            _refuse_broken(part)
+        except NotPrivate as error:
+            raise NotPrivate(f"part {number}: {error}") from error
+    report, stated = audit(mechanism), mechanism.certificate.epsilon
+    if not report.kept:
         raise NotPrivate(f"the audit says {report}")
+    if report.epsilon > stated * (1.0 + 1e-9):
+        raise NotPrivate(f"its certificate says epsilon {stated:g}, the audit says {report}")
 
 
 def _advice(error: CorruptFile) -> str:

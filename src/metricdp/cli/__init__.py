@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from cyclopts import App, CycloptsError
@@ -61,18 +60,15 @@ def audit(
         if key is not None:
             raise InvalidInput("a matrix in a CSV file bears no signature: leave --key away.")
         report, unit = _audit_matrix(source, points, metric, epsilon)
-        basis = "certificate"
     else:
-        report, unit, basis = _audit_file(source, epsilon, key)
+        report, unit = _audit_file(source, epsilon, key)
     if json:
-        print(terminal.report_json(report, unit, basis))
+        print(terminal.report_json(report, unit))
     elif report.claimed is None:
         print(f"the smallest epsilon is {report.epsilon:.12g}; name the promise with --epsilon to have it judged.")
     else:
         print(report)
-    if report.verdict == "violated":
-        return 1
-    return 0 if report.verdict == "holds" and report.claimed is not None else 2
+    return {"holds": 0, "violated": 1}.get(report.verdict, 2)
 
 
 for _command in (
@@ -98,16 +94,13 @@ def _audit_matrix(source: str, points: str | None, metric: str | None, epsilon: 
     return report, space.unit
 
 
-def _audit_file(source: str, epsilon: str | None, key: str | None) -> tuple[AuditReport, str, str]:
+def _audit_file(source: str, epsilon: str | None, key: str | None) -> tuple[AuditReport, str]:
     from metricdp.artifacts import inspect as open_file
-    from metricdp.artifacts import judge
 
     mechanism = open_file(source, judged=False, trusted=key).mechanism
     promise = mechanism.guarantee
-    report = judge(mechanism)
-    if epsilon is not None:
-        report = replace(report, claimed=parse_epsilon(epsilon, promise.unit))
-    return report, promise.unit, promise.basis
+    claimed = None if epsilon is None else parse_epsilon(epsilon, promise.unit)
+    return metricdp.audit(mechanism, epsilon=claimed), promise.unit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -141,7 +141,7 @@ def _certified(
 ) -> Quantisable:
     made = replace(mechanism, matrix=matrix)
     report = audit(made)
-    if report.verdict != "holds":
+    if not report.kept:
         raise NotPrivate(f"the law rounded to {bits} bits does not keep its promise: {report}. Nothing was returned.")
     before = mechanism.certificate
     law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)

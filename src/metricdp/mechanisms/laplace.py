@@ -21,7 +21,7 @@ from metricdp import shared
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.metrics import EARTH_RADIUS_KM, KM_PER_DEGREE, Haversine, Lp, Mahalanobis
+from metricdp.metrics import EARTH_RADIUS_KM, KM_PER_DEGREE, Haversine, Lp, Mahalanobis, Metric
 from metricdp.randomness import Randomness, Source, erlang, open_uniform, signed_gamma_root, source_of
 from metricdp.spaces import Unbounded
 
@@ -58,6 +58,21 @@ def tidy_pitch(limit: float) -> float:
             if pitch <= limit and (exponent >= 0 or 10 ** (-exponent) % digit == 0):
                 return float(pitch)
     raise InvalidInput(f"no lattice pitch below {limit:g}.")
+
+
+def cell_reach(metric: Metric, dimension: int, pitch: float) -> float:
+    """Return how far a secret lies from its lattice point at most: half the diagonal of a cell, in the metric."""
+    if isinstance(metric, Haversine):  # longest at the equator
+        return float(KM_PER_DEGREE * pitch * np.sqrt(0.5) * (1 + 1e-9))
+    p = metric.p if isinstance(metric, Lp) else 2.0
+    return float(0.5 * pitch * stretch(metric) * dimension ** (0.0 if np.isinf(p) else 1.0 / p) * (1 + 1e-9))
+
+
+def stretch(metric: Metric) -> float:
+    """Return the largest distance that a step of length one in the plain Euclidean sense can make."""
+    if isinstance(metric, Mahalanobis):
+        return float(1.0 / np.sqrt(np.linalg.eigvalsh(metric.covariance)[0]))
+    return 1.0
 
 
 def in_batches(rows: Floats, draw: Callable[[Floats], Floats], *, threads: bool) -> Floats:

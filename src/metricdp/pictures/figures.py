@@ -8,6 +8,7 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats
+from metricdp.mechanisms import Witness
 from metricdp.pictures import palette
 from metricdp.pictures.story import Comparison, Map, Story
 
@@ -66,7 +67,7 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
     rows = [
         ("Promised", str(guarantee)),
         ("Proven", f"epsilon {proven}, {audit.method} audit of {audit.pairs:,} pairs"),
-        ("Worst pair", _worst_pair(story)),
+        *([("Worst pair", _worst_pair(audit.witness, story))] if audit.witness else []),
         (wording.objective(certificate.objective).capitalize(), wording.distance(certificate.loss, guarantee.unit)),
     ]
     if certificate.lower_bound > 0:
@@ -76,8 +77,7 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
     return rows
 
 
-def _worst_pair(story: Story) -> str:
-    witness = story.audit.witness
+def _worst_pair(witness: Witness, story: Story) -> str:
     return (
         f"places {witness.secret} and {witness.other}, {wording.distance(story.worst_distance, story.guarantee.unit)} "
         f"apart, report {witness.report}: factor {wording.number(witness.ratio, 6, 'up')}"

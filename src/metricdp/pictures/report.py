@@ -122,12 +122,14 @@ def _certificate(story: Story) -> str:
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in certificate_rows(story))
     seal = "" if audit.verdict == "holds" else " broken"
     allowed = wording.number(math.exp(story.guarantee.bound(story.worst_distance)), 6, "down")
-    note = (
-        f"The pair that is easiest to tell apart, for its distance, lies "
-        f"{wording.distance(story.worst_distance, story.guarantee.unit)} apart{wording.along(story.guarantee)}. "
-        f"Its reports differ by a factor of at most {wording.number(audit.witness.ratio, 6, 'up')}; "
-        f"the promise allows {allowed} there. The matrix that is sampled is the matrix that was audited."
-    )
+    note = "The matrix that is sampled is the matrix that was audited."
+    if audit.witness is not None:
+        note = (
+            f"The pair that is easiest to tell apart, for its distance, lies "
+            f"{wording.distance(story.worst_distance, story.guarantee.unit)} apart{wording.along(story.guarantee)}. "
+            f"Its reports differ by a factor of at most {wording.number(audit.witness.ratio, 6, 'up')}; "
+            f"the promise allows {allowed} there. {note}"
+        )
     return (
         f'<section><h2>The certificate</h2><div class="card"><span class="seal{seal}">{escape(audit.verdict)}</span> '
         f"&nbsp;{escape(story.mechanism)}<dl>{rows}</dl></div>"

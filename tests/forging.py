@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,9 @@ def _alter_manifest(manifest: Manifest, rng: np.random.Generator) -> None:
         other: Any = manifest
         for step in inner[int(rng.integers(len(inner)))]:
             other = other[step] if (isinstance(other, list) and step < len(other)) or step in other else other
-        parent[way[-1]] = json.loads(json.dumps(other))
+        parent[way[-1]] = deepcopy(other)
     else:
-        parent[way[-1]] = NASTY[int(rng.integers(len(NASTY)))]
+        parent[way[-1]] = deepcopy(NASTY[int(rng.integers(len(NASTY)))])
 
 
 def _alter_tensor(tensors: Tensors, rng: np.random.Generator) -> None:

@@ -13,9 +13,9 @@ import pytest
 
 import browsers
 from metricdp import shared, units, wording
-from metricdp.artifacts.codecs import METRICS
-from metricdp.artifacts.kinds import KINDS
 from metricdp.artifacts.storage import STORAGES
+from metricdp.mechanisms import MECHANISMS
+from metricdp.metrics import METRICS
 from metricdp.mechanisms.interpolated import RULES
 from metricdp.metrics import EARTH_RADIUS_KM
 
@@ -127,8 +127,8 @@ def test_both_languages_share_one_file_of_constants() -> None:
     place = Path(wording.__file__).parent
     for text, name in zip(texts.groups(), ("shared.json", "wording.json"), strict=True):
         assert json.loads(text) == json.loads((place / name).read_text(encoding="utf-8"))
-    assert set(shared.KINDS) == set(KINDS)
-    assert set(shared.METRICS) == set(METRICS)
+    assert set(shared.KINDS) == set(MECHANISMS.names)
+    assert set(shared.METRICS) == set(METRICS.names)
     assert (shared.STORAGES, shared.RULES) == (STORAGES, RULES)
     assert (shared.EARTH_RADIUS_KM, shared.METRES) == (EARTH_RADIUS_KM, units.METRES)
 

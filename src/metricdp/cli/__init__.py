@@ -16,7 +16,7 @@ from metricdp.cli import choices, files, terminal
 from metricdp.cli.choices import Epsilon
 from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design
-from metricdp.cli.protecting import perturb
+from metricdp.cli.protecting import engines, perturb
 from metricdp.cli.studies import demo, reproduce
 from metricdp.cli.trajectories import trajectories
 from metricdp.errors import InvalidInput, MetricdpError
@@ -72,7 +72,7 @@ def audit(
 
 
 for _command in (
-    perturb, design, builders, compare, trajectories, files.inspect, files.export, files.keys, demo, reproduce,
+    perturb, engines, design, builders, compare, trajectories, files.inspect, files.export, files.keys, demo, reproduce,
 ):  # fmt: skip
     app.command(_command)
 

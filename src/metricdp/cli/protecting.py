@@ -30,7 +30,7 @@ def perturb(
     on_error: Literal["fail", "drop", "null"] = "fail",
     show_values: bool = False,
     person: Annotated[str | None, Parameter(name="--id")] = None,
-    engine: Literal["local", "spark", "ray"] | None = None,
+    engine: str | None = None,
     resume: bool = False,
     discard: bool = False,
     seed: int | None = None,
@@ -54,7 +54,7 @@ def perturb(
         on_error: What becomes of rows without a legal secret: fail, drop or null.
         show_values: Let the error show what the first bad row holds; otherwise errors name rows and columns only.
         person: The column that says whose row it is; the total per person is stated.
-        engine: For many files: local uses all cores, spark and ray run the parts as their tasks.
+        engine: For many files: local uses all cores, spark and ray run the parts as their tasks; `metricdp engines`.
         resume: Continue a job over many files that was killed or failed; nothing is released twice.
         discard: Give up such a job, its key and all it has done, and begin anew with new noise.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
@@ -80,6 +80,20 @@ def perturb(
             )  # fmt: skip
     print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
+    return 0
+
+
+def engines() -> int:
+    """List the engines that protect many files, with the extra that brings what each one needs.
+
+    An example: `metricdp engines`
+    """
+    from metricdp.tables.engines import ENGINES
+
+    rows = [
+        {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"} for one in ENGINES
+    ]
+    print(terminal.text_table(["engine", "about", "needs"], rows))
     return 0
 
 

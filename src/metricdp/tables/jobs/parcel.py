@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from metricdp.artifacts import dumps, loads
-from metricdp.artifacts.codecs import declared
-from metricdp.mechanisms import MECHANISMS, Mechanism, ProductMechanism
+from metricdp.mechanisms import Mechanism, ProductMechanism
 from metricdp.tables.task import OnError, Task, task_for
 
 
@@ -43,7 +42,6 @@ class Parcel:
 
 def parcel_of(task: Task) -> Parcel:
     """Pack a task; a kind of mechanism that has no file is refused."""
-    declared(MECHANISMS, task.mechanism)
     return Parcel(dumps(_timeless(task.mechanism)), task.columns, task.snap, task.on_error)
 
 

@@ -15,9 +15,8 @@ import browsers
 from metricdp import shared, units, wording
 from metricdp.artifacts.storage import STORAGES
 from metricdp.mechanisms import MECHANISMS
-from metricdp.metrics import METRICS
 from metricdp.mechanisms.interpolated import RULES
-from metricdp.metrics import EARTH_RADIUS_KM
+from metricdp.metrics import EARTH_RADIUS_KM, METRICS
 
 FOLDER = Path(__file__).parents[2] / "js"
 SOURCES = sorted((FOLDER / "src").glob("*.js"))

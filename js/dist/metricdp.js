@@ -135,7 +135,7 @@ const SHARED = {
   "largest_rate": 1e+100,
   "largest_ratio": 1000000,
   "largest_cell": 2251799813685248,
-  "smallest_step": 0.000001,
+  "largest_drawing_error": 0.01,
   "rounding": 1e-9,
   "earth_radius_km": 6371.009,
   "metres": {
@@ -232,8 +232,10 @@ const WORDING = {
   "loss": {
     "expected": "On average a report lies {loss} from the truth.",
     "worst": "For the secret that fares worst a report lies {loss} from the truth on average; for every other no farther.",
-    "expected_cost": "On average a report costs {loss}.",
-    "worst_cost": "For the secret that fares worst a report costs {loss} on average; for every other no more."
+    "average": "With all secrets equally likely a report lies {loss} from the truth on average.",
+    "snapped": "From the value in the table it lies up to {snap} farther: that far values were put on a secret.",
+    "expected_cost": "On average a report costs {loss}, in the loss and under the prior it was made for.",
+    "worst_cost": "For the secret that fares worst a report costs {loss} on average, in the loss it was made for; for every other no more."
   },
   "objective": {
     "expected": "expected loss",
@@ -517,12 +519,12 @@ function untilDecided(attempt) {
   throw new MetricdpError("the random source repeats itself: nothing was drawn.");
 }
 
-/** Return a uniform number in (0, 1) with 64 random bits, and 64 more below 2^-52 so that tails are not cut. */
+/** Return a uniform number in (0, 1), right to 2^-52 of itself: 64 random bits, and 64 more below 2^-12. */
 function openUniform(source) {
   source.next();
   const { high, low } = source;
   const word = high * 4294967296 + low;
-  if (high === 0 && low < 4096) {
+  if (high < 2 ** 20) {
     source.next();
     const deeper = (source.high * 4294967296 + source.low) * 2 ** -64;
     return (word + deeper + 2 ** -65) * 2 ** -64;
@@ -1057,7 +1059,11 @@ function norm(gaps, p) {
   return largest * sum ** (1 / p);
 }
 
-const gapsOf = (a, b) => Array.from(a, (value, k) => value - b[k]);
+function gapsOf(a, b) {
+  const gaps = new Array(a.length);
+  for (let k = 0; k < a.length; k++) gaps[k] = a[k] - b[k];
+  return gaps;
+}
 
 function cholesky(matrix, size) {
   const factor = new Float64Array(size * size);
@@ -1242,19 +1248,29 @@ function readMetric({ name, parameters }, file) {
 /** Where secrets live: finitely many points, everywhere, a box, streets. A space says which values are secrets. */
 
 
-/** Rows of a tensor of points, read where they are asked for. */
+const KEPT_POINTS = 2 ** 17; // rows are kept for spaces up to this size
+
+/** Rows of a tensor of points, made where they are asked for. */
 class Points {
   constructor({ data, shape }) {
     this.data = data;
     this.size = shape[0];
     this.width = data.length / shape[0];
     this.text = Array.isArray(data);
+    this.kept = this.size <= KEPT_POINTS ? new Array(this.size) : null;
   }
 
+  /** Return a row that nobody may change. */
   row(code) {
-    return Array.from(this.data.slice(code * this.width, (code + 1) * this.width), (value) =>
-      typeof value === "bigint" ? Number(value) : value,
-    );
+    const known = this.kept?.[code];
+    if (known !== undefined) return known;
+    const row = new Array(this.width);
+    for (let k = 0; k < this.width; k++) {
+      const value = this.data[code * this.width + k];
+      row[k] = typeof value === "bigint" ? Number(value) : value;
+    }
+    if (this.kept !== null) this.kept[code] = row;
+    return row;
   }
 }
 
@@ -1632,7 +1648,7 @@ function readSpherical(body, file, promise) {
   const scale = perKilometre(inputs.metric.unit);
   const epsilon = body.epsilon * scale; // per kilometre
   const reach = radians(EARTH_RADIUS_KM) * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
-  checkPitch(epsilon, radians(EARTH_RADIUS_KM) * body.pitch);
+  checkPitch((8.8 * ((6 + 68 * 21) / (epsilon * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / body.pitch);
   checkPromise(promise, body.epsilon, reach * scale);
   const draw = (point, source) => {
     const [north, east] = point.map((x) => radians(lattice.value(lattice.cell(x))));
@@ -1647,9 +1663,17 @@ function readSpherical(body, file, promise) {
   return { inputs, outputs: inputs, draw, rate: body.epsilon };
 }
 
-/** Refuse a lattice so fine that random words of 64 bits no longer tell neighbouring cells apart as the noise should. */
-function checkPitch(epsilon, pitch) {
-  refuse(!(epsilon * pitch >= SHARED.smallest_step), "its lattice is finer than random words can carry");
+/** Refuse a lattice on which noise drawn in doubles would show: what they add to a log-ratio must stay small. */
+function checkPitch(drawingError) {
+  refuse(!(drawingError <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
+}
+
+/** Return what doubles may add to a log-ratio; the reasons stand with VectorLaplace in Python. */
+function vectorDrawingError({ metric, dimension: n }, epsilon, pitch) {
+  const p = metric.name === "Lp" ? metric.parameters.p : 2;
+  const widest = metric.name === "Mahalanobis" ? norm(Array.from(metric.factor), 2) : 1;
+  const displaced = (widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2 ** -52) / epsilon;
+  return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
 }
 
 function vectorNoise({ metric, dimension }, epsilon, source) {
@@ -1692,7 +1716,7 @@ function readVector(body, file, promise) {
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
   const reach = cellReach(inputs, body.pitch);
-  checkPitch(body.epsilon, body.pitch);
+  checkPitch(vectorDrawingError(inputs, body.epsilon, body.pitch));
   checkPromise(promise, body.epsilon, reach);
   const draw = (point, source) => {
     const cells = point.map((x) => lattice.cell(x));
@@ -1726,7 +1750,7 @@ function readNearest(body, file, promise) {
 
 /** Say a report as callers get it: the code where reports are finitely many, and its coordinates or word. */
 function reportOf({ outputs }, drawn) {
-  return typeof drawn === "number" ? { code: drawn, point: outputs.coordinates.row(drawn) } : { code: null, point: drawn };
+  return typeof drawn === "number" ? { code: drawn, point: [...outputs.coordinates.row(drawn)] } : { code: null, point: drawn };
 }
 
 /** A space of lists with one value per part. */
@@ -2011,7 +2035,7 @@ function meaning(ratio) {
   return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
 }
 
-/** Return [distance, factor, words] at round distances around the one where reports may differ by a factor of two. */
+/** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
 function meanings(promise) {
   let scale = Math.LN2 / promise.epsilon;
   const power = 10 ** Math.floor(Math.log10(scale));
@@ -2020,7 +2044,11 @@ function meanings(promise) {
     const apart = Number((part * scale).toPrecision(12));
     const ratio = largestFactor(promise, apart);
     const beyond = promise.radius !== null && apart > promise.radius;
-    return [apart, ratio, beyond ? WORDING.outside : meaning(ratio)];
+    return {
+      distance: distanceWords(apart, promise.unit),
+      factor: beyond ? "any" : factorWords(ratio),
+      words: beyond ? WORDING.outside : meaning(ratio),
+    };
   });
 }
 
@@ -2028,10 +2056,8 @@ function meanings(promise) {
 function meaningLines(promise) {
   const { meaning: words } = WORDING;
   const lines = [fill(words.head, { things: things(promise.unit) })];
-  for (const [apart, ratio, said] of meanings(promise)) {
-    const shown = ratio === Infinity && promise.radius !== null ? "any" : factorWords(ratio);
-    const distance = distanceWords(apart, promise.unit).padStart(10);
-    lines.push(fill(words.row, { distance, factor: shown.padStart(8), words: said }));
+  for (const { distance, factor, words: said } of meanings(promise)) {
+    lines.push(fill(words.row, { distance: distance.padStart(10), factor: factor.padStart(8), words: said }));
   }
   return lines;
 }
@@ -2144,9 +2170,10 @@ class Mechanism {
   #checkPlacing({ snap, clamp }) {
     optionNumber(snap, "snap");
     refuseOption(typeof clamp !== "boolean", "`clamp` must be true or false.");
+    if (snap === 0) return;
     const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
-    refuseOption(snap > 0 && finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
-    refuseOption(snap > 0 && finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
+    refuseOption(finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
+    refuseOption(finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
   }
 
   /**
@@ -2169,7 +2196,7 @@ class Mechanism {
     const { inputs } = this.#parts;
     if (!inputs.coordinates) throw new Unsupported("the secrets of this mechanism are not finitely many.");
     refuseOption(typeof code !== "number", "`code` must be the number of a secret.");
-    return inputs.coordinates.row(inputs.encode(code));
+    return [...inputs.coordinates.row(inputs.encode(code))];
   }
 
   /**
@@ -2240,9 +2267,9 @@ class Mechanism {
   }
 
   /**
-   * Explain the promise to a person: `short` is one sentence, `lines` more of it.
+   * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
    * @param {{ snap?: number }} [options]
-   * @returns {{ short: string, lines: string[] }}
+   * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
    */
   explain({ snap = 0 } = {}) {
     const promise = this.#promise(snap);
@@ -2252,12 +2279,13 @@ class Mechanism {
       return { ...guarantee, slack, metric: inputs.metric.name };
     };
     const said = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
-    const table = promise.basis === "none" || parts ? [] : meaningLines(promise);
+    const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
     return {
       short: said,
+      meanings: scaled ? meanings(promise) : [],
       lines: [
         said,
-        ...table,
+        ...(scaled ? meaningLines(promise) : []),
         `${promised(promise)}.`,
         `Licence of the data: ${this.licence || "not stated"}.`,
         `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,12 +22,14 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.mechanisms.laplace import cell_reach, spherical_mean, stretch, tidy_pitch
-from metricdp.metrics import KM_PER_DEGREE, Haversine, Lp, Mahalanobis, Metric
+from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
+from metricdp.mechanisms.spherical import spherical_mean
+from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace, Unbounded
 
 Budget = Literal["certified", "half"]
+Noise = TypeVar("Noise", VectorLaplace, SphericalLaplace)
 # Beyond this exponent distances count as equal, min(d, 600 / epsilon): still a metric, never above d, so the promise is
 # only stronger, and no probability underflows to an impossible report.
 LARGEST_EXPONENT = 600.0
@@ -220,24 +223,18 @@ def laplace(
 ) -> VectorLaplace | SphericalLaplace:
     """Build Laplace noise with density proportional to exp(-epsilon d(x, y)), released on a public lattice.
 
-    On `Haversine`, epsilon is per kilometre and points are (latitude, longitude) in degrees. On `Lp` and `Mahalanobis`
-    the dimension defaults to two (or to that of the covariance). `pitch` is the lattice spacing, in degrees on the
-    Earth, in the points' unit elsewhere; by default a round number that is at most 1 / (100 epsilon).
+    On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
+    longitude) in degrees. On `Lp` and `Mahalanobis` the dimension defaults to two (or to that of the covariance).
+    `pitch` is the lattice spacing, in degrees on the Earth, in the points' unit elsewhere; by default a round number
+    that is at most 1 / (100 epsilon). A pitch so fine that noise drawn in doubles would show is refused.
     """
     rate = as_positive(epsilon, "epsilon")
     if isinstance(metric, Haversine):
-        step = (
-            min(1.0, tidy_pitch(1.0 / (100.0 * rate * KM_PER_DEGREE))) if pitch is None else as_positive(pitch, "pitch")
-        )
-        if abs(np.rint(90.0 / step) * step - 90.0) > 1e-9:
-            raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {step:g}.")
-        promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, 2, step), basis="theorem")
-        return SphericalLaplace(
-            Unbounded(metric, 2),
-            rate,
-            Lattice(step),
-            promise,
-            _theorem(spherical_mean(rate), rate, "spherical Laplace"),
+        lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
+        promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, 2, lattice.pitch), basis="theorem")
+        mean = metric.radius * spherical_mean(rate * metric.radius)
+        return _drawn(
+            SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, _theorem(mean, rate, "spherical Laplace"))
         )
     if isinstance(metric, Mahalanobis):
         size = len(metric.covariance)
@@ -252,12 +249,19 @@ def laplace(
         )
     if size < 1:
         raise InvalidInput(f"`dimension` must be at least 1, got {size}.")
-    step = tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else as_positive(pitch, "pitch")
+    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else pitch)
     p = metric.p if isinstance(metric, Lp) else 2.0
-    promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, size, step), basis="theorem")
-    return VectorLaplace(
-        Unbounded(metric, size), rate, Lattice(step), promise, _theorem(size / rate, rate, f"l_{p:g} Laplace")
+    promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, size, lattice.pitch), basis="theorem")
+    proof = _theorem(size / rate, rate, f"l_{p:g} Laplace")
+    return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof))
+
+
+def _drawn(mechanism: Noise) -> Noise:
+    """Return the noise with a certificate that says what drawing it in doubles adds."""
+    note = (
+        f"drawn in doubles, which add at most {mechanism.drawing_error:.1g} to a log-ratio but for 1e-22 of the draws"
     )
+    return replace(mechanism, certificate=replace(mechanism.certificate, note=note))
 
 
 def _theorem(loss: float, epsilon: float, method: str) -> Certificate:

@@ -3,10 +3,11 @@
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Witness
 from metricdp.mechanisms.declared import MECHANISMS, judging
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
-from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism
 from metricdp.mechanisms.product import ProductMechanism
+from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, as_codes
+from metricdp.arrays import Floats, Integers, as_codes, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.laplace import vector_noise
@@ -29,6 +29,22 @@ class NearestMechanism:
     epsilon: float
     guarantee: Guarantee
     certificate: Certificate
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
+        if not isinstance(self.inputs, FiniteSpace) or not isinstance(self.outputs, FiniteSpace):
+            raise InvalidInput("`inputs` and `outputs` must be finite spaces of vectors.")
+        metric, shape = self.inputs.metric, self.inputs.points.shape
+        if not isinstance(metric, Lp | Mahalanobis) or len(shape) != 2:
+            raise InvalidInput(f"`inputs` must be vectors under Lp or Mahalanobis, got {type(metric).__name__}.")
+        if self.outputs.points.shape[1:] != shape[1:]:
+            raise InvalidInput(
+                f"`outputs` must be vectors of {shape[1]} coordinates like the inputs, got {self.outputs.points.shape}."
+            )
+        metric.check(self.outputs.points)
+
+    def __repr__(self) -> str:
+        return f"NearestMechanism({len(self.inputs)} secrets, {len(self.outputs)} reports, {self.guarantee})"
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every secret code."""

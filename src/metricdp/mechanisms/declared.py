@@ -8,10 +8,11 @@ from typing import Any
 from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Table, Text
 from metricdp.mechanisms.interpolated import ROUNDING_RULES, RULES, InterpolatedMechanism
-from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism
 from metricdp.mechanisms.product import ProductMechanism
+from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 from metricdp.metrics import measuring, width_of
 

@@ -1149,11 +1149,12 @@ const METRICS = {
       legal: (row) => (isCode(row[0], size) ? null : "far"),
     };
   },
-  Angular: () => ({
+  Angular: ({ unit }) => ({
     measure: (a, b) => {
       const [one, two] = [norm(a, 2), norm(b, 2)];
       const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
-      return 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      return unit === "deg" ? degrees(angle) : angle;
     },
     legal: (row) => (norm(row, 2) > 0 ? null : "far"),
   }),
@@ -1207,18 +1208,29 @@ const METRICS = {
   },
   Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
   Wasserstein: ({ ground }, file) => {
-    file.floats(ground, null, "the ground of a metric");
-    return { measure: notMeasured("Wasserstein") };
+    const [size, ...sides] = file.shape(ground);
+    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
+    if (sides.length > 0) checkDistances(data, size);
+    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
+    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
   },
-  WordMovers: ({ vectors, ground }, file) => {
-    file.floats(vectors, [null, null], "the vectors of a metric");
-    file.metric(ground);
-    return { measure: notMeasured("WordMovers") };
+  WordMovers: ({ vectors, ground, unit }, file) => {
+    const [size, width] = file.shape(vectors);
+    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
+    const metric = file.metric(ground);
+    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
+    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
   },
-  Frechet: ({ ground, dimension }, file) => {
-    file.metric(ground);
-    return { measure: notMeasured("Frechet"), legal: (row) => (row.length % dimension === 0 ? null : "count") };
-  },
+  Frechet: ({ ground, dimension, unit }, file) => ({
+    measure: notMeasured("Frechet"),
+    legal: (row) => (row.length % dimension === 0 ? null : "count"),
+    unit: unit || file.metric(ground).unit,
+  }),
+};
+
+const histogram = (size) => (row) => {
+  const total = row.reduce((sum, value) => sum + value, 0);
+  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
 };
 
 /** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
@@ -1232,6 +1244,12 @@ function checkDistances(data, size) {
       refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
     }
   }
+}
+
+/** Refuse a row of a file that its metric cannot measure. */
+function checkRow(row, metric) {
+  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
+  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
 }
 
 /** Rebuild a metric from its checked entry; it may refer to earlier ones. */
@@ -1398,8 +1416,7 @@ function checkPoints(points, metric) {
   const seen = new Set();
   for (let code = 0; code < points.size; code++) {
     const row = points.row(code);
-    refuse(!points.text && !row.every((value) => Math.abs(value) <= SHARED.largest_coordinate), "a point is not made of numbers");
-    refuse(metric.legal(row) !== null, "a point is none that its metric can measure");
+    checkRow(row, metric);
     const spelled = row.join("\x1f");
     refuse(seen.has(spelled), "two of its points are the same");
     seen.add(spelled);
@@ -2433,7 +2450,7 @@ const PARAMETERS = {
   Temporal: { period: orNull(rate), unit },
   Hamming: { unit },
   Levenshtein: { unit },
-  Angular: { unit },
+  Angular: { unit: oneOf(["rad", "deg"]) },
   Hyperbolic: { unit },
   Weighted: {
     parts: list(tuple(reference, list(whole(0, SHARED.largest_dimension - 1), 1, SHARED.largest_dimension), rate), 1, SHARED.largest_count),
@@ -2495,6 +2512,7 @@ const certificateFields = record(
 const certificate = (value, where) => {
   const stated = certificateFields(value, where);
   refuse(stated.lower_bound > stated.loss, `${where} states a bound above its loss`);
+  refuse(![0, 3].includes(stated.worst_pair.length), `${where} names no pair and report`);
   return stated;
 };
 

@@ -23,6 +23,7 @@ from metricdp.mechanisms import (
     VectorLaplace,
 )
 from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
+from metricdp.mechanisms.nearest import nearest_loss
 from metricdp.mechanisms.spherical import spherical_mean
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.problems import Problem
@@ -231,11 +232,10 @@ def laplace(
     rate = as_positive(epsilon, "epsilon")
     if isinstance(metric, Haversine):
         lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
-        promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, 2, lattice.pitch), basis="theorem")
-        mean = metric.radius * spherical_mean(rate * metric.radius)
-        return _drawn(
-            SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, _theorem(mean, rate, "spherical Laplace"))
-        )
+        reach = cell_reach(metric, 2, lattice.pitch)
+        promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+        proof = _theorem(metric.radius * spherical_mean(rate * metric.radius), rate, "spherical Laplace")
+        return _drawn(SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, proof), reach)
     if isinstance(metric, Mahalanobis):
         size = len(metric.covariance)
         if dimension not in (None, size):
@@ -251,15 +251,20 @@ def laplace(
         raise InvalidInput(f"`dimension` must be at least 1, got {size}.")
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else pitch)
     p = metric.p if isinstance(metric, Lp) else 2.0
-    promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, size, lattice.pitch), basis="theorem")
+    reach = cell_reach(metric, size, lattice.pitch)
+    promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
     proof = _theorem(size / rate, rate, f"l_{p:g} Laplace")
-    return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof))
+    return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof), reach)
 
 
-def _drawn(mechanism: Noise) -> Noise:
-    """Return the noise with a certificate that says what drawing it in doubles adds."""
+def _drawn(mechanism: Noise, reach: float) -> Noise:
+    """Return the noise with a certificate that says what its lattice and drawing it in doubles add.
+
+    The lattice moves a secret and its report by at most `reach` each.
+    """
     note = (
-        f"drawn in doubles, which add at most {mechanism.drawing_error:.1g} to a log-ratio but for 1e-22 of the draws"
+        f"the lattice changes the mean distance by at most {2.0 * reach:.3g}; drawn in doubles, which add at most "
+        f"{mechanism.drawing_error:.1g} to a log-ratio but for 1e-22 of the draws"
     )
     return replace(mechanism, certificate=replace(mechanism.certificate, note=note))
 
@@ -271,7 +276,8 @@ def _theorem(loss: float, epsilon: float, method: str) -> Certificate:
 def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
     """Build Madlib: multivariate Laplace noise on the vector of a word, then the nearest word.
 
-    The whole epsilon goes into the noise; the search is post-processing.
+    The whole epsilon goes into the noise; the search is post-processing. The loss has no closed form: the certificate
+    states an upper bound of it (`nearest_loss`).
 
     References: Feyisetan et al. (2020).
     """
@@ -279,5 +285,5 @@ def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
     if not isinstance(space.metric, Lp | Mahalanobis):
         raise InvalidInput(f"`madlib` needs word vectors under Lp or Mahalanobis, got {type(space.metric).__name__}.")
     promise = Guarantee(rate, space.metric, basis="theorem")
-    proof = _theorem(space.points.shape[1] / rate, rate, "Laplace noise and nearest word")
-    return NearestMechanism(space, space, rate, promise, proof)
+    proof = _theorem(nearest_loss(space, rate), rate, "Laplace noise and nearest word")
+    return NearestMechanism(space, space, rate, promise, replace(proof, at_most=True))

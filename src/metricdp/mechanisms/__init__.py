@@ -1,6 +1,6 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
-from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Witness
+from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
 from metricdp.mechanisms.declared import MECHANISMS, judging
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
@@ -21,6 +21,7 @@ __all__ = [
     "NearestMechanism",
     "ProductMechanism",
     "SphericalLaplace",
+    "Stakes",
     "StreetMechanism",
     "VectorLaplace",
     "Witness",

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Table, Text
+from metricdp.mechanisms.base import Certificate, Mechanism, Stakes
 from metricdp.mechanisms.interpolated import ROUNDING_RULES, RULES, InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
-from metricdp.mechanisms.nearest import NearestMechanism
+from metricdp.mechanisms.nearest import NearestMechanism, nearest_loss
 from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
-from metricdp.metrics import measuring, width_of
+from metricdp.metrics import Lp, Mahalanobis, measuring, width_of
+from metricdp.spaces import FiniteSpace
 
 MECHANISMS = Registry("mechanism")
 FINITE = Part("space", ("finite",))
@@ -61,6 +64,25 @@ def _read_noise(mechanism: VectorLaplace | SphericalLaplace) -> dict[str, Any]:
     return {"inputs": mechanism.inputs, "epsilon": mechanism.epsilon, "pitch": mechanism.lattice.pitch}
 
 
+def _matrix(**fields: Any) -> MatrixMechanism:
+    return MatrixMechanism(**fields, stakes=Stakes(known=False))  # files hold neither loss nor prior
+
+
+def _nearest(*, inputs: FiniteSpace, epsilon: float, certificate: Certificate, **rest: Any) -> NearestMechanism:
+    # The first files stated the mean length of the noise, which bounds nothing: the bound is computed again.
+    if isinstance(inputs.metric, Lp | Mahalanobis):
+        loss = nearest_loss(inputs, epsilon)
+        certificate = replace(certificate, loss=loss, lower_bound=min(0.0, loss), at_most=True)
+    return NearestMechanism(inputs=inputs, epsilon=epsilon, certificate=certificate, **rest)
+
+
+def _product(*, parts: tuple[Mechanism, ...], certificate: Certificate, **rest: Any) -> ProductMechanism:
+    if any(part.certificate.at_most for part in parts):
+        loss = sum(part.guarantee.epsilon * part.certificate.loss for part in parts)
+        certificate = replace(certificate, loss=loss, at_most=True)
+    return ProductMechanism(parts=parts, certificate=certificate, **rest)
+
+
 def _vector(*, pitch: float, **rest: Any) -> VectorLaplace:
     return VectorLaplace(lattice=Lattice(pitch), **rest)
 
@@ -75,6 +97,7 @@ for _declaration in (
         "matrix",
         "a table with one row of probabilities for every secret",
         {"inputs": FINITE, "outputs": FINITE, "matrix": Table()},
+        make=_matrix,
         effort=_every_pair,
     ),
     Declaration(
@@ -126,6 +149,7 @@ for _declaration in (
         "nearest",
         "noise in an embedding, then the nearest word",
         {"inputs": FINITE, "outputs": FINITE, "epsilon": RATE},
+        make=_nearest,
     ),
     Declaration(
         ProductMechanism,
@@ -133,6 +157,7 @@ for _declaration in (
         "several mechanisms side by side, one for each part of the secret",
         {"parts": Many(Part("mechanism"), least=2, most=shared.LARGEST_PARTS)},
         since=2,
+        make=_product,
         effort=_every_part,
     ),
 ):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import cell_of, checked_ratios, flips, near_share
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import Lp
@@ -92,6 +92,9 @@ class InterpolatedMechanism:
     @cached_property
     def _sampler(self) -> RowSampler:
         return RowSampler(self.matrix)
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every point of the box."""

@@ -23,7 +23,7 @@ import numpy as np
 from metricdp import shared
 from metricdp.arrays import Floats, as_positive
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mechanisms.base import Certificate, Guarantee
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.randomness import Randomness, Source, erlang, open_uniform, signed_gamma_root, source_of
 from metricdp.spaces import Unbounded
@@ -153,6 +153,9 @@ class VectorLaplace:
     @property
     def outputs(self) -> Unbounded:
         return self.inputs
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return one report on the lattice for every secret."""

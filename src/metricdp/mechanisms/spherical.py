@@ -9,7 +9,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.laplace import Lattice, cell_nodes, in_batches, refuse_fine_lattice
 from metricdp.metrics import Haversine
 from metricdp.randomness import Randomness, Source, erlang, open_uniform, source_of
@@ -67,6 +67,9 @@ class SphericalLaplace:
     @property
     def outputs(self) -> Unbounded:
         return self.inputs
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return one (latitude, longitude) on the lattice for every secret."""

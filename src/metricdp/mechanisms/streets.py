@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import checked_ratios, flips, near_share
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
@@ -102,6 +102,9 @@ class StreetMechanism:
     @cached_property
     def _sampler(self) -> RowSampler:
         return RowSampler(self.matrix)
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every place."""

@@ -15,6 +15,7 @@ import numpy as np
 from metricdp import shared
 from metricdp.artifacts.codecs import Decoder, Encoder, Unknown, declared
 from metricdp.artifacts.container import FORMAT, HEADER_LIMIT, Entry, Foreign, Tensors, check_seal, pack, sealed, unpack
+from metricdp.artifacts.distances import with_distances
 from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
 from metricdp.artifacts.storage import Layout, Storage, layout_of
 from metricdp.auditing import audit
@@ -73,6 +74,7 @@ def dumps(
     `key` is a private key file from `create_keys`: the file is then signed.
     """
     declared(MECHANISMS, mechanism)
+    mechanism = with_distances(mechanism)
     layout = layout_of(mechanism, storage)
     if not isinstance(licence, str) or len(licence) > shared.LICENCE_LIMIT:
         raise InvalidInput(f"`licence` must be a text of at most {shared.LICENCE_LIMIT} characters.")

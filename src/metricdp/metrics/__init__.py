@@ -14,6 +14,7 @@ from metricdp.metrics.geography import (
     look_exchanged,
     unit_vectors,
 )
+from metricdp.metrics.own import FunctionMetric, metric
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
 from metricdp.metrics.vectors import Lp, Mahalanobis
@@ -25,6 +26,7 @@ __all__ = [
     "METRICS",
     "Angular",
     "Frechet",
+    "FunctionMetric",
     "Hamming",
     "Haversine",
     "Hyperbolic",
@@ -43,6 +45,7 @@ __all__ = [
     "look_exchanged",
     "measurable",
     "measuring",
+    "metric",
     "pairwise",
     "precision_note",
     "unit_vectors",

@@ -125,8 +125,10 @@ def test_both_languages_share_one_file_of_constants() -> None:
     texts = re.search(r"SHARED = (\{.*?\n\});\n\nexport const WORDING = (\{.*\n\});\n", found, re.DOTALL)
     assert texts is not None
     place = Path(wording.__file__).parent
-    for text, name in zip(texts.groups(), ("shared.json", "wording.json"), strict=True):
-        assert json.loads(text) == json.loads((place / name).read_text(encoding="utf-8"))
+    constants, sentences = (json.loads((place / name).read_text()) for name in ("shared.json", "wording.json"))
+    assert json.loads(texts[1]) == constants
+    baked = json.loads(texts[2])
+    assert baked == {name: sentences[name] for name in baked}
     assert set(shared.KINDS) == set(MECHANISMS.names)
     assert set(shared.METRICS) == set(METRICS.names)
     assert (shared.STORAGES, shared.RULES) == (STORAGES, RULES)

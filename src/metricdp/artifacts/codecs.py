@@ -74,6 +74,10 @@ class Encoder:
             "certificate": self._record({name: CERTIFICATE[name] for name in certificate}, certificate, ""),
         }
 
+    def metric(self, metric: Metric) -> int:
+        """Store a metric and return its number; one that files cannot hold is refused."""
+        return int(self._part(Part("metric"), metric, ""))
+
     def _part(self, kind: Part, value: Any, name: str) -> Any:
         if kind.of == "mechanism":
             return self.mechanism(value, layout_of(value, None))

@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 077af1789d96ac2041284406c278d5f5ec0e4e6a7000133b5c36c67c14899a2a.
+// Written by build.js --types from metricdp.js with the SHA-256 b1c32267ae8384fdb6cee5df52ced743f35dc84b3c18b269b8ad1daa5be69855.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

@@ -257,11 +257,13 @@ const WORDING = {
   "rows": {
     "promise": "Promise per row: {promise}.",
     "snap": "Snapping up to {snap} put 2 x {epsilon} x {value} = {slack} into the slack.",
+    "detour": "Snapping up to {snap} can put one place on secrets {apart} apart, which put {epsilon} x {value} = {slack} into the slack. Distances are those between the secrets that values were put on.",
     "unknown": "Rows of one person add up; name the person's column with --id to have them counted.",
     "person": "{count} persons by {column}; the one with the most has {rows} rows. Rows add up, so that person's whole history is protected at {rows} x {epsilon} = {total}{slack}.",
     "without": "{rows} rows have no {column} and are not part of that count.",
     "twice": "Protecting this file a second time and releasing both costs 2 x {epsilon} = {total}{slack} for every row.",
     "kept": "Kept as they were, not protected: {columns}.",
+    "not_carried_over": "Not carried over, since it may hold values: {what}.",
     "revealing": "Look at {columns}: such columns can give away where somebody was. Remove or coarsen them before release.",
     "simulated": "SIMULATION ONLY: drawn from a seed, whoever knows it can undo the noise. Do not release."
   }

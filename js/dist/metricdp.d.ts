@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 0b4ba458b13b886315e105a9e4e1a4362bbf446e98c3c284d7fcc4dbc5577dab.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 e7aecd520de570835fc7c0f002e1f0fc0c2382fd2f9361321c11913e2de1a6d3.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

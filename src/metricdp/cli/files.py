@@ -142,7 +142,7 @@ def _size(count: int) -> str:
 def _values(found: Inspection) -> dict[str, object]:
     promise = found.mechanism.guarantee
     certificate = found.mechanism.certificate
-    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "epsilon", "pairs", "stated")}
+    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "epsilon", "pairs")}
     return {
         "path": found.path,
         "kind": found.kind,
@@ -169,6 +169,7 @@ def _values(found: Inspection) -> dict[str, object]:
             "objective": certificate.objective,
             "method": certificate.method,
             "note": certificate.note,
+            "stated_not_verified": list(certificate.stated),
         },
         "in_short": _in_short(found.mechanism),
     }

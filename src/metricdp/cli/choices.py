@@ -27,9 +27,10 @@ Epsilon = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]
 def metric_named(name: str) -> Metric:
     """Return the metric a name stands for; `haversine:mi` and `l2:m` name the unit of its distances too."""
     word, colon, unit = name.strip().partition(":")
-    found = METRICS.words().get(word.strip().lower())
+    words = METRICS.words()
+    found = words.get(word.strip().lower())
     if found is None:
-        raise InvalidInput(f"unknown metric {word!r}: use one of {', '.join(METRICS.words())}.")
+        raise InvalidInput(f"unknown metric {word!r}: use one of {', '.join(words)}.")
     metric: Any = found()
     if colon and (not unit.strip() or not is_dataclass(metric)):
         raise InvalidInput(f"--metric {name} names no unit that {word} can take; write haversine:mi, or {word} alone.")

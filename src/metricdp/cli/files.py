@@ -170,6 +170,7 @@ def _values(found: Inspection) -> dict[str, object]:
             "objective": certificate.objective,
             "method": certificate.method,
             "note": certificate.note,
+            "stated_not_verified": list(certificate.stated),
         },
         "in_short": _in_short(found.mechanism),
     }

@@ -36,9 +36,9 @@ from metricdp.design.contextual import contextual as contextual
 from metricdp.design.interpolation.box import interpolated as interpolated
 from metricdp.design.optimal import dictionary as dictionary
 from metricdp.design.optimal import optimal as optimal
-from metricdp.design.optimal import spanner as spanner
 from metricdp.design.product import product as product
 from metricdp.design.quantised import quantised as quantised
+from metricdp.design.spanner import spanner as spanner
 from metricdp.errors import MetricdpError as MetricdpError
 from metricdp.mechanisms import Certificate as Certificate
 from metricdp.mechanisms import Guarantee as Guarantee

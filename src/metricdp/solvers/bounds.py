@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
+from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers.program import SparseMatrix
 
 UNIT = float(np.finfo(np.float64).eps) / 2
@@ -49,12 +50,33 @@ def lower_bound(cost: Floats, edges: Integers, log_ratios: Floats, dual: NDArray
     return result
 
 
+def row_minima(cost: Floats) -> float:
+    """Return a number no larger than sum_i min_k c_ik: what no matrix with rows that sum to one can go below."""
+    width = np.shape(cost)[1]
+    least = lower_bound(cost, np.empty((0, 2), dtype=np.int64), np.empty(0), np.empty((0, width)))
+    return max(least, 0.0) if cost.min() >= 0.0 else least  # nothing costs less than nothing
+
+
+def raised_ratio(log_ratios: Floats) -> Floats:
+    """Return e^w rounded up, for w that is a rounded product: a larger ratio lowers the bound, so it stays valid."""
+    result: Floats = np.exp(log_ratios * (1.0 + 4.0 * UNIT)) * (1.0 + 8.0 * UNIT)
+    return result
+
+
+def raised(log_ratios: Floats) -> Floats:
+    """Return log ratios no smaller than the true ones, for such as come from distances that are rounded down.
+
+    The share covers sums along paths as well: those of a hundred thousand steps are exact to a smaller one.
+    """
+    result: Floats = log_ratios * (1.0 + ROUNDED_DOWN)
+    return result
+
+
 def _gather(size: int, edges: Integers, log_ratios: Floats) -> SparseMatrix:
     """Return A^T for rows z_i - g z_j, edges as listed and then reversed; nothing for the heaviest edges."""
     count = len(edges)
     light = (log_ratios <= MOST_LOG_RATIO).astype(np.float64)
-    # rounding e^w upwards lowers the bound, so it stays valid for the true ratio
-    ratio = np.exp(np.minimum(log_ratios, MOST_LOG_RATIO)) * (1 + 8 * UNIT) * light
+    ratio = raised_ratio(np.minimum(log_ratios, MOST_LOG_RATIO)) * light
     index = np.arange(count)
     tail, head = edges[:, 0], edges[:, 1]
     rows = np.concatenate([tail, head, head, tail])
@@ -63,12 +85,17 @@ def _gather(size: int, edges: Integers, log_ratios: Floats) -> SparseMatrix:
     return sparse.csr_array((values, (rows, columns)), shape=(size, 2 * count))
 
 
+def signed(dual: NDArray[Any]) -> Floats:
+    """Return multipliers as one number a pair and column, negative where they belong to the reversed constraint."""
+    exact = np.nan_to_num(np.asarray(dual, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    # both directions positive only lowers a bound: take the common part away
+    return np.maximum(exact[0], 0.0) - np.maximum(exact[1], 0.0) if exact.ndim == 3 else exact
+
+
 def _multipliers(dual: NDArray[Any]) -> Floats:
     """Return non-negative multipliers (2 edges, columns), at most one of each pair of directions positive."""
-    exact = np.nan_to_num(dual.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    # both directions positive only lowers the bound: take the common part away
-    signed = np.maximum(exact[0], 0.0) - np.maximum(exact[1], 0.0) if exact.ndim == 3 else exact
-    return np.concatenate([np.maximum(signed, 0.0), np.maximum(-signed, 0.0)])
+    one = signed(dual)
+    return np.concatenate([np.maximum(one, 0.0), np.maximum(-one, 0.0)])
 
 
 def block_bound(blocks: Iterable[Integers], bound_of_block: Callable[[Integers], float]) -> float:
@@ -90,3 +117,9 @@ def block_bound(blocks: Iterable[Integers], bound_of_block: Callable[[Integers],
         size += abs(value)
         count += 1
     return total - (count + 1) * UNIT * size
+
+
+def relative_gap(upper: float, lower: float) -> float:
+    """Return (upper - lower) / |upper|, at least 0; 0 where both are as good as zero."""
+    difference = max(upper - lower, 0.0)
+    return 0.0 if difference == 0.0 else difference / max(abs(upper), 1e-300)

@@ -19,16 +19,21 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const PYTHON = join(HERE, "..", "src", "metricdp");
 const IMPORT = /^import \{([^}]*)\} from "\.\/([\w-]+)\.js";\n/gm;
 const DECLARED = /^(?:export )?(?:async )?(?:function|class|const|let) (\w+)/gm;
+const SAID = [
+  "digits", "largest_factor", "beyond_largest", "lengths", "along", "things", "shares", "scale", "outside", "per", "promise", "short", "meaning",
+];
 const check = process.argv.includes("--check");
 
 const source = (name) => readFileSync(join(HERE, "src", `${name}.js`), "utf8");
 
-/** What both languages share, as a module. */
+/** What both languages share, as a module: all constants, and of the sentences those that are said here. */
 function sharedModule() {
-  const read = (name) => JSON.stringify(JSON.parse(readFileSync(join(PYTHON, name), "utf8")), null, 2);
+  const read = (name) => JSON.parse(readFileSync(join(PYTHON, name), "utf8"));
+  const spelled = (value) => JSON.stringify(value, null, 2);
+  const said = Object.fromEntries(Object.entries(read("wording.json")).filter(([name]) => SAID.includes(name)));
   return (
     "/** What both languages share: written by build.js from src/metricdp/shared.json and wording.json; change those. */\n\n" +
-    `export const SHARED = ${read("shared.json")};\n\nexport const WORDING = ${read("wording.json")};\n`
+    `export const SHARED = ${spelled(read("shared.json"))};\n\nexport const WORDING = ${spelled(said)};\n`
   );
 }
 
@@ -79,7 +84,11 @@ function put(path, text) {
   } else writeFileSync(full, text);
 }
 
-const sha256 = (text) => createHash("sha256").update(text).digest("hex");
+/** Return the SHA-256 of what types are made of: every comment of JSDoc and the line below it. */
+function fingerprint(text) {
+  const documented = text.match(/^ *\/\*\*[\s\S]*?\*\/\n.*$/gm).join("\n");
+  return createHash("sha256").update(documented).digest("hex");
+}
 
 put("src/shared.js", sharedModule());
 const module = bundle();
@@ -89,13 +98,13 @@ for (const name of readdirSync(join(HERE, "src"))) {
   if (!inOrder("index").has(name.replace(/\.js$/, ""))) throw new Error(`src/${name} is part of nothing`);
 }
 
-const stamp = `// Written by build.js --types from metricdp.js with the SHA-256 ${sha256(module)}.\n`;
+const stamp = `// Written by build.js --types from the comments of metricdp.js, SHA-256 ${fingerprint(module)}.\n`;
 if (process.argv.includes("--types")) {
   execFileSync(join(HERE, "node_modules", ".bin", "tsc"), ["--project", join(HERE, "tsconfig.json")], { stdio: "inherit" });
   const made = readFileSync(join(HERE, "dist", "metricdp.d.ts"), "utf8");
   put("dist/metricdp.d.ts", stamp + made);
   put("dist/geolocation.d.ts", 'export { protectGeolocation } from "./metricdp.js";\n');
 } else if (!readFileSync(join(HERE, "dist", "metricdp.d.ts"), "utf8").startsWith(stamp)) {
-  console.error("js/dist/metricdp.d.ts was made from another metricdp.js: run npm install and node build.js --types in js/");
+  console.error("js/dist/metricdp.d.ts was made from other comments: run npm ci and node build.js --types in js/");
   if (check) process.exitCode = 1;
 }

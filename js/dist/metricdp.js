@@ -135,7 +135,7 @@ const SHARED = {
   "largest_rate": 1e+100,
   "largest_ratio": 1000000,
   "largest_cell": 2251799813685248,
-  "smallest_step": 0.000001,
+  "largest_drawing_error": 0.01,
   "rounding": 1e-9,
   "earth_radius_km": 6371.009,
   "metres": {
@@ -222,46 +222,9 @@ const WORDING = {
     "nothing": "This promises nothing: it is for comparisons and must not protect data.",
     "part": "Part {number}, while the others stay the same: {sentence}"
   },
-  "lead": "Whatever is reported, two {things} {near} apart{along} would have given that report with probabilities at most a factor of {times} apart. Closer {things} are harder still to tell apart.{outside}",
-  "lead_slack": "Whatever is reported, two {things} {near} apart{along} would have given that report with probabilities at most a factor of {times} apart.{outside}",
-  "wish": "Asked for: {things} {distance} apart{along} differ by at most a factor of {asked}. Kept: at most a factor of {kept} there, slack included.",
   "meaning": {
     "head": "What epsilon means: any report is at most so many times likelier from one of two {things} than from the other, and whoever has to guess between them at even odds is right at most so often.",
     "row": "  {distance} apart: factor {factor}   {words}"
-  },
-  "loss": {
-    "expected": "On average a report lies {loss} from the truth.",
-    "worst": "For the secret that fares worst a report lies {loss} from the truth on average; for every other no farther.",
-    "expected_cost": "On average a report costs {loss}.",
-    "worst_cost": "For the secret that fares worst a report costs {loss} on average; for every other no more."
-  },
-  "objective": {
-    "expected": "expected loss",
-    "worst": "worst loss of any secret"
-  },
-  "fact": {
-    "expected": "expected distance between truth and report",
-    "worst": "expected distance between truth and report for the secret that fares worst"
-  },
-  "compared": {
-    "expected": "Expected distance between the true place and the reported one, under the same prior.",
-    "worst": "Expected distance between the true place and the reported one, for the place that fares worst."
-  },
-  "bound": "no mechanism can go below {bound} under this promise",
-  "certificate": {
-    "proven": "Certificate: {method}; audited epsilon {epsilon} over {pairs} pairs; {objective} {loss}, {bound} (gap {gap}).",
-    "stated": "Certificate: {method}."
-  },
-  "rows": {
-    "promise": "Promise per row: {promise}.",
-    "snap": "Snapping up to {snap} put 2 x {epsilon} x {value} = {slack} into the slack.",
-    "unknown": "Rows of one person add up; name the person's column with --id to have them counted.",
-    "person": "{count} persons by {column}; the one with the most has {rows} rows. Rows add up, so that person's whole history is protected at {rows} x {epsilon} = {total}{slack}.",
-    "without": "{rows} rows have no {column} and are not part of that count.",
-    "twice": "Protecting this file a second time and releasing both costs 2 x {epsilon} = {total}{slack} for every row.",
-    "kept": "Kept as they were, not protected: {columns}.",
-    "revealing": "Look at {columns}: such columns can give away where somebody was. Remove or coarsen them before release.",
-    "simulated": "SIMULATION ONLY: drawn from a seed, whoever knows it can undo the noise. Do not release."
   }
 };
 
@@ -517,12 +480,12 @@ function untilDecided(attempt) {
   throw new MetricdpError("the random source repeats itself: nothing was drawn.");
 }
 
-/** Return a uniform number in (0, 1) with 64 random bits, and 64 more below 2^-52 so that tails are not cut. */
+/** Return a uniform number in (0, 1), right to 2^-52 of itself: 64 random bits, and 64 more below 2^-12. */
 function openUniform(source) {
   source.next();
   const { high, low } = source;
   const word = high * 4294967296 + low;
-  if (high === 0 && low < 4096) {
+  if (high < 2 ** 20) {
     source.next();
     const deeper = (source.high * 4294967296 + source.low) * 2 ** -64;
     return (word + deeper + 2 ** -65) * 2 ** -64;
@@ -1026,7 +989,16 @@ function perKilometre(unit) {
 }
 
 function parallel(latitude) {
-  return Math.abs(latitude) === 90 ? 0 : Math.cos(radians(latitude)); // every longitude is one place at a pole
+  return Math.sin(radians(90 - Math.abs(latitude))); // by the distance to the pole, which is exact near it and zero at it
+}
+
+/** Return the difference of two longitudes, taken the short way round, as one rounding of the exact one. */
+function around(east, other) {
+  const gap = east - other;
+  if (!(Math.abs(gap) > 180)) return gap;
+  const part = gap - east;
+  const lost = east - (gap - part) - (other + part); // what rounding the difference took off, exactly
+  return gap - 360 * Math.round(gap / 360) + lost;
 }
 
 /**
@@ -1036,7 +1008,7 @@ function parallel(latitude) {
  * @returns {number}
  */
 function haversine(a, b) {
-  const east = mod(a[1] - b[1] + 180, 360) - 180;
+  const east = around(a[1], b[1]);
   const half =
     Math.sin(radians(a[0] - b[0]) / 2) ** 2 + parallel(a[0]) * parallel(b[0]) * Math.sin(radians(east) / 2) ** 2;
   return 2 * EARTH_RADIUS_KM * Math.atan2(Math.sqrt(half), Math.sqrt(Math.max(0, 1 - half)));
@@ -1057,7 +1029,11 @@ function norm(gaps, p) {
   return largest * sum ** (1 / p);
 }
 
-const gapsOf = (a, b) => Array.from(a, (value, k) => value - b[k]);
+function gapsOf(a, b) {
+  const gaps = new Array(a.length);
+  for (let k = 0; k < a.length; k++) gaps[k] = a[k] - b[k];
+  return gaps;
+}
 
 function cholesky(matrix, size) {
   const factor = new Float64Array(size * size);
@@ -1143,11 +1119,12 @@ const METRICS = {
       legal: (row) => (isCode(row[0], size) ? null : "far"),
     };
   },
-  Angular: () => ({
+  Angular: ({ unit }) => ({
     measure: (a, b) => {
       const [one, two] = [norm(a, 2), norm(b, 2)];
       const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
-      return 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      return unit === "deg" ? degrees(angle) : angle;
     },
     legal: (row) => (norm(row, 2) > 0 ? null : "far"),
   }),
@@ -1201,18 +1178,29 @@ const METRICS = {
   },
   Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
   Wasserstein: ({ ground }, file) => {
-    file.floats(ground, null, "the ground of a metric");
-    return { measure: notMeasured("Wasserstein") };
+    const [size, ...sides] = file.shape(ground);
+    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
+    if (sides.length > 0) checkDistances(data, size);
+    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
+    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
   },
-  WordMovers: ({ vectors, ground }, file) => {
-    file.floats(vectors, [null, null], "the vectors of a metric");
-    file.metric(ground);
-    return { measure: notMeasured("WordMovers") };
+  WordMovers: ({ vectors, ground, unit }, file) => {
+    const [size, width] = file.shape(vectors);
+    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
+    const metric = file.metric(ground);
+    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
+    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
   },
-  Frechet: ({ ground, dimension }, file) => {
-    file.metric(ground);
-    return { measure: notMeasured("Frechet"), legal: (row) => (row.length % dimension === 0 ? null : "count") };
-  },
+  Frechet: ({ ground, dimension, unit }, file) => ({
+    measure: notMeasured("Frechet"),
+    legal: (row) => (row.length % dimension === 0 ? null : "count"),
+    unit: unit || file.metric(ground).unit,
+  }),
+};
+
+const histogram = (size) => (row) => {
+  const total = row.reduce((sum, value) => sum + value, 0);
+  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
 };
 
 /** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
@@ -1226,6 +1214,12 @@ function checkDistances(data, size) {
       refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
     }
   }
+}
+
+/** Refuse a row of a file that its metric cannot measure. */
+function checkRow(row, metric) {
+  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
+  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
 }
 
 /** Rebuild a metric from its checked entry; it may refer to earlier ones. */
@@ -1242,19 +1236,29 @@ function readMetric({ name, parameters }, file) {
 /** Where secrets live: finitely many points, everywhere, a box, streets. A space says which values are secrets. */
 
 
-/** Rows of a tensor of points, read where they are asked for. */
+const KEPT_POINTS = 2 ** 17; // rows are kept for spaces up to this size
+
+/** Rows of a tensor of points, made where they are asked for. */
 class Points {
   constructor({ data, shape }) {
     this.data = data;
     this.size = shape[0];
     this.width = data.length / shape[0];
     this.text = Array.isArray(data);
+    this.kept = this.size <= KEPT_POINTS ? new Array(this.size) : null;
   }
 
+  /** Return a row that nobody may change. */
   row(code) {
-    return Array.from(this.data.slice(code * this.width, (code + 1) * this.width), (value) =>
-      typeof value === "bigint" ? Number(value) : value,
-    );
+    const known = this.kept?.[code];
+    if (known !== undefined) return known;
+    const row = new Array(this.width);
+    for (let k = 0; k < this.width; k++) {
+      const value = this.data[code * this.width + k];
+      row[k] = typeof value === "bigint" ? Number(value) : value;
+    }
+    if (this.kept !== null) this.kept[code] = row;
+    return row;
   }
 }
 
@@ -1382,8 +1386,7 @@ function checkPoints(points, metric) {
   const seen = new Set();
   for (let code = 0; code < points.size; code++) {
     const row = points.row(code);
-    refuse(!points.text && !row.every((value) => Math.abs(value) <= SHARED.largest_coordinate), "a point is not made of numbers");
-    refuse(metric.legal(row) !== null, "a point is none that its metric can measure");
+    checkRow(row, metric);
     const spelled = row.join("\x1f");
     refuse(seen.has(spelled), "two of its points are the same");
     seen.add(spelled);
@@ -1632,7 +1635,7 @@ function readSpherical(body, file, promise) {
   const scale = perKilometre(inputs.metric.unit);
   const epsilon = body.epsilon * scale; // per kilometre
   const reach = radians(EARTH_RADIUS_KM) * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
-  checkPitch(epsilon, radians(EARTH_RADIUS_KM) * body.pitch);
+  checkPitch((8.8 * ((6 + 68 * 21) / (epsilon * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / body.pitch);
   checkPromise(promise, body.epsilon, reach * scale);
   const draw = (point, source) => {
     const [north, east] = point.map((x) => radians(lattice.value(lattice.cell(x))));
@@ -1647,9 +1650,17 @@ function readSpherical(body, file, promise) {
   return { inputs, outputs: inputs, draw, rate: body.epsilon };
 }
 
-/** Refuse a lattice so fine that random words of 64 bits no longer tell neighbouring cells apart as the noise should. */
-function checkPitch(epsilon, pitch) {
-  refuse(!(epsilon * pitch >= SHARED.smallest_step), "its lattice is finer than random words can carry");
+/** Refuse a lattice on which noise drawn in doubles would show: what they add to a log-ratio must stay small. */
+function checkPitch(drawingError) {
+  refuse(!(drawingError <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
+}
+
+/** Return what doubles may add to a log-ratio; the reasons stand with VectorLaplace in Python. */
+function vectorDrawingError({ metric, dimension: n }, epsilon, pitch) {
+  const p = metric.name === "Lp" ? metric.parameters.p : 2;
+  const widest = metric.name === "Mahalanobis" ? norm(Array.from(metric.factor), 2) : 1;
+  const displaced = (widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2 ** -52) / epsilon;
+  return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
 }
 
 function vectorNoise({ metric, dimension }, epsilon, source) {
@@ -1692,7 +1703,7 @@ function readVector(body, file, promise) {
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
   const reach = cellReach(inputs, body.pitch);
-  checkPitch(body.epsilon, body.pitch);
+  checkPitch(vectorDrawingError(inputs, body.epsilon, body.pitch));
   checkPromise(promise, body.epsilon, reach);
   const draw = (point, source) => {
     const cells = point.map((x) => lattice.cell(x));
@@ -1726,7 +1737,7 @@ function readNearest(body, file, promise) {
 
 /** Say a report as callers get it: the code where reports are finitely many, and its coordinates or word. */
 function reportOf({ outputs }, drawn) {
-  return typeof drawn === "number" ? { code: drawn, point: outputs.coordinates.row(drawn) } : { code: null, point: drawn };
+  return typeof drawn === "number" ? { code: drawn, point: [...outputs.coordinates.row(drawn)] } : { code: null, point: drawn };
 }
 
 /** A space of lists with one value per part. */
@@ -2011,7 +2022,7 @@ function meaning(ratio) {
   return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
 }
 
-/** Return [distance, factor, words] at round distances around the one where reports may differ by a factor of two. */
+/** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
 function meanings(promise) {
   let scale = Math.LN2 / promise.epsilon;
   const power = 10 ** Math.floor(Math.log10(scale));
@@ -2020,7 +2031,11 @@ function meanings(promise) {
     const apart = Number((part * scale).toPrecision(12));
     const ratio = largestFactor(promise, apart);
     const beyond = promise.radius !== null && apart > promise.radius;
-    return [apart, ratio, beyond ? WORDING.outside : meaning(ratio)];
+    return {
+      distance: distanceWords(apart, promise.unit),
+      factor: beyond ? "any" : factorWords(ratio),
+      words: beyond ? WORDING.outside : meaning(ratio),
+    };
   });
 }
 
@@ -2028,10 +2043,8 @@ function meanings(promise) {
 function meaningLines(promise) {
   const { meaning: words } = WORDING;
   const lines = [fill(words.head, { things: things(promise.unit) })];
-  for (const [apart, ratio, said] of meanings(promise)) {
-    const shown = ratio === Infinity && promise.radius !== null ? "any" : factorWords(ratio);
-    const distance = distanceWords(apart, promise.unit).padStart(10);
-    lines.push(fill(words.row, { distance, factor: shown.padStart(8), words: said }));
+  for (const { distance, factor, words: said } of meanings(promise)) {
+    lines.push(fill(words.row, { distance: distance.padStart(10), factor: factor.padStart(8), words: said }));
   }
   return lines;
 }
@@ -2144,9 +2157,10 @@ class Mechanism {
   #checkPlacing({ snap, clamp }) {
     optionNumber(snap, "snap");
     refuseOption(typeof clamp !== "boolean", "`clamp` must be true or false.");
+    if (snap === 0) return;
     const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
-    refuseOption(snap > 0 && finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
-    refuseOption(snap > 0 && finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
+    refuseOption(finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
+    refuseOption(finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
   }
 
   /**
@@ -2169,7 +2183,7 @@ class Mechanism {
     const { inputs } = this.#parts;
     if (!inputs.coordinates) throw new Unsupported("the secrets of this mechanism are not finitely many.");
     refuseOption(typeof code !== "number", "`code` must be the number of a secret.");
-    return inputs.coordinates.row(inputs.encode(code));
+    return [...inputs.coordinates.row(inputs.encode(code))];
   }
 
   /**
@@ -2240,9 +2254,9 @@ class Mechanism {
   }
 
   /**
-   * Explain the promise to a person: `short` is one sentence, `lines` more of it.
+   * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
    * @param {{ snap?: number }} [options]
-   * @returns {{ short: string, lines: string[] }}
+   * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
    */
   explain({ snap = 0 } = {}) {
     const promise = this.#promise(snap);
@@ -2252,12 +2266,13 @@ class Mechanism {
       return { ...guarantee, slack, metric: inputs.metric.name };
     };
     const said = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
-    const table = promise.basis === "none" || parts ? [] : meaningLines(promise);
+    const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
     return {
       short: said,
+      meanings: scaled ? meanings(promise) : [],
       lines: [
         said,
-        ...table,
+        ...(scaled ? meaningLines(promise) : []),
         `${promised(promise)}.`,
         `Licence of the data: ${this.licence || "not stated"}.`,
         `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,
@@ -2405,7 +2420,7 @@ const PARAMETERS = {
   Temporal: { period: orNull(rate), unit },
   Hamming: { unit },
   Levenshtein: { unit },
-  Angular: { unit },
+  Angular: { unit: oneOf(["rad", "deg"]) },
   Hyperbolic: { unit },
   Weighted: {
     parts: list(tuple(reference, list(whole(0, SHARED.largest_dimension - 1), 1, SHARED.largest_dimension), rate), 1, SHARED.largest_count),
@@ -2467,6 +2482,7 @@ const certificateFields = record(
 const certificate = (value, where) => {
   const stated = certificateFields(value, where);
   refuse(stated.lower_bound > stated.loss, `${where} states a bound above its loss`);
+  refuse(![0, 3].includes(stated.worst_pair.length), `${where} names no pair and report`);
   return stated;
 };
 

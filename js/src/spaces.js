@@ -1,22 +1,32 @@
 /** Where secrets live: finitely many points, everywhere, a box, streets. A space says which values are secrets. */
 
 import { MetricdpError, refuse, refuseSecret } from "./errors.js";
-import { radians } from "./metrics.js";
+import { checkRow, radians } from "./metrics.js";
 import { SHARED } from "./shared.js";
 
-/** Rows of a tensor of points, read where they are asked for. */
+const KEPT_POINTS = 2 ** 17; // rows are kept for spaces up to this size
+
+/** Rows of a tensor of points, made where they are asked for. */
 export class Points {
   constructor({ data, shape }) {
     this.data = data;
     this.size = shape[0];
     this.width = data.length / shape[0];
     this.text = Array.isArray(data);
+    this.kept = this.size <= KEPT_POINTS ? new Array(this.size) : null;
   }
 
+  /** Return a row that nobody may change. */
   row(code) {
-    return Array.from(this.data.slice(code * this.width, (code + 1) * this.width), (value) =>
-      typeof value === "bigint" ? Number(value) : value,
-    );
+    const known = this.kept?.[code];
+    if (known !== undefined) return known;
+    const row = new Array(this.width);
+    for (let k = 0; k < this.width; k++) {
+      const value = this.data[code * this.width + k];
+      row[k] = typeof value === "bigint" ? Number(value) : value;
+    }
+    if (this.kept !== null) this.kept[code] = row;
+    return row;
   }
 }
 
@@ -144,8 +154,7 @@ function checkPoints(points, metric) {
   const seen = new Set();
   for (let code = 0; code < points.size; code++) {
     const row = points.row(code);
-    refuse(!points.text && !row.every((value) => Math.abs(value) <= SHARED.largest_coordinate), "a point is not made of numbers");
-    refuse(metric.legal(row) !== null, "a point is none that its metric can measure");
+    checkRow(row, metric);
     const spelled = row.join("\x1f");
     refuse(seen.has(spelled), "two of its points are the same");
     seen.add(spelled);

@@ -33,6 +33,7 @@ from metricdp.design.closed_form import truncated_exponential as truncated_expon
 from metricdp.design.closed_form import weighted_exponential as weighted_exponential
 from metricdp.design.constopt import constopt as constopt
 from metricdp.design.contextual import contextual as contextual
+from metricdp.design.given import from_matrix as from_matrix
 from metricdp.design.interpolation.box import interpolated as interpolated
 from metricdp.design.optimal import dictionary as dictionary
 from metricdp.design.optimal import optimal as optimal
@@ -61,6 +62,7 @@ from metricdp.metrics import Temporal as Temporal
 from metricdp.metrics import Wasserstein as Wasserstein
 from metricdp.metrics import Weighted as Weighted
 from metricdp.metrics import WordMovers as WordMovers
+from metricdp.metrics import metric as metric
 from metricdp.places import grid as grid
 from metricdp.places import road_network as road_network
 from metricdp.problems import Problem as Problem

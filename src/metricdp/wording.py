@@ -256,14 +256,25 @@ def meaning_lines(promise: Promise) -> list[str]:
     return lines
 
 
-def loss(value: float, unit: str, objective: Objective, *, is_distance: bool = True) -> str:
+def loss(value: float, unit: str, objective: Objective, *, is_distance: bool = True, at_most: bool = False) -> str:
     """Return what a report costs, on average over the secrets or for the one that fares worst."""
     kind = objective if is_distance else f"{objective}_cost"
-    shown = distance(value, unit) if is_distance else number(value, templates()["digits"]["loss"])
-    return str(templates()["loss"][kind].format(loss=shown))
+    way: Rounding = "up" if at_most else "nearest"
+    shown = distance(value, unit, way) if is_distance else number(value, templates()["digits"]["loss"], way)
+    return str(templates()["loss"][kind].format(loss=f"at most {shown}" if at_most else shown))
 
 
-def certified(certificate: Certified, unit: str) -> str:
+def average_distance(value: float, unit: str) -> str:
+    """Return how far reports lie from the truth where every secret is as likely as another."""
+    return str(templates()["loss"]["average"].format(loss=distance(value, unit)))
+
+
+def snapped_loss(snap: float, unit: str) -> str:
+    """Return how much farther from the truth reports lie where values were put on the nearest secret first."""
+    return str(templates()["loss"]["snapped"].format(snap=distance(snap, unit, "up")))
+
+
+def certified(certificate: Certified, unit: str, *, is_distance: bool = True) -> str:
     """Return what a certificate says, its bound under the objective it belongs to."""
     words, digits = templates(), templates()["digits"]
     if not certificate.pairs:
@@ -274,8 +285,8 @@ def certified(certificate: Certified, unit: str) -> str:
             epsilon=number(certificate.epsilon, digits["audited"], "up"),
             pairs=f"{certificate.pairs:,}",
             objective=words["objective"][certificate.objective],
-            loss=distance(certificate.loss, unit),
-            bound=bound(certificate.lower_bound, unit),
+            loss=distance(certificate.loss, unit if is_distance else ""),
+            bound=bound(certificate.lower_bound, unit if is_distance else ""),
             gap=gap(certificate.gap),
         )
     )
@@ -319,6 +330,11 @@ def without_person(count: int, column: str) -> str:
 def kept(columns: Sequence[str]) -> str:
     """Return which columns stay unprotected."""
     return _of_rows("kept", columns=", ".join(columns))
+
+
+def not_carried_over(what: Sequence[str]) -> str:
+    """Return which metadata of a table were left behind."""
+    return _of_rows("not_carried_over", what=", ".join(what))
 
 
 def revealing(columns: Sequence[str]) -> str:

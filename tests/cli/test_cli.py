@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 import time
@@ -352,3 +353,48 @@ def test_compare_leaves_out_what_does_not_exist_and_says_so(tmp_path, monkeypatc
     rows = (tmp_path / "c.csv").read_text().splitlines()
     assert len(rows) == 4  # the header, the exponential twice, tight constraints once
     assert (tmp_path / "c.png").stat().st_size > 1000
+
+
+def test_a_loss_of_ones_own_is_not_called_a_distance(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    space = mdp.FiniteSpace(GRID, mdp.Lp(2))
+    apart = np.linalg.norm(GRID[:, None] - GRID[None], axis=2)
+    save(mdp.optimal(mdp.Problem(space, 1.0, loss=100.0 * apart**2)), "own.mdp")
+    assert run("inspect own.mdp") == 0
+    text = capsys.readouterr().out
+    assert "in the loss and under the prior it was made for" in text
+    matrix = load("own.mdp").matrix
+    average = (matrix / matrix.sum(axis=1, keepdims=True) * apart).sum(axis=1).mean()
+    found = re.search(r"equally likely a report lies ([\d.]+) from the truth on average", text)
+    assert float(found[1]) == pytest.approx(average, rel=1e-3)
+    save(mdp.optimal(mdp.Problem(space, 1.0)), "apart.mdp")
+    assert run("inspect apart.mdp") == 0
+    assert "On average a report lies" in capsys.readouterr().out
+
+
+def test_snapping_counts_in_how_far_reports_lie(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(mdp.exponential(mdp.FiniteSpace(GRID, mdp.Lp(2)), 1.0), "cells.mdp")
+    write("near.csv", ["x", "y"], [[1.01, 2], [3, 0.02]])
+    assert run("perturb near.csv --mechanism cells.mdp --snap 0.05 -o out.csv") == 0
+    assert "From the value in the table it lies up to 0.05 farther" in capsys.readouterr().out
+
+
+def test_distances_have_the_unit_that_was_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("perturb points.csv --epsilon 16.09344/mi --metric haversine:mi -o out.csv") == 0
+    assert "epsilon 16.0935 per mi (Haversine)" in capsys.readouterr().out  # rounded up
+    assert run("design --points cells.csv --epsilon 1/km --metric l2:m --builder exponential -o cells.mdp") == 0
+    assert load("cells.mdp").guarantee.epsilon == pytest.approx(0.001)
+    assert "per m " in capsys.readouterr().out
+    assert "furlong" in refused("perturb points.csv --epsilon 1/mi --metric haversine:furlong -o o.csv", capsys)
+    assert "names no unit" in refused("perturb points.csv --epsilon 1/mi --metric haversine: -o o.csv", capsys)
+
+
+def test_a_mile_is_a_mile(here: Path) -> None:
+    """The same places and promise in two units of length are the same mechanism."""
+    write("places.csv", ["lat", "lon"], [[41.15 + 0.001 * k, -8.61 - 0.002 * k] for k in range(5)])
+    for metric, epsilon, out in (("haversine", "1.609344/mi", "a.mdp"), ("haversine:mi", "1/km", "b.mdp")):
+        line = f"design --points places.csv --metric {metric} --epsilon {epsilon} --builder exponential -o {out}"
+        assert run(line) == 0
+    first, second = load("a.mdp"), load("b.mdp")
+    assert first.guarantee.epsilon == pytest.approx(1.0)
+    assert second.guarantee.epsilon == pytest.approx(1.609344)
+    assert first.matrix == pytest.approx(second.matrix, rel=1e-5)

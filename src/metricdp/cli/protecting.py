@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from metricdp import wording
 from metricdp.cli import choices, terminal
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.errors import InvalidInput
@@ -30,7 +31,7 @@ def perturb(
     on_error: Literal["fail", "drop", "null"] = "fail",
     show_values: bool = False,
     person: Annotated[str | None, Parameter(name="--id")] = None,
-    engine: Literal["local", "spark", "ray"] | None = None,
+    engine: str | None = None,
     resume: bool = False,
     discard: bool = False,
     seed: int | None = None,
@@ -49,12 +50,12 @@ def perturb(
         mechanism: A mechanism file from `metricdp design`, instead of Laplace noise.
         key: A public key file: the mechanism file is refused unless this key signed it.
         columns: The columns of the secret with commas between, such as lat,lon.
-        metric: The metric of the Laplace noise: haversine, l1, l2 or linf.
+        metric: The metric of the Laplace noise: haversine (haversine:mi for miles), l1, l2 or linf.
         snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
         on_error: What becomes of rows without a legal secret: fail, drop or null.
         show_values: Let the error show what the first bad row holds; otherwise errors name rows and columns only.
         person: The column that says whose row it is; the total per person is stated.
-        engine: For many files: local uses all cores, spark and ray run the parts as their tasks.
+        engine: For many files: local uses all cores, spark and ray run the parts as their tasks; `metricdp engines`.
         resume: Continue a job over many files that was killed or failed; nothing is released twice.
         discard: Give up such a job, its key and all it has done, and begin anew with new noise.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
@@ -80,6 +81,22 @@ def perturb(
             )  # fmt: skip
     print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
+    if snapping:
+        print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
+    return 0
+
+
+def engines() -> int:
+    """List the engines that protect many files, with the extra that brings what each one needs.
+
+    An example: `metricdp engines`
+    """
+    from metricdp.tables.engines import for_files
+
+    rows = [
+        {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"} for one in for_files()
+    ]
+    print(terminal.text_table(["engine", "about", "needs"], rows))
     return 0
 
 

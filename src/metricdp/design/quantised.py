@@ -24,6 +24,7 @@ from metricdp.arrays import Floats
 from metricdp.auditing import audit
 from metricdp.auditing.exact import float_leakage, within
 from metricdp.auditing.lipschitz import prove
+from metricdp.auditing.loss import expected_loss, worst_loss
 from metricdp.design.certify import MARGIN, bound_below, losses_of
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
 from metricdp.mechanisms import InterpolatedMechanism, MatrixMechanism, StreetMechanism
@@ -40,10 +41,10 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
     """Return the mechanism with every probability a whole multiple of 2**-bits, re-certified at the same promise.
 
     Without `bits`, the fewest of 16, 32 and 48 that ask for mixing in at most 1 % of a uniform law. The loss is
-    computed again where it is known what it is: from `problem`, which must ask for the promise of the mechanism, or
-    when it was the mean (or worst) distance. Elsewhere the certificate keeps the loss of the law before, and its note
-    bounds how much of the law was moved. The bound stays with the loss it belongs to: that of `problem`, of which no
-    proof is at hand here, is the trivial one.
+    computed again where it is known how it is counted: by the mechanism's own stakes, or by `problem`, which must ask
+    for the promise of the mechanism. Elsewhere (interpolated, or read from a file) the certificate keeps the loss of
+    the law before, and its note bounds how much of the law was moved. The bound stays with the loss it belongs to: for
+    a `problem` that the mechanism was not made for, no proof is at hand and the bound is the trivial one.
 
     Guarantee: that of the mechanism, audited exactly for the rounded law; `Infeasible` where that takes more bits.
     """
@@ -192,17 +193,24 @@ def _priced(mechanism: Quantisable, matrix: Floats, problem: Problem | None) -> 
     if problem is not None:
         # a bound belongs to a problem, and the one before may be of any
         loss, trivial, _ = losses_of(problem, matrix, before.objective)
+        if _is_own(mechanism, problem):
+            return loss, before.lower_bound, "the loss is that of the rounded law"
         return loss, trivial, "loss and bound are those of the problem given, the bound is the trivial one"
-    if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
+    if not mechanism.stakes.known:
         return unknown
-    apart = mechanism.inputs.distances_to(mechanism.outputs)  # the default of `Problem`, the prior uniform
-    rows, rounded = (mechanism.matrix * apart).sum(axis=1), (matrix * apart).sum(axis=1)
-    worst = before.objective == "worst"
-    same = float(rows.max() if worst else rows.mean())
-    if abs(same - before.loss) > 1e-9 * abs(same):
-        return unknown
-    loss = float(rounded.max() if worst else rounded.mean())
-    return loss, before.lower_bound, f"the loss is the {'worst' if worst else 'mean'} distance"
+    rounded = replace(mechanism, matrix=matrix)
+    loss = worst_loss(rounded) if before.objective == "worst" else expected_loss(rounded)
+    return loss, before.lower_bound, "the loss is that of the rounded law"
+
+
+def _is_own(mechanism: MatrixMechanism, problem: Problem) -> bool:
+    """Tell whether the mechanism was made for the loss and the prior of this problem."""
+    stakes = mechanism.stakes
+    if not stakes.known or problem.inputs is not mechanism.inputs or problem.outputs is not mechanism.outputs:
+        return False
+    costs = mechanism.inputs.distances_to(mechanism.outputs) if stakes.loss is None else stakes.loss
+    prior = np.full(len(costs), 1.0 / len(costs)) if stakes.prior is None else stakes.prior
+    return np.array_equal(costs, problem.loss) and np.array_equal(prior, problem.prior)
 
 
 def _too_few(mechanism: Quantisable, bits: int) -> str:

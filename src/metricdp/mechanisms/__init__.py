@@ -1,14 +1,17 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
-from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Witness
+from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
+from metricdp.mechanisms.declared import MECHANISMS, judging
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
-from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism
 from metricdp.mechanisms.product import ProductMechanism
+from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 
 __all__ = [
+    "MECHANISMS",
     "Certificate",
     "Guarantee",
     "InterpolatedMechanism",
@@ -18,7 +21,9 @@ __all__ = [
     "NearestMechanism",
     "ProductMechanism",
     "SphericalLaplace",
+    "Stakes",
     "StreetMechanism",
     "VectorLaplace",
     "Witness",
+    "judging",
 ]

@@ -3,6 +3,7 @@
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise, precision_note
 from metricdp.metrics.composed import Temporal, Weighted
 from metricdp.metrics.curved import Angular, Hyperbolic
+from metricdp.metrics.declared import METRICS, measuring, width_of
 from metricdp.metrics.discrete import Hamming, Levenshtein, Precomputed
 from metricdp.metrics.geography import (
     DEGREES,
@@ -13,6 +14,7 @@ from metricdp.metrics.geography import (
     look_exchanged,
     unit_vectors,
 )
+from metricdp.metrics.own import FunctionMetric, metric
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
 from metricdp.metrics.vectors import Lp, Mahalanobis
@@ -21,8 +23,10 @@ __all__ = [
     "DEGREES",
     "EARTH_RADIUS_KM",
     "KM_PER_DEGREE",
+    "METRICS",
     "Angular",
     "Frechet",
+    "FunctionMetric",
     "Hamming",
     "Haversine",
     "Hyperbolic",
@@ -40,7 +44,10 @@ __all__ = [
     "is_proven",
     "look_exchanged",
     "measurable",
+    "measuring",
+    "metric",
     "pairwise",
     "precision_note",
     "unit_vectors",
+    "width_of",
 ]

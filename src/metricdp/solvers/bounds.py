@@ -18,7 +18,9 @@ UNIT = float(np.finfo(np.float64).eps) / 2
 MOST_LOG_RATIO = 300.0  # e^w stays finite; heavier edges get no multiplier
 
 
-def lower_bound(cost: Floats, edges: Integers, log_ratios: Floats, dual: NDArray[Any]) -> float:
+def lower_bound(
+    cost: Floats, edges: Integers, log_ratios: Floats, dual: NDArray[Any], *, rise: float = ROUNDED_DOWN
+) -> float:
     """Return a number no larger than the loss of any matrix that satisfies the constraints along `edges`.
 
     For any multipliers lam >= 0 of Z[i] <= g Z[j]:
@@ -28,14 +30,15 @@ def lower_bound(cost: Floats, edges: Integers, log_ratios: Floats, dual: NDArray
     by Lagrangian relaxation over the row simplices. `dual` has shape (2, edges, columns), second half
     reversed; or (edges, columns) with a sign, where negative numbers belong to the reversed constraint.
     Numbers that are no multipliers count as zero, and the rounding errors of every operation are subtracted,
-    so the bound is rigorous in floating point.
+    so the bound is rigorous in floating point. Log ratios count as higher by the share `rise`: they come from distances
+    that are rounded down.
     """
     cost = np.asarray(cost, dtype=np.float64)
     n, m = cost.shape
     count = len(edges)
     if dual.shape not in ((2, count, m), (count, m)):
         raise InvalidInput(f"`dual` must have shape (2, {count}, {m}) or ({count}, {m}), got {dual.shape}.")
-    gather = _gather(n, edges, log_ratios)
+    gather = _gather(n, edges, log_ratios * (1.0 + rise))
     degree = int(np.diff(gather.indptr).max()) if count else 0
     least: Floats = np.full(n, np.inf)
     width = max(1, int(2e7 // max(count, n)))
@@ -57,26 +60,12 @@ def row_minima(cost: Floats) -> float:
     return max(least, 0.0) if cost.min() >= 0.0 else least  # nothing costs less than nothing
 
 
-def raised_ratio(log_ratios: Floats) -> Floats:
-    """Return e^w rounded up, for w that is a rounded product: a larger ratio lowers the bound, so it stays valid."""
-    result: Floats = np.exp(log_ratios * (1.0 + 4.0 * UNIT)) * (1.0 + 8.0 * UNIT)
-    return result
-
-
-def raised(log_ratios: Floats) -> Floats:
-    """Return log ratios no smaller than the true ones, for such as come from distances that are rounded down.
-
-    The share covers sums along paths as well: those of a hundred thousand steps are exact to a smaller one.
-    """
-    result: Floats = log_ratios * (1.0 + ROUNDED_DOWN)
-    return result
-
-
 def _gather(size: int, edges: Integers, log_ratios: Floats) -> SparseMatrix:
     """Return A^T for rows z_i - g z_j, edges as listed and then reversed; nothing for the heaviest edges."""
     count = len(edges)
     light = (log_ratios <= MOST_LOG_RATIO).astype(np.float64)
-    ratio = raised_ratio(np.minimum(log_ratios, MOST_LOG_RATIO)) * light
+    # rounding e^w upwards lowers the bound, so it stays valid for the true ratio
+    ratio = np.exp(np.minimum(log_ratios, MOST_LOG_RATIO)) * (1 + 8 * UNIT) * light
     index = np.arange(count)
     tail, head = edges[:, 0], edges[:, 1]
     rows = np.concatenate([tail, head, head, tail])

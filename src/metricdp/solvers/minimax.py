@@ -12,7 +12,7 @@ from metricdp.arrays import Floats, Integers, as_matrix, as_positive
 from metricdp.errors import SolverFailure
 from metricdp.solvers.backends.clarabel import Interior
 from metricdp.solvers.backends.interior import Structured
-from metricdp.solvers.bounds import lower_bound, raised, relative_gap
+from metricdp.solvers.bounds import lower_bound, relative_gap
 from metricdp.solvers.edges import all_pairs, non_redundant, unique_pairs, violated_pairs
 from metricdp.solvers.program import Edges, LinearProgram, Progress, RatioProgram
 from metricdp.solvers.repair.quotient import class_means, classes_of, quotient
@@ -102,7 +102,7 @@ class _Minimax:
             objective=self.upper,
             lower_bound=self.lower,
             gap=reached,
-            edges=Edges(used, raised(self.relaxed[used[:, 0], used[:, 1]])),
+            edges=Edges(used, self.relaxed[used[:, 0], used[:, 1]]),
             dual=dual,
             method=f"minimax interior, {self.method}",
             seconds=time.perf_counter() - self.started,
@@ -140,7 +140,7 @@ class _Minimax:
     def _bound(self, pairs: Integers, dual: Floats, prior: Floats) -> None:
         # the float prior sums to one only to rounding: divide by a sum rounded away from the bound
         weighed = prior[:, None] * self.cost
-        log_ratios = raised(self.relaxed[pairs[:, 0], pairs[:, 1]])
+        log_ratios = self.relaxed[pairs[:, 0], pairs[:, 1]]
         value = lower_bound(weighed, pairs, log_ratios, dual)
         slack = 4e-16 * (len(prior) + 4)
         value = value / (float(prior.sum()) * (1.0 + slack if value > 0 else 1.0 - slack))

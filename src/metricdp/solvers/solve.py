@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from metricdp.arrays import Floats, Integers, as_matrix, as_positive
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.solvers.backends.chains import chain_of_blocks
-from metricdp.solvers.bounds import lower_bound, raised, relative_gap, row_minima, signed
+from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima, signed
 from metricdp.solvers.edges import (
     all_pairs,
     near_pairs,
@@ -44,7 +44,7 @@ OPERATIONS = 1.2e10  # floating-point operations a second, two cores, small bloc
 class RatioSolution:
     """A matrix that keeps all ratios, and how far it can be from the best one.
 
-    `dual` are multipliers for `edges`, whose log ratios are rounded up, that prove `lower_bound`.
+    `dual` are multipliers for `edges` that prove `lower_bound`.
     """
 
     matrix: Floats
@@ -353,7 +353,7 @@ class _Search:
         """Evaluate the bound again from the multipliers; where that takes too long keep the solver's own."""
         value = proved
         if dual.size <= MOST_MULTIPLIERS or not np.isfinite(proved):
-            log_ratios = raised(self.weights[pairs[:, 0], pairs[:, 1]])
+            log_ratios = self.weights[pairs[:, 0], pairs[:, 1]]
             value = lower_bound(self.cost, pairs, log_ratios, dual)
         if value > self.lower:
             self.lower, self.proof = value, (pairs, dual)
@@ -393,7 +393,7 @@ class _Search:
             objective=self.best.objective,
             lower_bound=self.lower,
             gap=reached,
-            edges=Edges(pairs, raised(self.weights[pairs[:, 0], pairs[:, 1]])),
+            edges=Edges(pairs, self.weights[pairs[:, 0], pairs[:, 1]]),
             dual=dual,
             method=f"{self.method}, {self.best.method}",
             seconds=time.perf_counter() - self.started,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
+from metricdp.tables.engines import engine_of
+from metricdp.tables.engines.base import Target, refuse_target
 from metricdp.tables.frames import perturb_frame
-from metricdp.tables.task import OnError
+from metricdp.tables.task import OnError, Request
 
 Frame = TypeVar("Frame")
 
@@ -26,7 +26,7 @@ def perturb(
     on_error: OnError = "fail",
     show_values: bool = False,
     rng: Randomness = None,
-    target: str | os.PathLike[str] | None = None,
+    target: Target = None,
 ) -> Frame:
     """Return the table with the columns of the secret replaced by reports; every other column stays as it is.
 
@@ -38,6 +38,9 @@ def perturb(
     The columns default to lat and lon (latitude, longitude, lng) on the Earth, to the names the mechanism was designed
     with, or to x, y, z. A product takes the columns of its parts one after the other. Columns of the secret that do not
     become columns of the report (the history of a place, the street and offset) are removed.
+
+    What a table carries besides its rows stays behind unless it is known to be harmless: names and types stay, metadata
+    (`attrs`, bounding boxes, notes on columns) do not, and categories are those of the rows that come back.
 
     Every row is protected by itself: rows of one person add up, and so do two calls on one table.
 
@@ -55,40 +58,16 @@ def perturb(
             marked as such where the table type has room for a mark. Not for Spark and Ray, whose workers draw.
         target: Where the reports are written: a folder for Spark, a Parquet file for Arrow data sets and readers.
     """
-    options = {"columns": columns, "snap": snap, "on_error": on_error, "show_values": show_values}
-    result: Frame = _perturb(frame, mechanism, rng, target, options)
+    request = Request(mechanism, columns, snap, on_error, show_values)
+    result: Frame = _perturb(frame, request, rng, target)
     return result
 
 
-def _perturb(frame: Any, mechanism: Mechanism, rng: Randomness, target: Any, options: dict[str, Any]) -> Any:
-    kind, package = type(frame).__name__, type(frame).__module__.partition(".")[0]
-    if package in ("pyspark", "ray") and rng is not None:
-        raise InvalidInput(f"`rng` cannot be given for {package}: its workers draw from streams of their own.")
-    if package in ("pyspark", "ray") and options["show_values"]:
-        raise InvalidInput(f"`show_values` cannot be given for {package}: its workers would write the values to logs.")
-    if package == "pyspark":
-        from metricdp.tables.engines import spark
-
-        if target is None:
-            spark.refuse_without_target(frame)
-        return spark.perturb_frame(frame, mechanism, str(target), **options)
-    if package == "pyarrow" and not isinstance(frame, pa.Table | pa.RecordBatch):
-        from metricdp.tables.engines import arrow
-
-        return arrow.perturb_stream(frame, mechanism, target, rng, **options)
-    if target is not None:
-        raise InvalidInput(
-            f"`target` is for Spark frames and Arrow data sets; a {kind} comes back as it is, in memory."
-        )
-    if package == "ray":
-        from metricdp.tables.engines import ray
-
-        return ray.perturb_dataset(frame, mechanism, **options)
-    if package in ("duckdb", "_duckdb"):
-        raise InvalidInput(
-            "a DuckDB relation is a recipe: every time it is evaluated it would draw new noise. Make a table of it: "
-            'mdp.duckdb_table(connection, "FROM points", "protected", mechanism).'
-        )
-    if package == "polars" and kind == "LazyFrame":
+def _perturb(frame: Any, request: Request, rng: Randomness, target: Target) -> Any:
+    engine = None if isinstance(frame, pa.Table | pa.RecordBatch) else engine_of(frame)
+    if engine is not None and engine.perturb is not None:
+        return engine.perturb(frame, request, target=target, rng=rng)
+    refuse_target(frame, target)
+    if type(frame).__module__.partition(".")[0] == "polars" and type(frame).__name__ == "LazyFrame":
         frame = frame.collect(engine="streaming")  # once: the reports must not be drawn again
-    return perturb_frame(frame, mechanism, rng=rng, **options)
+    return perturb_frame(frame, request, rng)

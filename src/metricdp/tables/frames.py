@@ -5,35 +5,30 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.tables.kernel import Protected, protect, replace, report_type, whole
+from metricdp.tables.draws import is_simulated
+from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
 from metricdp.tables.marks import SIMULATED, SIMULATED_KEY, marked
-from metricdp.tables.task import Task, task_for
+from metricdp.tables.task import Request, Task
 
 
-def perturb_frame(frame: Any, mechanism: Mechanism, *, rng: Randomness = None, **options: Any) -> Any:
+def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
     """Protect a table in memory and give back the type that came."""
-    simulated = isinstance(rng, np.random.Generator)
     if isinstance(frame, pa.Table | pa.RecordBatch):
-        task = task_for(frame.schema.names, mechanism, **options)
-        return _perturb_arrow(frame, task, rng, simulated)
+        return _perturb_arrow(frame, request.task(frame.schema.names), rng)
     wrapped = _wrapped(frame)
-    task = task_for(wrapped.columns, mechanism, **options)
-    return _perturb_wrapped(frame, wrapped, task, rng, simulated)
+    return _perturb_wrapped(frame, wrapped, request.task(wrapped.columns), rng)
 
 
-def _perturb_arrow(frame: Any, task: Task, rng: Randomness, simulated: bool) -> Any:
+def _perturb_arrow(frame: Any, task: Task, rng: Randomness) -> Any:
     _refuse_empty(frame.num_rows)
-    arrays = [whole(frame.column(name)) for name in task.columns]
-    protected = protect(arrays, task, rng=rng)
+    protected = protect(picked(frame, task), task, rng=rng)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
-    return result.replace_schema_metadata(marked(result.schema).metadata) if simulated else result
+    return result.replace_schema_metadata(marked(result.schema).metadata) if is_simulated(rng) else result
 
 
 def _wrapped(frame: Any) -> Any:
@@ -61,7 +56,7 @@ def _wrapped(frame: Any) -> Any:
     return wrapped
 
 
-def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness, simulated: bool) -> Any:
+def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness) -> Any:
     import narwhals.stable.v2 as nw
 
     _refuse_empty(len(wrapped))
@@ -80,18 +75,43 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness, simu
             kind = wrapped.schema[name]
             fits = report_type(kinds[name], lanes[name]) == kinds[name]
             fits = fits and not (protected.bad.size and kind.is_integer())
-            if fits and isinstance(kind, nw.Enum):  # a word that is no value of the enumeration must not become null
-                fits = set(new.drop_nulls().to_list()) <= set(kind.categories)
+            if isinstance(
+                kind, nw.Enum
+            ):  # its categories are words that somebody had: those of the reports replace them
+                kind = nw.Enum(sorted(set(new.drop_nulls().to_list())))
             new = new.cast(kind) if fits and new.dtype != kind else new
         series.append(new)
     result = wrapped.with_columns(*series).drop([name for name in task.columns if name not in task.reports])
     if task.on_error == "drop" and protected.bad.size:
         result = result.filter(protected.kept(len(wrapped)).to_pylist())
-    native = result.to_native()
-    if hasattr(frame, "attrs"):  # pandas has several types of the same numbers, and keeps notes on a data frame
-        native = native.astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
-        native.attrs = {**frame.attrs, **({SIMULATED_KEY: SIMULATED} if simulated else {})}
-    return native
+    if not hasattr(frame, "attrs"):  # pandas has them, and several types of the same numbers
+        return _without_unused(result).to_native()
+    native = result.to_native().astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
+    return _pandas_alone(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
+
+
+def _pandas_alone(frame: Any, *, simulated: bool) -> Any:
+    """Return a pandas frame without notes, categories and index levels that are not of its rows."""
+    used = {name: column.cat.remove_unused_categories() for name, column in frame.items() if hasattr(column, "cat")}
+    frame = frame.assign(**used)
+    for method in ("remove_unused_categories", "remove_unused_levels"):
+        if hasattr(frame.index, method):
+            frame.index = getattr(frame.index, method)()
+    frame.attrs = {SIMULATED_KEY: SIMULATED} if simulated else {}
+    return frame
+
+
+def _without_unused(result: Any) -> Any:
+    """Return a data frame whose enumerations name the values of its rows only."""
+    import narwhals.stable.v2 as nw
+
+    enumerations = {name: kind for name, kind in result.schema.items() if isinstance(kind, nw.Enum)}
+    for name, kind in enumerations.items():
+        used = set(result.get_column(name).drop_nulls().unique().to_list())
+        if len(used) < len(kind.categories):
+            fewer = nw.Enum([category for category in kind.categories if category in used])
+            result = result.with_columns(result.get_column(name).cast(nw.String).cast(fewer))
+    return result
 
 
 def _arrow(series: Any, name: str) -> pa.Array:

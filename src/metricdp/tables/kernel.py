@@ -19,6 +19,7 @@ from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.spaces import Space
 from metricdp.tables.draws import Draws
+from metricdp.tables.harmless import harmless
 from metricdp.tables.task import Lane, OnError, Task, task_for
 from metricdp.tables.values import Secrets, broken_rule, secrets_of, shown_row
 
@@ -59,7 +60,7 @@ def perturb_batch(
 
 def protected_table(table: pa.Table, task: Task, rng: Randomness | Draws = None) -> pa.Table:
     """Return a table in memory, or one block of an engine's, with its secrets replaced by reports."""
-    return replace(table, task, protect([whole(table.column(name)) for name in task.columns], task, rng=rng))
+    return replace(table, task, protect(picked(table, task), task, rng=rng))
 
 
 def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -69,13 +70,16 @@ def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def picked(batch: pa.RecordBatch, task: Task) -> list[pa.Array]:
+def picked(batch: Any, task: Task) -> list[pa.Array]:
     """Return the columns of the secret."""
-    return [batch.column(name) for name in task.columns]
+    return [whole(batch.column(name)) for name in task.columns]
 
 
 def replace(batch: Any, task: Task, protected: Protected) -> Any:
-    """Put reports into a record batch or table, remove what is left of the secret, and drop bad rows if asked to."""
+    """Put reports into a record batch or table, remove what is left of the secret, and drop bad rows if asked to.
+
+    Of metadata and categories only what is harmless stays.
+    """
     fields = report_fields(batch.schema, task)
     for name, field, column in zip(task.reports, fields, protected.columns, strict=True):
         position = batch.schema.get_field_index(name)
@@ -85,7 +89,7 @@ def replace(batch: Any, task: Task, protected: Protected) -> Any:
         batch = batch.drop_columns(left)
     if task.on_error == "drop" and protected.bad.size:
         batch = batch.filter(protected.kept(batch.num_rows))
-    return batch
+    return harmless(batch)
 
 
 def report_schema(schema: pa.Schema, task: Task) -> pa.Schema:

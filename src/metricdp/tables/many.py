@@ -6,25 +6,23 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
-from metricdp.tables.draws import KEY_BYTES
+from metricdp.tables.draws import KEY_BYTES, is_simulated
+from metricdp.tables.engines import Run, runner
 from metricdp.tables.formats import format_of, open_reader, read_batches
 from metricdp.tables.jobs.folder import begun, checked_target, forget, publish, records_of
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.plan import Job, Source, home_of, plan, sources_of
 from metricdp.tables.jobs.travel import retold
 from metricdp.tables.people import PeopleCounter
-from metricdp.tables.summary import People, Summary
-from metricdp.tables.task import OnError, task_for
+from metricdp.tables.summary import Passage, People, Summary, Tally
+from metricdp.tables.task import OnError, Request
 
-Engine = Literal["local", "spark", "ray"]
-ENGINES = ("local", "spark", "ray")
 Progress = Callable[[float], None]
 KEPT = (
     "The job is kept and nothing of it can be seen: mend what is wrong and continue it with resume=True (--resume), "
@@ -42,7 +40,7 @@ def perturb_files(
     snap: float = 0.0,
     on_error: OnError = "fail",
     id_column: str | None = None,
-    engine: Engine = "local",
+    engine: str = "local",
     resume: bool = False,
     discard: bool = False,
     rng: np.random.Generator | None = None,
@@ -69,8 +67,8 @@ def perturb_files(
         snap: As in `perturb`.
         on_error: As in `perturb`; rows are counted from 0 in every file.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
-        engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions as their tasks, on a
-            file system that all workers see.
+        engine: The name of an engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions
+            as their tasks, on a file system that all workers see. Others are declared in `tables.engines`.
         resume: Continue the job for this target that was not finished. Files that changed since are done again; the
             mechanism, columns and snap must be the same.
         discard: Give up the job for this target that was not finished: its key and all it has done are destroyed, and
@@ -81,42 +79,39 @@ def perturb_files(
         progress: Called with the finished share, from 0 to 1.
     """
     started = time.perf_counter()
-    if engine not in ENGINES:
-        raise InvalidInput(f"`engine` must be one of {', '.join(ENGINES)}, got {engine!r}.")
+    run = runner(engine)
     paths = sources_of(sources)
     place = checked_target(target)
     with open_reader(paths[0], format_of(paths[0])) as reader:
         names = reader.schema.names
-    task = task_for(names, mechanism, columns=columns, snap=snap, on_error=on_error)
+    task = Request(mechanism, columns, snap, on_error).task(names)
     counter = None if id_column is None else PeopleCounter(id_column, names)
     parcel = parcel_of(task)
     key = None if rng is None else rng.bytes(KEY_BYTES)
-    planned = plan(paths, place, parcel, simulated=rng is not None)
+    planned = plan(paths, place, parcel, simulated=is_simulated(rng))
     with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
         if not job.finished:
-            job = _run(job, engine, workers, progress)
+            job = _done(job, run, workers, progress)
         records = list(records_of(job).values())
-    rows, bad = sum(record.rows for record in records), sum(record.bad for record in records)
-    return Summary(
+    named = [row for record in records for row in record.bad_rows] if len(paths) == 1 else []
+    tally = Tally(
+        sum(record.rows for record in records),
+        sum(record.bad for record in records),
+        tuple(named),
+        tuple(dict.fromkeys(name for record in records for name in record.dropped)),
+    )
+    passage = Passage(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
         target=str(target),
-        columns=task.columns,
-        kept_columns=tuple(name for name in names if name not in task.columns),
-        rows=rows,
-        written=rows - (bad if on_error == "drop" else 0),
-        bad=bad,
-        on_error=on_error,
-        bad_rows=tuple(row for record in records for row in record.bad_rows) if len(paths) == 1 else (),
-        guarantee=task.guarantee,
-        snap=task.snap,
-        people=None if counter is None else _people(counter, job.sources),
+        names=names,
         simulated=job.simulated,
-        seconds=time.perf_counter() - started,
         notes=link_notes(paths),
     )
+    people = None if counter is None else _people(counter, job.sources)
+    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
 
 
-def _run(job: Job, engine: Engine, workers: int | None, progress: Progress | None) -> Job:
+def _done(job: Job, run: Run, workers: int | None, progress: Progress | None) -> Job:
     done = records_of(job)
     finished = sum(record.rows for record in done.values())
 
@@ -129,7 +124,7 @@ def _run(job: Job, engine: Engine, workers: int | None, progress: Progress | Non
     pending = [number for number in range(len(job.partitions)) if number not in done]
     try:
         if pending:
-            _runner(engine)(job, pending, tell, workers=workers)
+            run(job, pending, tell, workers=workers)
     except MetricdpError as error:
         raise retold(error, f"{error} {KEPT}") from error.__cause__
     records = records_of(job)
@@ -139,20 +134,6 @@ def _run(job: Job, engine: Engine, workers: int | None, progress: Progress | Non
         forget(home_of(Path(job.target)))
         raise InvalidInput("the files have no rows: there is nothing to protect.")
     return publish(job)
-
-
-def _runner(engine: Engine) -> Any:
-    if engine == "spark":
-        from metricdp.tables.engines import spark
-
-        return spark.run
-    if engine == "ray":
-        from metricdp.tables.engines import ray
-
-        return ray.run
-    from metricdp.tables.engines import local
-
-    return local.run
 
 
 def _people(counter: PeopleCounter, sources: Sequence[Source]) -> People:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.solvers.bounds import lower_bound, raised, row_minima
+from metricdp.solvers.bounds import lower_bound, row_minima
 
 LEAST = 1e-13  # multipliers below this, relative to the largest, say nothing
 
@@ -140,7 +140,7 @@ def proven_bound(cost: Floats, weights: Floats, multipliers: Multipliers) -> flo
     lam = multipliers.value * np.exp(-weights[multipliers.tail, multipliers.head])
     reverse = (multipliers.tail > multipliers.head).astype(np.int64)
     np.add.at(dual, (reverse, index, multipliers.column), lam)
-    log_ratios = raised(weights[pairs[:, 0], pairs[:, 1]])
+    log_ratios = weights[pairs[:, 0], pairs[:, 1]]
     return max(row_minima(cost), lower_bound(cost, pairs, log_ratios, dual))
 
 

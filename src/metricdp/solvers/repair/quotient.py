@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from metricdp.arrays import Floats, Integers
-from metricdp.solvers.bounds import raised, signed
+from metricdp.solvers.bounds import signed
 from metricdp.solvers.edges import graph_of
 from metricdp.solvers.program import Edges
 
@@ -74,4 +74,4 @@ def lifted(
     back = np.exp(-log_ratios[tied[:, 0], tied[:, 1]])[:, None]
     joined = np.concatenate([pairs, tied])
     multipliers = np.concatenate([signed(dual), np.where(flow > 0.0, flow, flow * back)])
-    return Edges(joined, raised(log_ratios[joined[:, 0], joined[:, 1]])), multipliers
+    return Edges(joined, log_ratios[joined[:, 0], joined[:, 1]]), multipliers

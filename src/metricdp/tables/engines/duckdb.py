@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
@@ -12,8 +13,10 @@ import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
+from metricdp.randomness import Randomness
+from metricdp.tables.engines.base import Engine, Target
 from metricdp.tables.kernel import protect, report_fields, whole
-from metricdp.tables.task import OnError, Task, task_for, usual_names
+from metricdp.tables.task import OnError, Request, Task, usual_names
 from metricdp.tables.values import is_text
 
 NUMBERS = pa.float64()
@@ -29,6 +32,7 @@ def duckdb_table(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
+    show_values: bool = False,
 ) -> Any:
     """Create the table `target` from a query, with the columns of the secret replaced by reports; return its relation.
 
@@ -44,13 +48,14 @@ def duckdb_table(
         columns: The columns that hold the secret; defaults as in `mdp.perturb`.
         snap: As in `mdp.perturb`.
         on_error: As in `mdp.perturb`. NULL is no legal secret.
+        show_values: As in `mdp.perturb`.
     """
     engine = import_extra("duckdb", "duckdb")
     source = f"({query.strip().rstrip(';')})"
     empty = _asked(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
     kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
     schema = empty.to_arrow_table().schema
-    task = task_for(schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
+    task = Request(mechanism, columns, snap, on_error, show_values).task(schema.names)
     name = f"metricdp_{secrets.token_hex(6)}"
     errors: list[MetricdpError] = []
     _register(engine, connection, name, task, [schema.field(c).type for c in task.columns], errors)
@@ -59,7 +64,7 @@ def duckdb_table(
     outputs = []
     for column in schema.names:
         if column in made:
-            same = made[column].type == schema.field(column).type
+            same = made[column].type == schema.field(column).type and not kinds[column].startswith("ENUM")
             value = f"q.{_quoted(column)}"
             outputs.append(f"{f'CAST({value} AS {kinds[column]})' if same else value} AS {_quoted(column)}")
         elif column not in task.columns:
@@ -83,7 +88,9 @@ def _asked(engine: Any, call: Callable[[], T], what: str, errors: Sequence[Metri
         return call()
     except engine.Error as error:
         plain = (engine.CatalogException, engine.BinderException, engine.ParserException, engine.SyntaxException)
-        told = str(error) if isinstance(error, plain) else f"it stopped with {type(error).__name__}"
+        told = f"it stopped with {type(error).__name__}"
+        if isinstance(error, plain):  # the name of an enumeration's type lists its values
+            told = re.sub(r"ENUM\(.*?\)", "ENUM", str(error), flags=re.DOTALL)
     raise errors[0] if errors else OutputProblem(f"{what}: {told}")
 
 
@@ -108,9 +115,17 @@ def duckdb_function(
     if on_error == "drop":
         raise InvalidInput('a function cannot drop rows: on_error="null", and leave out the rows that are NULL.')
     names = usual_names(mechanism)
-    task = task_for(names, mechanism, columns=names, snap=snap, on_error=on_error)
+    task = Request(mechanism, names, snap, on_error).task(names)
     kinds = [pa.string() if lane.mechanism.inputs.is_text else NUMBERS for lane in task.lanes for _ in lane.columns]
     _register(engine, connection, name, task, kinds)
+
+
+def refuse_relation(relation: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
+    """Say how a DuckDB relation is protected: as a table that is made once."""
+    raise InvalidInput(
+        "a DuckDB relation is a recipe: every time it is evaluated it would draw new noise. Make a table of it: "
+        'mdp.duckdb_table(connection, "FROM points", "protected", mechanism).'
+    )
 
 
 def _register(
@@ -146,7 +161,7 @@ def _register(
     connection.create_function(
         name,
         draw,
-        [text if is_text(kind) else number for kind in kinds],
+        [text if is_text(getattr(kind, "value_type", kind)) else number for kind in kinds],  # enumerations are text
         result,
         type="arrow",
         null_handling="special",
@@ -156,3 +171,12 @@ def _register(
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+ENGINE = Engine(
+    "duckdb",
+    "tables in DuckDB, made once from a query with mdp.duckdb_table",
+    packages=("duckdb", "_duckdb"),
+    perturb=refuse_relation,
+    extra="duckdb",
+)

@@ -16,14 +16,15 @@ from typing import Any
 
 import metricdp
 from metricdp.errors import OutputProblem
+from metricdp.tables.engines.base import Engine
 from metricdp.tables.jobs.plan import Job
-from metricdp.tables.jobs.run import Tell
 from metricdp.tables.jobs.travel import is_ours, unpacked
+from metricdp.tables.pump import Tell
 
 ATTEMPTS = 3  # how often a partition may take its worker down with it
 
 
-def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = None) -> None:
+def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
     """Protect the pending partitions on worker processes, as many as there are cores."""
     count = max(1, min(len(pending), workers or os.cpu_count() or 1))
     board = _Board(pending)
@@ -162,3 +163,6 @@ def _ask(process: subprocess.Popen[str], number: int, tell: Tell) -> dict[str, A
         pass
     tell(-rows)  # they will be done again
     return None
+
+
+ENGINE = Engine("local", "worker processes on the cores of this machine", run)

@@ -17,6 +17,7 @@ import pytest
 import browsers
 import metricdp as mdp
 from forging import rewritten
+from instances import SPACES
 from metricdp import wording
 from metricdp.artifacts import save
 
@@ -175,6 +176,40 @@ def test_snapping_in_the_metric_of_the_promise_costs_twice_the_distance(cells: s
     script = """const m = await open(given.path);
         answer = [m.slack(0.1), m.factor(0.2, { snap: 0.1 }), m.reach(2, { snap: 0.01 })];"""
     assert ask(script, path=cells) == pytest.approx([0.6, math.exp(1.2), (math.log(2) - 0.06) / 3.0])
+
+
+NOT_MEASURED = {"levenshtein", "transport", "transport on a line", "documents", "curves"}
+
+
+def test_distances_are_those_of_python_in_the_unit_that_is_stated(tmp_path: Path) -> None:
+    """The audited epsilon divides by every distance, so a unit that is only a label would show."""
+    spaces = {name: make() for name, make in SPACES.items() if name not in NOT_MEASURED}
+    for unit in ("m", "mi", "ft"):
+        spaces[unit] = mdp.FiniteSpace(CELLS, mdp.Haversine(unit=unit))
+    directions = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [-1.0, 0.1]])
+    spaces["degrees"] = mdp.FiniteSpace(directions, mdp.Angular(unit="deg"))
+    for name, space in spaces.items():
+        save(mdp.exponential(space, 1.0 / float(np.median(space.distances))), tmp_path / f"{name}.mdp")
+    script = """answer = [];
+        for (const name of given.names) answer.push((await open(`${given.folder}/${name}.mdp`)).audit().epsilon);"""
+    found = ask(script, folder=str(tmp_path), names=list(spaces))
+    for name, epsilon in zip(spaces, found, strict=True):
+        assert epsilon == pytest.approx(mdp.audit(mdp.load(tmp_path / f"{name}.mdp")).epsilon, rel=1e-9), name
+
+
+@pytest.mark.parametrize("unit", ["km", "m", "mi"])
+def test_noise_is_drawn_in_the_unit_that_is_stated(unit: str, tmp_path: Path) -> None:
+    """At epsilon per unit the mean distance of planar Laplace noise is 2 / epsilon units, and 95 % lie within 4.744."""
+    rate = {"km": 5.0, "m": 0.005, "mi": 8.0}[unit]
+    metric = mdp.Haversine(unit=unit)
+    save(mdp.laplace(metric, rate), tmp_path / "noise.mdp")
+    script = """const m = await open(given.path);
+        answer = [m.accuracy(0.95), Array.from({ length: 6000 }, () => m.sample([41, 2]).point)];"""
+    accuracy, reports = ask(script, path=str(tmp_path / "noise.mdp"))
+    away = metric(np.array(reports), np.array([41.0, 2.0]))
+    assert np.mean(away) == pytest.approx(2 / rate, rel=0.06)
+    assert np.mean(away <= accuracy) == pytest.approx(0.95, abs=0.02)
+    assert accuracy == pytest.approx(4.744 / rate, rel=0.02)
 
 
 SAID = """const m = await open(given.path);

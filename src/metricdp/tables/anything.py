@@ -49,13 +49,16 @@ def perturb(
         mechanism: What is applied to every row.
         columns: The columns that hold the secret, in the order of its coordinates.
         snap: For mechanisms on finitely many points: values up to this distance from a point become that point. It
-            adds a slack of 2 * epsilon * snap to the promise. Kilometres on the Earth.
+            adds a slack to the promise: 2 * epsilon * snap, and on roads epsilon times the largest distance by road
+            between two points that one place can reach (`FiniteSpace.charge`). Kilometres on the Earth.
         on_error: What becomes of rows that hold no legal secret: "fail" raises an error that names them, "drop" leaves
             them out, "null" empties their columns; the number of such rows is logged.
         show_values: Let the error show what the first bad row holds. Errors end in logs, so they name rows and columns
             only unless this is asked for. Not for Spark and Ray, whose workers write logs of their own.
         rng: None draws cryptographic randomness. A NumPy generator is for tests and simulations, and its output is
-            marked as such where the table type has room for a mark. Not for Spark and Ray, whose workers draw.
+            marked as such, and so is that of any other source that is not cryptographic: in the metadata
+            `metricdp.simulated` (Arrow, Parquet), in `attrs` (pandas), in a column `metricdp_simulated` (Polars, CSV).
+            Not for Spark and Ray, whose workers draw.
         target: Where the reports are written: a folder for Spark, a Parquet file for Arrow data sets and readers.
     """
     request = Request(mechanism, columns, snap, on_error, show_values)

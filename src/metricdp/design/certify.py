@@ -8,7 +8,7 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.auditing.exact import audit_matrix
-from metricdp.errors import Infeasible, NotPrivate, SolverFailure
+from metricdp.errors import Infeasible, InvalidInput, NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism, Stakes
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import precision_note
@@ -35,6 +35,11 @@ def certify(
     The loss is computed here, for the law that is sampled; `lower_bound` must be one of the same objective.
     """
     report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon, radius=problem.radius)
+    if problem.radius is not None and report.pairs == 0 and not report.vacuous:
+        raise InvalidInput(
+            f"`radius` {problem.radius:g} covers no two secrets, so that nothing would be protected: the nearest two "
+            f"lie {_nearest(problem):.6g} apart."
+        )
     if not report.kept:
         raise NotPrivate(f"the {method} matrix does not keep its promise: {report}. Nothing was returned.")
     loss, trivial, scale = losses_of(problem, matrix, objective)
@@ -68,6 +73,11 @@ def safe_epsilon(epsilon: float, distances: Floats) -> float:
             "merge them into one, raise epsilon, or use mdp.optimal, which gives them one law."
         )
     return epsilon * (1.0 - share)
+
+
+def _nearest(problem: Problem) -> float:
+    apart = problem.inputs.distances
+    return float(apart[~np.eye(len(apart), dtype=bool)].min())
 
 
 def bound_below(bound: float, loss: float, *, scale: float | None = None) -> float:

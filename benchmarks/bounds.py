@@ -341,9 +341,11 @@ def _neighbours(case: Case) -> Stated:
 BUILDERS: dict[str, Callable[[Case], Stated]] = {
     "optimal": lambda case: _of(mdp.optimal(case.problem, gap=1e-6)),
     "optimal, worst": lambda case: _of(mdp.optimal(case.problem, objective="worst")),
-    "optimal, clarabel": lambda case: _of(mdp.optimal(case.problem, solver="clarabel")),
-    "optimal, highs": lambda case: _of(mdp.optimal(case.problem, solver="highs")),
-    "optimal, first order": lambda case: _of(mdp.optimal(case.problem, gap=0.02, seconds=0.5, solver="first_order")),
+    "optimal, clarabel": lambda case: _of(mdp.optimal(case.problem, solver=mdp.solvers.Clarabel())),
+    "optimal, highs": lambda case: _of(mdp.optimal(case.problem, solver=mdp.solvers.Highs())),
+    "optimal, first order": lambda case: _of(
+        mdp.optimal(case.problem, gap=0.02, seconds=0.5, solver=mdp.solvers.FirstOrder())
+    ),
     "dictionary": lambda case: _of(mdp.dictionary(case.problem)),
     "spanner": lambda case: _of(mdp.spanner(case.problem, stretch=1.2)),
     "constopt": _constopt("worst"),

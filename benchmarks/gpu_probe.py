@@ -14,7 +14,7 @@ import numpy as np
 
 from instances import grid, road_program, rome_graph
 from metricdp.arrays import Floats
-from metricdp.solvers import Edges, solve_ratio
+from metricdp.solvers import Edges, Gpu, solve_ratio
 from metricdp.solvers.edges import lattice
 
 # name: grid width, lattice radius, gap, seconds
@@ -40,7 +40,7 @@ def show(name: str, cost: Floats, weights: Floats | None, edges: Edges, gap: flo
         print(f"    {iterations:7d} its {spent:7.1f} s  [{lower:.6f}, {upper:.6f}] {gap:.4f}", flush=True)
 
     started = time.perf_counter()
-    answer = solve_ratio(cost, weights, edges=edges, gap=gap, seconds=seconds, solver="gpu", progress=progress)
+    answer = solve_ratio(cost, weights, edges=edges, gap=gap, seconds=seconds, solver=Gpu(), progress=progress)
     taken = time.perf_counter() - started
     used = (free_before - cupy.cuda.runtime.memGetInfo()[0]) / 1e9
     print(

@@ -20,14 +20,14 @@ import subprocess
 import time
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 import metricdp as mdp
 from metricdp.auditing.exact import float_leakage
 from metricdp.pictures import palette
-from metricdp.solvers.solve import SolverName
+from metricdp.solvers import named
 
 EPSILON = 1.0
 SOLVERS = ("auto", "interior", "first_order", "highs")
@@ -77,7 +77,7 @@ def measured(size: int, solver: str, seconds: float) -> Measurement:
     problem = mdp.Problem(mdp.grid((round(size**0.5),) * 2), EPSILON)
     gap = asked_gap(size)
     used, started = time.process_time(), time.perf_counter()
-    found = mdp.optimal(problem, gap=gap, seconds=seconds, solver=cast(SolverName, solver))
+    found = mdp.optimal(problem, gap=gap, seconds=seconds, solver=named(solver))
     spent, processor = time.perf_counter() - started, time.process_time() - used
     proof = found.certificate
     note = proof.note or proof.method

@@ -36,7 +36,7 @@ def decomposition(seed: int, tolerance: float = 1e-9) -> Decomposition:
     problem, _ = instance(seed)
     graph = Neighbours.of(problem)
     return Decomposition.of(
-        problem.cost, graph.weights, graph.adjacency, partition(graph.adjacency, 3), tolerance=tolerance
+        problem.cost, graph.log_ratios, graph.adjacency, partition(graph.adjacency, 3), tolerance=tolerance
     )
 
 

@@ -68,7 +68,7 @@ class Kernel:
 
 def install(library: ctypes.CDLL, monkeypatch: Any) -> None:
     """Let `import cupy` find this stand-in, with one thread a block."""
-    from metricdp.solvers.backends import gpu
+    from metricdp.solvers.backends import cuda
 
     fake = types.ModuleType("cupy")
     for name in dir(np):
@@ -94,5 +94,5 @@ def install(library: ctypes.CDLL, monkeypatch: Any) -> None:
         for key, value in content.items():
             setattr(module, key, value)
         monkeypatch.setitem(sys.modules, name, module)
-    gpu._kernels.cache_clear()
-    monkeypatch.setattr(gpu, "THREADS", 1)
+    cuda.kernels.cache_clear()
+    monkeypatch.setattr(cuda, "THREADS", 1)

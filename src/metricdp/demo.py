@@ -23,6 +23,7 @@ from metricdp.metrics import Haversine
 from metricdp.pictures import Comparison, Contender, Map, Story, overview, write_picture, write_report
 from metricdp.places import bundled_roads, bundled_streets, bundled_trips
 from metricdp.problems import Problem
+from metricdp.solvers import Interior
 from metricdp.spaces import FiniteSpace
 from metricdp.tables import perturb
 from metricdp.units import epsilon_for
@@ -264,7 +265,7 @@ def _optimal(problem: Problem, seconds: float, tell: Progress) -> MatrixMechanis
 
     tell(0.2, "optimal mechanism")
     # Streets are few and nearly planar, which suits the interior-point method.
-    return optimal(problem, gap=GAP, seconds=seconds, solver="interior", progress=heard)
+    return optimal(problem, gap=GAP, seconds=seconds, solver=Interior(), progress=heard)
 
 
 def _proof(best: MatrixMechanism) -> str:

@@ -67,12 +67,12 @@ class Problem:
         return frozen(self.prior[:, None] * self.loss)
 
     @cached_property
-    def exponents(self) -> Floats:
+    def log_ratios(self) -> Floats:
         """epsilon * distance for every pair of secrets; infinite for pairs beyond `radius`, which stay unprotected."""
-        weights = self.epsilon * self.inputs.distances
+        ratios = self.epsilon * self.inputs.distances
         if self.radius is not None:
-            weights = np.where(self.inputs.distances <= self.radius, weights, np.inf)
-        return frozen(weights)
+            ratios = np.where(self.inputs.distances <= self.radius, ratios, np.inf)
+        return frozen(ratios)
 
     def __repr__(self) -> str:
         return "Problem(" + ", ".join(f"{name}: {value}" for name, value in self._facts()) + ")"

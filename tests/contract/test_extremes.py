@@ -60,3 +60,12 @@ def test_secrets_closer_than_doubles_can_tell_apart_are_named():
     with pytest.raises(Infeasible, match="secrets 1 and 2 may differ by a factor of 1"):
         mdp.exponential(space, 1.0)
     assert mdp.optimal(mdp.Problem(space, 1.0)).certificate.epsilon <= 1.0
+
+
+def test_a_name_of_a_solver_is_answered_by_the_object_to_write():
+    problem = mdp.Problem(mdp.grid((2, 2)), 1.0)
+    for name, written in (("interior", "Interior"), ("gpu", "Gpu"), ("auto", "Interior")):
+        with pytest.raises(InvalidInput, match=rf"mdp\.solvers\.{written}\(\)"):
+            mdp.optimal(problem, solver=name)
+    with pytest.raises(InvalidInput, match=r"worst loss is solved by mdp\.solvers\.Interior"):
+        mdp.optimal(problem, objective="worst", solver=mdp.solvers.Highs())

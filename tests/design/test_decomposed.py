@@ -48,8 +48,8 @@ def optimum(cost: Any, pairs: Any, ratios: Any) -> float:
 
 
 def near_pairs(problem: mdp.Problem) -> tuple[Any, Any]:
-    pairs = np.argwhere(np.triu(np.isfinite(problem.exponents), 1))
-    return pairs, problem.exponents[pairs[:, 0], pairs[:, 1]]
+    pairs = np.argwhere(np.triu(np.isfinite(problem.log_ratios), 1))
+    return pairs, problem.log_ratios[pairs[:, 0], pairs[:, 1]]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -94,10 +94,12 @@ def test_multipliers_of_the_whole_program_become_cuts_that_hold_their_bound() ->
     problem, _ = instance(3, size=30, reports=12, side=6.0)
     graph = Neighbours.of(problem)
     program = Decomposition.of(
-        problem.cost, graph.weights, graph.adjacency, partition(graph.adjacency, 3), tolerance=1e-9
+        problem.cost, graph.log_ratios, graph.adjacency, partition(graph.adjacency, 3), tolerance=1e-9
     )
     best = optimum(problem.cost, *near_pairs(problem))
-    memory, interrupted = engine(problem.cost, graph.weights, graph.adjacency, graph.members(), gap=1e-2, seconds=None)
+    memory, interrupted = engine(
+        problem.cost, graph.log_ratios, graph.adjacency, graph.members(), gap=1e-2, seconds=None
+    )
     assert not interrupted
     assert memory.best is not None
     assert best * (1 - 1e-2) <= memory.lower <= best + 2e-9
@@ -109,7 +111,7 @@ def test_multipliers_of_the_whole_program_become_cuts_that_hold_their_bound() ->
     assert found.lower_bound == pytest.approx(best, abs=1e-6)
     assert found.objective == pytest.approx(best, abs=1e-6)
     assert all(one.lower <= best + 2e-9 for one in found.rounds)
-    cold = Benders(program, gap=1e-6, memory=kernels(problem.cost, graph.weights, graph.members())).solve()
+    cold = Benders(program, gap=1e-6, memory=kernels(problem.cost, graph.log_ratios, graph.members())).solve()
     assert len(found.rounds) <= len(cold.rounds)
 
 
@@ -124,8 +126,10 @@ def test_any_multipliers_give_a_valid_cut_and_a_valid_bound() -> None:
     for _ in range(50):
         picked = rows[rng.choice(len(rows), 30)]
         anything = Multipliers(picked[:, 0], picked[:, 1], rng.integers(0, 5, 30), rng.exponential(0.02, 30))
-        assert proven_bound(problem.cost, graph.weights, anything) <= best
-        cut = cut_from(anything, block=0, inside=inside, cost=problem.cost[inside], weights=graph.weights, width=5)
+        assert proven_bound(problem.cost, graph.log_ratios, anything) <= best
+        cut = cut_from(
+            anything, block=0, inside=inside, cost=problem.cost[inside], log_ratios=graph.log_ratios, width=5
+        )
         # the constant matrix is feasible, so its inner cost is at least what the cut says
         assert cut.value_at(feasible) <= float((problem.cost[inside] * feasible[inside]).sum()) + 1e-12
 
@@ -150,7 +154,7 @@ def test_without_neighbours_all_pairs_are_exact() -> None:
     problem, _ = instance(1, size=14, reports=5)
     whole = mdp.Problem(problem.inputs, 1.0, outputs=problem.outputs)
     pairs = np.argwhere(np.triu(np.ones((14, 14)), 1))
-    best = optimum(whole.cost, pairs, whole.exponents[pairs[:, 0], pairs[:, 1]])
+    best = optimum(whole.cost, pairs, whole.log_ratios[pairs[:, 0], pairs[:, 1]])
     certificate = decomposed(whole, blocks=2, gap=1e-7).certificate
     assert certificate.loss == pytest.approx(best, abs=1e-6)
     assert certificate.lower_bound == pytest.approx(best, abs=1e-6)

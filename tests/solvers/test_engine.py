@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from metricdp.errors import InvalidInput
-from metricdp.solvers import Edges, RatioProgram, solve_ratio
-from metricdp.solvers.backends.clarabel import Interior
-from metricdp.solvers.backends.highs import Highs
-from metricdp.solvers.backends.interior import Structured
+from metricdp.solvers import Clarabel, Edges, FirstOrder, Highs, Interior, RatioProgram, Status, named, solve_ratio
 from metricdp.solvers.bounds import lower_bound
 from metricdp.solvers.edges import all_pairs
 from metricdp.solvers.minimax import solve_minimax
@@ -32,7 +29,7 @@ def test_grid_of_25(solver, epsilon, value):
     if solver == "first_order":
         pytest.importorskip("numba")
     weights, cost = epsilon * square(5), square(5) / 25
-    answer = solve_ratio(cost, weights, gap=5e-3, solver=solver)
+    answer = solve_ratio(cost, weights, gap=5e-3, solver=named(solver))
     assert_proved(answer, cost, weights, 5e-3)
     assert answer.lower_bound <= value * (1 + 1e-6) <= answer.objective * (1 + 3e-6)
     again = lower_bound(cost, answer.edges.pairs, answer.edges.log_ratios, answer.dual)
@@ -62,9 +59,9 @@ def test_grid_of_64_reaches_the_optimum():
 def test_first_order_adds_pairs_until_the_gap_is_closed():
     pytest.importorskip("numba")
     weights = scattered(40, 3)
-    answer = solve_ratio(weights / 40, weights, gap=1e-2, solver="first_order")
+    answer = solve_ratio(weights / 40, weights, gap=1e-2, solver=FirstOrder())
     assert_proved(answer, weights / 40, weights, 1e-2)
-    exact = solve_ratio(weights / 40, weights, gap=1e-4, solver="interior")
+    exact = solve_ratio(weights / 40, weights, gap=1e-4, solver=Interior())
     assert answer.lower_bound <= exact.objective
     assert exact.lower_bound <= answer.objective
 
@@ -147,7 +144,8 @@ def test_interrupt_gives_the_best_so_far(solver):
             raise KeyboardInterrupt
 
     weights = square(6)
-    answer = solve_ratio(weights / 36, weights, gap=1e-7, solver=solver, progress=progress)
+    answer = solve_ratio(weights / 36, weights, gap=1e-7, solver=named(solver), progress=progress)
+    assert answer.status is Status.INTERRUPTED
     assert "interrupted" in answer.note
     assert worst_excess(answer.matrix, weights) <= 0.0
 
@@ -155,21 +153,23 @@ def test_interrupt_gives_the_best_so_far(solver):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weights": None}, "weights"),
-        ({"weights": np.ones((3, 3))}, "zero diagonal"),
-        ({"weights": np.array([[0, 1, 2], [2, 0, 1], [1, 1, 0.0]])}, "symmetric"),
+        ({"log_ratios": None}, "log_ratios"),
+        ({"log_ratios": np.ones((3, 3))}, "zero diagonal"),
+        ({"log_ratios": np.array([[0, 1, 2], [2, 0, 1], [1, 1, 0.0]])}, "symmetric"),
         ({"gap": 0.0}, "gap"),
-        ({"solver": "magic"}, "solver"),
+        ({"solver": "magic"}, "solver such as"),
+        ({"solver": "first_order"}, r"mdp\.solvers\.FirstOrder\(\), got 'first_order'"),
+        ({"solver": Highs}, r"mdp\.solvers\.Highs\(\)"),
         ({"seconds": -1.0}, "seconds"),
     ],
 )
 def test_bad_input_is_refused(change, message):
-    arguments = {"weights": scattered(3, 0)} | change
+    arguments = {"log_ratios": scattered(3, 0)} | change
     with pytest.raises(InvalidInput, match=message):
         solve_ratio(np.eye(3), **arguments)
 
 
-@pytest.mark.parametrize("solver", [Structured(), Interior(), Highs(), Highs("simplex")])
+@pytest.mark.parametrize("solver", [Interior(), Clarabel(), Highs(), Highs("simplex")])
 def test_solvers_agree_on_one_program(solver):
     weights = scattered(8, 12)
     cost = np.random.default_rng(1).uniform(size=(8, 5))
@@ -212,3 +212,26 @@ def test_minimax_with_equal_rows():
     best = optimum(cost, np.where(weights == 0, 0.0, weights), worst=True)
     assert answer.lower_bound <= best * (1 + 1e-6)
     assert answer.objective == pytest.approx(best, rel=2e-3)
+
+
+class Borrowed:
+    """Somebody's own solver: one method, no options, nothing of the library's."""
+
+    def solve(self, program, /, *, warm=None, progress=None):
+        return Highs().solve(program)
+
+
+def test_a_solver_of_ones_own_will_do():
+    cost = square(4) / 16
+    answer = solve_ratio(cost, square(4), gap=1e-3, solver=Borrowed())
+    assert_proved(answer, cost, square(4), 1e-3)
+    assert answer.method.startswith("Borrowed")
+
+
+def test_options_that_were_set_stay_as_they_are():
+    assert Interior(gap=1e-9).tuned(gap=1e-2, seconds=5.0, upper=float).gap == 1e-9
+    assert Interior(seconds=1.0).tuned(gap=1e-2, seconds=5.0, upper=float).seconds == 1.0
+    assert FirstOrder().tuned(gap=1e-2, seconds=None, upper=float).gap == 1e-2
+    assert named("auto") is None
+    with pytest.raises(InvalidInput, match="one of auto, interior"):
+        named("simplex")

@@ -25,11 +25,11 @@ def library(tmp_path_factory):
 
 @pytest.fixture
 def gpu(library, monkeypatch):
-    from metricdp.solvers.backends import gpu
+    from metricdp.solvers.backends import cuda, gpu
 
     fake_cupy.install(library, monkeypatch)
     yield gpu
-    gpu._kernels.cache_clear()
+    cuda.kernels.cache_clear()
 
 
 def program(width=5, reports=None):
@@ -46,8 +46,8 @@ def test_iterates_like_the_cores(gpu):
     task, _ = program(5, reports=np.arange(0, 25, 2))
     from metricdp.solvers.backends.first_order import Cores
 
-    host = Cores(task, None, None, np.dtype("float32"))
-    device = gpu.Device(task, None, None)
+    host = Cores(task, None, np.dtype("float32"))
+    device = gpu.Device(task, None)
     for count in (1, 30, 30):
         assert device.advance(count, 1.0) == pytest.approx(host.advance(count, 1.0), rel=1e-3)
         np.testing.assert_allclose(device.primal(), host.primal(), atol=2e-5)
@@ -67,8 +67,8 @@ def test_closure_and_check_agree_with_the_host(gpu):
     rng = np.random.default_rng(1)
     distances = scattered(70, 3)
     matrix = rng.uniform(0, 1, (70, 9))
-    repair = gpu.Repair(rng.uniform(size=(70, 9)), distances, None)
-    np.testing.assert_allclose(repair.close(matrix), upper_closure(matrix, np.asarray(repair.inner)), rtol=1e-15)
+    repair = gpu.GpuRepair(rng.uniform(size=(70, 9)), distances)
+    np.testing.assert_allclose(repair.close(matrix), upper_closure(matrix, np.asarray(repair.shrunk)), rtol=1e-15)
     assert repair.excess(matrix) == pytest.approx(excess(matrix, distances), abs=1e-12)
     assert repair.excess(matrix) == pytest.approx(worst_excess(matrix, distances), abs=1e-12)
 
@@ -76,7 +76,7 @@ def test_closure_and_check_agree_with_the_host(gpu):
 @pytest.mark.parametrize("points", ["grid", "scattered"])
 def test_whole_run(gpu, points):
     distances = square(5) if points == "grid" else scattered(26, 5)
-    answer = solve_ratio(distances / len(distances), distances, gap=0.02, solver="gpu")
+    answer = solve_ratio(distances / len(distances), distances, gap=0.02, solver=gpu.Gpu())
     assert worst_excess(answer.matrix, distances) <= 0.0
     assert answer.gap <= 0.02
     if points == "grid":

@@ -10,7 +10,7 @@ from metricdp.solvers.edges import nearest
 from metricdp.solvers.repair.closure import _closure_in_blocks, excess, upper_closure
 from metricdp.solvers.repair.combination import best_combination
 from metricdp.solvers.repair.quotient import classes_of, quotient
-from metricdp.solvers.repair.recombine import bumps, recombine, repair, safe_weights, strict
+from metricdp.solvers.repair.recombine import bumps, recombine, repair, safe_log_ratios, strict
 from programs import scattered, square, worst_excess
 
 
@@ -93,7 +93,7 @@ def test_excess_is_the_brute_force_excess():
 
 
 def test_bumps_keep_the_ratios():
-    weights = safe_weights(scattered(12, 6))
+    weights = safe_log_ratios(scattered(12, 6))
     columns = upper_closure(np.random.default_rng(1).uniform(size=(12, 5)), weights)
     for rays in bumps(columns, weights, nearest(weights, 3)):
         assert worst_excess(rays, weights) <= 1e-12

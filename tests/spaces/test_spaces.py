@@ -167,5 +167,5 @@ def test_unbounded_checks_what_the_metric_checks():
 def test_problem_defaults():
     problem = mdp.Problem(mdp.FiniteSpace(grid(2), mdp.Lp(2)), 2.0, radius=1.1)
     np.testing.assert_allclose(problem.cost, euclid(grid(2)) / 4)
-    assert np.isinf(problem.exponents[0, 3])
-    assert problem.exponents[0, 1] == 2.0
+    assert np.isinf(problem.log_ratios[0, 3])
+    assert problem.log_ratios[0, 1] == 2.0

@@ -78,7 +78,7 @@ class CheckpointFile:
 def fingerprint(program: Decomposition) -> str:
     """Return a digest of costs, log ratios and blocks."""
     digest = hashlib.sha256()
-    for array in (program.cost, program.weights, program.labels):
+    for array in (program.cost, program.log_ratios, program.labels):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 

@@ -57,6 +57,13 @@ class Builder:
         return loaded(self.make)
 
 
+def _solver(name: str) -> Any:
+    """Return the solver that a name at the command line means."""
+    from metricdp.solvers.choice import named
+
+    return named(name)
+
+
 BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("laplace", "metricdp.design.closed_form:laplace", "Laplace noise on the Earth, in the plane or in any "
             "dimension, released on a lattice", "other"),
@@ -73,7 +80,7 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("madlib", "metricdp.design.closed_form:madlib", "noise on the vector of a word, then the nearest word",
             "space"),
     Builder("optimal", "metricdp.design.optimal:optimal", "the least loss there can be, with a proven gap",
-            "problem", (*SEARCH, "objective"), progress=True),
+            "problem", (*SEARCH, "objective"), {"solver": _solver}, progress=True),
     Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
             "problem", ("prior",)),
     Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "

@@ -26,11 +26,10 @@ from metricdp.design.certify import bound_below, certify, losses_of
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
 from metricdp.problems import Problem
-from metricdp.solvers import solve_ratio
+from metricdp.solvers import Solver, solve_ratio
 from metricdp.solvers.bounds import block_bound
 from metricdp.solvers.repair.quotient import quotient
-from metricdp.solvers.repair.recombine import safe_weights
-from metricdp.solvers.solve import SolverName
+from metricdp.solvers.repair.recombine import safe_log_ratios
 
 REFINE_MARGIN = 1e-4  # the reduced start of a refined program keeps this much of epsilon free
 REFINE_ENTRIES = 60_000  # variables up to which the refined program is stated with all its pairs
@@ -55,7 +54,7 @@ def contextual(
     program: Literal["auto", "full", "reduced", "refined"] = "auto",
     gap: float = 1e-3,
     seconds: float | None = None,
-    solver: SolverName = "auto",
+    solver: Solver | None = None,
 ) -> MatrixMechanism:
     """Build the best mechanism that is constant on classes of augmented secrets.
 
@@ -79,7 +78,7 @@ def contextual(
     if (classes is None) != (chosen == "full"):
         raise InvalidInput(f"the {chosen} program {'takes no' if chosen == 'full' else 'needs'} `classes`.")
     if chosen == "full":
-        solution = solve_ratio(problem.cost, problem.exponents, gap=gap, seconds=seconds, solver=solver)
+        solution = solve_ratio(problem.cost, problem.log_ratios, gap=gap, seconds=seconds, solver=solver)
         return certify(
             problem,
             solution.matrix,
@@ -100,14 +99,14 @@ def contextual(
 
 
 def quotient_of(problem: Problem, classes: ArrayLike | None) -> Quotient:
-    """Return the problem over classes: least exponents between members closed by shortest paths, costs added up."""
+    """Return the problem over classes: least log ratios between members closed by shortest paths, costs added up."""
     if classes is None:
         raise InvalidInput("`classes` must be one label per secret.")
     names = np.asarray(classes)
     if names.shape[:1] != (len(problem.inputs),) or names.ndim > 2:
         raise InvalidInput(f"`classes` must be one label per secret, {len(problem.inputs)}, got shape {names.shape}.")
     labels = np.unique(names, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
-    log_ratios, cost = quotient(problem.exponents, problem.cost, labels)
+    log_ratios, cost = quotient(problem.log_ratios, problem.cost, labels)
     return Quotient(labels, log_ratios, cost)
 
 
@@ -145,8 +144,8 @@ def _refined(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
     if n * m > REFINE_ENTRIES or n * (n - 1) * m > 4_000_000:
         raise InvalidInput(f"the refined program is for small problems, got {n} secrets and {m} reports.")
     pairs = all_pairs(n)
-    exponents = safe_weights(problem.exponents)
-    base = RatioProgram(problem.cost, pairs, exponents[pairs[:, 0], pairs[:, 1]]).to_linear()
+    log_ratios = safe_log_ratios(problem.log_ratios)
+    base = RatioProgram(problem.cost, pairs, log_ratios[pairs[:, 0], pairs[:, 1]]).to_linear()
     members = sparse.csr_array((problem.prior, (reduced.labels, np.arange(n))), shape=(len(reduced), n))
     averages = sparse.kron(members, sparse.eye_array(m), format="csr")
     goal = averages @ start.ravel()
@@ -160,17 +159,17 @@ def _refined(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
     )
     found = np.maximum(Highs(tolerance=1e-9).solve_linear(linear).raise_for_status().primal.reshape(n, m), 0.0)
     found /= found.sum(axis=1, keepdims=True)
-    share = _mixing_share(found, start, exponents)
+    share = _mixing_share(found, start, log_ratios)
     if share > 0.5:
         raise SolverFailure("the refined program was not solved well enough to be repaired; use the reduced one.")
     return np.asarray((1.0 - share) * found + share * start)
 
 
-def _mixing_share(found: Floats, start: Floats, exponents: Floats) -> float:
+def _mixing_share(found: Floats, start: Floats, log_ratios: Floats) -> float:
     """Return the least t for which (1 - t) found + t start keeps all ratios, a little raised against rounding."""
     share = 0.0
     for i in range(len(found)):
-        factor = np.exp(np.minimum(exponents[i], 700.0))[:, None]
+        factor = np.exp(np.minimum(log_ratios[i], 700.0))[:, None]
         broken = np.maximum(found[i] - factor * found, 0.0)
         room = factor * start - start[i]
         broken[i], room[i] = 0.0, 1.0

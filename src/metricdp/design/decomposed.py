@@ -24,7 +24,7 @@ from metricdp.solvers.benders.run import Benders, BendersSolution, Decomposition
 from metricdp.solvers.benders.start import engine, kernels
 from metricdp.solvers.benders.workers import LocalWorkers, ProcessWorkers
 from metricdp.solvers.edges import non_redundant
-from metricdp.solvers.program import Progress
+from metricdp.solvers.program import Progress, Status
 from metricdp.solvers.repair.recombine import Repaired, recombine
 
 Executor: TypeAlias = str | WorkersFactory | None
@@ -51,12 +51,12 @@ class Neighbours:
 
     Ratios along edges bind every pair at the length of the shortest path between them. `stretch` is the largest
     path length / distance over the pairs that are to be protected: epsilon / stretch along the edges keeps epsilon
-    for all of them. `weights` are the log ratios of the edge program, closed by paths, `full` the same at the whole
+    for all of them. `log_ratios` are the log ratios of the edge program, closed by paths, `full` the same at the whole
     epsilon, `promised` those of the problem. All are infinite between secrets that nothing joins.
     """
 
     adjacency: Booleans
-    weights: Floats
+    log_ratios: Floats
     full: Floats
     promised: Floats
     stretch: float
@@ -67,7 +67,7 @@ class Neighbours:
         """Join the secrets up to `reach` apart; without it, all pairs that no third secret makes superfluous."""
         distances = problem.inputs.distances
         size = len(distances)
-        wanted = np.isfinite(problem.exponents) & ~np.eye(size, dtype=bool)
+        wanted = np.isfinite(problem.log_ratios) & ~np.eye(size, dtype=bool)
         adjacency = _adjacency(problem, wanted, reach)
         graph = sparse.csr_array(np.where(adjacency, distances, 0.0))
         paths = np.asarray(shortest_path(graph, method="D", directed=False))
@@ -77,14 +77,14 @@ class Neighbours:
         stretch = float((paths[wanted] / distances[wanted]).max()) if wanted.any() else 1.0
         stretch = 1.0 if stretch <= SAME_LENGTH else stretch
         _, parts = connected_components(sparse.csr_array(adjacency), directed=False)
-        promised = problem.exponents
+        promised = problem.log_ratios
         if problem.radius is not None:
             # chains of protected pairs protect farther pairs too, at the length of the chain
             chains = shortest_path(sparse.csr_array(np.where(wanted, distances, 0.0)), method="D", directed=False)
-            promised = np.minimum(problem.exponents, problem.epsilon * np.asarray(chains))
+            promised = np.minimum(problem.log_ratios, problem.epsilon * np.asarray(chains))
         full = np.minimum(problem.epsilon * paths, promised)
-        weights = np.minimum(problem.epsilon / stretch * paths, promised)
-        return Neighbours(adjacency, weights, full, np.asarray(promised), stretch, np.asarray(parts, dtype=np.int64))
+        log_ratios = np.minimum(problem.epsilon / stretch * paths, promised)
+        return Neighbours(adjacency, log_ratios, full, np.asarray(promised), stretch, np.asarray(parts, dtype=np.int64))
 
     def members(self) -> list[Integers]:
         """Return the secrets of every connected part."""
@@ -149,13 +149,13 @@ def decomposed(
         raise InvalidInput(f"`start` must be 'engine' or 'kernels', got {start!r}.")
     options = _Options(gap, end, start, stabilise, workers, memory, progress)
     half = end if graph.stretch == 1.0 or end is None else 0.5 * (end + time.perf_counter())
-    answer, first = _solved(problem.cost, graph, graph.weights, labels, "", replace(options, end=half))
+    answer, first = _solved(problem.cost, graph, graph.log_ratios, labels, "", replace(options, end=half))
     candidates = [answer.matrix, first] if answer.matrix.size else [first]
     bound = answer.lower_bound
     if graph.stretch > 1.0:
         # The same edges at the full epsilon relax the promise: their bound holds for it, and their matrix, repaired
         # for all pairs, may cost less than the one that paid for the detours.
-        if answer.status == "interrupted":
+        if answer.status is Status.INTERRUPTED:
             options = replace(options, start="kernels", end=time.perf_counter())
         relaxed, _ = _solved(problem.cost, graph, graph.full, labels, "full", options)
         bound = relaxed.lower_bound
@@ -215,12 +215,12 @@ def _apart(distances: Floats, adjacency: Booleans, wanted: Booleans, lost: Boole
 
 
 def _solved(
-    cost: Floats, graph: Neighbours, weights: Floats, labels: Integers, part: str, options: _Options
+    cost: Floats, graph: Neighbours, log_ratios: Floats, labels: Integers, part: str, options: _Options
 ) -> tuple[BendersSolution, Floats]:
     """Run the decomposition for closed log ratios; return its answer and the matrix it started from."""
     tolerance = float(np.clip(1e-3 * options.gap, 1e-9, 1e-6))
-    program = Decomposition.of(cost, weights, graph.adjacency, labels, tolerance=tolerance)
-    first = memory = kernels(cost, weights, graph.members())
+    program = Decomposition.of(cost, log_ratios, graph.adjacency, labels, tolerance=tolerance)
+    first = memory = kernels(cost, log_ratios, graph.members())
     interrupted = False
     recalled = None if options.memory is None else options.memory.recall(program, part)
     keep = None if options.memory is None else options.memory.keeper(program, part)
@@ -232,7 +232,7 @@ def _solved(
         crowded = len(program.boundary) >= CROWDED * len(cost)
         rough = options.gap if crowded else max(options.gap, ENGINE_GAP)
         limit = options.left(1.0 if crowded else ENGINE_SHARE)
-        found, interrupted = engine(cost, weights, graph.adjacency, graph.members(), gap=rough, seconds=limit)
+        found, interrupted = engine(cost, log_ratios, graph.adjacency, graph.members(), gap=rough, seconds=limit)
         memory = found if found.upper < first.upper else replace(found, best=first.best, upper=first.upper)
     run = Benders(
         program,
@@ -246,7 +246,7 @@ def _solved(
     )
     answer = run.solve()
     assert first.best is not None
-    return replace(answer, status="interrupted") if interrupted else answer, first.best
+    return replace(answer, status=Status.INTERRUPTED) if interrupted else answer, first.best
 
 
 def _repaired(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tuple[Floats, str]:
@@ -257,14 +257,14 @@ def _repaired(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tupl
         if len(rows) == 1:
             result[rows[0], int(cost[rows[0]].argmin())] = 1.0
             continue
-        weights = graph.promised[np.ix_(rows, rows)]
+        log_ratios = graph.promised[np.ix_(rows, rows)]
         pairs = np.argwhere(np.triu(graph.adjacency[np.ix_(rows, rows)]))
         best: Repaired | None = None
         for candidate in candidates:
             value = float((candidate[rows] * cost[rows]).sum())
             if best is None or value < best.objective:
                 enough = value + 1e-7 * abs(value)
-                found = recombine(candidate[rows], cost[rows], weights, pairs=pairs, enough=enough)
+                found = recombine(candidate[rows], cost[rows], log_ratios, pairs=pairs, enough=enough)
                 best = found if best is None or found.objective < best.objective else best
         if best is not None:
             result[rows] = best.matrix
@@ -280,10 +280,9 @@ def _note(problem: Problem, answer: BendersSolution, graph: Neighbours, gap: flo
             f"{problem.epsilon / graph.stretch:.6g} along them is what keeps the promise; the gap holds that price."
         )
     if answer.gap > gap or not np.isfinite(answer.objective):
-        why = {"limit": "the time limit came first", "interrupted": "interrupted"}.get(
-            answer.status, "no cut brought more"
+        parts.append(
+            f"asked for a gap of {gap:.3g} between the bounds, reached {answer.gap:.3g}: {answer.status.value}."
         )
-        parts.append(f"asked for a gap of {gap:.3g} between the bounds, reached {answer.gap:.3g}: {why}.")
     elif loss - answer.objective > gap * abs(answer.objective):
         parts.append(f"strict feasibility cost {loss - answer.objective:.3g} of the loss of {loss:.3g}.")
     if problem.radius is not None:

@@ -12,11 +12,10 @@ from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import ShortestPath
 from metricdp.problems import Problem
-from metricdp.solvers import Edges, Progress, RatioSolution, solve_parts, solve_ratio
+from metricdp.solvers import Edges, Interior, Progress, RatioSolution, Solver, solve_parts, solve_ratio
 from metricdp.solvers.edges import unique_pairs
 from metricdp.solvers.repair.quotient import merged
-from metricdp.solvers.repair.recombine import combine, safe_weights, strict
-from metricdp.solvers.solve import SolverName
+from metricdp.solvers.repair.recombine import combine, safe_log_ratios, strict
 
 
 def optimal(
@@ -25,7 +24,7 @@ def optimal(
     objective: Objective = "expected",
     gap: float = 1e-3,
     seconds: float | None = None,
-    solver: SolverName = "auto",
+    solver: Solver | None = None,
     progress: Progress | None = None,
 ) -> MatrixMechanism:
     """Build the mechanism of least expected (or worst) loss under the promise of a problem.
@@ -45,7 +44,11 @@ def optimal(
             raise InvalidInput("`radius` is for the expected loss; the worst loss protects all pairs.")
         from metricdp.solvers.minimax import solve_minimax
 
-        answer = solve_minimax(problem.loss, problem.exponents, gap=gap, seconds=seconds, progress=progress)
+        if solver is not None and not isinstance(solver, Interior):
+            raise InvalidInput(f"the worst loss is solved by mdp.solvers.Interior() only, got `solver` {solver!r}.")
+        answer = solve_minimax(
+            problem.loss, problem.log_ratios, gap=gap, seconds=seconds, solver=solver, progress=progress
+        )
     elif objective == "expected":
         answer = _solve_expected(problem, gap, seconds, solver, progress)
     else:
@@ -62,12 +65,12 @@ def optimal(
 
 
 def _solve_expected(
-    problem: Problem, gap: float, seconds: float | None, solver: SolverName, progress: Progress | None
+    problem: Problem, gap: float, seconds: float | None, solver: Solver | None, progress: Progress | None
 ) -> RatioSolution:
     if problem.radius is None:
         return solve_ratio(
             problem.cost,
-            problem.exponents,
+            problem.log_ratios,
             edges=exact_edges(problem),
             gap=gap,
             seconds=seconds,
@@ -75,8 +78,8 @@ def _solve_expected(
             progress=progress,
         )
     # Only near pairs are protected, on purpose: parts that no chain of near pairs joins are solved on their own.
-    near = np.argwhere(np.triu(np.isfinite(problem.exponents), 1))
-    edges = Edges(near, problem.exponents[near[:, 0], near[:, 1]])
+    near = np.argwhere(np.triu(np.isfinite(problem.log_ratios), 1))
+    edges = Edges(near, problem.log_ratios[near[:, 0], near[:, 1]])
     return solve_parts(problem.cost, edges, gap=gap, seconds=seconds, solver=solver, progress=progress)
 
 
@@ -88,7 +91,7 @@ def exact_edges(problem: Problem) -> Edges | None:
     position = np.empty(metric.nodes, dtype=np.int64)
     position[problem.inputs.points[:, 0].astype(np.int64)] = np.arange(metric.nodes)
     pairs = unique_pairs(position[metric.edges])
-    return Edges(pairs, problem.exponents[pairs[:, 0], pairs[:, 1]])
+    return Edges(pairs, problem.log_ratios[pairs[:, 0], pairs[:, 1]])
 
 
 PLATEAUS = (0.5, 1.5)  # in units of 1 / epsilon
@@ -104,15 +107,19 @@ def dictionary(problem: Problem) -> MatrixMechanism:
     that sums to one is a program with one row per secret.
     """
     started = time.perf_counter()
-    exponents = problem.exponents
+    log_ratios = problem.log_ratios
     if problem.radius is not None:
         raise InvalidInput("`dictionary` protects all pairs; leave `radius` out.")
     # secrets so close that rounding could part them get one law
-    labels, exponents, cost = merged(exponents, problem.cost) or (np.arange(len(exponents)), exponents, problem.cost)
-    inner = safe_weights(exponents)
-    columns = [np.exp(-np.maximum(inner - plateau, 0.0)) for plateau in PLATEAUS]
-    columns += [np.exp(-np.minimum(inner, reach)) for reach in REACHES]
-    columns += [np.exp(-np.clip(inner - 1.0, 0.0, reach)) for reach in REACHES[1:]]
-    columns += [np.exp(np.minimum(inner - depth, 0.0)) for depth in DIPS]
-    matrix = strict(combine(np.concatenate(columns, axis=1), cost, inner), exponents)
+    labels, log_ratios, cost = merged(log_ratios, problem.cost) or (
+        np.arange(len(log_ratios)),
+        log_ratios,
+        problem.cost,
+    )
+    shrunk = safe_log_ratios(log_ratios)
+    columns = [np.exp(-np.maximum(shrunk - plateau, 0.0)) for plateau in PLATEAUS]
+    columns += [np.exp(-np.minimum(shrunk, reach)) for reach in REACHES]
+    columns += [np.exp(-np.clip(shrunk - 1.0, 0.0, reach)) for reach in REACHES[1:]]
+    columns += [np.exp(np.minimum(shrunk - depth, 0.0)) for depth in DIPS]
+    matrix = strict(combine(np.concatenate(columns, axis=1), cost, shrunk), log_ratios)
     return certify(problem, matrix[labels], method="dictionary", started=started)

@@ -169,14 +169,14 @@ def measured_stretch(distances: Floats, edges: Integers) -> float:
     return max(1.0, float((paths[apart] / distances[apart]).max(initial=1.0)))
 
 
-def violated_pairs(matrix: Floats, weights: Floats, edges: Integers, count: int) -> Integers:
+def violated_pairs(matrix: Floats, log_ratios: Floats, edges: Integers, count: int) -> Integers:
     """Return up to `count` pairs outside `edges` that the matrix violates, the worst by mass first.
 
     The mass of a pair is sum_k max(0, z_ik - e^W_ij z_jk) in both directions.
     """
     size = len(matrix)
     mass = np.zeros((size, size))
-    decay = np.exp(-np.minimum(weights, 700.0))
+    decay = np.exp(-np.minimum(log_ratios, 700.0))
     for i in range(size):
         over = decay[i][:, None] * matrix[i] - matrix  # e^-W z_i - z_j > 0: row j is too small
         mass[i] = np.maximum(over, 0.0, out=over).sum(axis=1)

@@ -10,14 +10,16 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_matrix, as_positive
 from metricdp.errors import SolverFailure
-from metricdp.solvers.backends.clarabel import Interior
-from metricdp.solvers.backends.interior import Structured
+from metricdp.solvers.answer import RatioSolution, shortfall
+from metricdp.solvers.backends.clarabel import Clarabel
+from metricdp.solvers.backends.interior import Interior
 from metricdp.solvers.bounds import lower_bound, relative_gap
 from metricdp.solvers.edges import all_pairs, non_redundant, unique_pairs, violated_pairs
-from metricdp.solvers.program import Edges, LinearProgram, Progress, RatioProgram
+from metricdp.solvers.program import Edges, LinearProgram, Progress, RatioProgram, Status
 from metricdp.solvers.repair.quotient import class_means, classes_of, quotient
-from metricdp.solvers.repair.recombine import LEAST_COLUMN, closed, safe_weights, shifted, strict
-from metricdp.solvers.solve import RatioSolution, checked_weights
+from metricdp.solvers.repair.recombine import LEAST_COLUMN, closed, safe_log_ratios, shifted, strict
+from metricdp.solvers.search import Options, Task
+from metricdp.solvers.solve import checked_log_ratios
 
 FIRST_STRETCH = 1.005
 LEAST_RATIO = 1e-6
@@ -25,29 +27,29 @@ LEAST_RATIO = 1e-6
 
 def solve_minimax(
     cost: ArrayLike,
-    weights: ArrayLike | None = None,
+    log_ratios: ArrayLike | None = None,
     *,
     edges: Edges | None = None,
     gap: float = 1e-3,
     seconds: float | None = None,
+    solver: Interior | None = None,
     progress: Progress | None = None,
 ) -> RatioSolution:
     """Minimise max_i <cost_i, Z_i> over row-stochastic Z with |ln z_ik - ln z_jk| <= W_ij for ALL pairs.
 
     The lower bound is the Bayes bound of the prior that the multipliers of the rows give: it holds for any
-    prior p, since max_i loss_i >= sum_i p_i loss_i. Interior point, for up to a few hundred rows.
+    prior p, since max_i loss_i >= sum_i p_i loss_i. Clarabel point, for up to a few hundred rows.
     """
-    started = time.perf_counter()
     costs = as_matrix(cost, "cost")
-    as_positive(gap, "gap")
-    everything, exact = checked_weights(costs.shape[0], weights, edges)
+    options = Options(as_positive(gap, "gap"), seconds, Interior() if solver is None else solver, progress)
+    everything, exact = checked_log_ratios(costs.shape[0], log_ratios, edges)
     if 1 in costs.shape:
         matrix = np.zeros(costs.shape)
         matrix[np.arange(len(costs)), costs.argmin(axis=1)] = 1.0
         value = float(costs.min(axis=1).max())
         nothing = Edges(np.empty((0, 2), dtype=np.int64), np.empty(0))
         dual = np.empty((2, 0, costs.shape[1]))
-        return RatioSolution(matrix, value, value, 0.0, nothing, dual, "row minimum", 0.0, 0)
+        return RatioSolution(matrix, value, value, 0.0, nothing, dual, "row minimum", Status.OPTIMAL, 0.0, 0)
     # rows that must be equal may differ by a hair while solving: a relaxation, repaired afterwards
     relaxed = np.maximum(everything, LEAST_RATIO)
     np.fill_diagonal(relaxed, 0.0)
@@ -57,26 +59,21 @@ def solve_minimax(
         pairs = all_pairs(len(costs))
     else:
         pairs = non_redundant(relaxed, stretch=FIRST_STRETCH)
-    return _Minimax(costs, everything, relaxed, gap, seconds, progress, started).run(pairs, exact)
+    return _Minimax(
+        Task(costs, everything, Edges(pairs, relaxed[pairs[:, 0], pairs[:, 1]]), exact), relaxed, options
+    ).run()
 
 
 class _Minimax:
     """Solve on some pairs, bound, repair for all pairs, add pairs, until the gap is closed."""
 
-    def __init__(
-        self,
-        cost: Floats,
-        weights: Floats,
-        relaxed: Floats,
-        gap: float,
-        seconds: float | None,
-        progress: Progress | None,
-        started: float,
-    ) -> None:
-        self.cost, self.relaxed = cost, relaxed
-        self.gap, self.seconds, self.progress, self.started = gap, seconds, progress, started
-        self.labels = classes_of(weights)
-        self.weights, _ = quotient(weights, cost, self.labels)
+    def __init__(self, task: Task, relaxed: Floats, options: Options) -> None:
+        self.cost, self.relaxed, self.options = task.cost, relaxed, options
+        self.edges, self.exact = task.edges, task.exact
+        log_ratios, cost = task.log_ratios, task.cost
+        self.status = Status.STALLED
+        self.labels = classes_of(log_ratios)
+        self.log_ratios, _ = quotient(log_ratios, cost, self.labels)
         self.lower, self.upper = -np.inf, np.inf
         self.matrix: Floats | None = None
         self.iterations = 0
@@ -86,13 +83,14 @@ class _Minimax:
             np.empty((2, 0, cost.shape[1])),
         )
 
-    def run(self, pairs: Integers, exact: bool) -> RatioSolution:
+    def run(self) -> RatioSolution:
         """Return the best matrix with its proof."""
         try:
-            self._rounds(pairs, exact)
+            self._rounds()
         except KeyboardInterrupt:
             if self.matrix is None:
                 raise
+            self.status = Status.INTERRUPTED
         if self.matrix is None:
             raise SolverFailure("no matrix was found before the limit: allow more seconds.")
         reached = relative_gap(self.upper, self.lower)
@@ -105,23 +103,31 @@ class _Minimax:
             edges=Edges(used, self.relaxed[used[:, 0], used[:, 1]]),
             dual=dual,
             method=f"minimax interior, {self.method}",
-            seconds=time.perf_counter() - self.started,
+            status=self.status,
+            seconds=time.perf_counter() - self.options.started,
             iterations=self.iterations,
-            note="" if reached <= self.gap else f"asked for a gap of {self.gap:.3g}, reached {reached:.3g}.",
+            note=shortfall(self.options.gap, reached, self.status.value),
         )
 
-    def _rounds(self, pairs: Integers, exact: bool) -> None:
+    def _rounds(self) -> None:
         """Solve, bound and repair on more and more pairs."""
-        n = len(self.cost)
+        n, gap, seconds = len(self.cost), self.options.gap, self.options.seconds
+        assert self.edges is not None
+        pairs = self.edges.pairs
         while True:
             primal, dual, prior = self._solve(pairs)
             self._bound(pairs, dual, prior)
             self._repair(primal, prior)
-            spent = time.perf_counter() - self.started
-            if self.progress is not None:
-                self.progress(self.lower, self.upper, spent, self.iterations)
-            late = self.seconds is not None and spent > 0.6 * self.seconds
-            if relative_gap(self.upper, self.lower) <= self.gap or late or exact or len(pairs) == n * (n - 1) // 2:
+            spent = time.perf_counter() - self.options.started
+            if self.options.progress is not None:
+                self.options.progress(self.lower, self.upper, spent, self.iterations)
+            if relative_gap(self.upper, self.lower) <= gap:
+                self.status = Status.OPTIMAL
+                return
+            if seconds is not None and spent > 0.6 * seconds:
+                self.status = Status.LIMIT
+                return
+            if self.exact or len(pairs) == n * (n - 1) // 2:
                 return
             more = violated_pairs(primal, self.relaxed, pairs, max(n, len(pairs)))
             if len(more) == 0:
@@ -131,8 +137,11 @@ class _Minimax:
     def _solve(self, pairs: Integers) -> tuple[Floats, Floats, Floats]:
         """Return matrix, multipliers of the pairs and the prior that the worst rows define."""
         program = RatioProgram(self.cost, pairs, self.relaxed[pairs[:, 0], pairs[:, 1]])
-        left = None if self.seconds is None else self.seconds - (time.perf_counter() - self.started)
-        answer, prior = Structured(gap=0.25 * self.gap, seconds=left).solve_worst(program)
+        seconds = self.options.seconds
+        left = None if seconds is None else seconds - (time.perf_counter() - self.options.started)
+        assert isinstance(self.options.solver, Interior)
+        solver = self.options.solver.tuned(gap=self.options.gap, seconds=left, upper=self._worst)
+        answer, prior = solver.solve_worst(program)
         answer.raise_for_status()
         self.iterations += answer.iterations
         return answer.primal, answer.dual, np.maximum(prior, 0.0)
@@ -150,25 +159,25 @@ class _Minimax:
 
     def _repair(self, primal: Floats, prior: Floats) -> None:
         """Keep the best of shift repair and of the best combination for the worst row."""
-        inner = safe_weights(self.weights)
-        columns = closed(class_means(primal, self.labels), inner)
+        shrunk = safe_log_ratios(self.log_ratios)
+        columns = closed(class_means(primal, self.labels), shrunk)
         law = columns.mean(axis=0) / columns.mean(axis=0).sum()
-        candidates = [("shift", shifted(columns, inner, law))]
-        if self._worst(candidates[0][1]) > self.lower * (1.0 + 0.1 * self.gap):
-            candidates.append(("combination", self._combined(columns, inner, prior)))
+        candidates = [("shift", shifted(columns, shrunk, law))]
+        if self._worst(candidates[0][1]) > self.lower * (1.0 + 0.1 * self.options.gap):
+            candidates.append(("combination", self._combined(columns, shrunk, prior)))
         name, matrix = min(candidates, key=lambda item: self._worst(item[1]))
-        matrix = strict(matrix, self.weights)
+        matrix = strict(matrix, self.log_ratios)
         if self._worst(matrix) < self.upper:
             self.upper, self.matrix, self.method = self._worst(matrix), matrix, name
 
     def _worst(self, matrix: Floats) -> float:
         return float((self.cost * matrix[self.labels]).sum(axis=1).max())
 
-    def _combined(self, columns: Floats, inner: Floats, prior: Floats) -> Floats:
+    def _combined(self, columns: Floats, shrunk: Floats, prior: Floats) -> Floats:
         """Solve min t: sum_r w_r v_r = 1, sum_r w_r c_i,k(r) v_r(i) <= t over columns, kernels, constant."""
         n, m = columns.shape
         used = np.flatnonzero(columns.max(axis=0) > LEAST_COLUMN)
-        extra = np.concatenate([np.exp(-inner), np.ones((n, 1))], axis=1)
+        extra = np.concatenate([np.exp(-shrunk), np.ones((n, 1))], axis=1)
         weighed = (prior[:, None] * self.cost).T
         report = np.concatenate([used, (weighed @ extra[self.labels]).argmin(axis=0)])
         rays = np.concatenate([columns[:, used], extra], axis=1)
@@ -187,9 +196,9 @@ class _Minimax:
             lower=np.concatenate([np.zeros(count), [-np.inf]]),
             upper=np.full(count + 1, np.inf),
         )
-        amount = np.maximum(Interior(tolerance=1e-9).solve_linear(program).primal[:-1], 0.0)
+        amount = np.maximum(Clarabel(tolerance=1e-9).solve_linear(program).primal[:-1], 0.0)
         result = np.zeros((n, m))
         np.add.at(result.T, report, (rays * amount).T)
         result[:, result.max(axis=0) < LEAST_COLUMN] = 0.0
         law = result.mean(axis=0) / result.mean(axis=0).sum()
-        return shifted(result, inner, law)
+        return shifted(result, shrunk, law)

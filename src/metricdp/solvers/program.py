@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from enum import Enum
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sparse
@@ -13,7 +14,24 @@ from metricdp.arrays import Floats, Integers, as_floats, as_matrix
 from metricdp.errors import Infeasible, InvalidInput, SolverFailure
 
 SparseMatrix: TypeAlias = Any
-Status: TypeAlias = Literal["optimal", "limit", "interrupted", "infeasible", "unbounded", "failed"]
+
+
+class Status(Enum):
+    """How a search ended, in words."""
+
+    OPTIMAL = "solved as well as asked"
+    STALLED = "no better one was found"
+    LIMIT = "the limit of time or iterations came first"
+    INTERRUPTED = "interrupted"
+    MEMORY = "memory ran out"
+    INFEASIBLE = "no solution exists"
+    UNBOUNDED = "the objective has no least value"
+    FAILED = "the solver gave no answer"
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is a matrix to go on with: a limit reached is no error."""
+        return self not in (Status.INFEASIBLE, Status.UNBOUNDED, Status.FAILED)
 
 
 class Progress(Protocol):
@@ -157,18 +175,26 @@ class Solution:
 
     def raise_for_status(self) -> Solution:
         """Return itself, or raise what the status says: a limit reached is no error."""
-        if self.status == "infeasible":
-            raise Infeasible(f"no solution exists: {self.message or 'the constraints contradict each other'}.")
-        if self.status in ("unbounded", "failed"):
-            raise SolverFailure(f"the solver gave no answer ({self.status}): {self.message or 'numerical trouble'}.")
-        return self
+        if self.status.usable:
+            return self
+        sentence = f"{self.status.value}: {self.message}." if self.message else f"{self.status.value}."
+        raise (Infeasible if self.status is Status.INFEASIBLE else SolverFailure)(sentence)
 
 
+@dataclass(frozen=True)
+class Warm:
+    """Where a solver may begin: a matrix, and multipliers of the pairs as in `Solution.dual`."""
+
+    matrix: Floats
+    dual: NDArray[Any] | None = None
+
+
+@runtime_checkable
 class Solver(Protocol):
-    """Solves ratio programs; its options are its fields."""
+    """Solves ratio programs; its options are its fields, and one object serves any number of programs."""
 
     def solve(
-        self, program: RatioProgram, /, *, warm: Floats | None = None, progress: Progress | None = None
+        self, program: RatioProgram, /, *, warm: Warm | None = None, progress: Progress | None = None
     ) -> Solution: ...
 
 
@@ -177,3 +203,8 @@ def row_scaling(log_ratios: ArrayLike) -> tuple[Floats, Floats]:
     inverse = np.exp(-np.asarray(log_ratios, dtype=np.float64))
     large: Floats = 1.0 / np.sqrt(1.0 + inverse**2)
     return inverse * large, large
+
+
+def least(first: float | None, second: float | None) -> float | None:
+    """Return the smaller of two limits, where None means no limit."""
+    return min((limit for limit in (first, second) if limit is not None), default=None)

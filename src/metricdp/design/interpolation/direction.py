@@ -58,7 +58,7 @@ def solve_direction(
         ),
     )
     solution = solve_cones(program, gap=0.1 * gap, seconds=seconds)
-    if solution.status not in ("optimal", "limit") or not np.all(np.isfinite(solution.primal)):
+    if not solution.status.usable or not np.all(np.isfinite(solution.primal)):
         raise SolverFailure(f"the direction program was not solved: {solution.message}.")
     matrix = np.ascontiguousarray(solution.primal.reshape(reports, anchors).T)
     return repaired(matrix, value, slopes, p, epsilon), solution.message

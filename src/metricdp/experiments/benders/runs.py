@@ -17,7 +17,7 @@ from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.benders.partition import PartitionName
-from metricdp.solvers.program import RatioProgram
+from metricdp.solvers.program import RatioProgram, Status
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,14 @@ def exponential_run(case: Case) -> Run:
 def simplex_run(case: Case, *, seconds: float = 60.0) -> Run:
     """Run dual simplex (HiGHS) on the whole program, as it is written out; its answer is not repaired."""
     problem = case.problem
-    pairs = np.argwhere(np.triu(np.isfinite(problem.exponents), 1))
-    program = RatioProgram(problem.cost, pairs, problem.exponents[pairs[:, 0], pairs[:, 1]])
+    pairs = np.argwhere(np.triu(np.isfinite(problem.log_ratios), 1))
+    program = RatioProgram(problem.cost, pairs, problem.log_ratios[pairs[:, 0], pairs[:, 1]])
     size = f"{2 * len(pairs) * problem.cost.shape[1]:,} ratio rows, {problem.cost.size:,} variables"
     watch = Watch()
     loss, done = np.nan, False
     try:
         answer = Highs(method="simplex", seconds=seconds).solve(program)
-        done = answer.status == "optimal"
+        done = answer.status is Status.OPTIMAL
         loss = answer.objective if done else np.nan
         why = f"{answer.message} after {seconds:g} s and {answer.iterations} iterations"
     except SolverFailure as error:  # also a result: it is what a user of that solver would see

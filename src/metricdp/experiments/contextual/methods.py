@@ -18,7 +18,7 @@ from metricdp.experiments.contextual.cities import City
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mobility import Mobility, blanket_classes, estimate, histories_of
 from metricdp.problems import Problem
-from metricdp.solvers.solve import SolverName
+from metricdp.solvers import Interior
 from metricdp.spaces import Augmented
 
 WEIGHTS = (1.0, 0.5)  # decay of the context: one step back counts like the present, two steps back half
@@ -129,7 +129,7 @@ def setting_of(city: City, *, weights: Sequence[float] = WEIGHTS) -> Setting:
 
 def full_program(setting: Setting, epsilon: float, *, gap: float = 2e-2, seconds: float = 300.0) -> FullProgram:
     """Solve the program with a row for every augmented secret: its bound holds for every context-aware mechanism."""
-    solver: SolverName = "interior" if len(setting.augmented) <= INTERIOR_SECRETS else "auto"
+    solver = Interior() if len(setting.augmented) <= INTERIOR_SECRETS else None
     watch = _Watch()
     mechanism = contextual(setting.with_history(epsilon), gap=gap, seconds=seconds, solver=solver)
     wall, processor = watch.read()

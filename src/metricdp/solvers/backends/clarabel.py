@@ -4,38 +4,48 @@ from __future__ import annotations
 
 import importlib
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
 
-from metricdp.arrays import Floats
-from metricdp.solvers.program import LinearProgram, Progress, RatioProgram, Solution, Status, row_scaling
+from metricdp.solvers.program import LinearProgram, Progress, RatioProgram, Solution, Status, Warm, least, row_scaling
 
 STATUS: dict[str, Status] = {
-    "Solved": "optimal",
-    "AlmostSolved": "optimal",
-    "PrimalInfeasible": "infeasible",
-    "AlmostPrimalInfeasible": "infeasible",
-    "DualInfeasible": "unbounded",
-    "AlmostDualInfeasible": "unbounded",
-    "MaxIterations": "limit",
-    "MaxTime": "limit",
-    "InsufficientProgress": "limit",
-    "NumericalError": "failed",
+    "Solved": Status.OPTIMAL,
+    "AlmostSolved": Status.OPTIMAL,
+    "PrimalInfeasible": Status.INFEASIBLE,
+    "AlmostPrimalInfeasible": Status.INFEASIBLE,
+    "DualInfeasible": Status.UNBOUNDED,
+    "AlmostDualInfeasible": Status.UNBOUNDED,
+    "MaxIterations": Status.LIMIT,
+    "MaxTime": Status.LIMIT,
+    "InsufficientProgress": Status.LIMIT,
+    "NumericalError": Status.FAILED,
 }
 
 
 @dataclass(frozen=True)
-class Interior:
-    """Solve by Clarabel (direct factorisation by qdldl)."""
+class Clarabel:
+    """Solve by Clarabel (direct factorisation by qdldl), to a `tolerance` of 1e-8 or what a search asks for."""
 
-    tolerance: float = 1e-8
+    tolerance: float | None = None
     seconds: float | None = None
     iterations: int = 200
 
+    @property
+    def wants_start(self) -> bool:
+        return False
+
+    def tuned(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Clarabel:
+        """Return the solver for a search."""
+        tolerance = min(1e-6, 0.01 * gap) if self.tolerance is None else self.tolerance
+        return replace(self, tolerance=tolerance, seconds=least(self.seconds, seconds))
+
     def solve(
-        self, program: RatioProgram, /, *, warm: Floats | None = None, progress: Progress | None = None
+        self, program: RatioProgram, /, *, warm: Warm | None = None, progress: Progress | None = None
     ) -> Solution:
         """Solve a ratio program; the ratio rows are scaled by 1/sqrt(1 + e^2w). No warm start exists."""
         n, m = program.shape
@@ -84,7 +94,9 @@ class Interior:
         settings.verbose = False
         settings.direct_solve_method = "qdldl"
         settings.max_iter = self.iterations
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self.tolerance
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = (
+            1e-8 if self.tolerance is None else self.tolerance
+        )
         if self.seconds is not None:
             settings.time_limit = self.seconds
         answer = clarabel.DefaultSolver(
@@ -100,7 +112,7 @@ class Interior:
         primal = np.array(answer.x)
         name = str(answer.status)
         return Solution(
-            STATUS.get(name, "failed"),
+            STATUS.get(name, Status.FAILED),
             primal,
             dual,
             float(program.cost @ primal),

@@ -11,7 +11,7 @@ import scipy.sparse as sparse
 
 from metricdp.arrays import Floats
 from metricdp.solvers.backends.clarabel import STATUS
-from metricdp.solvers.program import Solution, SparseMatrix
+from metricdp.solvers.program import Solution, SparseMatrix, Status
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def solve_cones(program: ConeProgram, *, gap: float = 1e-6, seconds: float | Non
     primal = np.array(answer.x)
     name = str(answer.status)
     return Solution(
-        STATUS.get(name, "failed"),
+        STATUS.get(name, Status.FAILED),
         primal,
         np.empty(0),
         float(program.cost @ primal),

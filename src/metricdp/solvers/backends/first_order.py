@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from metricdp.arrays import Floats
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
-from metricdp.solvers.program import Progress, RatioProgram, Solution, Status
+from metricdp.solvers.program import Progress, RatioProgram, Solution, Status, Warm, least
 
 RESTART_ENOUGH, RESTART_USEFUL, RESTART_LONG = 0.2, 0.8, 0.36
 
@@ -56,29 +56,38 @@ class FirstOrder:
     """Solve a ratio program by first-order iterations, with a certified gap from `upper`.
 
     `upper` turns x' into the loss of a feasible matrix; without it the gap to <cost, x'> is used.
-    Stops at `gap`, when the edge program itself is solved to a fifth of `gap`, after `seconds` or
-    `iterations`.
+    Stops at `gap` (1e-3, or what a search asks for), when the edge program itself is solved to a fifth of it, after
+    `seconds` or `iterations`.
     """
 
-    gap: float = 1e-3
+    gap: float | None = None
     seconds: float | None = None
     iterations: int = 200_000
     weight: float = 1.0
     weights: tuple[float, float] = (0.5, 4.0)
     precision: Literal["float32", "float64"] = "float32"
     upper: Callable[[Any], float] | None = None
-    dual: NDArray[Any] | None = None
+
+    @property
+    def wants_start(self) -> bool:
+        return True
+
+    def tuned(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> FirstOrder:
+        """Return the solver for a search."""
+        goal = gap if self.gap is None else self.gap
+        return replace(self, gap=goal, seconds=least(self.seconds, seconds), upper=upper)
 
     def solve(
-        self, program: RatioProgram, /, *, warm: Floats | None = None, progress: Progress | None = None
+        self, program: RatioProgram, /, *, warm: Warm | None = None, progress: Progress | None = None
     ) -> Solution:
         """Return the last x' and the best multipliers."""
-        return self.drive(Cores(program, warm, self.dual, np.dtype(self.precision)), program, progress)
+        return self.drive(Cores(program, warm, np.dtype(self.precision)), progress)
 
-    def drive(self, state: Iterates, program: RatioProgram, progress: Progress | None) -> Solution:
+    def drive(self, state: Iterates, progress: Progress | None) -> Solution:
         """Run the restarts and look at the bounds now and then, wherever the iterates live."""
         started = time.perf_counter()
-        status: Status = "limit"
+        status = Status.LIMIT
+        gap = 1e-3 if self.gap is None else self.gap
         weight, total, since = self.weight, 0, 0
         reference = previous = 0.0
         lower, upper = -np.inf, np.inf
@@ -101,8 +110,8 @@ class FirstOrder:
                         state.keep()
                     objective = state.objective()
                     # x' is not feasible, so its objective may cross the bound once by chance
-                    near = abs(objective - lower) <= 0.2 * self.gap * abs(objective)
-                    settled = settled + 1 if near and not 0.05 * self.gap * abs(lower) < gained < np.inf else 0
+                    near = abs(objective - lower) <= 0.2 * gap * abs(objective)
+                    settled = settled + 1 if near and not 0.05 * gap * abs(lower) < gained < np.inf else 0
                     # repairs take at most about a third of the time, except the first and the last
                     if repairing <= 0.35 * spent or not np.isfinite(upper) or late:
                         before = time.perf_counter()
@@ -111,8 +120,8 @@ class FirstOrder:
                         longest = max(longest, time.perf_counter() - before)
                     if progress is not None:
                         progress(lower, upper, time.perf_counter() - started, total)
-                    if upper - lower <= self.gap * abs(upper):
-                        status = "optimal"
+                    if upper - lower <= gap * abs(upper):
+                        status = Status.OPTIMAL
                         break
                     if late or settled >= 3:
                         break
@@ -126,7 +135,7 @@ class FirstOrder:
                         weight = float(np.clip(np.sqrt(weight * dual_move / primal_move), *self.weights))
                     since = 0
         except KeyboardInterrupt:
-            status = "interrupted"
+            status = Status.INTERRUPTED
         return Solution(
             status,
             state.primal(),
@@ -158,9 +167,7 @@ def simple_scaling(log_ratios: Floats) -> tuple[Floats, Floats]:
 class Cores:
     """Iterates on this machine's cores, compiled by numba."""
 
-    def __init__(
-        self, program: RatioProgram, warm: Floats | None, dual: NDArray[Any] | None, kind: np.dtype[Any]
-    ) -> None:
+    def __init__(self, program: RatioProgram, warm: Warm | None, kind: np.dtype[Any]) -> None:
         from metricdp.solvers.backends import compiled
 
         self.compiled = compiled
@@ -175,13 +182,13 @@ class Cores:
         self.scale = 1.0 / (float(np.abs(program.cost).max()) or 1.0)
         self.cost = (program.cost * self.scale).astype(kind)
         self.degree = np.maximum(np.diff(self.starts), 1).astype(np.float64)
-        start = np.full((n, m), 1.0 / m) if warm is None else warm
+        start = np.full((n, m), 1.0 / m) if warm is None else warm.matrix
         self.anchor = np.ascontiguousarray(start, dtype=kind).copy()
         self.reflected = self.anchor.copy()
         self.point = self.anchor.copy()
         self.dual_anchor = np.zeros((len(program.edges), m), dtype=kind)
-        if dual is not None:
-            self.dual_anchor[:] = dual * (self.scale / np.maximum(small, 1e-30))[:, None]
+        if warm is not None and warm.dual is not None:
+            self.dual_anchor[:] = warm.dual * (self.scale / np.maximum(small, 1e-30))[:, None]
         self.dual = self.dual_anchor.copy()
         self.dual_point = self.dual_anchor.copy()
         self.best_dual: NDArray[Any] | None = None

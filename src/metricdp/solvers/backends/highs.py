@@ -4,33 +4,45 @@ from __future__ import annotations
 
 import importlib
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sparse
 
-from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, SolverFailure
-from metricdp.solvers.program import LinearProgram, Progress, RatioProgram, Solution, Status, row_scaling
+from metricdp.solvers.program import LinearProgram, Progress, RatioProgram, Solution, Status, Warm, least, row_scaling
 
 MOST_LOG_RATIO = 30.0  # scaled coefficients e^-w below 1e-13 would be dropped
 
 
 @dataclass(frozen=True)
 class Highs:
-    """Solve by HiGHS: `method` is "ipx" (interior point, no crossover) or "simplex" (dual simplex)."""
+    """Solve by HiGHS: `method` is "ipx" (interior point, no crossover) or "simplex" (dual simplex).
+
+    The `tolerance` is 1e-8, or what a search asks for.
+    """
 
     method: Literal["ipx", "simplex"] = "ipx"
-    tolerance: float = 1e-8
+    tolerance: float | None = None
     seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.method not in ("ipx", "simplex"):
             raise InvalidInput(f"`method` must be 'ipx' or 'simplex', got {self.method!r}.")
 
+    @property
+    def wants_start(self) -> bool:
+        return False
+
+    def tuned(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Highs:
+        """Return the solver for a search."""
+        tolerance = min(1e-7, 0.01 * gap) if self.tolerance is None else self.tolerance
+        return replace(self, tolerance=tolerance, seconds=least(self.seconds, seconds))
+
     def solve(
-        self, program: RatioProgram, /, *, warm: Floats | None = None, progress: Progress | None = None
+        self, program: RatioProgram, /, *, warm: Warm | None = None, progress: Progress | None = None
     ) -> Solution:
         """Solve a ratio program. Log ratios above 30 are capped, which only narrows the primal side."""
         n, m = program.shape
@@ -54,11 +66,12 @@ class Highs:
         highspy = importlib.import_module("highspy")
         started = time.perf_counter()
         highs = highspy.Highs()
+        tolerance = 1e-8 if self.tolerance is None else self.tolerance
         options: dict[str, Any] = {
             "output_flag": False,
-            "primal_feasibility_tolerance": max(self.tolerance, 1e-10),
-            "dual_feasibility_tolerance": max(self.tolerance, 1e-10),
-            "ipm_optimality_tolerance": max(self.tolerance, 1e-12),
+            "primal_feasibility_tolerance": max(tolerance, 1e-10),
+            "dual_feasibility_tolerance": max(tolerance, 1e-10),
+            "ipm_optimality_tolerance": max(tolerance, 1e-12),
             "run_crossover": "off",
         }
         if self.seconds is not None:
@@ -87,11 +100,11 @@ class Highs:
             _check(highspy, highs.clearSolver(), "a restart")
         _check(highspy, run, "the run")
         status: dict[Any, Status] = {
-            states.kOptimal: "optimal",
-            states.kInfeasible: "infeasible",
-            states.kUnbounded: "unbounded",
-            states.kTimeLimit: "limit",
-            states.kIterationLimit: "limit",
+            states.kOptimal: Status.OPTIMAL,
+            states.kInfeasible: Status.INFEASIBLE,
+            states.kUnbounded: Status.UNBOUNDED,
+            states.kTimeLimit: Status.LIMIT,
+            states.kIterationLimit: Status.LIMIT,
         }
         answer = highs.getSolution()
         primal, dual = np.array(answer.col_value), np.array(answer.row_dual)
@@ -100,7 +113,7 @@ class Highs:
         if len(primal) != len(program.cost):
             primal, dual = np.zeros(len(program.cost)), np.zeros(rows.shape[0])
         return Solution(
-            status.get(found, "failed"),
+            status.get(found, Status.FAILED),
             primal,
             dual,
             float(program.cost @ primal),

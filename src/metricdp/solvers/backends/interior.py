@@ -9,13 +9,11 @@ is strictly inside the ratio constraints along its edges.
 
 from __future__ import annotations
 
-import importlib
 import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,26 +23,45 @@ from metricdp.arrays import Floats
 from metricdp.errors import SolverFailure
 from metricdp.solvers.backends.chains import ChainFactor, Pattern, chain_of_blocks
 from metricdp.solvers.backends.coupling import Average, Coupling, Point, Worst
-from metricdp.solvers.program import Progress, RatioProgram, Solution, SparseMatrix, Status, row_scaling
+from metricdp.solvers.program import (
+    Progress,
+    RatioProgram,
+    Solution,
+    SparseMatrix,
+    Status,
+    Warm,
+    least,
+    row_scaling,
+)
+from metricdp.threads import one_thread_per_product
 
 
 @dataclass(frozen=True)
-class Structured:
+class Interior:
     """Solve a ratio program by a predictor-corrector method with block elimination.
 
-    Stops when the edge program's own gap is below `gap`, after `seconds` or `iterations`.
+    Stops when the edge program's own gap is below `gap` (1e-6, or what a search asks for), after `seconds` or
+    `iterations`.
     """
 
-    gap: float = 1e-6
+    gap: float | None = None
     seconds: float | None = None
     iterations: int = 100
     correctors: int = 2
 
+    @property
+    def wants_start(self) -> bool:
+        return False
+
+    def tuned(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Interior:
+        """Return the solver for a search: the repair and the pairs left out need some of the gap."""
+        return replace(self, gap=0.25 * gap if self.gap is None else self.gap, seconds=least(self.seconds, seconds))
+
     def solve(
-        self, program: RatioProgram, /, *, warm: Floats | None = None, progress: Progress | None = None
+        self, program: RatioProgram, /, *, warm: Warm | None = None, progress: Progress | None = None
     ) -> Solution:
         """Return a strictly interior matrix and multipliers; `warm` is a strictly feasible start."""
-        return self._run(_Run(program, warm, worst=False), program, progress)
+        return self._run(_Run(program, None if warm is None else warm.matrix, worst=False), program, progress)
 
     def solve_worst(self, program: RatioProgram, /, *, progress: Progress | None = None) -> tuple[Solution, Floats]:
         """Minimise the worst row's loss instead; return the solution and the prior of its bound."""
@@ -54,7 +71,8 @@ class Structured:
 
     def _run(self, run: _Run, program: RatioProgram, progress: Progress | None) -> Solution:
         started = time.perf_counter()
-        status: Status = "limit"
+        status = Status.LIMIT
+        goal = 1e-6 if self.gap is None else self.gap
         lower, dual = -np.inf, run.duals()
         done = 0
         with one_thread_per_product(), ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
@@ -67,15 +85,15 @@ class Structured:
                     spent = time.perf_counter() - started
                     if progress is not None:
                         progress(lower / run.scale, objective / run.scale, spent, done)
-                    if objective - lower <= self.gap * abs(objective):
-                        status = "optimal"
+                    if objective - lower <= goal * abs(objective):
+                        status = Status.OPTIMAL
                         break
                     if self.seconds is not None and spent * (1 + 1.2 / (done + 1)) > self.seconds:
                         break
                     if done == self.iterations or not run.step(pool, self.correctors):
                         break
             except KeyboardInterrupt:
-                status = "interrupted"
+                status = Status.INTERRUPTED
         return Solution(
             status,
             run.matrix(),
@@ -92,7 +110,7 @@ class _Run:
     def __init__(self, program: RatioProgram, warm: Floats | None, worst: bool) -> None:
         n, m = program.shape
         if len(program.edges) == 0 or np.any(np.bincount(program.edges.ravel(), minlength=n) == 0):
-            raise SolverFailure("the structured solver needs every row to be joined to another one by an edge.")
+            raise SolverFailure("the interior-point solver needs every row to be joined to another one by an edge.")
         self.scale = 1.0 / (float(np.abs(program.cost).max()) or 1.0)
         cost = program.cost * self.scale
         tail, head, weight = program.directed()
@@ -272,16 +290,6 @@ def _centred(goal: float, primal_step: float, dual_step: float) -> Callable[[Poi
         return result
 
     return aim
-
-
-def one_thread_per_product() -> AbstractContextManager[object]:
-    """Keep matrix products from starting threads of their own: the chunks already use all cores."""
-    try:
-        threadpoolctl = importlib.import_module("threadpoolctl")
-    except ImportError:
-        return nullcontext()
-    limits: AbstractContextManager[object] = threadpoolctl.threadpool_limits(1, "blas")
-    return limits
 
 
 def sum_all(pool: ThreadPoolExecutor, work: Callable[[_Columns], Floats], chunks: list[_Columns]) -> Floats:

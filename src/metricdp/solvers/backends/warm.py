@@ -148,13 +148,13 @@ class WarmModel:
             found = self._run()
             self._check(highs.setOptionValue("simplex_scale_strategy", SCALING), "scaling")
         known: Mapping[Any, Status] = {
-            states.kOptimal: "optimal",
-            states.kInfeasible: "infeasible",
-            states.kUnbounded: "unbounded",
-            states.kUnboundedOrInfeasible: "infeasible",
-            states.kTimeLimit: "limit",
+            states.kOptimal: Status.OPTIMAL,
+            states.kInfeasible: Status.INFEASIBLE,
+            states.kUnbounded: Status.UNBOUNDED,
+            states.kUnboundedOrInfeasible: Status.INFEASIBLE,
+            states.kTimeLimit: Status.LIMIT,
         }
-        return known.get(found, "failed")
+        return known.get(found, Status.FAILED)
 
     def _run(self) -> Any:
         """Run in slices of so many iterations: between them Ctrl-C is heard, and no answer depends on a clock."""

@@ -28,7 +28,7 @@ ROUNDS = 200
 class Block:
     """What a worker needs to know of one block: inner rows X, the boundary rows Y they touch, costs, log ratios.
 
-    `inner` and `boundary` are row numbers of the whole matrix; `weights` covers inner rows, then boundary rows. The
+    `inner` and `boundary` are row numbers of the whole matrix; `log_ratios` covers inner rows, then boundary rows. The
     model's variables are z / scale.
     """
 
@@ -36,7 +36,7 @@ class Block:
     inner: Integers
     boundary: Integers
     cost: Floats
-    weights: Floats
+    log_ratios: Floats
     scale: Floats
     tolerance: float
 
@@ -72,9 +72,9 @@ class Subproblem:
         self._block = block
         inside, width = block.cost.shape
         self._shape = inside, width
-        self._decay_inside = np.exp(-block.weights[:inside, :inside])
+        self._decay_inside = np.exp(-block.log_ratios[:inside, :inside])
         np.fill_diagonal(self._decay_inside, 0.0)
-        self._decay_across = np.exp(-block.weights[:inside, inside:])
+        self._decay_across = np.exp(-block.log_ratios[:inside, inside:])
         self._tail = self._head = self._column = np.empty(0, dtype=np.int64)
         count = inside * width
         sums = sparse.csr_array(
@@ -113,7 +113,7 @@ class Subproblem:
         self._model.change_bounds(self._entries, (lower / self._block.scale).ravel(), ceiling.ravel())
         # the answer is a function of rows, basis and boundary, whatever this worker did before
         self._model.start_from(self._basis)
-        feasible = self._rounds() == "optimal"
+        feasible = self._rounds() is Status.OPTIMAL
         if not feasible:
             feasible = self._phase_one()  # infeasible, or HiGHS cannot tell: then this can
         solution = self._solution()
@@ -159,10 +159,10 @@ class Subproblem:
 
     def _rounds(self) -> Status:
         """Solve, add the broken ratio rows, and so on; return how that ended."""
-        status: Status = "optimal"
+        status = Status.OPTIMAL
         for _ in range(ROUNDS):
             status = self._model.solve()
-            if status != "optimal" or not self._separate(self._solution()):
+            if status is not Status.OPTIMAL or not self._separate(self._solution()):
                 break
         return status
 
@@ -200,8 +200,8 @@ class Subproblem:
         self._model.change_cost(self._slacks, np.ones(2 * n))
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.full(2 * n, np.inf))
         status = self._rounds()
-        if status != "optimal":
-            raise SolverFailure(f"block {self._block.number}: phase 1, which has a solution, ended with {status}.")
+        if status is not Status.OPTIMAL:
+            raise SolverFailure(f"block {self._block.number}: phase 1, which has a solution: {status.value}.")
         if self._model.objective() > 100.0 * self._block.tolerance:
             return False
         # infeasible by less than the tolerance: let the slacks take that much
@@ -210,8 +210,8 @@ class Subproblem:
         self._model.change_cost(self._slacks, np.zeros(2 * n))
         self._model.change_bounds(self._slacks, np.zeros(2 * n), found + self._block.tolerance)
         status = self._rounds()
-        if status != "optimal":
-            raise SolverFailure(f"block {self._block.number}: phase 2 ended with {status} where phase 1 succeeded.")
+        if status is not Status.OPTIMAL:
+            raise SolverFailure(f"block {self._block.number}: phase 2, where phase 1 succeeded: {status.value}.")
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.zeros(2 * n))
         return True
 
@@ -228,13 +228,13 @@ class Subproblem:
         given = np.maximum(-duals[n:], 0.0) / self._block.scale[self._head, self._column]
         inside = Multipliers(self._tail, self._head, self._column, given)
         # what the entries' reduced cost really is for these multipliers, not what the solver says it is
-        force = inside.forces(self._block.weights[:n, :n], m).toarray()
+        force = inside.forces(self._block.log_ratios[:n, :n], m).toarray()
         base = force - duals[:n, None] + (self._block.cost if feasible else 0.0)
         # entries that are zero here push as well: it costs nothing here and makes the cut stronger elsewhere
         x, k = np.nonzero((base > 0.0) & (from_lower >= 0))
         push = Multipliers(n + from_lower[x, k], x, k, base[x, k])  # e^-W z_y <= z_x
         x, k = np.nonzero((base < 0.0) & (from_upper >= 0))
-        light = self._block.weights[x, n + from_upper[x, k]] <= MOST_LOG_RATIO  # heavier pairs get no multiplier
+        light = self._block.log_ratios[x, n + from_upper[x, k]] <= MOST_LOG_RATIO  # heavier pairs get no multiplier
         x, k = x[light], k[light]
         y = from_upper[x, k]
         pull = Multipliers(x, n + y, k, -base[x, k] / self._decay_across[x, y])  # e^-W z_x <= z_y
@@ -244,7 +244,7 @@ class Subproblem:
             block=self._block.number,
             inside=np.arange(n),
             cost=self._block.cost if feasible else None,
-            weights=self._block.weights,
+            log_ratios=self._block.log_ratios,
             width=m,
         )
         return self._numbered(cut)

@@ -65,10 +65,10 @@ class Multipliers:
             return self
         return self.part(self.value > LEAST * float(self.value.max()))
 
-    def forces(self, weights: Floats, width: int) -> sparse.csr_array:
+    def forces(self, log_ratios: Floats, width: int) -> sparse.csr_array:
         """Return A^T pi, n x width: + e^-W pi on the tail, - pi on the head."""
-        size = len(weights)
-        push = np.exp(-weights[self.tail, self.head]) * self.value
+        size = len(log_ratios)
+        push = np.exp(-log_ratios[self.tail, self.head]) * self.value
         rows = np.concatenate([self.tail, self.head])
         columns = np.concatenate([self.column, self.column])
         values = np.concatenate([push, -self.value])
@@ -96,7 +96,7 @@ class Cut:
 
 
 def cut_from(
-    multipliers: Multipliers, *, block: int, inside: Integers, cost: Floats | None, weights: Floats, width: int
+    multipliers: Multipliers, *, block: int, inside: Integers, cost: Floats | None, log_ratios: Floats, width: int
 ) -> Cut:
     """Return the cut that multipliers imply for a block whose own rows are `inside`.
 
@@ -108,7 +108,7 @@ def cut_from(
     if cost is None and len(multipliers):
         scale = 1.0 / float(multipliers.value.max())
         multipliers = multipliers.scaled(scale)
-    forces = multipliers.forces(weights, width)
+    forces = multipliers.forces(log_ratios, width)
     reduced = forces[inside].toarray()
     if cost is not None:
         reduced = reduced + cost
@@ -126,8 +126,8 @@ def cut_from(
     )
 
 
-def proven_bound(cost: Floats, weights: Floats, multipliers: Multipliers) -> float:
-    """Return a lower bound that holds for the log ratios `weights` whatever the multipliers are."""
+def proven_bound(cost: Floats, log_ratios: Floats, multipliers: Multipliers) -> float:
+    """Return a lower bound that holds for the log ratios `log_ratios` whatever the multipliers are."""
     multipliers = multipliers.cleaned()
     n, m = cost.shape
     if not len(multipliers):
@@ -137,14 +137,14 @@ def proven_bound(cost: Floats, weights: Floats, multipliers: Multipliers) -> flo
     codes, index = np.unique(low * n + high, return_inverse=True)
     pairs = np.stack([codes // n, codes % n], axis=1)
     dual = np.zeros((2, len(pairs), m))
-    lam = multipliers.value * np.exp(-weights[multipliers.tail, multipliers.head])
+    lam = multipliers.value * np.exp(-log_ratios[multipliers.tail, multipliers.head])
     reverse = (multipliers.tail > multipliers.head).astype(np.int64)
     np.add.at(dual, (reverse, index, multipliers.column), lam)
-    log_ratios = weights[pairs[:, 0], pairs[:, 1]]
+    log_ratios = log_ratios[pairs[:, 0], pairs[:, 1]]
     return max(row_minima(cost), lower_bound(cost, pairs, log_ratios, dual))
 
 
-def natural_scale(cost: Floats, weights: Floats) -> Floats:
+def natural_scale(cost: Floats, log_ratios: Floats) -> Floats:
     """Return s with s_ik = max_j e^-W_ij over the rows j that like column k best, at least 1e-6.
 
     z = s u makes u of order one wherever an entry matters, so that a solver's absolute tolerance on u is a relative
@@ -154,7 +154,7 @@ def natural_scale(cost: Floats, weights: Floats) -> Floats:
     regret = cost - cost.min(axis=1, keepdims=True)
     fond = regret <= np.minimum(regret.min(axis=0), np.inf)  # at least one row for every column
     scale = np.full((n, m), 1e-6)
-    decay = np.exp(-weights)
+    decay = np.exp(-log_ratios)
     for k in range(m):
         np.maximum(scale[:, k], decay[:, fond[:, k]].max(axis=1), out=scale[:, k])
     return scale

@@ -20,7 +20,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.backends.warm import BASIC, Basis, WarmModel
 from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, unseen
-from metricdp.solvers.program import LinearProgram
+from metricdp.solvers.program import LinearProgram, Status
 
 ROUNDS = 200
 ACTIVE = 1e-12
@@ -52,14 +52,14 @@ class Master:
     """The warm model of the boundary."""
 
     def __init__(
-        self, cost: Floats, weights: Floats, scale: Floats, boundary: Integers, floors: Floats, *, tolerance: float
+        self, cost: Floats, log_ratios: Floats, scale: Floats, boundary: Integers, floors: Floats, *, tolerance: float
     ) -> None:
         """`floors` are the least values of the estimates, one for each block; the variables are z / scale."""
-        self._boundary, self._weights, self._tolerance = boundary, weights, tolerance
+        self._boundary, self._log_ratios, self._tolerance = boundary, log_ratios, tolerance
         self._place = np.full(len(cost), -1, dtype=np.int64)
         self._place[boundary] = np.arange(len(boundary))
         self._scale = scale[boundary]
-        self._decay = np.exp(-weights[np.ix_(boundary, boundary)])
+        self._decay = np.exp(-log_ratios[np.ix_(boundary, boundary)])
         np.fill_diagonal(self._decay, 0.0)
         rows, width = len(boundary), cost.shape[1]
         self._shape = rows, width
@@ -194,10 +194,10 @@ class Master:
         for _ in range(ROUNDS):
             self._model.start_from(self._model.basis())  # a master restored from a file finds the same vertex
             status = self._model.solve(seconds=None if end is None else end - time.perf_counter())
-            if status == "limit":
+            if status is Status.LIMIT:
                 return None
-            if status != "optimal":
-                raise SolverFailure(f"the master program ended with {status}.")
+            if status is not Status.OPTIMAL:
+                raise SolverFailure(f"the master program was not solved: {status.value}.")
             matrix = self._model.primal()[: rows * width].reshape(rows, width) * self._scale
             tail, head, column = broken_rows(matrix, self._decay, self._scale, self._tolerance)
             tail, head, column = unseen(tail, head, column, self.ratio_rows, rows)

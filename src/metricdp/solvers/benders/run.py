@@ -23,7 +23,7 @@ from metricdp.solvers.benders.master import Master, MasterPoint, MasterState
 from metricdp.solvers.benders.partition import boundary_of
 from metricdp.solvers.benders.workers import LocalWorkers, Workers
 from metricdp.solvers.bounds import relative_gap
-from metricdp.solvers.program import Progress
+from metricdp.solvers.program import Progress, Status
 
 WorkersFactory = Callable[..., Workers]
 MIX = 0.5  # how far towards the best feasible point cuts are taken
@@ -36,7 +36,7 @@ class Decomposition:
     """A ratio program and its blocks: costs, closed log ratios (infinite: unrelated), block numbers, boundary."""
 
     cost: Floats
-    weights: Floats
+    log_ratios: Floats
     scale: Floats
     labels: Integers
     boundary: Integers
@@ -44,10 +44,12 @@ class Decomposition:
     tolerance: float
 
     @staticmethod
-    def of(cost: Floats, weights: Floats, adjacency: Booleans, labels: Integers, *, tolerance: float) -> Decomposition:
+    def of(
+        cost: Floats, log_ratios: Floats, adjacency: Booleans, labels: Integers, *, tolerance: float
+    ) -> Decomposition:
         """Split the rows of every block into inner rows and boundary rows."""
         edge = boundary_of(labels, adjacency)
-        scale = natural_scale(cost, weights)
+        scale = natural_scale(cost, log_ratios)
         blocks: list[Block] = []
         for number in range(int(labels.max()) + 1):
             inner = np.flatnonzero((labels == number) & ~edge)
@@ -56,9 +58,9 @@ class Decomposition:
             touched = np.flatnonzero(adjacency[inner].any(axis=0) & edge)
             rows = np.concatenate([inner, touched])
             blocks.append(
-                Block(len(blocks), inner, touched, cost[inner], weights[np.ix_(rows, rows)], scale[inner], tolerance)
+                Block(len(blocks), inner, touched, cost[inner], log_ratios[np.ix_(rows, rows)], scale[inner], tolerance)
             )
-        return Decomposition(cost, weights, scale, labels, np.flatnonzero(edge), tuple(blocks), tolerance)
+        return Decomposition(cost, log_ratios, scale, labels, np.flatnonzero(edge), tuple(blocks), tolerance)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class BendersSolution:
     multipliers: Multipliers
     rounds: tuple[Round, ...]
     seconds: float
-    status: str
+    status: Status
 
     @property
     def gap(self) -> float:
@@ -128,7 +130,7 @@ class Benders:
         self._fixed: dict[int, Answer] = {}  # blocks without boundary are solved once
         floors = np.array([float(block.cost.min(axis=1).sum()) for block in problem.blocks])
         self._master = Master(
-            problem.cost, problem.weights, problem.scale, problem.boundary, floors, tolerance=problem.tolerance
+            problem.cost, problem.log_ratios, problem.scale, problem.boundary, floors, tolerance=problem.tolerance
         )
         if self._memory.master is not None:
             self._master.restore(self._memory.master)
@@ -138,18 +140,18 @@ class Benders:
     def _proven(self, memory: Memory) -> Memory:
         """Return what was learnt with its bounds computed again: nobody's word is taken for them."""
         problem = self._problem
-        memory.lower = proven_bound(problem.cost, problem.weights, memory.proof)
+        memory.lower = proven_bound(problem.cost, problem.log_ratios, memory.proof)
         memory.upper = np.inf if memory.best is None else float((problem.cost * memory.best).sum())
         return memory
 
     def solve(self) -> BendersSolution:
         """Run and return the best matrix with its bound."""
         workers = self._factory(self._problem.blocks, states=self._memory.states)
-        status = "optimal"
+        status = Status.OPTIMAL
         try:
             status = self._run(workers)
         except KeyboardInterrupt:
-            status = "interrupted"
+            status = Status.INTERRUPTED
         finally:
             workers.close()
             self._remember(force=True)
@@ -159,12 +161,12 @@ class Benders:
             best, memory.upper, memory.lower, memory.proof, tuple(memory.rounds), self._elapsed(), status
         )
 
-    def _run(self, workers: Workers) -> str:
+    def _run(self, workers: Workers) -> Status:
         memory = self._memory
         if self._closed():
-            return "optimal"
+            return Status.OPTIMAL
         if self._late():
-            return "limit"
+            return Status.LIMIT
         self._remember()
         if memory.states:  # asked before, their cuts are in the master
             alone = [block for block in self._problem.blocks if not len(block.boundary)]
@@ -175,11 +177,11 @@ class Benders:
             left = None if self._seconds is None else self._seconds - self._elapsed()
             point = self._master.solve(seconds=left, between=self._remember)
             if point is None:
-                return "limit"
+                return Status.LIMIT
             self._bound(point)
             if self._closed():
                 self._report(False)
-                return "optimal"
+                return Status.OPTIMAL
             useful, feasible = self._visit(workers, point.boundary, point)
             if self._stabilise and memory.best is not None and not self._closed():
                 between = MIX * memory.best[self._problem.boundary] + (1.0 - MIX) * point.boundary
@@ -187,14 +189,14 @@ class Benders:
                 useful, feasible = useful + more, feasible or inside
             self._report(feasible)
             if self._closed():
-                return "optimal"
+                return Status.OPTIMAL
             if useful == 0:
-                return "stalled"  # no cut tells more: the bounds agree to the solvers' tolerance
+                return Status.STALLED  # no cut tells more: the bounds agree to the solvers' tolerance
             if self._stabilise:
                 self._master.clean_up(PATIENCE)
             self._remember()
             if self._late():
-                return "limit"
+                return Status.LIMIT
 
     def _visit(self, workers: Workers, boundary: Floats, point: MasterPoint | None = None) -> tuple[int, bool]:
         """Ask all blocks at one boundary; return how many cuts the master's point breaks, and if it was feasible."""
@@ -257,18 +259,18 @@ class Benders:
                 block=block.number,
                 inside=block.inner,
                 cost=block.cost,
-                weights=problem.weights,
+                log_ratios=problem.log_ratios,
                 width=width,
             )
             for block in problem.blocks
         ]
         own = proof.part(of < 0)
-        forces = own.forces(problem.weights, width).tocoo()
+        forces = own.forces(problem.log_ratios, width).tocoo()
         rows, columns = (np.asarray(axis, dtype=np.int64) for axis in forces.coords)
         return [*cuts, Cut(-1, 0.0, 0.0, rows, columns, forces.data, own)] if len(own) else cuts
 
     def _bound(self, point: MasterPoint) -> None:
-        value = proven_bound(self._problem.cost, self._problem.weights, point.multipliers)
+        value = proven_bound(self._problem.cost, self._problem.log_ratios, point.multipliers)
         if value > self._memory.lower:
             self._memory.lower, self._memory.proof = value, point.multipliers.cleaned()
 

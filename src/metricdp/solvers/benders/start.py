@@ -8,29 +8,30 @@ from collections.abc import Sequence
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.solvers.answer import RatioSolution
 from metricdp.solvers.benders.cuts import Multipliers, proven_bound
 from metricdp.solvers.benders.run import Memory
 from metricdp.solvers.bounds import signed
-from metricdp.solvers.program import Edges
-from metricdp.solvers.repair.recombine import combine, safe_weights
-from metricdp.solvers.solve import RatioSolution, solve_ratio
+from metricdp.solvers.program import Edges, Status
+from metricdp.solvers.repair.recombine import combine, safe_log_ratios
+from metricdp.solvers.solve import solve_ratio
 
 
-def kernels(cost: Floats, weights: Floats, parts: Sequence[Integers]) -> Memory:
+def kernels(cost: Floats, log_ratios: Floats, parts: Sequence[Integers]) -> Memory:
     """Begin at the best combination of the columns e^-W(., j) in every part: feasible at once."""
     result = np.zeros(cost.shape)
     for rows in parts:
         if len(rows) == 1:
             result[rows[0], int(cost[rows[0]].argmin())] = 1.0
         else:
-            inner = safe_weights(weights[np.ix_(rows, rows)])
-            result[rows] = combine(np.ones((len(rows), 1)), cost[rows], inner)
-    return _memory(cost, weights, result, Multipliers.none())
+            shrunk = safe_log_ratios(log_ratios[np.ix_(rows, rows)])
+            result[rows] = combine(np.ones((len(rows), 1)), cost[rows], shrunk)
+    return _memory(cost, log_ratios, result, Multipliers.none())
 
 
 def engine(
     cost: Floats,
-    weights: Floats,
+    log_ratios: Floats,
     adjacency: Booleans,
     parts: Sequence[Integers],
     *,
@@ -50,21 +51,21 @@ def engine(
             result[rows[0], int(cost[rows[0]].argmin())] = 1.0
             continue
         pairs = np.argwhere(np.triu(adjacency[np.ix_(rows, rows)]))
-        inner = weights[np.ix_(rows, rows)]
+        between = log_ratios[np.ix_(rows, rows)]
         left = None if end is None else max(0.1, end - time.perf_counter())
-        edges = Edges(pairs, inner[pairs[:, 0], pairs[:, 1]])
+        edges = Edges(pairs, between[pairs[:, 0], pairs[:, 1]])
         answer = solve_ratio(cost[rows], edges=edges, gap=gap, seconds=left)
         result[rows] = answer.matrix
-        proofs.append(_multipliers(answer, rows, weights, adjacency))
-        interrupted = "interrupted" in answer.note
+        proofs.append(_multipliers(answer, rows, log_ratios, adjacency))
+        interrupted = answer.status is Status.INTERRUPTED
         if interrupted:
             break
     if interrupted:
-        return kernels(cost, weights, parts), True
-    return _memory(cost, weights, result, Multipliers.joined(proofs)), False
+        return kernels(cost, log_ratios, parts), True
+    return _memory(cost, log_ratios, result, Multipliers.joined(proofs)), False
 
 
-def _multipliers(answer: RatioSolution, rows: Integers, weights: Floats, adjacency: Booleans) -> Multipliers:
+def _multipliers(answer: RatioSolution, rows: Integers, log_ratios: Floats, adjacency: Booleans) -> Multipliers:
     """Return lam of z_i <= e^W z_j as pi = e^W lam of e^-W z_i <= z_j, for neighbours only."""
     multipliers = signed(answer.dual)
     pair, column = np.nonzero(multipliers)
@@ -72,15 +73,15 @@ def _multipliers(answer: RatioSolution, rows: Integers, weights: Floats, adjacen
     first, second = rows[answer.edges.pairs[pair, 0]], rows[answer.edges.pairs[pair, 1]]
     tail, head = np.where(value > 0.0, first, second), np.where(value > 0.0, second, first)
     # rows almost at one place are tied to each other, neighbours or not; too heavy edges carry no multiplier
-    good = adjacency[tail, head] & (weights[tail, head] < 300.0)
+    good = adjacency[tail, head] & (log_ratios[tail, head] < 300.0)
     tail, head, column, value = tail[good], head[good], column[good], np.abs(value[good])
-    return Multipliers(tail, head, column, value * np.exp(weights[tail, head])).cleaned()
+    return Multipliers(tail, head, column, value * np.exp(log_ratios[tail, head])).cleaned()
 
 
-def _memory(cost: Floats, weights: Floats, matrix: Floats, proof: Multipliers) -> Memory:
+def _memory(cost: Floats, log_ratios: Floats, matrix: Floats, proof: Multipliers) -> Memory:
     return Memory(
         best=matrix,
         upper=float((matrix * cost).sum()),
-        lower=proven_bound(cost, weights, proof),
+        lower=proven_bound(cost, log_ratios, proof),
         proof=proof,
     )

@@ -14,14 +14,14 @@ SAFETY = 1e-12  # relative margin of every log ratio
 ROUNDING = 4e-14  # absolute margin: what float64 sums of a few thousand terms may lose
 
 
-def margin(weights: Floats) -> float:
+def margin(log_ratios: Floats) -> float:
     """Return the factor just below one by which log ratios shrink so that rounding cannot exceed them."""
-    off = weights[~np.eye(len(weights), dtype=bool)]
+    off = log_ratios[~np.eye(len(log_ratios), dtype=bool)]
     least = float(off.min()) if off.size else 1.0
     return 1.0 - max(SAFETY, ROUNDING / max(least, SAME))
 
 
-def upper_closure(matrix: Floats, weights: Floats) -> Floats:
+def upper_closure(matrix: Floats, log_ratios: Floats) -> Floats:
     """Return U_ik = max_j exp(-W_ij) Z_jk: the smallest matrix above `matrix` that keeps all ratios.
 
     Needs the triangle inequality. O(n^2 m), blocked so that temporaries stay small.
@@ -30,13 +30,13 @@ def upper_closure(matrix: Floats, weights: Floats) -> Floats:
     try:
         from metricdp.solvers.backends.compiled import max_times
     except ImportError:
-        return _closure_in_blocks(matrix, weights)
-    return max_times(np.exp(-weights), matrix)
+        return _closure_in_blocks(matrix, log_ratios)
+    return max_times(np.exp(-log_ratios), matrix)
 
 
-def _closure_in_blocks(matrix: Floats, weights: Floats) -> Floats:
+def _closure_in_blocks(matrix: Floats, log_ratios: Floats) -> Floats:
     n, m = matrix.shape
-    decay = np.exp(-weights)
+    decay = np.exp(-log_ratios)
     result = np.empty_like(matrix)
     width = max(1, int(2e5 // max(n, 1)))
 
@@ -50,7 +50,7 @@ def _closure_in_blocks(matrix: Floats, weights: Floats) -> Floats:
     return result
 
 
-def excess(matrix: Floats, weights: Floats) -> float:
+def excess(matrix: Floats, log_ratios: Floats) -> float:
     """Return max over pairs and columns of |ln z_ik - ln z_jk| - W_ij; infinite where zero meets non-zero.
 
     All-zero columns are left out. At most 0 means that all ratios are kept.
@@ -68,7 +68,7 @@ def excess(matrix: Floats, weights: Floats) -> float:
     def work(i: int) -> None:
         difference = np.abs(upper[i + 1 :] - upper[i])
         if difference.size:
-            worst[i] = float((difference.max(axis=1) - weights[i, i + 1 :]).max())
+            worst[i] = float((difference.max(axis=1) - log_ratios[i, i + 1 :]).max())
         else:
             worst[i] = -np.inf
 

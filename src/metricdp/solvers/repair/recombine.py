@@ -17,7 +17,7 @@ from metricdp.solvers.repair.closure import excess, margin, upper_closure
 from metricdp.solvers.repair.combination import best_combination
 from metricdp.solvers.repair.quotient import class_means, merged
 
-MOST_WEIGHT = 600.0  # min(W, T) is a metric too; keeps e^-W a normal number and costs about m e^-T
+HIGHEST = 600.0  # min(W, T) is a metric too; keeps e^-W a normal number and costs about m e^-T
 LEAST_COLUMN = 1e-30  # columns nowhere larger than this become zero columns
 MIXES = (0.0, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 1e-5)
 BUMPS = (0.1, 1.0)  # how much larger or smaller a column becomes around one row
@@ -32,30 +32,30 @@ class Repaired:
     method: str
 
 
-def safe_weights(weights: Floats) -> Floats:
+def safe_log_ratios(log_ratios: Floats) -> Floats:
     """Return log ratios a little below the given ones, capped, so that rounding cannot exceed them."""
-    return np.minimum(weights, MOST_WEIGHT) * margin(weights)
+    return np.minimum(log_ratios, HIGHEST) * margin(log_ratios)
 
 
-def repair(matrix: Floats, weights: Floats, law: Floats | None = None) -> Floats:
+def repair(matrix: Floats, log_ratios: Floats, law: Floats | None = None) -> Floats:
     """Return a matrix that keeps |ln z_ik - ln z_jk| <= W_ij for all pairs, close to the given one.
 
     U = upper closure, V = U / max row sum, delta = 1 - row sums of V, t = the least number for which
     delta + t keeps the ratios, result (V + (delta + t) q^T) / (1 + t). The columns of V keep all ratios, so
     does delta + t, and sums of such columns do. `law` is q, any probabilities over the columns.
     """
-    inner = safe_weights(weights)
-    return shifted(closed(matrix, inner), inner, law)
+    shrunk = safe_log_ratios(log_ratios)
+    return shifted(closed(matrix, shrunk), shrunk, law)
 
 
-def closed(matrix: Floats, inner: Floats) -> Floats:
+def closed(matrix: Floats, shrunk: Floats) -> Floats:
     """Return the upper closure, negligible columns set to zero."""
-    result = upper_closure(matrix, inner)
+    result = upper_closure(matrix, shrunk)
     result[:, result.max(axis=0) < LEAST_COLUMN] = 0.0
     return result
 
 
-def shifted(columns: Floats, inner: Floats, law: Floats | None) -> Floats:
+def shifted(columns: Floats, shrunk: Floats, law: Floats | None) -> Floats:
     """Bring row sums of a closed matrix to one by a column multiple of `law` that keeps the ratios."""
     n, m = columns.shape
     most = float(columns.sum(axis=1).max())
@@ -68,7 +68,7 @@ def shifted(columns: Floats, inner: Floats, law: Floats | None) -> Floats:
     # (delta_i - g delta_j) / (g - 1) = (delta_i - delta_j) / (g - 1) - delta_j
     shift = 0.0
     for i in range(n):
-        growth = np.expm1(inner[i])
+        growth = np.expm1(shrunk[i])
         growth[i] = 1.0
         shift = max(shift, float(((missing[i] - missing) / growth - missing).max()))
     shift *= 2.0
@@ -78,7 +78,7 @@ def shifted(columns: Floats, inner: Floats, law: Floats | None) -> Floats:
     return result
 
 
-def combine(columns: Floats, cost: Floats, inner: Floats, pairs: Integers | None = None) -> Floats:
+def combine(columns: Floats, cost: Floats, shrunk: Floats, pairs: Integers | None = None) -> Floats:
     """Return the best non-negative combination of columns that keep all ratios, rows summing to one.
 
     The columns are the given ones (closed), the kernels e^-W(.,j), the constant and, where `pairs` are given,
@@ -86,9 +86,9 @@ def combine(columns: Floats, cost: Floats, inner: Floats, pairs: Integers | None
     min sum_t w_t min_k <c_k, v_t> subject to sum_t w_t v_t = 1, w >= 0.
     """
     n, m = cost.shape
-    parts = [columns[:, columns.max(axis=0) > 0], np.exp(-inner), np.ones((n, 1))]
+    parts = [columns[:, columns.max(axis=0) > 0], np.exp(-shrunk), np.ones((n, 1))]
     if pairs is not None:
-        parts += bumps(columns, inner, pairs)
+        parts += bumps(columns, shrunk, pairs)
     rays = np.concatenate(parts, axis=1)
     rays /= rays.max(axis=0)
     prices = cost.T @ rays
@@ -100,10 +100,10 @@ def combine(columns: Floats, cost: Floats, inner: Floats, pairs: Integers | None
     starts = np.flatnonzero(np.diff(report[chosen], prepend=-1))
     result[:, report[chosen[starts]]] = np.add.reduceat(rays[:, chosen] * amount[chosen], starts, axis=1)
     result[:, result.max(axis=0) < LEAST_COLUMN] = 0.0
-    return shifted(result, inner, best_constant(cost))
+    return shifted(result, shrunk, best_constant(cost))
 
 
-def bumps(columns: Floats, inner: Floats, pairs: Integers, tops: int = 2) -> list[Floats]:
+def bumps(columns: Floats, shrunk: Floats, pairs: Integers, tops: int = 2) -> list[Floats]:
     """Return columns raised or lowered around one row, for every row in the columns with most room there.
 
     max(v, u e^-W(.,i)) raises row i to u and its surroundings as little as possible; min(v, u e^W(.,i))
@@ -117,7 +117,7 @@ def bumps(columns: Floats, inner: Floats, pairs: Integers, tops: int = 2) -> lis
     starts = np.searchsorted(tail, np.arange(n))
     if np.any(np.bincount(tail, minlength=n) == 0):
         return []
-    ratio = np.exp(inner[tail, head])
+    ratio = np.exp(shrunk[tail, head])
     highest, lowest = np.empty((n, m)), np.empty((n, m))
     width = max(1, int(2e7 // max(len(tail), 1)))
     for start in range(0, m, width):
@@ -125,7 +125,7 @@ def bumps(columns: Floats, inner: Floats, pairs: Integers, tops: int = 2) -> lis
         neighbours = columns[head, part]
         highest[:, part] = np.minimum.reduceat(neighbours * ratio[:, None], starts, axis=0)
         lowest[:, part] = np.maximum.reduceat(neighbours / ratio[:, None], starts, axis=0)
-    decay, growth = np.exp(-inner), np.exp(inner)
+    decay, growth = np.exp(-shrunk), np.exp(shrunk)
     rows = np.arange(n)
     tops = min(tops, m)
     result = []
@@ -148,23 +148,23 @@ def best_constant(cost: Floats) -> Floats:
     return law
 
 
-def strict(matrix: Floats, weights: Floats) -> Floats:
+def strict(matrix: Floats, log_ratios: Floats) -> Floats:
     """Return the matrix, mixed with a constant one just enough that all ratios hold in float64, or raise."""
     law = matrix.mean(axis=0)
     law = law / law.sum()
     for share in MIXES:
         mixed = matrix if share == 0.0 else (1.0 - share) * matrix + share * law
         mixed = mixed / mixed.sum(axis=1, keepdims=True)
-        if np.all(np.isfinite(mixed)) and excess(mixed, weights) <= 0.0:
+        if np.all(np.isfinite(mixed)) and excess(mixed, log_ratios) <= 0.0:
             return np.asarray(mixed)
     raise SolverFailure(
-        f"the repaired matrix breaks a ratio by {excess(matrix, weights):.3g}: "
-        "check that `weights` is symmetric and satisfies the triangle inequality."
+        f"the repaired matrix breaks a ratio by {excess(matrix, log_ratios):.3g}: "
+        "check that `log_ratios` is symmetric and satisfies the triangle inequality."
     )
 
 
 def recombine(
-    matrix: Floats, cost: Floats, weights: Floats, *, pairs: Integers | None = None, enough: float = -np.inf
+    matrix: Floats, cost: Floats, log_ratios: Floats, *, pairs: Integers | None = None, enough: float = -np.inf
 ) -> Repaired:
     """Return the cheapest strictly feasible matrix among shift, recombination and local recombination.
 
@@ -172,25 +172,25 @@ def recombine(
     sums of the closure promise something better. `pairs` are the neighbours that limit a column. Rows so close that
     rounding could part them get one law.
     """
-    classes = merged(weights, cost)
+    classes = merged(log_ratios, cost)
     if classes is not None:
         labels, between, costs = classes
         whole = recombine(class_means(matrix, labels), costs, between, enough=enough)
         return replace(whole, matrix=whole.matrix[labels])
-    inner = safe_weights(weights)
-    columns = closed(matrix, inner)
+    shrunk = safe_log_ratios(log_ratios)
+    columns = closed(matrix, shrunk)
     sums = columns.sum(axis=1, keepdims=True)
     # dividing by the row sums is not feasible, but shows what a perfect repair would cost
     promise = float((cost * columns / np.maximum(sums, 1e-300)).sum())
-    found = [("shift", shifted(columns, inner, best_constant(cost)))]
+    found = [("shift", shifted(columns, shrunk, best_constant(cost)))]
     values = [float((found[0][1] * cost).sum())]
     if values[-1] > enough:
-        found.append(("combination", combine(columns, cost, inner)))
+        found.append(("combination", combine(columns, cost, shrunk)))
         values.append(float((found[-1][1] * cost).sum()))
     if min(values) > enough and min(values) > promise + 1e-4 * abs(promise):
-        near = nearest(weights, 8) if pairs is None else pairs
-        found.append(("local combination", combine(columns, cost, inner, near)))
+        near = nearest(log_ratios, 8) if pairs is None else pairs
+        found.append(("local combination", combine(columns, cost, shrunk, near)))
         values.append(float((found[-1][1] * cost).sum()))
     best = int(np.argmin(values))
-    result = strict(found[best][1], weights)
+    result = strict(found[best][1], log_ratios)
     return Repaired(result, float((result * cost).sum()), found[best][0])

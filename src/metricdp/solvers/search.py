@@ -1,0 +1,224 @@
+"""The search: solve on some pairs, bound, repair for all pairs, add pairs, until the gap is closed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metricdp.arrays import Floats, Integers
+from metricdp.errors import SolverFailure
+from metricdp.solvers.answer import RatioSolution, shortfall
+from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima
+from metricdp.solvers.choice import Tunable, auto, solver_name
+from metricdp.solvers.edges import all_pairs, near_pairs, non_redundant, unique_pairs
+from metricdp.solvers.program import Edges, Progress, RatioProgram, Solution, Solver, Status, Warm
+from metricdp.solvers.repair.host import Repair, repair_of
+from metricdp.solvers.repair.recombine import Repaired
+
+# gap asked for -> how much detour the first edges allow
+STRETCHES = ((2e-2, 1.03), (3e-3, 1.014), (8e-4, 1.005), (0.0, 1.002))
+FEW_ROWS = 24  # up to here all pairs are taken at once
+MANY_ROWS = 600  # above, only near rows are looked at for the first pairs
+MOST_MULTIPLIERS = 200_000_000  # above, the bound is not evaluated a second time on the host
+
+
+@dataclass(frozen=True)
+class Task:
+    """One program: costs, log ratios of all pairs, the edges to begin with, and whether these imply all the others."""
+
+    cost: Floats
+    log_ratios: Floats
+    edges: Edges | None = None
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search: the solver (None: chosen for every program), when to stop, where to begin, whom to tell."""
+
+    gap: float = 1e-3
+    seconds: float | None = None
+    solver: Solver | None = None
+    progress: Progress | None = None
+    start: Floats | None = None
+    started: float = field(default_factory=time.perf_counter)
+
+
+class Search:
+    """One run: the bounds so far, the best matrix, and the multipliers that prove the lower bound."""
+
+    def __init__(self, task: Task, options: Options) -> None:
+        self._task, self._options = task, options
+        self._repair: Repair = repair_of(options.solver, task.cost, task.log_ratios)
+        self._iterations = 0
+        self._pairs: Integers | None = None
+        self._status = Status.STALLED
+        self._method = "closed form"
+        self._lower = row_minima(task.cost)
+        self._proof: tuple[Integers, NDArray[Any]] = (
+            np.empty((0, 2), dtype=np.int64),
+            np.empty((2, 0, task.cost.shape[1])),
+        )
+        self._start = options.start
+        self._best: Repaired | None = None if options.start is None else self._candidate(options.start)
+
+    def run(self) -> RatioSolution:
+        """Return the best matrix with its proof."""
+        cost = self._task.cost
+        n, m = cost.shape
+        if n == 1 or m == 1:
+            matrix = np.zeros((n, m))
+            matrix[np.arange(n), cost.argmin(axis=1)] = 1.0
+            self._best = Repaired(matrix, float((matrix * cost).sum()), "row minimum")
+            return self._result()
+        try:
+            self._rounds()
+        except KeyboardInterrupt:
+            if self._best is None:
+                raise
+            self._status = Status.INTERRUPTED
+        except MemoryError as error:
+            if self._best is None:
+                raise SolverFailure(
+                    f"not enough memory for {n} rows and {m} columns: use fewer, or mdp.solvers.FirstOrder()."
+                ) from error
+            self._status = Status.MEMORY
+        return self._result()
+
+    def _rounds(self) -> None:
+        """Solve, bound and repair on more and more pairs."""
+        n = len(self._task.log_ratios)
+        pairs = self._first_pairs()
+        while True:
+            solution = self._solve(pairs)
+            self._bound(pairs, solution)
+            if not self._closed():
+                self._take(self._candidate(solution.primal))
+            if self._closed() or self._status is Status.INTERRUPTED or len(pairs) == n * (n - 1) // 2:
+                return
+            if self._left() <= 0.0:
+                self._status = Status.LIMIT
+                return
+            more = self._repair.violated(solution.primal, pairs, max(n, len(pairs) // 2))
+            if self._task.exact or len(more) == 0:
+                return
+            pairs = unique_pairs(np.concatenate([pairs, more]))
+            self._start = solution.primal
+
+    def _first_pairs(self) -> Integers:
+        task = self._task
+        if task.edges is not None:
+            return unique_pairs(task.edges.pairs)
+        n = len(task.log_ratios)
+        if n <= FEW_ROWS:
+            return all_pairs(n)
+        stretch = next(value for limit, value in STRETCHES if self._options.gap >= limit)
+        if n > MANY_ROWS:
+            return near_pairs(task.log_ratios, stretch=stretch)
+        return non_redundant(task.log_ratios, stretch=stretch)
+
+    def _solve(self, pairs: Integers) -> Solution:
+        self._pairs = pairs
+        program = RatioProgram(self._task.cost, pairs, self._task.log_ratios[pairs[:, 0], pairs[:, 1]])
+        solver = self._solver(program)
+        before = self._iterations
+
+        def report(lower: float, upper: float, seconds: float, iterations: int) -> None:
+            self._iterations = before + iterations
+            if self._options.progress is not None:
+                best = np.inf if self._best is None else self._best.objective
+                self._options.progress(max(self._lower, lower), best, self._elapsed(), self._iterations)
+
+        warm = None if self._start is None else Warm(self._start, self._warm_dual(program))
+        solution = solver.solve(program, warm=warm, progress=report).raise_for_status()
+        self._iterations = before + solution.iterations
+        if solution.status is Status.INTERRUPTED:
+            self._status = Status.INTERRUPTED
+        return solution
+
+    def _solver(self, program: RatioProgram) -> Solver:
+        """Return the solver that was asked for, or the one for this program, told what is needed of it."""
+        options = self._options
+        solver = options.solver
+        if solver is None:
+            solver = auto(program, gap=options.gap, seconds=options.seconds)
+        self._method = solver_name(solver)
+        if not isinstance(solver, Tunable):
+            return solver
+        if solver.wants_start and self._start is None:
+            # the best mixture of kernels is a good start and a first answer
+            self._best = self._candidate(np.full(self._task.cost.shape, 1.0 / self._task.cost.shape[1]))
+            self._start = self._best.matrix
+        left = None if options.seconds is None else max(self._left(), 1e-3)
+        return solver.tuned(gap=options.gap, seconds=left, upper=self._upper)
+
+    def _upper(self, matrix: Any) -> float:
+        self._take(self._candidate(matrix))
+        assert self._best is not None
+        return self._best.objective
+
+    def _warm_dual(self, program: RatioProgram) -> NDArray[Any] | None:
+        """Return the multipliers of the last round, zero for the pairs added since."""
+        pairs, dual = self._proof
+        if len(pairs) == 0 or dual.ndim != 2:
+            return None
+        n = program.shape[0]
+        place = np.searchsorted(program.edges @ [n, 1], pairs @ [n, 1])
+        result = np.zeros((len(program.edges), program.shape[1]), dtype=np.float32)
+        result[place] = dual
+        return result
+
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self._options.started
+
+    def _left(self) -> float:
+        """Return the seconds left, less what a last repair takes."""
+        seconds = self._options.seconds
+        return float("inf") if seconds is None else seconds - self._elapsed() - self._repair.seconds
+
+    def _bound(self, pairs: Integers, solution: Solution) -> None:
+        """Evaluate the bound again from the multipliers; where that takes too long keep the solver's own."""
+        task, value = self._task, solution.bound
+        if solution.dual.size <= MOST_MULTIPLIERS or not np.isfinite(value):
+            value = lower_bound(task.cost, pairs, task.log_ratios[pairs[:, 0], pairs[:, 1]], solution.dual)
+        if value > self._lower:
+            self._lower, self._proof = value, (pairs, solution.dual)
+
+    def _candidate(self, matrix: Any) -> Repaired:
+        # what is within the gap: upper - lower <= gap |upper|
+        gap = self._options.gap
+        enough = self._lower / (1.0 - gap) if self._lower > 0.0 else self._lower / (1.0 + gap)
+        return self._repair.recombine(matrix, self._pairs, enough)
+
+    def _take(self, candidate: Repaired) -> None:
+        if self._best is None or candidate.objective < self._best.objective:
+            self._best = candidate
+
+    def _closed(self) -> bool:
+        return self._best is not None and relative_gap(self._best.objective, self._lower) <= self._options.gap
+
+    def _result(self) -> RatioSolution:
+        if self._best is None:
+            raise SolverFailure("no matrix was found before the limit: allow more seconds.")
+        reached = relative_gap(self._best.objective, self._lower)
+        status = Status.OPTIMAL if reached <= self._options.gap else self._status
+        if status is Status.STALLED and self._left() <= 0.0:
+            status = Status.LIMIT
+        pairs, dual = self._proof
+        return RatioSolution(
+            matrix=self._best.matrix,
+            objective=self._best.objective,
+            lower_bound=self._lower,
+            gap=reached,
+            edges=Edges(pairs, self._task.log_ratios[pairs[:, 0], pairs[:, 1]]),
+            dual=dual,
+            method=f"{self._method}, {self._best.method}",
+            status=self._status if self._status is Status.INTERRUPTED else status,
+            seconds=self._elapsed(),
+            iterations=self._iterations,
+            note=shortfall(self._options.gap, reached, status.value),
+        )

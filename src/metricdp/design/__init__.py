@@ -3,7 +3,7 @@
 The builders that need a solver live in their own modules and are loaded when first used.
 """
 
-from metricdp.design.closed_form import (
+from metricdp.design.exponential import (
     exponential,
     laplace,
     madlib,

@@ -12,7 +12,7 @@ import traceback
 
 import numpy as np
 
-from instances import grid, road_program, rome_graph
+from maps import grid, road_program, rome_graph
 from metricdp.arrays import Floats
 from metricdp.solvers import Edges, solve_ratio
 from metricdp.solvers.edges import lattice

@@ -36,6 +36,7 @@ export interface Certificate {
   readonly method: string;
   readonly note: string;
   readonly verified_pairs: number;
+  readonly objective?: "worst";
   readonly worst_pair: readonly number[];
   readonly seconds: number;
 }

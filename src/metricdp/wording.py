@@ -51,7 +51,9 @@ class Certified(Protocol):
     @property
     def epsilon(self) -> float: ...
     @property
-    def verified_pairs(self) -> int: ...
+    def objective(self) -> Objective: ...
+    @property
+    def pairs(self) -> int: ...
     @property
     def method(self) -> str: ...
 
@@ -264,19 +266,34 @@ def loss(value: float, unit: str, objective: Objective, *, is_distance: bool = T
 def certified(certificate: Certified, unit: str) -> str:
     """Return what a certificate says, its bound under the objective it belongs to."""
     words, digits = templates(), templates()["digits"]
-    if not certificate.verified_pairs:
+    if not certificate.pairs:
         return str(words["certificate"]["stated"].format(method=certificate.method))
     return str(
         words["certificate"]["proven"].format(
             method=certificate.method,
             epsilon=number(certificate.epsilon, digits["audited"], "up"),
-            pairs=f"{certificate.verified_pairs:,}",
-            objective=words["objective"]["expected"],
+            pairs=f"{certificate.pairs:,}",
+            objective=words["objective"][certificate.objective],
             loss=distance(certificate.loss, unit),
             bound=bound(certificate.lower_bound, unit),
             gap=gap(certificate.gap),
         )
     )
+
+
+def fact(kind: Objective) -> str:
+    """Return what a loss is, as words to stand below the number."""
+    return str(templates()["fact"][kind])
+
+
+def compared(kind: Objective) -> str:
+    """Return what the bars of a comparison count."""
+    return str(templates()["compared"][kind])
+
+
+def objective(kind: Objective) -> str:
+    """Return what an objective counts."""
+    return str(templates()["objective"][kind])
 
 
 def bound(value: float, unit: str) -> str:

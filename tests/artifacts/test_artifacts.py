@@ -148,6 +148,20 @@ def test_a_forged_lattice_or_slack_is_refused(path: Path) -> None:
         (lambda m, t: m["guarantee"].update(epsilon=-1.0), "epsilon"),
         (lambda m, t: m["guarantee"].update(basis="trust me"), "trust me"),
         (lambda m, t: m["guarantee"].update(promise=1), "does not know"),
+        (lambda m, t: m["guarantee"].update(epsilon=True), "epsilon"),
+        (lambda m, t: m["guarantee"].update(slack={"float": "nan"}), "slack"),
+        (lambda m, t: m["guarantee"].update(radius={"float": "nan"}), "radius"),
+        (lambda m, t: m["guarantee"].update(radius=-1), "radius"),
+        (lambda m, t: m["guarantee"].update(radius=0), "radius"),
+        (lambda m, t: m["guarantee"].update(radius=[1]), "radius"),
+        (lambda m, t: m["guarantee"].update(unit="mi"), "per 'mi'"),
+        (lambda m, t: m["certificate"].update(lower_bound=1e9), "above the loss"),
+        (lambda m, t: m["certificate"].update(loss={"float": "nan"}), "loss"),
+        (lambda m, t: m["certificate"].update(objective="median"), "objective"),
+        (lambda m, t: m["certificate"].update(worst_pair=[0, 1]), "worst pair"),
+        (lambda m, t: m["certificate"].update(worst_pair=[0, 99, 0]), "codes from 0"),
+        (lambda m, t: m["certificate"].update(method=1), "not a text"),
+        (lambda m, t: m["certificate"].pop("loss"), "does not say 'loss'"),
         (lambda m, t: m["metrics"].append({"name": "Lp", "parameters": {}}), "do not make a mechanism"),
         (lambda m, t: m["metrics"].append({"name": "__import__", "parameters": {}}), "do not make a mechanism"),
         (lambda m, t: m["body"].update(inputs=-1), "reference"),
@@ -164,6 +178,30 @@ def test_strange_manifests_are_refused(path: Path, change: Callable[..., Any], m
     rewritten(path, change)
     with pytest.raises(CorruptFile, match=message):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("method", "objective"),
+    [
+        ("constopt, 10 nearest", "worst"),
+        ("optimal (worst loss, simplex)", "worst"),
+        ("optimal (expected loss, x)", "expected"),
+        ("exponential", "expected"),
+    ],
+)
+def test_files_from_before_the_objective_was_written_still_say_which_loss_they_count(
+    path: Path, method: str, objective: str
+) -> None:
+    save(mdp.exponential(SPACES["l1"](), 1.0), path)
+    rewritten(path, lambda manifest, tensors: manifest["certificate"].update(method=method))
+    assert load(path).certificate.objective == objective
+
+
+def test_the_worst_loss_stays_the_worst_loss_in_a_file(path: Path) -> None:
+    built = mdp.optimal(mdp.Problem(SPACES["l1"](), 1.0), objective="worst")
+    save(replace(built, certificate=replace(built.certificate, method="named otherwise")), path)
+    back = load(path).certificate
+    assert (back.objective, back.loss, back.witness) == ("worst", built.certificate.loss, built.certificate.witness)
 
 
 def test_foreign_files_are_refused(path: Path) -> None:

@@ -24,8 +24,10 @@ def space_of(points, metric=None):
 def mechanism_of(matrix, points, epsilon=1.0):
     space = space_of(points)
     outputs = space if matrix.shape[0] == matrix.shape[1] else space_of(np.arange(float(matrix.shape[1]))[:, None])
-    promise = mdp.Guarantee(epsilon, space.metric, "")
-    return mdp.MatrixMechanism(space, outputs, matrix, promise, Certificate(0, 0, (), 0, "test", 0.0, epsilon))
+    promise = mdp.Guarantee(epsilon, space.metric)
+    return mdp.MatrixMechanism(
+        space, outputs, matrix, promise, Certificate(loss=0.0, lower_bound=0.0, method="test", epsilon=epsilon)
+    )
 
 
 def random_law(n, m, seed):

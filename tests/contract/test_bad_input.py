@@ -21,8 +21,10 @@ def law():
 
 
 def matrix_mechanism(matrix):
-    promise = mdp.Guarantee(1.0, mdp.Lp(2), "")
-    return mdp.MatrixMechanism(space(), space(), matrix, promise, Certificate(0, 0, (), 0, "", 0.0, 1.0))
+    promise = mdp.Guarantee(1.0, mdp.Lp(2))
+    return mdp.MatrixMechanism(
+        space(), space(), matrix, promise, Certificate(loss=0.0, lower_bound=0.0, method="test", epsilon=1.0)
+    )
 
 
 CALLS = {

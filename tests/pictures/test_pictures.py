@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from metricdp.auditing.report import AuditReport, Witness
-from metricdp.errors import OutputProblem
-from metricdp.mechanisms import Certificate, Guarantee
+from metricdp.auditing.report import AuditReport
+from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.mechanisms import Certificate, Guarantee, Witness
 from metricdp.metrics import Haversine
 from metricdp.pictures import (
     Comparison,
@@ -18,8 +18,10 @@ from metricdp.pictures import (
     Story,
     certificate_card,
     loss_bars,
+    loss_plot,
     map_plot,
     overview,
+    write_picture,
     write_report,
 )
 from metricdp.pictures.report import report_html
@@ -45,8 +47,16 @@ def story():
         title="Points <b>& more</b>",
         place="Porto",
         mechanism="Optimal mechanism",
-        guarantee=Guarantee(EPSILON, Haversine(), "km", basis="certificate"),
-        certificate=Certificate(0.2, 0.19, (1, 2, 3), 780, "optimal", 1.5, EPSILON - 1e-6),
+        guarantee=Guarantee(EPSILON, Haversine(), basis="certificate"),
+        certificate=Certificate(
+            loss=0.2,
+            lower_bound=0.19,
+            witness=Witness(1, 2, 3, 1.9),
+            pairs=780,
+            method="optimal",
+            seconds=1.5,
+            epsilon=EPSILON - 1e-6,
+        ),
         audit=AuditReport(EPSILON, EPSILON - 1e-6, "exact", 1.0, Witness(1, 2, 3, 1.9), pairs=780),
         map=scene,
         comparison=comparison,
@@ -139,10 +149,11 @@ def test_no_bound_is_drawn_where_none_is_known(story):
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_pictures_are_written(story, tmp_path, ending):
     paths = [
-        map_plot(story.map, tmp_path / f"map.{ending}"),
-        loss_bars(story.comparison, tmp_path / f"bars.{ending}"),
-        certificate_card(story, tmp_path / f"card.{ending}"),
-        overview(story, tmp_path / f"all.{ending}"),
+        write_picture(map_plot(story.map), tmp_path / f"map.{ending}"),
+        write_picture(loss_bars(story.comparison), tmp_path / f"bars.{ending}"),
+        write_picture(certificate_card(story), tmp_path / f"card.{ending}"),
+        write_picture(overview(story)[0], tmp_path / f"all.{ending}"),
+        write_picture(loss_plot([replace(story.comparison, epsilon=1.0)]), tmp_path / f"losses.{ending}"),
     ]
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending]
     for path in paths:
@@ -153,7 +164,7 @@ def test_nothing_global_is_touched(story, tmp_path):
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    map_plot(story.map, tmp_path / "map.png")
+    write_picture(map_plot(story.map), tmp_path / "map.png")
     assert dict(mpl.rcParams) == before
 
 
@@ -161,4 +172,46 @@ def test_unwritable_output(story, tmp_path):
     with pytest.raises(OutputProblem):
         write_report(story, tmp_path / "missing" / "report.html")
     with pytest.raises(OutputProblem):
-        loss_bars(story.comparison, tmp_path / "missing" / "bars.png")
+        write_picture(loss_bars(story.comparison), tmp_path / "missing" / "bars.png")
+
+
+def test_pictures_are_drawn_on_the_axes_they_are_given(story):
+    from matplotlib.figure import Figure
+
+    left, right = Figure().subplots(1, 2)
+    assert map_plot(story.map, left) is left
+    assert loss_bars(story.comparison, right) is right
+    assert overview(story, (left, right)) == (left, right)
+    assert certificate_card(story, left) is left
+    assert loss_plot([replace(story.comparison, epsilon=1.0)], right) is right
+
+
+def test_a_bound_above_a_loss_is_refused_before_it_is_drawn(story):
+    with pytest.raises(InvalidInput, match="lies above the loss"):
+        Comparison((Contender("exponential", 0.3), Contender("optimal", 0.2)), 0.21)
+    with pytest.raises(InvalidInput, match="lies above the loss"):
+        replace(story.comparison, lower_bound=0.2 + 1e-6)
+    kept = Comparison((Contender("noise with a slack", 0.1, bounded=False), Contender("optimal", 0.2)), 0.19)
+    assert [kept.bound_of(entry) for entry in kept.contenders] == [None, 0.19]
+    assert kept.gap_of(kept.contenders[1]) == pytest.approx(0.05)
+    for bad in (math.nan, math.inf):
+        with pytest.raises(InvalidInput, match="finite"):
+            Comparison((Contender("exponential", 0.3),), bad)
+        with pytest.raises(InvalidInput, match="finite"):
+            Comparison((Contender("exponential", bad),), 0.1)
+
+
+def test_a_report_does_not_mix_objectives(story):
+    with pytest.raises(InvalidInput, match="a report tells one of the two"):
+        replace(story, comparison=replace(story.comparison, objective="worst"))
+    with pytest.raises(InvalidInput, match="one objective"):
+        loss_plot([replace(story.comparison, epsilon=e, objective=o) for e, o in ((1.0, "expected"), (2.0, "worst"))])
+    worst = replace(
+        story,
+        certificate=replace(story.certificate, objective="worst"),
+        comparison=replace(story.comparison, objective="worst"),
+    )
+    page = report_html(worst)
+    assert "Expected loss" not in page
+    assert "Worst loss of any secret" in page
+    assert page.count("fares worst") == 2  # the fact and the caption

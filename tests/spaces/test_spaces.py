@@ -36,7 +36,7 @@ def test_snapping_up_to_the_declared_distance_and_no_farther():
     for snap in (-1.0, np.nan, np.inf):
         with pytest.raises(InvalidInput, match="`snap` must be a distance"):
             space.encode([[1.2, 0.1]], snap=snap)
-    assert mdp.Guarantee(2.0, mdp.Lp(2), "").with_slack(2 * 2.0 * 0.25).bound(3.0) == 7.0
+    assert mdp.Guarantee(2.0, mdp.Lp(2)).with_slack(2 * 2.0 * 0.25).bound(3.0) == 7.0
 
 
 def test_rounding_of_a_written_file_is_no_stranger():

@@ -229,7 +229,7 @@ def test_products_that_make_no_sense() -> None:
         mdp.product(place)
     with pytest.raises(InvalidInput, match="in one call"):
         mdp.product(mdp.product(place, hour), word)
-    promise = mdp.Guarantee(1.0, LINE.metric, "", basis="none")
+    promise = mdp.Guarantee(1.0, LINE.metric, basis="none")
     comparison = mdp.MatrixMechanism(LINE, LINE, np.eye(4), promise, place.certificate)
     with pytest.raises(NotPrivate, match="comparison"):
         mdp.product(hour, comparison)

@@ -225,7 +225,7 @@ def test_a_seed_repeats_and_marks_its_output() -> None:
 
 
 def test_a_mechanism_without_a_promise_protects_nothing() -> None:
-    promise = Guarantee(1.0, CELLS.metric, "", basis="none")
+    promise = Guarantee(1.0, CELLS.metric, basis="none")
     broken = MatrixMechanism(CELLS, CELLS, np.eye(16), promise, MATRIX.certificate)
     with pytest.raises(NotPrivate):
         perturb(pa.table({"x": [0.0], "y": [0.0]}), broken)

@@ -13,11 +13,11 @@ import numpy as np
 
 from metricdp.artifacts.codecs import Decoder, Encoder, Entry, Tensors
 from metricdp.artifacts.kinds import KINDS, Kind, Parts, judge, kind_of
-from metricdp.artifacts.records import promise_entry, promise_from, record, restore
+from metricdp.artifacts.records import certificate_entry, promise_entry
 from metricdp.artifacts.storage import Layout, Storage, layout_of
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
-from metricdp.mechanisms import Certificate, Mechanism
+from metricdp.mechanisms import Mechanism
 
 FORMAT, VERSION, KEY = "metricdp-mechanism", 2, "metricdp"
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
@@ -209,7 +209,7 @@ def _serialise(mechanism: Mechanism, kind: str, layout: Layout, licence: str, ke
         "spaces": encoder.spaces,
         "body": body,
         "guarantee": guarantee,
-        "certificate": record(mechanism.certificate),  # type: ignore[attr-defined]
+        "certificate": certificate_entry(mechanism.certificate),
         "units": mechanism.inputs.unit,
         "licence": licence,
         "signature": None,
@@ -322,9 +322,8 @@ def _rebuild(manifest: Entry, tensors: Tensors) -> Mechanism:
         if not isinstance(manifest.get("licence", ""), str):
             raise CorruptFile("its licence is not a text")
         decoder = Decoder(manifest, tensors)
-        guarantee = promise_from(manifest["guarantee"], decoder)
-        certificate = restore(Certificate, manifest["certificate"])
-        mechanism: Mechanism = kind.decode(manifest["body"], Parts(decoder, guarantee, certificate))
+        parts = Parts.of(manifest["guarantee"], manifest["certificate"], decoder)
+        mechanism: Mechanism = kind.decode(manifest["body"], parts)
         decoder.refuse_leftovers()
         return mechanism
     except (CorruptFile, MissingExtra):

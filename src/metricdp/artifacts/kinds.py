@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from metricdp.artifacts.codecs import Decoder, Encoder, Entry
-from metricdp.artifacts.records import promise_entry, promise_from, record, restore
+from metricdp.artifacts.records import certificate_entry, certificate_from, promise_entry, promise_from
 from metricdp.artifacts.storage import Layout, decode_matrix, encode_matrix, layout_of
-from metricdp.auditing import AuditReport, Witness, audit
+from metricdp.auditing import AuditReport, audit
 from metricdp.design import laplace, product
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
 from metricdp.mechanisms import (
@@ -37,6 +37,7 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     StreetMechanism,
     VectorLaplace,
+    Witness,
 )
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric, Weighted
 from metricdp.spaces import Box, FiniteSpace, Streets, Unbounded
@@ -49,6 +50,13 @@ class Parts:
     decoder: Decoder
     guarantee: Guarantee
     certificate: Certificate
+    worst: tuple[int, ...]  # the codes of the witness
+
+    @classmethod
+    def of(cls, guarantee: Entry, certificate: Entry, decoder: Decoder) -> Parts:
+        """Read promise and certificate from their entries."""
+        promise = promise_from(guarantee, decoder)
+        return cls(decoder, promise, *certificate_from(certificate, promise))
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,10 @@ def _encode_matrix(mechanism: MatrixMechanism, encoder: Encoder, layout: Layout)
 def _decode_matrix(body: Entry, parts: Parts) -> MatrixMechanism:
     inputs, outputs = _finite(parts.decoder, body["inputs"]), _finite(parts.decoder, body["outputs"])
     matrix = decode_matrix(body["matrix"], parts.decoder)
-    return MatrixMechanism(inputs, outputs, matrix, parts.guarantee, parts.certificate)
+    made = MatrixMechanism(inputs, outputs, matrix, parts.guarantee, parts.certificate)
+    if not parts.worst:
+        return made
+    return replace(made, certificate=replace(parts.certificate, witness=made.witness(*parts.worst)))
 
 
 def _judge_matrix(mechanism: MatrixMechanism) -> AuditReport:
@@ -158,7 +169,7 @@ def _judge_nearest(mechanism: NearestMechanism) -> AuditReport:
     metric = mechanism.inputs.metric
     if not isinstance(metric, Lp | Mahalanobis):
         raise NotPrivate(f"this noise does not belong to the metric {type(metric).__name__}")
-    return _theorem(mechanism.guarantee, Guarantee(mechanism.epsilon, metric, metric.unit))
+    return _theorem(mechanism.guarantee, Guarantee(mechanism.epsilon, metric))
 
 
 def _encode_interpolated(mechanism: InterpolatedMechanism, encoder: Encoder, layout: Layout) -> Entry:
@@ -218,7 +229,7 @@ def _encode_product(mechanism: ProductMechanism, encoder: Encoder, layout: Layou
     for part in mechanism.parts:
         name = kind_of(part)
         body = KINDS[name].encode(part, encoder, layout_of(part, None))
-        promise, certificate = promise_entry(part.guarantee, encoder), record(part.certificate)  # type: ignore[attr-defined]
+        promise, certificate = promise_entry(part.guarantee, encoder), certificate_entry(part.certificate)
         parts.append({"kind": name, "body": body, "guarantee": promise, "certificate": certificate})
     return {"parts": parts}
 
@@ -228,8 +239,7 @@ def _decode_product(body: Entry, parts: Parts) -> ProductMechanism:
     for entry in body["parts"]:
         if entry["kind"] == "product" or entry["kind"] not in KINDS:
             raise CorruptFile(f"a part of it is of the kind {entry['kind']!r}")
-        promise = promise_from(entry["guarantee"], parts.decoder)
-        own = Parts(parts.decoder, promise, restore(Certificate, entry["certificate"]))
+        own = Parts.of(entry["guarantee"], entry["certificate"], parts.decoder)
         made.append(KINDS[entry["kind"]].decode(entry["body"], own))
     return ProductMechanism(tuple(made), parts.guarantee, parts.certificate)
 

@@ -6,7 +6,7 @@ from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.judge import audit
 from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
 from metricdp.auditing.loss import expected_loss, packing_lower_bound, quantile_loss, worst_loss
-from metricdp.auditing.report import AuditReport, Witness
+from metricdp.auditing.report import AuditReport
 from metricdp.auditing.samples import audit_samples
 from metricdp.auditing.traces import (
     HiddenWalk,
@@ -15,6 +15,7 @@ from metricdp.auditing.traces import (
     trace_leakage,
     trajectory_adversary,
 )
+from metricdp.mechanisms import Witness
 
 __all__ = [
     "AuditReport",

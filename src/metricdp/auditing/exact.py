@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing.report import AuditReport, Witness
+from metricdp.auditing.report import AuditReport
+from metricdp.mechanisms import Witness
+from metricdp.mechanisms.matrix import witness_of
 from metricdp.spreads import spreads
 
 ULP = 2.0**-52
@@ -182,7 +184,7 @@ class _Prover:
                     highest = highest.max(value)
                     floor = float(value.mid()) - 8 * ULP * abs(float(value.mid()))
                     if floor > reached:
-                        witness = Witness(secret, other, k, float(np.exp(min(700.0, size[c]))))
+                        witness = witness_of(self._matrix, secret, other, k)
                         reached = floor
             return _round_up(highest), witness
 

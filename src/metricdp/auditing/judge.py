@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from metricdp.arrays import as_matrix, as_points, as_positive, as_stochastic
 from metricdp.auditing.exact import audit_matrix, within
 from metricdp.auditing.lipschitz import prove
-from metricdp.auditing.report import AuditReport, Witness
+from metricdp.auditing.report import AuditReport
 from metricdp.auditing.samples import audit_densities
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
@@ -19,6 +20,7 @@ from metricdp.mechanisms import (
     Mechanism,
     ProductMechanism,
     StreetMechanism,
+    Witness,
 )
 from metricdp.metrics import Metric, pairwise
 from metricdp.metrics.discrete import check_distances
@@ -45,7 +47,9 @@ def audit(
     if isinstance(mechanism, MatrixMechanism):
         promise = mechanism.guarantee.epsilon if claimed is None else claimed
         apart = within(mechanism.inputs.distances, mechanism.guarantee.radius)
-        return audit_matrix(mechanism.matrix, apart, promise, slack=mechanism.guarantee.slack, progress=progress)
+        slack = mechanism.guarantee.slack
+        report = audit_matrix(mechanism.matrix, apart, promise, slack=slack, progress=progress)
+        return replace(report, witness=report.witness.located(mechanism.inputs, mechanism.outputs))
     if isinstance(mechanism, ProductMechanism):
         return _audit_product(mechanism, claimed, progress)
     if isinstance(mechanism, InterpolatedMechanism | StreetMechanism):

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from metricdp.mechanisms import Witness
+
 Verdict = Literal["holds", "violated", "not refuted"]
-
-
-@dataclass(frozen=True)
-class Witness:
-    """The two secrets and the report at which a mechanism leaks most: p(report | secret) / p(report | other)."""
-
-    secret: int
-    other: int
-    report: int
-    ratio: float
-
-    def __iter__(self) -> Iterator[int]:
-        return iter((self.secret, self.other, self.report))
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, as_points, as_positive
-from metricdp.auditing.report import AuditReport, Witness
+from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms import Mechanism, Witness
 from metricdp.metrics import Haversine, Metric
 from metricdp.spaces import Box, FiniteSpace
 

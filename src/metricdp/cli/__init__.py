@@ -12,12 +12,14 @@ from typing import Annotated, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 import metricdp
+from metricdp import wording
 from metricdp.auditing import AuditReport
 from metricdp.cli import choices, files, terminal
 from metricdp.cli.trajectories import trajectories
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.mechanisms import Mechanism
 from metricdp.units import parse_distance, parse_epsilon
+from metricdp.wording import Objective
 
 Output = Annotated[str, Parameter(name=["--output", "-o"])]
 Level = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  # so that -1 gets our own answer
@@ -186,6 +188,7 @@ def compare(
     output: Output,
     metric: str | None = None,
     builders: str = "exponential,optimal",
+    objective: Objective = "expected",
     prior: str | None = None,
     gap: float = 1e-3,
 ) -> int:
@@ -201,11 +204,14 @@ def compare(
         metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein; lat and lon mean haversine.
         builders: Names with commas between: exponential, truncated_exponential, tight_constraints, optimal, spanner,
             constopt, decomposed.
+        objective: Which loss is compared and bounded: expected (on average over the points) or worst (of any point).
         prior: A CSV file with a header and one number a point: how likely each is.
         gap: How far the loss of optimal may be from the proven optimum, as a share.
     """
+    from metricdp.cli.comparing import Question, compared
     from metricdp.files import check_target
-    from metricdp.pictures.loss import loss_plot, loss_table
+    from metricdp.pictures import loss_plot, write_picture
+    from metricdp.pictures.loss import loss_rows, loss_table
 
     table = str(Path(output).with_suffix(".csv"))
     if Path(output).suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -216,10 +222,11 @@ def compare(
     levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]
     names = [name.strip() for name in builders.split(",") if name.strip()]
     with terminal.progress_bar("Comparing") as progress:
-        rows, missing = choices.comparison(space, levels, names, prior=prior, gap=gap, progress=progress)
-    loss_plot(rows, output)
-    loss_table(rows, table)
-    print(terminal.text_table(["builder", "epsilon", "loss", "lower_bound", "gap", "seconds"], rows))
+        found, missing = compared(Question(space, objective, prior, gap), levels, names, progress=progress)
+    write_picture(loss_plot(found), output)
+    loss_table(found, table)
+    print(terminal.text_table(["builder", "epsilon", "loss", "lower_bound", "gap", "seconds"], loss_rows(found)))
+    print(f"Loss and lower bound: the {wording.objective(objective)}.")
     for line in missing:
         print(f"Left out: {line}", file=sys.stderr)
     print(f"Picture: {output}; numbers: {table}.")

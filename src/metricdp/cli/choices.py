@@ -15,12 +15,13 @@ import numpy as np
 import metricdp
 from metricdp import wording
 from metricdp.arrays import Floats
-from metricdp.errors import Infeasible, InvalidInput, NotPrivate
-from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism
+from metricdp.errors import InvalidInput, NotPrivate
+from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.metrics import Metric
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 from metricdp.units import HOW_TO_WRITE, Wish, parse_distance, parse_epsilon, parse_wish
+from metricdp.wording import Objective
 
 Progress = Callable[[float], None]
 # builder -> the options it takes beyond epsilon
@@ -30,9 +31,9 @@ BUILDERS: dict[str, tuple[str, ...]] = {
     "truncated_exponential": ("prior",),
     "tight_constraints": ("prior",),
     "madlib": (),
-    "optimal": ("prior", "gap", "seconds"),
+    "optimal": ("prior", "gap", "seconds", "objective"),
     "spanner": ("prior", "gap", "seconds", "stretch"),
-    "constopt": ("prior", "nearest"),
+    "constopt": ("prior", "nearest", "objective"),
     "decomposed": (
         *("prior", "gap", "seconds", "blocks", "partition", "neighbours"),
         *("start", "executor", "checkpoint", "resume"),
@@ -162,6 +163,7 @@ class Options:
         prior: A CSV file with a header and one number a point: how likely each is.
         gap: How far the loss may be from the proven optimum, as a share; for optimal, spanner and decomposed.
         seconds: When to stop searching; for optimal, spanner and decomposed.
+        objective: expected (the default of optimal) or worst (that of constopt); for optimal and constopt.
         stretch: How much longer paths may be than the distance; for spanner.
         nearest: How many nearest reports are free; for constopt.
         weights: A CSV file with a header and one positive number a point; for weighted_exponential.
@@ -177,6 +179,7 @@ class Options:
     prior: str | None = None
     gap: float | None = None
     seconds: float | None = None
+    objective: Objective | None = None
     stretch: float | None = None
     nearest: int | None = None
     weights: str | None = None
@@ -197,16 +200,22 @@ class Options:
 NOTHING_ASKED = Options()
 
 
+def options_of(builder: str) -> tuple[str, ...]:
+    """Return the options that a builder takes."""
+    name = builder.strip().replace("-", "_")
+    if name not in BUILDERS:
+        raise InvalidInput(f"unknown builder {builder!r}: use one of {', '.join(BUILDERS)}.")
+    return BUILDERS[name]
+
+
 def built(
     builder: str, space: FiniteSpace, epsilon: float, *, options: Options, progress: Progress | None = None
 ) -> Mechanism:
     """Build a mechanism by the name of its builder; an option that is not its own is refused."""
-    name = builder.strip().replace("-", "_")
-    if name not in BUILDERS:
-        raise InvalidInput(f"unknown builder {builder!r}: use one of {', '.join(BUILDERS)}.")
+    name, takes = builder.strip().replace("-", "_"), options_of(builder)
     wanted = options.given()
     for option in wanted:
-        if option not in BUILDERS[name]:
+        if option not in takes:
             owners = ", ".join(other for other, its in BUILDERS.items() if option in its)
             raise InvalidInput(f"--{option} is not an option of {name}: leave it away, or use --builder {owners}.")
     if wanted.get("executor") == "threads":
@@ -238,57 +247,6 @@ def closing(progress: Progress, gap: float) -> Callable[[float, float, float, in
         progress(min(1.0, max(0.0, 1.0 - math.log(left / gap) / math.log(first[0] / gap))))
 
     return show
-
-
-def comparison(
-    space: FiniteSpace,
-    epsilons: Sequence[float],
-    builders: Sequence[str],
-    *,
-    prior: str | None,
-    gap: float,
-    progress: Progress | None,
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return one row per builder and epsilon, and a line for each that does not exist there.
-
-    The lower bound is the best one proven at that epsilon.
-    """
-    if not epsilons or not builders:
-        raise InvalidInput("name at least one epsilon and one builder, such as --epsilon 0.5,1,2.")
-    rows: list[dict[str, Any]] = []
-    missing: list[str] = []
-    weights = None if prior is None else numbers_from(prior)
-    for done, (epsilon, builder) in enumerate((e, b) for e in epsilons for b in builders):
-        try:
-            takes = BUILDERS.get(builder.strip().replace("-", "_"), ())
-            own = Options(prior=prior if "prior" in takes else None, gap=gap if "gap" in takes else None)
-            mechanism = built(builder, space, epsilon, options=own)
-        except Infeasible as error:
-            missing.append(f"{builder} at epsilon {epsilon:g}: {error}")
-            continue
-        if not isinstance(mechanism, MatrixMechanism):
-            raise InvalidInput(f"{builder} has no matrix and so no exact loss: leave it out of the comparison.")
-        certificate = mechanism.certificate
-        rows.append(
-            {
-                "builder": builder,
-                "epsilon": epsilon,
-                "unit": space.unit,
-                "loss": metricdp.expected_loss(mechanism, prior=weights),
-                "lower_bound": certificate.lower_bound,
-                "certified_epsilon": certificate.epsilon,
-                "seconds": certificate.seconds,
-            }
-        )
-        if progress is not None:
-            progress((done + 1) / (len(epsilons) * len(builders)))
-    if not rows:
-        raise Infeasible("; ".join(missing))
-    for row in rows:
-        proven = max(other["lower_bound"] for other in rows if other["epsilon"] == row["epsilon"])
-        row["lower_bound"] = proven
-        row["gap"] = (row["loss"] - proven) / row["loss"] if row["loss"] > 0 else 0.0
-    return rows, missing
 
 
 def studies() -> list[str]:

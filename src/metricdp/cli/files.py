@@ -153,8 +153,8 @@ def _size(count: int) -> str:
 
 def _values(found: Inspection) -> dict[str, object]:
     promise = found.mechanism.guarantee
-    certificate = found.mechanism.certificate  # type: ignore[attr-defined]
-    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "epsilon", "verified_pairs")}
+    certificate = found.mechanism.certificate
+    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "epsilon", "pairs")}
     return {
         "path": found.path,
         "kind": found.kind,
@@ -178,6 +178,7 @@ def _values(found: Inspection) -> dict[str, object]:
         },
         "certificate": {
             **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
+            "objective": certificate.objective,
             "method": certificate.method,
             "note": certificate.note,
         },

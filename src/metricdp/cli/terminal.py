@@ -33,20 +33,18 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
 def promise_lines(mechanism: Mechanism) -> list[str]:
     """Return what a mechanism promises, what was verified and what epsilon means, one sentence a line."""
     promise, lines = mechanism.guarantee, [f"Promise: {mechanism.guarantee}."]
-    certificate = getattr(mechanism, "certificate", None)
-    if certificate is not None:
-        lines.append(wording.certified(certificate, promise.unit))
-        if certificate.note:
-            lines.append(f"Note: {certificate.note}")
+    certificate = mechanism.certificate
+    lines.append(wording.certified(certificate, promise.unit))
+    if certificate.note:
+        lines.append(f"Note: {certificate.note}")
     return [*lines, *meaning_lines(mechanism, promise)]
 
 
 def meaning_lines(mechanism: Mechanism, promise: Guarantee) -> list[str]:
     """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth."""
+    certificate = mechanism.certificate
     lines = wording.meaning_lines(promise)
-    certificate = getattr(mechanism, "certificate", None)
-    if certificate is not None:
-        lines.append(wording.loss(certificate.loss, promise.unit, "expected"))
+    lines.append(wording.loss(certificate.loss, promise.unit, certificate.objective))
     return lines
 
 

@@ -8,12 +8,14 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.auditing.exact import audit_matrix, within
-from metricdp.errors import NotPrivate
+from metricdp.errors import NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
+from metricdp.mechanisms.base import Objective
 from metricdp.problems import Problem
 
 # Builders aim this far below the promise, so that rounding can never carry a matrix above it.
 MARGIN = 1e-10
+ROUNDING = 1e-9  # a bound this far above the loss, relative to its terms, is one that meets it
 
 
 def certify(
@@ -22,27 +24,53 @@ def certify(
     *,
     method: str,
     started: float,
-    loss: float | None = None,
+    objective: Objective = "expected",
     lower_bound: float | None = None,
     note: str = "",
 ) -> MatrixMechanism:
-    """Audit a matrix for the promise of a problem and return it as a mechanism, or raise `NotPrivate`."""
+    """Audit a matrix for the promise of a problem and return it as a mechanism, or raise `NotPrivate`.
+
+    The loss is computed here, for the law that is sampled; `lower_bound` must be one of the same objective.
+    """
     report = audit_matrix(matrix, within(problem.inputs.distances, problem.radius), problem.epsilon)
     if report.verdict != "holds":
         raise NotPrivate(f"the {method} matrix does not keep its promise: {report}. Nothing was returned.")
-    achieved = float(np.sum(problem.cost * matrix)) if loss is None else loss
-    trivial = float(problem.cost.min(axis=1).sum())
+    loss, trivial, scale = _losses(problem, matrix, objective)
+    bound = trivial if lower_bound is None else max(trivial, lower_bound)
     certificate = Certificate(
-        loss=achieved,
-        lower_bound=min(achieved, trivial if lower_bound is None else max(trivial, lower_bound)),
-        worst_pair=(report.witness.secret, report.witness.other, report.witness.report),
-        verified_pairs=report.pairs,
+        loss=loss,
+        lower_bound=bound_below(bound, loss, scale=scale),
+        objective=objective,
+        witness=report.witness.located(problem.inputs, problem.outputs),
+        pairs=report.pairs,
         method=method,
         seconds=time.perf_counter() - started,
         epsilon=report.epsilon,
         note=note,
     )
-    promise = Guarantee(
-        problem.epsilon, problem.inputs.metric, problem.inputs.unit, basis="certificate", radius=problem.radius
-    )
+    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate", radius=problem.radius)
     return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate)
+
+
+def bound_below(bound: float, loss: float, *, scale: float | None = None) -> float:
+    """Return a proven bound, at most the loss: rounding may carry it a little above, never more.
+
+    `scale` is the size of the terms that the loss sums up, which is what rounding is relative to.
+    """
+    room = ROUNDING * (abs(loss) if scale is None else scale)
+    if not bound <= loss + room:
+        raise SolverFailure(
+            f"the bound {bound:.12g} lies above the loss {loss:.12g} that was reached, so one of them is wrong or they "
+            "are of different objectives. Nothing was returned."
+        )
+    return min(bound, loss)
+
+
+def _losses(problem: Problem, matrix: Floats, objective: Objective) -> tuple[float, float, float]:
+    """Return the loss of the law row / sum(row), what no promise at all would cost, and the size of the terms."""
+    terms = problem.loss * (matrix / matrix.sum(axis=1, keepdims=True))
+    least, sizes = problem.loss.min(axis=1), np.abs(terms).sum(axis=1)
+    if objective == "worst":
+        return float(terms.sum(axis=1).max()), float(least.max()), float(sizes.max())
+    prior = problem.prior
+    return float(prior @ terms.sum(axis=1)), float(prior @ least), float(prior @ sizes)

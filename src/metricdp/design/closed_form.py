@@ -233,7 +233,7 @@ def laplace(
             raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {step:g}.")
         # A cell of this pitch reaches at most half its diagonal, longest at the equator.
         reach = KM_PER_DEGREE * step * np.sqrt(0.5) * (1 + 1e-9)
-        promise = Guarantee(rate, metric, metric.unit, slack=2.0 * rate * reach, basis="theorem")
+        promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
         return SphericalLaplace(
             Unbounded(metric, 2),
             rate,
@@ -258,14 +258,14 @@ def laplace(
     step = tidy_pitch(1.0 / (100.0 * rate * stretch)) if pitch is None else as_positive(pitch, "pitch")
     p = metric.p if isinstance(metric, Lp) else 2.0
     reach = 0.5 * step * stretch * size ** (0.0 if np.isinf(p) else 1.0 / p) * (1 + 1e-9)
-    promise = Guarantee(rate, metric, metric.unit, slack=2.0 * rate * reach, basis="theorem")
+    promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
     return VectorLaplace(
         Unbounded(metric, size), rate, Lattice(step), promise, _theorem(size / rate, rate, f"l_{p:g} Laplace")
     )
 
 
 def _theorem(loss: float, epsilon: float, method: str) -> Certificate:
-    return Certificate(loss, 0.0, (), 0, f"{method} (theorem)", 0.0, epsilon)
+    return Certificate(loss=loss, lower_bound=0.0, method=f"{method} (theorem)", epsilon=epsilon)
 
 
 def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
@@ -278,6 +278,6 @@ def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
     rate = as_positive(epsilon, "epsilon")
     if not isinstance(space.metric, Lp | Mahalanobis):
         raise InvalidInput(f"`madlib` needs word vectors under Lp or Mahalanobis, got {type(space.metric).__name__}.")
-    promise = Guarantee(rate, space.metric, space.unit, basis="theorem")
+    promise = Guarantee(rate, space.metric, basis="theorem")
     proof = _theorem(space.points.shape[1] / rate, rate, "Laplace noise and nearest word")
     return NearestMechanism(space, space, rate, promise, proof)

@@ -83,7 +83,7 @@ def constopt(
         method=f"constopt, {nearest} nearest, penalty {program.charge:g}, "
         f"inner budget {inner / problem.epsilon:.4f} epsilon",
         started=started,
-        loss=value(matrix) if objective == "worst" else None,
+        objective=objective,
         lower_bound=packing_lower_bound(problem.inputs, problem.epsilon)
         if objective == "worst" and metric_loss
         else None,

@@ -210,12 +210,12 @@ def published(
         solution = _solve(reduced.log_ratios, reduced.cost, gap, seconds)
         matrix[members] = solution.matrix[reduced.labels][members]
     report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon)
-    promise = Guarantee(problem.epsilon, problem.inputs.metric, problem.inputs.unit, basis="none")
+    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="none")
     certificate = Certificate(
         loss=float(np.sum(problem.cost * matrix)),
-        lower_bound=0.0,
-        worst_pair=(report.witness.secret, report.witness.other, report.witness.report),
-        verified_pairs=report.pairs,
+        lower_bound=float(np.sum(problem.cost.min(axis=1, keepdims=True) * matrix)),
+        witness=report.witness.located(problem.inputs, problem.outputs),
+        pairs=report.pairs,
         method="contextual, one program per group of secrets (as published)",
         seconds=time.perf_counter() - started,
         epsilon=report.epsilon,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -13,6 +12,7 @@ from metricdp.arrays import Integers, as_positive
 from metricdp.design.certify import certify
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms.base import Objective
 from metricdp.metrics import ShortestPath
 from metricdp.problems import Problem
 from metricdp.solvers import Edges, Progress, RatioSolution, solve_ratio
@@ -21,7 +21,6 @@ from metricdp.solvers.edges import spanner as greedy_spanner
 from metricdp.solvers.repair.recombine import combine, safe_weights, strict
 from metricdp.solvers.solve import SolverName
 
-Objective = Literal["expected", "worst"]
 BOUND_GAP = 1e-2  # how well the bound of a spanner is solved for
 
 
@@ -61,7 +60,7 @@ def optimal(
         answer.matrix,
         method=f"optimal ({objective} loss, {answer.method})",
         started=started,
-        loss=answer.objective if objective == "worst" else None,
+        objective=objective,
         lower_bound=answer.lower_bound,
         note=answer.note,
     )

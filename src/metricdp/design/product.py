@@ -34,23 +34,25 @@ def product(*mechanisms: Mechanism) -> ProductMechanism:
     promises = [part.guarantee for part in mechanisms]
     theorem = all(promise.basis == "theorem" for promise in promises)
     metric = product_metric(mechanisms)
-    promise = Guarantee(
-        1.0, metric, metric.unit, sum(p.slack for p in promises), "theorem" if theorem else "certificate"
-    )
+    slack = sum(promise.slack for promise in promises)
+    promise = Guarantee(1.0, metric, slack, "theorem" if theorem else "certificate")
     return ProductMechanism(tuple(mechanisms), promise, _certificate(mechanisms))
 
 
 def _certificate(mechanisms: tuple[Mechanism, ...]) -> Certificate:
-    found = [(part.guarantee.epsilon, getattr(part, "certificate", None)) for part in mechanisms]
-    if any(certificate is None for _, certificate in found):
-        return Certificate(float("nan"), 0.0, (), 0, "product of parts without certificates", 0.0, 1.0)
-    known = [(epsilon, certificate) for epsilon, certificate in found if certificate is not None]
+    found = [(part.guarantee.epsilon, part.certificate) for part in mechanisms]
+    objectives = sorted({certificate.objective for _, certificate in found})
+    if len(objectives) > 1:
+        raise InvalidInput(
+            "one part of the product counts its expected loss and another its worst loss, which do not add up: "
+            "build them with the same `objective`."
+        )
     return Certificate(
-        loss=float(np.sum([epsilon * c.loss for epsilon, c in known])),
-        lower_bound=float(np.sum([epsilon * c.lower_bound for epsilon, c in known])),
-        worst_pair=(),
-        verified_pairs=sum(c.verified_pairs for _, c in known),
-        method="product of " + "; ".join(c.method for _, c in known),
-        seconds=float(np.sum([c.seconds for _, c in known])),
-        epsilon=max(c.epsilon / epsilon for epsilon, c in known),
+        loss=float(np.sum([epsilon * c.loss for epsilon, c in found])),
+        lower_bound=float(np.sum([epsilon * c.lower_bound for epsilon, c in found])),
+        objective=objectives[0],
+        pairs=sum(c.pairs for _, c in found),
+        method="product of " + "; ".join(c.method for _, c in found),
+        seconds=float(np.sum([c.seconds for _, c in found])),
+        epsilon=max(c.epsilon / epsilon for epsilon, c in found),
     )

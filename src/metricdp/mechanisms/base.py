@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats
+from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
 from metricdp.randomness import Randomness
-from metricdp.spaces import Space
+from metricdp.spaces import FiniteSpace, Space
+
+Basis = Literal["theorem", "certificate", "none"]
+Objective = Literal["expected", "worst"]
+BASES = ("theorem", "certificate", "none")
+OBJECTIVES = ("expected", "worst")
+Place = tuple[float | str, ...]
 
 
 @dataclass(frozen=True)
@@ -18,15 +29,27 @@ class Guarantee:
 
     `basis` says why it holds: "theorem" (a proof covers every secret) or "certificate" (every pair was checked).
     "none" marks a mechanism built for comparison that does not keep a promise. With a `radius` the promise covers, on
-    purpose, only secrets this close to each other.
+    purpose, only secrets this close to each other. A promise is made of finite numbers, or it cannot be stated.
     """
 
     epsilon: float
     metric: Metric
-    unit: str
     slack: float = 0.0
-    basis: Literal["theorem", "certificate", "none"] = "theorem"
+    basis: Basis = "theorem"
     radius: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _number(self.epsilon, "epsilon", above=0.0))
+        object.__setattr__(self, "slack", _number(self.slack, "slack", least=0.0))
+        if self.radius is not None:
+            object.__setattr__(self, "radius", _number(self.radius, "radius", above=0.0))
+        if self.basis not in BASES:
+            raise InvalidInput(f"`basis` must be one of {', '.join(BASES)}, got {self.basis!r}.")
+
+    @property
+    def unit(self) -> str:
+        """The unit of the distances: that of the metric."""
+        return self.metric.unit
 
     def bound(self, distance: float) -> float:
         """Return the largest log-ratio allowed at a distance."""
@@ -41,30 +64,76 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
+class Witness:
+    """The two secrets and the report at which a mechanism leaks most: p(report | secret) / p(report | other).
+
+    Codes, and the coordinates behind them where the spaces are known. The ratio is infinite where `other` never gives
+    that report.
+    """
+
+    secret: int
+    other: int
+    report: int
+    ratio: float
+    secret_at: Place | None = field(default=None, repr=False)
+    other_at: Place | None = field(default=None, repr=False)
+    report_at: Place | None = field(default=None, repr=False)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter((self.secret, self.other, self.report))
+
+    def located(self, inputs: FiniteSpace, outputs: FiniteSpace) -> Witness:
+        """Return the witness with the coordinates of its codes."""
+        return replace(
+            self,
+            secret_at=_place(inputs, self.secret),
+            other_at=_place(inputs, self.other),
+            report_at=_place(outputs, self.report),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Certificate:
     """What was verified: the loss, a proven lower bound on any mechanism's loss under this promise, the worst pair.
 
-    `worst_pair` is (secret, other secret, report); it is empty where a theorem makes a search unnecessary.
+    Loss and bound are of the same `objective`: "expected" under the prior, or "worst", that of the unluckiest secret.
+    `epsilon` is what the audit found, infinite only where no promise is kept. `pairs` counts what was judged one by
+    one; it is 0, and `witness` None, where a theorem makes a search unnecessary.
     """
 
     loss: float
     lower_bound: float
-    worst_pair: tuple[int, ...]
-    verified_pairs: int
     method: str
-    seconds: float
     epsilon: float
+    objective: Objective = "expected"
+    witness: Witness | None = None
+    pairs: int = 0
+    seconds: float = 0.0
     note: str = ""
+
+    def __post_init__(self) -> None:
+        loss, bound = _number(self.loss, "loss"), _number(self.lower_bound, "lower_bound")
+        if bound > loss:
+            raise InvalidInput(f"`lower_bound` {bound:.12g} lies above the loss {loss:.12g}: no proof can say that.")
+        if self.objective not in OBJECTIVES:
+            raise InvalidInput(f"`objective` must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}.")
+        _number(self.seconds, "seconds", least=0.0)
+        if _number(self.pairs, "pairs", least=0.0) != int(self.pairs):
+            raise InvalidInput(f"`pairs` must be a whole number, got {self.pairs!r}.")
+        if self.epsilon != math.inf:
+            _number(self.epsilon, "epsilon", least=0.0)
 
     @property
     def gap(self) -> float:
-        """(loss - lower_bound) / loss: how much any better mechanism could gain."""
-        return (self.loss - self.lower_bound) / self.loss if self.loss > 0 else 0.0
+        """(loss - lower_bound) / |loss|: how much any better mechanism could gain; infinite above a loss of 0."""
+        if self.loss == self.lower_bound:
+            return 0.0
+        return (self.loss - self.lower_bound) / abs(self.loss) if self.loss else math.inf
 
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """Something that reports a secret with noise, and says what it promises."""
+    """Something that reports a secret with noise, and says what it promises and what was verified."""
 
     @property
     def inputs(self) -> Space: ...
@@ -75,8 +144,24 @@ class Mechanism(Protocol):
     @property
     def guarantee(self) -> Guarantee: ...
 
+    @property
+    def certificate(self) -> Certificate: ...
+
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Any:
         """Return one report per secret: codes for finite sides, coordinates for continuous ones."""
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the density (continuous) or of the mass (finite, lattice) of each report."""
+
+
+def _number(value: Any, name: str, *, above: float = -math.inf, least: float = -math.inf) -> float:
+    """Return a finite number within limits, or say what came instead: NaN compares as if it kept any promise."""
+    good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not good or not math.isfinite(value) or not value > above or not value >= least:
+        limit = f" above {above:g}" if above > -math.inf else f" of at least {least:g}" if least > -math.inf else ""
+        raise InvalidInput(f"`{name}` must be a finite number{limit}, got {value!r}.")
+    return float(value)
+
+
+def _place(space: FiniteSpace, code: int) -> Place:
+    return tuple(space.coordinates[code].ravel().tolist())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee
+from metricdp.mechanisms.base import Certificate, Guarantee, Witness
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
@@ -42,6 +44,12 @@ class MatrixMechanism:
         n, m = self.matrix.shape
         return f"MatrixMechanism({n} x {m}, {self.guarantee})"
 
+    def witness(self, secret: int, other: int, report: int) -> Witness:
+        """Return how much likelier a report is from one secret than from another, as a witness with coordinates."""
+        first, second = (int(code) for code in as_codes([secret, other], len(self.inputs)))
+        column = int(as_codes([report], len(self.outputs), "report")[0])
+        return witness_of(self.matrix, first, second, column).located(self.inputs, self.outputs)
+
     @cached_property
     def _sampler(self) -> RowSampler:
         return RowSampler(self.matrix)
@@ -59,3 +67,14 @@ class MatrixMechanism:
         sums = self.matrix.sum(axis=1)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.matrix[rows, columns]) - np.log(sums[rows]))
+
+
+def witness_of(matrix: Floats, secret: int, other: int, report: int) -> Witness:
+    """Return the witness at codes of a matrix, with the ratio of the normalised rows."""
+    first, second = float(matrix[secret, report]), float(matrix[other, report])
+    if first == 0:
+        raise InvalidInput(f"report {report} never comes from secret {secret}: that is no witness.")
+    if second == 0:
+        return Witness(secret, other, report, math.inf)
+    ratio = first / second * (math.fsum(matrix[other].tolist()) / math.fsum(matrix[secret].tolist()))
+    return Witness(secret, other, report, min(ratio, sys.float_info.max))

@@ -53,9 +53,7 @@ class Trajectories:
     def guarantee(self) -> Guarantee:
         """The promise of one report about the fixes themselves: putting each step on its place adds to the slack."""
         reach = 1.0 + float(self.augmented.weights.sum())
-        promise = Guarantee(
-            self.problem.epsilon, self.problem.inputs.metric, self.problem.inputs.unit, basis="certificate"
-        )
+        promise = Guarantee(self.problem.epsilon, self.problem.inputs.metric, basis="certificate")
         return promise.with_slack(2.0 * self.problem.epsilon * self.most_km * reach)
 
     @property

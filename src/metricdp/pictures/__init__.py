@@ -1,6 +1,8 @@
 """Pictures, maps and the report, from finished results."""
 
 from metricdp.pictures.figures import certificate_card, loss_bars, map_plot, overview
+from metricdp.pictures.loss import loss_plot
+from metricdp.pictures.palette import write_picture
 from metricdp.pictures.report import write_report
 from metricdp.pictures.story import Comparison, Contender, Map, Story
 
@@ -11,7 +13,9 @@ __all__ = [
     "Story",
     "certificate_card",
     "loss_bars",
+    "loss_plot",
     "map_plot",
     "overview",
+    "write_picture",
     "write_report",
 ]

@@ -1,68 +1,62 @@
-"""Pictures as files: the map, loss by mechanism, and the certificate. PNG, SVG or PDF by the file's ending."""
+"""Pictures on matplotlib axes, given or new: the map, loss by mechanism, and the certificate."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats
-from metricdp.files import replacing
 from metricdp.pictures import palette
 from metricdp.pictures.story import Comparison, Map, Story
 
 
-def map_plot(scene: Map, path: str | Path, *, title: str = "", arrows: int = 60) -> Path:
+def map_plot(scene: Map, axes: Any = None, *, title: str = "", arrows: int = 60) -> Any:
     """Draw streets, true points and reports; some pairs are joined, so that the eye sees how far reports lie."""
     with palette.styled():
-        figure = palette.figure(8.0, 7.2)
-        axes = figure.add_subplot()
+        axes = palette.axes(8.0, 7.2) if axes is None else axes
         draw_map(axes, scene, arrows=arrows)
         axes.set_title(title or "True positions and what is released")
         axes.legend(loc="upper left", frameon=True, framealpha=0.92, edgecolor=palette.LINE, fontsize=10)
-        return _save(figure, path)
+    return axes
 
 
-def loss_bars(comparison: Comparison, path: str | Path, *, title: str = "") -> Path:
-    """Draw expected loss by mechanism at equal epsilon, with the bound that no mechanism can beat."""
+def loss_bars(comparison: Comparison, axes: Any = None, *, title: str = "") -> Any:
+    """Draw loss by mechanism under one promise, with the bound that no mechanism can beat."""
     with palette.styled():
-        figure = palette.figure(8.0, 1.4 + 0.5 * len(comparison.contenders))
-        axes = figure.add_subplot()
+        axes = palette.axes(8.0, 1.4 + 0.5 * len(comparison.contenders)) if axes is None else axes
         draw_bars(axes, comparison)
         axes.set_title(title or "Loss at equal epsilon")
-        return _save(figure, path)
+    return axes
 
 
-def certificate_card(story: Story, path: str | Path) -> Path:
+def certificate_card(story: Story, axes: Any = None) -> Any:
     """Draw the certificate as a card."""
     rows = certificate_rows(story)
     with palette.styled():
-        figure = palette.figure(8.0, 1.2 + 0.42 * len(rows))
-        axes = figure.add_subplot()
+        axes = palette.axes(8.0, 1.2 + 0.42 * len(rows)) if axes is None else axes
         axes.axis("off")
-        axes.set_title(f"{story.mechanism}: {story.audit.verdict}", color=palette.BEST)
+        colour = palette.BEST if story.audit.verdict == "holds" else palette.REPORTED
+        axes.set_title(f"{story.mechanism}: {story.audit.verdict}", color=colour)
         for row, (name, value) in enumerate(rows):
             height = 1.0 - (row + 0.5) / len(rows)
             axes.text(0.0, height, name, color=palette.MUTED, va="center", transform=axes.transAxes)
             axes.text(0.34, height, value, va="center", transform=axes.transAxes)
-        return _save(figure, path)
+    return axes
 
 
-def overview(story: Story, path: str | Path) -> Path:
-    """Draw the map and the comparison side by side: one picture that tells the whole story."""
+def overview(story: Story, axes: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
+    """Draw the map and the comparison side by side on two axes: one picture that tells the whole story."""
     with palette.styled():
-        figure = palette.figure(12.0, 5.2)
-        left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.05])
-        draw_map(left, story.map, arrows=50)
-        left.set_title("True positions and what is released")
-        left.legend(loc="upper left", frameon=True, framealpha=0.92, edgecolor=palette.LINE, fontsize=9)
-        draw_bars(right, story.comparison)
-        right.set_title("Loss by mechanism at equal epsilon")
+        if axes is None:
+            axes = tuple(palette.figure(12.0, 5.2).subplots(1, 2, width_ratios=[1.0, 1.05]))
+        left, right = axes
+        map_plot(story.map, left, arrows=50)
+        loss_bars(story.comparison, right, title="Loss by mechanism at equal epsilon")
         if story.attribution:
-            figure.supxlabel(story.attribution, fontsize=8, color=palette.MUTED, x=0.995, ha="right")
-        return _save(figure, path)
+            left.figure.supxlabel(story.attribution, fontsize=8, color=palette.MUTED, x=0.995, ha="right")
+    return left, right
 
 
 def certificate_rows(story: Story) -> list[tuple[str, str]]:
@@ -76,7 +70,7 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
         ("Promised", promised),
         ("Proven", f"epsilon {audit.epsilon:.6g}{per}, {audit.method} audit of {audit.pairs:,} pairs"),
         ("Worst pair", _worst_pair(story)),
-        ("Expected loss", wording.distance(certificate.loss, guarantee.unit)),
+        (wording.objective(certificate.objective).capitalize(), wording.distance(certificate.loss, guarantee.unit)),
     ]
     if certificate.lower_bound > 0:
         least = wording.distance(certificate.lower_bound, guarantee.unit, "down")
@@ -156,28 +150,21 @@ def draw_bars(axes: Any, comparison: Comparison) -> None:
     for row, loss in enumerate(losses):
         axes.text(loss + 0.012 * losses.max(), row, wording.distance(loss, comparison.unit), va="center")
     if comparison.lower_bound > 0:
+        least = wording.distance(comparison.lower_bound, comparison.unit, "down")
         axes.axvline(comparison.lower_bound, color=palette.BOUND, linewidth=1.6, linestyle=(0, (4, 3)))
         axes.text(
             comparison.lower_bound,
             len(entries) - 0.38,
-            f" no mechanism below {wording.distance(comparison.lower_bound, comparison.unit, 'down')}",
+            f" no mechanism with this promise below {least}",
             color=palette.BOUND,
             fontsize=9.5,
             va="bottom",
             ha="left" if comparison.lower_bound < 0.5 * losses.max() else "right",
         )
     axes.set_xticks([])
-    axes.set_xlabel("expected loss: the shorter the better", loc="left")
+    axes.set_xlabel(f"{wording.objective(comparison.objective)}: the shorter the better", loc="left")
     axes.spines[["left", "bottom"]].set_visible(False)
 
 
 def _east_north(line: Floats) -> Floats:
     return np.asarray(line[:, ::-1])
-
-
-def _save(figure: Any, path: str | Path) -> Path:
-    kind = Path(path).suffix.lstrip(".").lower() or "png"
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with replacing(path) as partial:
-        figure.savefig(partial, format=kind, metadata=metadata)
-    return Path(path)

@@ -4,51 +4,83 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from metricdp.errors import import_extra
+from metricdp import wording
+from metricdp.errors import InvalidInput
 from metricdp.files import replacing
+from metricdp.pictures import palette
+from metricdp.pictures.story import Comparison
 
-COLOURS = ("#1368aa", "#d9622b", "#0f8a6d", "#6b4fa3", "#b8860b", "#67727e")
-MARKERS = "osD^vP"
+COLUMNS = (
+    "builder", "epsilon", "unit", "objective", "loss", "lower_bound", "gap", "certified_epsilon", "seconds",
+)  # fmt: skip
 
 
-def loss_plot(rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str]) -> Path:
-    """Draw loss against epsilon, one line per builder, the proven lower bound below; return where it was put.
+def loss_plot(comparisons: Sequence[Comparison], axes: Any = None) -> Any:
+    """Draw loss against epsilon, one line per mechanism, the proven lower bound below; return the axes.
 
-    Every row has `builder`, `epsilon`, `loss`, `lower_bound` and `unit`.
+    All comparisons are of one objective and one unit, each with its own epsilon.
     """
-    figures = import_extra("matplotlib.figure", "plots")
-    figure = figures.Figure(figsize=(8.0, 5.0), layout="constrained")
-    axes = figure.add_subplot()
-    for number, builder in enumerate(dict.fromkeys(row["builder"] for row in rows)):
-        own = sorted((row["epsilon"], row["loss"]) for row in rows if row["builder"] == builder)
-        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-        axes.plot(*zip(*own, strict=True), color=colour, marker=marker, label=str(builder).replace("_", " "))
-    bound = sorted({row["epsilon"]: row["lower_bound"] for row in rows}.items())
-    # A smaller epsilon is a stronger promise, so the bound at each epsilon also holds for everything to its left.
-    lines = {"color": "#c9d1d9", "alpha": 0.5, "linewidth": 0}
-    axes.fill_between(*zip(*bound, strict=True), step="pre", label="no mechanism can be here", **lines)
-    axes.plot(*zip(*bound, strict=True), "_", color="#1f2933", markersize=16, label="proven lower bound")
-    unit = next((row["unit"] for row in rows if row["unit"]), "")
-    axes.set_xlabel(f"epsilon per {unit}" if unit else "epsilon per unit of distance")
-    axes.set_ylabel(f"expected loss in {unit}" if unit else "expected loss")
-    axes.set_title("What privacy costs: less is better on both axes", loc="left", fontweight="bold")
-    axes.set_ylim(bottom=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    suffix = Path(path).suffix.lstrip(".").lower() or "png"
-    with replacing(path) as partial:
-        figure.savefig(partial, format=suffix, dpi=150)
-    return Path(path)
+    unit, objective = _common(comparisons)
+    with palette.styled():
+        axes = palette.axes(8.0, 5.0) if axes is None else axes
+        names = list(dict.fromkeys(entry.name for one in comparisons for entry in one.contenders))
+        for number, name in enumerate(names):
+            own = sorted(
+                (one.epsilon, entry.loss) for one in comparisons for entry in one.contenders if entry.name == name
+            )
+            colour, marker = (
+                palette.SERIES[number % len(palette.SERIES)],
+                palette.MARKERS[number % len(palette.MARKERS)],
+            )
+            axes.plot(*zip(*own, strict=True), color=colour, marker=marker, label=name.replace("_", " "))
+        bound = sorted((one.epsilon, one.lower_bound) for one in comparisons)
+        if any(value > 0 for _, value in bound):
+            # A smaller epsilon is a stronger promise: the bound at each epsilon holds for everything to its left too.
+            shade = {"color": palette.LINE, "alpha": 0.5, "linewidth": 0}
+            axes.fill_between(*zip(*bound, strict=True), step="pre", label="no mechanism can be here", **shade)
+            axes.plot(*zip(*bound, strict=True), "_", color=palette.INK, markersize=16, label="proven lower bound")
+        axes.set_xlabel(f"epsilon per {unit}" if unit else "epsilon per unit of distance")
+        axes.set_ylabel(wording.objective(objective) + (f" in {unit}" if unit else ""))
+        axes.set_title("What privacy costs: less is better on both axes")
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False)
+    return axes
 
 
-def loss_table(rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str]) -> Path:
-    """Write the numbers behind the picture as a tidy CSV file, one row per builder and epsilon."""
+def loss_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """Return the numbers behind the picture, one row per mechanism and epsilon."""
+    return [
+        {
+            "builder": entry.name,
+            "epsilon": one.epsilon,
+            "unit": one.unit,
+            "objective": one.objective,
+            "loss": entry.loss,
+            "lower_bound": one.bound_of(entry),
+            "gap": one.gap_of(entry),
+            "certified_epsilon": entry.certified,
+            "seconds": entry.seconds,
+        }
+        for one in comparisons
+        for entry in one.contenders
+    ]
+
+
+def loss_table(comparisons: Sequence[Comparison], path: str | os.PathLike[str]) -> Path:
+    """Write the numbers behind the picture as a tidy CSV file."""
     with replacing(path) as partial, partial.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+        writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(loss_rows(comparisons))
     return Path(path)
+
+
+def _common(comparisons: Sequence[Comparison]) -> tuple[str, wording.Objective]:
+    kinds = {(one.unit, one.objective) for one in comparisons}
+    if len(kinds) != 1 or any(one.epsilon is None for one in comparisons):
+        raise InvalidInput("`comparisons` must be of one objective and one unit, each with its epsilon.")
+    return next(iter(kinds))

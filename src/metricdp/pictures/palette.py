@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from metricdp.errors import import_extra
+from metricdp.files import replacing
 
 INK = "#1f2933"
 MUTED = "#67727e"
@@ -15,6 +17,8 @@ REPORTED = "#d9622b"  # what is released
 BEST = "#0f8a6d"  # the optimised mechanism
 BOUND = "#6b4fa3"  # what no mechanism can beat
 PLAIN = "#9aa9b8"  # everything to compare with
+SERIES = (TRUE, REPORTED, BEST, BOUND, "#b8860b", MUTED)  # several lines in one picture
+MARKERS = "osD^vP"
 
 STYLE = {
     "font.family": "sans-serif",
@@ -44,6 +48,21 @@ def figure(width: float, height: float) -> Any:
     result = Figure(figsize=(width, height), dpi=130, layout="constrained")
     FigureCanvasAgg(result)
     return result
+
+
+def axes(width: float, height: float) -> Any:
+    """Return the axes of a new figure of its own."""
+    return figure(width, height).add_subplot()
+
+
+def write_picture(picture: Any, path: str | Path) -> Path:
+    """Write axes, or a whole figure, to a file: PNG, SVG or PDF by its ending; a failed write leaves no half file."""
+    drawn = getattr(picture, "figure", picture)
+    kind = Path(path).suffix.lstrip(".").lower() or "png"
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with styled(), replacing(path) as partial:
+        drawn.savefig(partial, format=kind, metadata=metadata)
+    return Path(path)
 
 
 def styled() -> Any:

@@ -50,7 +50,7 @@ def _head(story: Story) -> str:
             wording.distance(wording.reach(guarantee), guarantee.unit, "down"),
             f"apart{wording.along(guarantee)}, places differ by at most a factor of two",
         ),
-        (wording.distance(story.certificate.loss, guarantee.unit), "expected distance between truth and report"),
+        (wording.distance(story.certificate.loss, guarantee.unit), wording.fact(story.certificate.objective)),
         (_closeness(story), _closeness_words(story)),
         (f"{story.rows:,}", "rows protected"),
     ]
@@ -68,7 +68,7 @@ def _head(story: Story) -> str:
 def _closeness(story: Story) -> str:
     if story.certificate.lower_bound <= 0:
         return f"{story.audit.pairs:,}"
-    return f"{story.certificate.gap:.1%}"
+    return wording.gap(story.certificate.gap)
 
 
 def _closeness_words(story: Story) -> str:
@@ -95,10 +95,7 @@ def _map(story: Story) -> str:
 
 def _losses(story: Story) -> str:
     comparison = story.comparison
-    caption = (
-        "Expected distance between the true place and the reported one, under the same prior. "
-        "All are set to the same epsilon; shorter is better."
-    )
+    caption = f"{escape(wording.compared(comparison.objective))} All are set to the same epsilon; shorter is better."
     if comparison.lower_bound > 0:
         bound = wording.distance(comparison.lower_bound, comparison.unit, "down")
         caption = (

@@ -83,7 +83,8 @@ def bars_html(comparison: Comparison) -> str:
     bound = comparison.lower_bound
     rows = []
     for entry in entries:
-        mark = f'<i class="bound" style="left:{100 * bound / top:.2f}%"></i>' if bound > 0 else ""
+        known = bound > 0 and entry.bounded
+        mark = f'<i class="bound" style="left:{100 * bound / top:.2f}%"></i>' if known else ""
         note = f"<small>{escape(entry.note)}</small>" if entry.note else ""
         rows.append(
             f'<div class="bar{" best" if entry.best else ""}"><div class="name">{escape(entry.name)}{note}</div>'

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound, trivial_lower_bound
 from metricdp.auditing.lipschitz import Proof, prove
+from metricdp.design.certify import bound_below
 from metricdp.design.interpolation.anchors import MARGIN, Budget, Task, anchor_axes, axis_budgets, grid_edges
 from metricdp.design.interpolation.direction import COARSE, direction_ratios, solve_direction
 from metricdp.design.interpolation.samples import Sampled, sampled
@@ -165,8 +166,8 @@ def _mechanism(
     task: Task, axes: tuple[Floats, ...], matrix: Floats, ratios: tuple[Floats, ...]
 ) -> InterpolatedMechanism:
     basis: Literal["certificate", "none"] = "none" if task.rule == "relaxed" else "certificate"
-    promise = Guarantee(task.epsilon, task.box.metric, task.box.unit, basis=basis)
-    empty = Certificate(0.0, 0.0, (), 0, "", 0.0, task.epsilon)
+    promise = Guarantee(task.epsilon, task.box.metric, basis=basis)
+    empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=task.epsilon)
     return InterpolatedMechanism(task.box, task.outputs, axes, matrix, ratios, task.rule, promise, empty)
 
 
@@ -275,8 +276,9 @@ def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float) -> 
     if task.rule == "relaxed":
         notes.append(
             f"NOT private at epsilon {task.epsilon:g}: its constant is between {_reached(best.mechanism):.6g} "
-            f"(reached) and {proof.epsilon:.6g} (proven)"
+            f"(reached) and {proof.epsilon:.6g} (proven); no mechanism that is private loses less than {lower:.6g}"
         )
+        lower = trivial_lower_bound(samples.losses, samples.weights)  # all that binds a mechanism without a promise
     elif not proof.epsilon <= task.epsilon:
         raise NotPrivate(
             f"the interpolated laws reach {proof.epsilon:.12g} in cell {proof.cell}, above the promised "
@@ -286,9 +288,8 @@ def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float) -> 
         notes.append(f"within {best.gap:.2g} of the best laws at these anchors")
     certificate = Certificate(
         loss=best.loss,
-        lower_bound=lower if task.rule == "relaxed" else min(lower, best.loss),
-        worst_pair=(),
-        verified_pairs=proof.cells,
+        lower_bound=bound_below(lower, best.loss),
+        pairs=proof.cells,
         method=f"{task.rule} interpolation, {best.method}; {proof.method}",
         seconds=time.perf_counter() - task.started,
         epsilon=proof.epsilon,

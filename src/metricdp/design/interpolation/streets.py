@@ -10,6 +10,7 @@ import numpy as np
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.bounds import trivial_lower_bound
 from metricdp.auditing.lipschitz import prove
+from metricdp.design.certify import bound_below
 from metricdp.design.interpolation.anchors import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee
@@ -63,8 +64,8 @@ def along_streets(
     least = trivial_lower_bound(losses, weights)
     if bound and len(outputs) > 1:
         least = max(least, _lower_bound(streets, places, weights, losses, rate, seconds))
-    promise = Guarantee(rate, streets.metric, streets.unit, basis="certificate")
-    empty = Certificate(0.0, 0.0, (), 0, "", 0.0, rate)
+    promise = Guarantee(rate, streets.metric, basis="certificate")
+    empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=rate)
     mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, empty)
     proof = prove(mechanism)
     if not proof.epsilon <= rate:
@@ -72,9 +73,8 @@ def along_streets(
     achieved = float((mechanism.probabilities(places) * (weights[:, None] * losses)).sum())
     certificate = Certificate(
         loss=achieved,
-        lower_bound=min(least, achieved),
-        worst_pair=(),
-        verified_pairs=proof.cells,
+        lower_bound=bound_below(least, achieved),
+        pairs=proof.cells,
         method=f"exact interpolation along streets, {method}; {proof.method}",
         seconds=time.perf_counter() - started,
         epsilon=proof.epsilon,

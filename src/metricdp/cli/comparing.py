@@ -1,0 +1,110 @@
+"""Several builders under one promise and one objective, with the bounds that belong to both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import metricdp
+from metricdp.arrays import Floats
+from metricdp.cli import choices
+from metricdp.errors import Infeasible, InvalidInput
+from metricdp.mechanisms import MatrixMechanism
+from metricdp.pictures import Comparison, Contender
+from metricdp.spaces import FiniteSpace
+from metricdp.wording import Objective
+
+
+@dataclass(frozen=True)
+class Question:
+    """What all builders of a comparison are asked: where, for which loss and prior, how close to the optimum."""
+
+    space: FiniteSpace
+    objective: Objective
+    prior: str | None  # a file
+    gap: float
+
+    def made(self, builder: str, epsilon: float) -> MatrixMechanism:
+        """Build one of them, for this objective where the builder lets one choose."""
+        takes = choices.options_of(builder)
+        options = choices.Options(
+            prior=self.prior if "prior" in takes else None,
+            gap=self.gap if "gap" in takes else None,
+            objective=self.objective if "objective" in takes else None,
+        )
+        mechanism = choices.built(builder, self.space, epsilon, options=options)
+        if not isinstance(mechanism, MatrixMechanism):
+            raise InvalidInput(f"{builder} has no matrix and so no exact loss: leave it out of the comparison.")
+        return mechanism
+
+    def loss(self, mechanism: MatrixMechanism, prior: Floats | None) -> float:
+        """Measure the loss that the objective counts, whatever the mechanism was made for."""
+        if self.objective == "worst":
+            return metricdp.worst_loss(mechanism, loss=self._distances(mechanism))
+        return metricdp.expected_loss(mechanism, prior=prior, loss=self._distances(mechanism))
+
+    def bounds(self, mechanism: MatrixMechanism, builder: str, epsilon: float) -> bool:
+        """Tell whether the bound of a certificate speaks about every mechanism of this comparison.
+
+        It must count the same loss over the same prior, and hold for a promise that is no stronger than the one
+        asked for: all pairs, and an epsilon that is not smaller.
+        """
+        promise = mechanism.guarantee
+        same_prior = self.objective == "worst" or self.prior is None or "prior" in choices.options_of(builder)
+        return (
+            mechanism.certificate.objective == self.objective
+            and same_prior
+            and promise.radius is None
+            and promise.epsilon >= epsilon
+        )
+
+    def _distances(self, mechanism: MatrixMechanism) -> Floats:
+        return mechanism.inputs.distances_to(mechanism.outputs)
+
+
+def compared(
+    question: Question, epsilons: Sequence[float], builders: Sequence[str], *, progress: choices.Progress | None
+) -> tuple[list[Comparison], list[str]]:
+    """Return a comparison per epsilon, and a line for each mechanism that does not exist there."""
+    if not epsilons or not builders:
+        raise InvalidInput("name at least one epsilon and one builder, such as --epsilon 0.5,1,2.")
+    prior = None if question.prior is None else choices.numbers_from(question.prior)
+    found: list[tuple[float, list[Contender], float]] = []
+    missing: list[str] = []
+    for done, epsilon in enumerate(sorted(set(epsilons))):
+        contenders, proven = [], 0.0  # distances are not negative, so no loss is
+        for number, builder in enumerate(dict.fromkeys(builders)):
+            try:
+                mechanism = question.made(builder, epsilon)
+            except Infeasible as error:
+                missing.append(f"{builder} at epsilon {epsilon:g}: {error}")
+                continue
+            certificate = mechanism.certificate
+            if question.bounds(mechanism, builder, epsilon):
+                proven = max(proven, certificate.lower_bound)
+            contenders.append(
+                Contender(
+                    builder,
+                    question.loss(mechanism, prior),
+                    certified=certificate.epsilon,
+                    seconds=certificate.seconds,
+                    bounded=mechanism.guarantee.radius is None and mechanism.guarantee.slack == 0.0,
+                )
+            )
+            if progress is not None:
+                progress((done + (number + 1) / len(builders)) / len(set(epsilons)))
+        if contenders:
+            found.append((epsilon, contenders, proven))
+    if not found:
+        raise Infeasible("; ".join(missing))
+    return [
+        # What bounds a weaker promise bounds the stronger ones too.
+        Comparison(
+            tuple(contenders),
+            max(bound for other, _, bound in found if other >= epsilon),
+            unit=question.space.unit,
+            objective=question.objective,
+            epsilon=epsilon,
+        )
+        for epsilon, contenders, _ in found
+    ], missing

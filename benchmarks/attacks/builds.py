@@ -151,9 +151,12 @@ def _closed(name: str) -> Callable[[Any, np.random.Generator], Any]:
     def build(problem: Any, rng: np.random.Generator) -> Any:
         if problem.radius is not None:
             raise mdp.MetricdpError("closed forms protect all pairs")
-        return getattr(mdp, name)(
-            problem.inputs, problem.epsilon, outputs=problem.outputs, loss=problem.loss, prior=problem.prior
-        )
+        make, options = getattr(mdp, name), {"loss": problem.loss, "prior": problem.prior}
+        if name != "tight_constraints":  # its reports are the secrets
+            options["outputs"] = problem.outputs
+        elif problem.outputs is not problem.inputs:
+            raise mdp.MetricdpError("tight constraints report the secrets themselves")
+        return make(problem.inputs, problem.epsilon, **options)
 
     return build
 

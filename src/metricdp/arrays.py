@@ -20,10 +20,9 @@ SUM_TOLERANCE = 1e-9
 
 def as_floats(value: ArrayLike, name: str) -> Floats:
     """Return finite float64 numbers of any shape."""
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"`{name}` must be numbers, got {_brief(value)}.") from error
+    array = _converted(value, np.float64)
+    if array is None:
+        raise InvalidInput(f"`{name}` must be numbers, got {_kind(value)}.")
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):  # not bad.size, which is 0 for a single number
         where = tuple(int(i) for i in bad[0])
@@ -46,10 +45,9 @@ def as_matrix(value: ArrayLike, name: str, shape: tuple[int | None, int | None] 
 
 def as_points(value: Any, name: str = "points") -> Points:
     """Return points as an array whose last axis holds the coordinates; text becomes one coordinate a point."""
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise InvalidInput(f"`{name}` must have rows of equal length, got {_brief(value)}.") from error
+    array = _converted(value)
+    if array is None:
+        raise InvalidInput(f"`{name}` must have rows of equal length, got {_kind(value)}.")
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and all(isinstance(item, str) for item in array.ravel())):
         array = array.astype(np.str_)
     else:
@@ -91,20 +89,24 @@ def as_positive(value: Any, name: str) -> float:
 
 def as_codes(value: ArrayLike, size: int, name: str = "secrets") -> Integers:
     """Return indices in [0, size)."""
-    array = np.asarray(value)
-    whole = array.dtype.kind in "iu"
-    if array.dtype.kind == "f":
-        whole = bool(np.all(np.isfinite(array))) and np.array_equal(array, np.floor(array))
-    if not whole:
-        raise InvalidInput(f"`{name}` must be whole numbers from 0 to {size - 1}, got {_brief(value)}.")
-    codes = array.astype(np.int64)
-    outside = np.flatnonzero((codes < 0) | (codes >= size))
-    if outside.size:
-        first = int(outside[0])
+    array = _converted(value)
+    if array is None or array.dtype.kind not in "iuf":
+        raise InvalidInput(f"`{name}` must be whole numbers from 0 to {size - 1}, got {_kind(value)}.")
+    legal = are_codes(array, size)
+    if not legal.all():
+        outside = np.flatnonzero(~legal)
+        what = "codes" if np.array_equal(array, np.floor(array)) else "whole numbers"
         raise InvalidInput(
-            f"`{name}` must be codes from 0 to {size - 1}, got {codes.ravel()[first]} at position {first}."
+            f"`{name}` must be {what} from 0 to {size - 1}; at position {outside[0]} there is none"
+            f"{f' ({outside.size} such positions)' if outside.size > 1 else ''}."
         )
-    return codes
+    return array.astype(np.int64)
+
+
+def are_codes(array: NDArray[Any], size: int) -> Booleans:
+    """Tell which numbers are whole and in [0, size)."""
+    inside = (array >= 0) & (array < size)  # NaN is not
+    return np.asarray(inside if array.dtype.kind in "iu" else inside & (array == np.floor(array)))
 
 
 def as_stochastic(value: ArrayLike, name: str = "matrix") -> Floats:
@@ -132,6 +134,22 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
         array = array.copy()
         array.flags.writeable = False
     return array
+
+
+def _converted(value: Any, kind: Any = None) -> NDArray[Any] | None:
+    """Return an array, or None: what numpy says of a value it cannot convert shows the value."""
+    try:
+        return np.asarray(value, dtype=kind)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _kind(value: object) -> str:
+    """Say what came without showing it: arrays hold secrets."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    length = f" of {len(value)}" if isinstance(value, list | tuple) else ""
+    return f"a {type(value).__name__}{length}"
 
 
 def _brief(value: object) -> str:

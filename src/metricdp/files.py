@@ -1,15 +1,33 @@
-"""Writing a file whole or not at all."""
+"""Writing a file whole or not at all, alone at it, and never through a link.
+
+Until a file is whole it lies beside its target under a hidden name, readable by its owner only. Whoever writes it holds
+a lock on it, which the system takes back when the process ends, however it ends: what a killed run left behind is known
+by its open lock and removed by the next one.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import secrets
+import socket
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from metricdp.errors import InvalidInput, OutputProblem
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: files are still written whole, and locks are files that exist
+    fcntl = None  # type: ignore[assignment]
+
+LONGEST_NAME = 255  # bytes, on every file system in use
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 def existing_file(path: str | os.PathLike[str], what: str = "file") -> Path:
@@ -24,24 +42,47 @@ def existing_file(path: str | os.PathLike[str], what: str = "file") -> Path:
     return place
 
 
+def link_notes(paths: Sequence[Path]) -> tuple[str, ...]:
+    """Say which sources are symbolic links and what was read instead."""
+    links = [path for path in paths if path.is_symlink()]
+    shown = [f"{str(path)!r} is a symbolic link: {os.path.realpath(path)!r} was read." for path in links[:3]]
+    return (*shown, f"{len(links) - 3} more sources are links.") if len(links) > 3 else tuple(shown)
+
+
 def check_target(target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None) -> Path:
     """Return where the output will be put, or raise before any work is done."""
-    place = Path(os.path.realpath(target))
-    folder = place.parent
-    if not folder.is_dir():
-        raise OutputProblem(f"cannot write {str(target)!r}: the folder {str(folder)!r} does not exist. Make it first.")
+    place = in_its_folder(target)
     if place.exists():
         if source is not None and Path(source).exists() and os.path.samefile(place, source):
             raise OutputProblem(
                 f"cannot write {str(target)!r}: it is the file that is read. Choose another name for the output."
             )
+        refuse_link(target)
         if not stat.S_ISREG(place.stat().st_mode):
             raise OutputProblem(f"cannot write {str(target)!r}: it is not a plain file. Choose a file name.")
+    refuse_link(target)
+    return place
+
+
+def in_its_folder(target: str | os.PathLike[str]) -> Path:
+    """Return the target in its real folder, which must be there and take files; the last name may be a link."""
+    given = Path(os.path.abspath(target))
+    folder = Path(os.path.realpath(given.parent))
+    if not folder.is_dir():
+        raise OutputProblem(f"cannot write {str(target)!r}: the folder {str(folder)!r} does not exist. Make it first.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputProblem(
             f"cannot write {str(target)!r}: no permission to write in {str(folder)!r}. Choose another folder."
         )
-    return place
+    return folder / given.name
+
+
+def refuse_link(target: str | os.PathLike[str]) -> None:
+    """Refuse to write through a symbolic link, which may lead anywhere, or to replace it."""
+    if Path(os.path.abspath(target)).is_symlink():
+        raise OutputProblem(
+            f"cannot write {str(target)!r}: it is a symbolic link to {os.readlink(target)!r}. Name the place itself."
+        )
 
 
 def made_folder(path: str | os.PathLike[str]) -> Path:
@@ -56,21 +97,45 @@ def made_folder(path: str | os.PathLike[str]) -> Path:
     return place
 
 
+def private_folder(place: Path) -> Path:
+    """Return a folder of one's own that nobody else can look into; one that is somebody else's is refused."""
+    with suppress(FileExistsError):
+        place.mkdir(mode=0o700)
+    found = place.lstat()
+    if not stat.S_ISDIR(found.st_mode) or not _is_ours(found):
+        raise OutputProblem(
+            f"{str(place)!r} must be a folder of yours, and is not: remove it, or choose another place."
+        )
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        place.chmod(0o700)
+    return place
+
+
+def beside(place: Path, what: str) -> Path:
+    """Return the hidden name beside a target for something that belongs to it."""
+    name = f".{place.name}.{what}"
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        digest = hashlib.sha256(os.fsencode(place.name)).hexdigest()[:16]
+        name = f".{os.fsdecode(os.fsencode(place.name)[:100])}.{digest}.{what}"
+    return place.with_name(name)
+
+
 @contextmanager
 def replacing(target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None) -> Iterator[Path]:
     """Yield a new empty file beside the target that takes its place when the block ends well.
 
-    On any error or interruption the new file is removed and the target stays as it was.
+    On any error or interruption the new file is removed and the target stays as it was. A target that was there keeps
+    its permissions; until then the new file is readable by its owner only.
     """
     place = check_target(target, source=source)
-    partial = place.with_name(f".{place.name[:80]}.{secrets.token_hex(4)}.partial")
     try:
-        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        partial, handle, mode = _new_partial(place)
     except OSError as error:
         raise OutputProblem(f"cannot write {str(target)!r}: {error.strerror}. Choose another folder.") from error
     try:
         yield partial
-        _flush(partial)
+        flush(partial)
+        partial.chmod(_permissions(partial, place, mode))
         os.replace(partial, place)
     except BaseException as error:
         with suppress(OSError):
@@ -79,11 +144,150 @@ def replacing(target: str | os.PathLike[str], *, source: str | os.PathLike[str] 
             reason = error.strerror or str(error)
             raise OutputProblem(f"cannot write {str(target)!r}: {reason}. Nothing was written.") from error
         raise
+    finally:
+        os.close(handle)
     with suppress(OSError):  # some file systems cannot flush a folder; the file itself is safe
-        _flush(place.parent)
+        flush(place.parent)
 
 
-def _flush(path: Path) -> None:
+def _new_partial(place: Path) -> tuple[Path, int, int]:
+    """Return a new private file beside the target, its open lock, and the mode a new file gets here.
+
+    The name is the same every time, so what a killed run left is found and removed. Where somebody is at work on that
+    very file the name is another one.
+    """
+    partial = beside(place, "partial")
+    while True:
+        try:
+            handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o666)
+        except FileExistsError:
+            if not _removed_remains(partial):
+                partial = beside(place, f"{secrets.token_hex(4)}.partial")
+            continue
+        mode = stat.S_IMODE(os.fstat(handle).st_mode)
+        os.chmod(partial, 0o600)
+        if fcntl is None:
+            return partial, handle, mode
+        with suppress(OSError):  # without locks nothing is taken for remains
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if _is_at(handle, partial):  # not taken for remains before it was locked
+            return partial, handle, mode
+        os.close(handle)
+
+
+def _removed_remains(partial: Path) -> bool:
+    """Remove what a run that is no longer alive left behind; tell whether the name is free."""
+    if fcntl is None:
+        return False
+    try:
+        handle = os.open(partial, os.O_RDWR | NO_LINKS)
+    except FileNotFoundError:
+        return True
+    except OSError:  # a link, or somebody else's
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_at(handle, partial):
+            partial.unlink()
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _permissions(partial: Path, place: Path, mode: int) -> int:
+    """Return the mode of the file that is replaced, whose owner the new one gets; that of a new file where none is."""
+    try:
+        found = place.lstat()
+    except FileNotFoundError:
+        return mode
+    mode = stat.S_IMODE(found.st_mode) & 0o777
+    own = partial.stat()
+    if (own.st_uid, own.st_gid) != (found.st_uid, found.st_gid):
+        try:
+            os.chown(partial, found.st_uid if os.geteuid() == 0 else -1, found.st_gid)
+        except OSError:  # not in that group: what it was allowed is not for ours
+            mode &= ~0o070
+    return mode
+
+
+@contextmanager
+def holding(target: str | os.PathLike[str]) -> Iterator[None]:
+    """Be the only one at work on a target while the block runs, or say who is.
+
+    The system takes the lock back from a process that ends, so none is ever left over. Where the file system knows no
+    locks a file that exists is the lock; one that is left over has to be removed by hand.
+    """
+    place = in_its_folder(target)
+    try:
+        path, handle = _locked(place)
+    except OSError as error:
+        if isinstance(error, OutputProblem):
+            raise
+        raise OutputProblem(f"cannot write {str(target)!r}: {error.strerror}. Choose another folder.") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()  # while it is held: whoever opened it before finds that it is gone
+        os.close(handle)
+
+
+def _locked(place: Path) -> tuple[Path, int]:
+    path = beside(place, "metricdp-lock")
+    while fcntl is not None:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise _occupied(place, handle) from error
+            os.close(handle)
+            break
+        if _is_at(handle, path):
+            _sign(handle)
+            return path, handle
+        os.close(handle)
+    path = beside(place, "metricdp-owner")
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o600)
+    except FileExistsError as error:
+        raise _occupied(place, os.open(path, os.O_RDONLY), f" If it has ended, remove {str(path)!r}.") from error
+    _sign(handle)
+    return path, handle
+
+
+def _occupied(place: Path, handle: int, advice: str = "") -> OutputProblem:
+    owner = os.read(handle, 300).decode(errors="replace").strip() or "another run"
+    os.close(handle)
+    return OutputProblem(
+        f"cannot write {str(place)!r}: {owner} is at work on it. Wait until it has ended, or choose another place."
+        f"{advice}"
+    )
+
+
+def _sign(handle: int) -> None:
+    since = time.strftime("%Y-%m-%d %H:%M:%S")
+    with suppress(OSError):  # a full disk: the lock holds without a name
+        os.ftruncate(handle, 0)
+        os.write(handle, f"process {os.getpid()} on {socket.gethostname()} (since {since})".encode())
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Tell whether the open file is the one at the path."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+
+
+def flush(path: Path) -> None:
+    """Put a file or folder on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities, frozen
 from metricdp.errors import InvalidInput
-from metricdp.spaces import FiniteSpace
+from metricdp.spaces import Augmented, FiniteSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Problem:
 
     def __init__(
         self,
-        inputs: FiniteSpace,
+        inputs: FiniteSpace | Augmented,
         epsilon: float,
         *,
         outputs: FiniteSpace | None = None,
@@ -39,6 +39,7 @@ class Problem:
         prior: ArrayLike | None = None,
         radius: float | None = None,
     ) -> None:
+        inputs = inputs.space if isinstance(inputs, Augmented) else inputs
         if not isinstance(inputs, FiniteSpace):
             raise InvalidInput(f"`inputs` must be a FiniteSpace, got {type(inputs).__name__}.")
         reports = inputs if outputs is None else outputs

@@ -65,8 +65,8 @@ CALLS = {
     "matrix NaN": (lambda: mdp.audit(np.full((2, 2), np.nan), distances=np.zeros((2, 2))), "finite"),
     "empty matrix": (lambda: mdp.audit(np.zeros((0, 0)), distances=np.zeros((0, 0))), "at least one row"),
     "vector for a matrix": (lambda: mdp.audit([0.5, 0.5], distances=[[0]]), "must be a matrix"),
-    "secret code": (lambda: law().sample([9]), "codes from 0 to 8, got 9 at position 0"),
-    "negative code": (lambda: law().sample([0, -1]), "got -1 at position 1"),
+    "secret code": (lambda: law().sample([9]), "codes from 0 to 8; at position 0 there is none"),
+    "negative code": (lambda: law().sample([0, -1]), "at position 1 there is none"),
     "fractional code": (lambda: law().sample([0.5]), "whole numbers from 0 to 8"),
     "text code": (lambda: law().sample(["a"]), "whole numbers"),
     "NaN code": (lambda: law().sample([np.nan]), "whole numbers"),
@@ -94,7 +94,7 @@ def test_a_clear_error(name):
 
 
 def test_out_of_domain_names_the_row():
-    with pytest.raises(OutOfDomain, match=r"row 1: \(9, 9\) is not a secret.*nearest is \(2, 2\)"):
+    with pytest.raises(OutOfDomain, match=r"row 1 is not a secret of this space: secrets are its 9 points"):
         space().encode([[0, 0], [9, 9]])
 
 

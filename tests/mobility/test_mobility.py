@@ -151,7 +151,7 @@ def test_what_newcomers_do_wrong_is_answered_in_a_sentence(tmp_path):
         resample(load_traces(rows.assign(t=1000 * rows["t"])), step_seconds=30)
     traces = load_traces(rows)
     far = mdp.FiniteSpace([[45.0, -8.0], [45.1, -8.0]], mdp.Haversine())
-    with pytest.raises(InvalidInput, match=r"no fix lies within 0\.5 km of a place, the nearest is"):
+    with pytest.raises(InvalidInput, match=r"no fix lies within 0\.5 km of a place: are the places"):
         snap(traces, far, most_km=0.5)
     near = mdp.FiniteSpace([[41.0, -8.0], [41.01, -8.0]], mdp.Haversine())
     with pytest.raises(InvalidInput, match=r"must be 2 x 2 like the places, got \(3, 3\)"):

@@ -83,8 +83,9 @@ class TestVocabulary:
         assert space.distances[0, 1] == 5.0
         assert space.encode(["rain", "tea"]).tolist() == [2, 0]
         assert space.decode([1]).ravel().tolist() == ["coffee"]
-        with pytest.raises(OutOfDomain, match="coffee"):
+        with pytest.raises(OutOfDomain, match="3 words of this vocabulary"):
             space.encode(["cofee"])
+        assert "coffee" in space.why("cofee")
 
     def test_bad_input(self):
         with pytest.raises(InvalidInput, match="rows 0 and 1"):

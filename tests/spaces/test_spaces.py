@@ -1,4 +1,4 @@
-"""Spaces refuse strangers by value, row and nearest legal value."""
+"""Spaces refuse strangers by row and rule, and show values only when they are asked to."""
 
 import math
 
@@ -11,17 +11,20 @@ from metricdp.errors import InvalidInput, MetricdpError, OutOfDomain
 from metricdp.spaces import Unbounded
 
 
-def test_strangers_are_named_with_value_row_and_nearest():
+def test_strangers_are_named_by_row_and_shown_on_request():
     space = mdp.FiniteSpace(grid(3), mdp.Lp(2))
     assert space.encode([[2, 1], [0, 0]]).tolist() == [7, 0]
     with pytest.raises(OutOfDomain) as caught:
         space.encode([[1, 1], [1.9, 1.2], [5, 5]])
     message = str(caught.value)
     assert "row 1" in message
-    assert "(1.9, 1.2)" in message
-    assert "nearest is (2, 1)" in message
-    assert f"{math.hypot(0.1, 0.2):.6g}" in message
     assert "2 such rows" in message
+    for secret in ("1.9", "1.2", "5", "(2, 1)", f"{math.hypot(0.1, 0.2):.6g}"):
+        assert secret not in message
+    shown = space.why([1.9, 1.2])
+    assert "(1.9, 1.2)" in shown
+    assert "nearest is (2, 1)" in shown
+    assert f"{math.hypot(0.1, 0.2):.6g}" in shown
     assert "snap" in message
     assert caught.value.rows == (1, 2)
     assert isinstance(caught.value, MetricdpError)
@@ -68,8 +71,9 @@ def test_nearest_on_earth_crosses_the_antimeridian_and_the_pole():
     codes, away = space.nearest([(-17.0, -179.9), (89.9, 180.0)])
     assert codes.tolist() == [0, 2]
     assert away[1] == pytest.approx(0.2 * math.radians(1) * 6371.009, rel=1e-9)
-    with pytest.raises(OutOfDomain, match="km away"):
+    with pytest.raises(OutOfDomain, match="row 0 is not a secret"):
         space.encode([(1.0, 1.0)])
+    assert "km away" in space.why((1.0, 1.0))
 
 
 def test_distances_are_symmetric_and_right():
@@ -90,7 +94,7 @@ def test_the_callers_array_stays_his_own():
 
 
 def test_duplicates_are_refused_by_row():
-    with pytest.raises(InvalidInput, match=r"distinct, got \(1, 2\) in rows 0 and 2 \(1 repeated row"):
+    with pytest.raises(InvalidInput, match=r"distinct, rows 0 and 2 are the same \(1 repeated row"):
         mdp.FiniteSpace([[1, 2], [3, 4], [1, 2]], mdp.Lp(2))
     with pytest.raises(InvalidInput, match="0 and 1 are at distance 0: merge"):
         _ = mdp.FiniteSpace([[10.0, 180], [10.0, -180]], mdp.Haversine()).distances
@@ -103,9 +107,12 @@ def test_words():
     assert space.distances.tolist() == [[0, 1, 3], [1, 0, 4], [3, 4, 0]]
     assert space.encode(["dog", "cat"]).tolist() == [2, 0]
     assert space.decode([1])[0, 0] == "cart"
-    with pytest.raises(OutOfDomain, match=r"row 1.*\(cars\).*\(cart\)") as caught:
+    with pytest.raises(OutOfDomain, match=r"row 1 is not a secret.*3 words of this vocabulary") as caught:
         space.encode(["dog", "cars"])
     assert caught.value.rows == (1,)
+    assert not any(word in str(caught.value) for word in ("cars", "cart", "dog"))
+    assert "(cars) is not a word" in space.why("cars")
+    assert "(cart)" in space.why("cars")
     with pytest.raises(InvalidInput, match="encode"):
         space.nearest(["dog"])
 
@@ -114,8 +121,10 @@ def test_rows_of_text_are_told_apart_by_every_column():
     rows = np.array([["red", "car"], ["red", "bus"], ["blue", "bus"]])
     space = mdp.FiniteSpace(rows, mdp.Hamming())
     assert space.encode(rows[::-1]).tolist() == [2, 1, 0]
-    with pytest.raises(OutOfDomain, match="blue, car"):
+    with pytest.raises(OutOfDomain, match="row 0 is not"):
         space.encode([["blue", "car"]])
+    assert "(blue, car) is not" in space.why(["blue", "car"])
+    assert "(blue, bus) is a word" in space.why(["blue", "bus"])
     with pytest.raises(InvalidInput, match="2 columns"):
         space.encode(["red"])
 
@@ -133,8 +142,11 @@ def test_coordinates_beside_the_points():
 def test_box():
     box = mdp.Box([0, 0], [1, 2])
     assert np.array_equal(box.encode([[0.5, 2.0]]), [[0.5, 2.0]])
-    with pytest.raises(OutOfDomain, match=r"row 1: \(1\.5, -1\).*nearest legal point is \(1, 0\)") as caught:
+    with pytest.raises(OutOfDomain, match=r"row 1 is not a secret.*the box from \(0, 0\) to \(1, 2\)") as caught:
         box.encode([[0, 0], [1.5, -1]])
+    assert "1.5" not in str(caught.value)
+    assert box.why([1.5, -1]).startswith("(1.5, -1) lies outside")
+    assert "nearest legal point is (1, 0)" in box.why([1.5, -1])
     assert caught.value.rows == (1,)
     for low, high in (([0, 0], [1, 0]), ([0], [1, 1]), ([[0]], [[1]])):
         with pytest.raises(InvalidInput, match="below `upper`"):

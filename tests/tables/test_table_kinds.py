@@ -110,8 +110,11 @@ def test_streets(streets: StreetMechanism) -> None:
     places = streets.outputs.coordinates
     counts = [(np.asarray(result["lat"]) == lat) & (np.asarray(result["lon"]) == lon) for lat, lon in places]
     assert fits([c.sum() for c in counts], law)
-    with pytest.raises(OutOfDomain, match=r"row 1 .*offset is 2\.1; this lies on no street"):
-        perturb(pa.table({"street": [1, 1], "offset": [2.0, 2.1]}), streets)
+    beyond = pa.table({"street": [1, 1], "offset": [2.0, 2.1]})
+    with pytest.raises(OutOfDomain, match=r"row 1 .*offsets run from 0 to the street's length"):
+        perturb(beyond, streets)
+    with pytest.raises(OutOfDomain, match=r"row 1 .*offset is 2\.1; .* lies on no street"):
+        perturb(beyond, streets, show_values=True)
     dropped = perturb(pa.table({"street": [0.5, 2, 9], "offset": [0.1, 0.2, 0.3]}), streets, on_error="drop")
     assert dropped.num_rows == 1
     with pytest.raises(InvalidInput, match="there is another 'lat'"):
@@ -131,8 +134,9 @@ def test_contextual_takes_the_places_of_every_step_and_leaves_none_of_them() -> 
     assert result.column_names == ["place", "id"]
     law = mechanism.matrix[augmented.encode([[2, 1]])[0]]
     assert fits(counted(result["place"], range(4)), law)
-    with pytest.raises(OutOfDomain, match=r"row 1 .*place is 3, place_1 is 0; not a secret"):
-        perturb(pa.table({"place": [3, 3], "place_1": [3, 0]}), mechanism, columns=["place", "place_1"])
+    strange = pa.table({"place": [3, 3], "place_1": [3, 0]})
+    with pytest.raises(OutOfDomain, match=r"row 1 .*place is 3, place_1 is 0; .* is not a secret"):
+        perturb(strange, mechanism, columns=["place", "place_1"], show_values=True)
 
 
 def test_contextual_on_coordinates_and_words() -> None:
@@ -156,8 +160,8 @@ def test_contextual_on_coordinates_and_words() -> None:
     result = drawn(mechanism, {"word": "c", "word_1": "b"})
     assert result.column_names == ["word", "id"]
     assert fits(counted(result["word"], "abcd"), mechanism.matrix[augmented.encode([[2, 1]])[0]])
-    with pytest.raises(OutOfDomain, match="'d a' is not a word"):
-        perturb(pa.table({"word": ["d"], "word_1": ["a"]}), mechanism)
+    with pytest.raises(OutOfDomain, match=r"\(d, a\) is not a word"):
+        perturb(pa.table({"word": ["d"], "word_1": ["a"]}), mechanism, show_values=True)
 
 
 WORDS = mdp.FiniteSpace([[0.0], [1.0], [3.0]], mdp.Lp(1), coordinates=["cat", "dog", "bird"])
@@ -261,7 +265,7 @@ def test_the_remembered_grid_finds_the_nearest(metric) -> None:
     away = np.stack([metric(rows, place) for place in places])
     limit = float(np.quantile(away.min(axis=0), 0.6))
     for _ in range(2):  # the second time cells are remembered
-        codes, inside = space.within(rows, limit)
+        inside, codes = space.admit(rows, snap=limit)
         assert np.array_equal(away.min(axis=0), away[codes, np.arange(len(rows))])
         assert np.array_equal(inside, away.min(axis=0) <= limit)
 

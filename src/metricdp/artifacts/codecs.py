@@ -114,7 +114,7 @@ class Encoder:
         self._seen[id(metric)] = (metric, len(self.metrics) - 1)
         return len(self.metrics) - 1
 
-    def space(self, space: Space | Streets, name: str) -> int:
+    def space(self, space: Space, name: str) -> int:
         """Store a space and return its number."""
         known = self._seen.get(id(space))
         if known is not None:

@@ -47,9 +47,11 @@ def perturb(
     metric: str = "haversine",
     snap: str | None = None,
     on_error: Literal["fail", "drop", "null"] = "fail",
+    show_values: bool = False,
     person: Annotated[str | None, Parameter(name="--id")] = None,
     engine: Literal["local", "spark", "ray"] | None = None,
     resume: bool = False,
+    discard: bool = False,
     seed: int | None = None,
 ) -> int:
     """Protect the points of a CSV or Parquet file of any length, or of many files.
@@ -69,27 +71,31 @@ def perturb(
         metric: The metric of the Laplace noise: haversine, l1, l2 or linf.
         snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
         on_error: What becomes of rows without a legal secret: fail, drop or null.
+        show_values: Let the error show what the first bad row holds; otherwise errors name rows and columns only.
         person: The column that says whose row it is; the total per person is stated.
         engine: For many files: local uses all cores, spark and ray run the parts as their tasks.
-        resume: Continue a job over many files that was killed; nothing is released twice.
+        resume: Continue a job over many files that was killed or failed; nothing is released twice.
+        discard: Give up such a job, its key and all it has done, and begin anew with new noise.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
     """
     from metricdp.tables import perturb_file, perturb_files
 
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, columns=names)
-    many = engine is not None or resume or (not Path(source).is_file() and choices.names_many(source))
+    many = engine is not None or resume or discard or (not Path(source).is_file() and choices.names_many(source))
+    if many and show_values:
+        raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
-                engine=engine or "local", resume=resume, rng=choices.seeded(seed), progress=progress,
+                engine=engine or "local", resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
             )  # fmt: skip
         else:
             summary = perturb_file(
-                source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
-                rng=choices.seeded(seed), progress=progress,
+                source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
+                id_column=person, rng=choices.seeded(seed), progress=progress,
             )  # fmt: skip
     print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))

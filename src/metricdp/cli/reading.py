@@ -12,7 +12,7 @@ import pyarrow as pa
 from metricdp.arrays import Floats, Points
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
-from metricdp.tables.formats import CsvReader, ParquetReader, format_of, reading_errors
+from metricdp.tables.formats import format_of, open_reader, read_batches, reading
 from metricdp.tables.task import LATITUDES, LONGITUDES
 from metricdp.tables.values import is_text
 
@@ -71,11 +71,10 @@ def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Flo
     reader = arrow_csv.ReadOptions(autogenerate_column_names=True, block_size=64 << 20)
     first = _first_line(place)
     header = first is None
-    with reading_errors(place):
-        names = [f"f{i}" for i in range(_width(place))]
-        convert = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()))
-        reader.skip_rows = 1 if header else 0
-        table = arrow_csv.read_csv(place, read_options=reader, convert_options=convert)
+    names = [f"f{i}" for i in range(_width(place))]
+    convert = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()))
+    reader.skip_rows = 1 if header else 0
+    table = reading(place, lambda: arrow_csv.read_csv(place, read_options=reader, convert_options=convert))
     matrix = np.column_stack([column.to_numpy() for column in table.columns]) if table.num_rows else np.empty((0, 0))
     if not header and len(matrix) > 1:
         sums = matrix.sum(axis=1)
@@ -89,34 +88,26 @@ def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Flo
 
 def _table(path: str | os.PathLike[str]) -> pa.Table:
     place = existing_file(path)
-    kind = format_of(place)
-    with reading_errors(place):
-        reader = CsvReader(place) if kind == "CSV" else ParquetReader(place)
-        try:
-            return pa.Table.from_batches(list(reader.batches()), schema=reader.schema)
-        finally:
-            reader.close()
+    with open_reader(place, format_of(place)) as reader:
+        return pa.Table.from_batches(list(read_batches(reader)), schema=reader.schema)
 
 
 def _all_numbers(array: pa.Array) -> bool:
     try:
         array.cast(pa.float64())
-    except pa.ArrowInvalid:
+    except pa.ArrowException:
         return False
     return True
 
 
 def _numbers(array: pa.Array, name: str, path: str | os.PathLike[str]) -> Floats:
-    try:
-        numbers = array.cast(pa.float64())
-    except pa.ArrowInvalid as error:
-        shown = array.to_pylist()
-        row = next(i for i, value in enumerate(shown) if not _is_number(value))
-        raise InvalidInput(
-            f"{str(path)!r}: the column {name!r} must hold numbers, row {row} (the first is row 0) is {shown[row]!r}. "
-            "Keep only the coordinates, or name two of the columns lat and lon."
-        ) from error
-    return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+    if _all_numbers(array):
+        return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    row = next((i for i, value in enumerate(array.to_pylist()) if not _is_number(value)), 0)
+    raise InvalidInput(
+        f"{str(path)!r}: the column {name!r} must hold numbers, row {row} (the first is row 0) holds none. "
+        "Keep only the coordinates, or name two of the columns lat and lon."
+    )
 
 
 def _is_number(value: object) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 from metricdp import wording
 from metricdp.auditing import AuditReport
 from metricdp.mechanisms import Guarantee, Mechanism
-from metricdp.spaces import FiniteSpace
 
 
 @contextmanager
@@ -50,8 +49,7 @@ def meaning_lines(mechanism: Mechanism, promise: Guarantee) -> list[str]:
 
 def ground_unit(mechanism: Mechanism) -> str:
     """Return the unit in which table values are put on the nearest secret."""
-    space = mechanism.inputs
-    return space.ground.unit if isinstance(space, FiniteSpace) else space.unit
+    return mechanism.inputs.ground.unit
 
 
 def report_json(report: AuditReport, unit: str, basis: str) -> str:

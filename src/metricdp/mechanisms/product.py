@@ -14,7 +14,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism
 from metricdp.metrics import Weighted
 from metricdp.randomness import Randomness, source_of
-from metricdp.spaces import FiniteSpace, ProductSpace
+from metricdp.spaces import ProductSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +75,7 @@ def product_metric(parts: Sequence[Mechanism]) -> Weighted:
     """Return sum_i epsilon_i d_i over groups of columns, in the order of the parts."""
     groups, start = [], 0
     for part in parts:
-        space: Any = part.inputs
-        width = int(space.points.shape[1]) if isinstance(space, FiniteSpace) else int(space.dimension)
-        groups.append((part.guarantee.metric, range(start, start + width), part.guarantee.epsilon))
-        start += width
+        end = start + part.inputs.dimension
+        groups.append((part.guarantee.metric, range(start, end), part.guarantee.epsilon))
+        start = end
     return Weighted(groups)

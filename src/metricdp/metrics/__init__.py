@@ -1,13 +1,14 @@
 """Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
 
-from metricdp.metrics.base import Metric, pairwise
+from metricdp.metrics.base import Metric, measurable, pairwise
 from metricdp.metrics.discrete import Hamming, Levenshtein, Precomputed
-from metricdp.metrics.geography import EARTH_RADIUS_KM, Haversine, ShortestPath, unit_vectors
+from metricdp.metrics.geography import DEGREES, EARTH_RADIUS_KM, Haversine, ShortestPath, look_exchanged, unit_vectors
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
 from metricdp.metrics.vectors import Angular, Hyperbolic, Lp, Mahalanobis, Temporal, Weighted
 
 __all__ = [
+    "DEGREES",
     "EARTH_RADIUS_KM",
     "Angular",
     "Frechet",
@@ -25,6 +26,8 @@ __all__ = [
     "Wasserstein",
     "Weighted",
     "WordMovers",
+    "look_exchanged",
+    "measurable",
     "pairwise",
     "unit_vectors",
 ]

@@ -6,7 +6,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from metricdp.arrays import Floats, Points
+from metricdp.arrays import Booleans, Floats, Points
+from metricdp.errors import InvalidInput
 
 BLOCK_VALUES = 4_000_000  # distances computed at a time: bounds the memory of the broadcast
 
@@ -23,7 +24,26 @@ class Metric(Protocol):
         """Return distances, broadcasting over all but the last axis, which holds the coordinates."""
 
     def check(self, points: Points, /) -> None:
-        """Raise `InvalidInput` where a point is not one this metric can measure."""
+        """Raise `InvalidInput` where a point is not one this metric can measure: its row and the rule, no value."""
+
+
+@runtime_checkable
+class _Legal(Protocol):
+    def legal(self, points: Points, /) -> Booleans: ...
+
+
+def measurable(metric: Metric, points: Points) -> Booleans:
+    """Tell which rows of finite numbers a metric can measure: by its own `legal`, or by asking `check` for halves."""
+    if isinstance(metric, _Legal):
+        return metric.legal(points)
+    try:
+        metric.check(points)
+    except InvalidInput:
+        if len(points) == 1:
+            return np.zeros(1, dtype=bool)
+        half = len(points) // 2
+        return np.concatenate([measurable(metric, points[:half]), measurable(metric, points[half:])])
+    return np.ones(len(points), dtype=bool)
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Points, as_codes, as_matrix, frozen
+from metricdp.arrays import Booleans, Floats, Points, are_codes, as_codes, as_matrix, frozen
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.spreads import spreads
 
@@ -75,6 +75,9 @@ class Precomputed:
 
     def check(self, points: Points, /) -> None:
         as_codes(points[..., 0], len(self.distances), "points")
+
+    def legal(self, points: Points, /) -> Booleans:
+        return are_codes(points[..., 0], len(self.distances))
 
 
 def check_distances(matrix: Floats) -> None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, Points, as_codes, as_floats
+from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 EARTH_RADIUS_KM = 6371.009
+DEGREES = "latitude must lie in [-90, 90] and longitude in [-360, 360]"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,12 @@ class Haversine:
     def check(self, points: Points, /) -> None:
         check_degrees(points)
 
+    def legal(self, points: Points, /) -> Booleans:
+        latitude, longitude = points[..., 0], points[..., 1]
+        if np.abs(latitude).max(initial=0.0) <= 90.0 and np.abs(longitude).max(initial=0.0) <= 360.0:  # NaN is not
+            return np.ones(latitude.shape, dtype=bool)
+        return np.asarray((np.abs(latitude) <= 90.0) & (np.abs(longitude) <= 360.0))
+
 
 def _parallel(latitude: Floats) -> Floats:
     """Return the cosine of a latitude in degrees, exactly zero at the poles: every longitude is one place there."""
@@ -44,16 +51,17 @@ def check_degrees(points: Points) -> None:
     """Refuse what is not (latitude, longitude) in degrees, and say when the two look exchanged."""
     if points.dtype.kind not in "fiu" or points.shape[-1] != 2:
         raise InvalidInput(f"points must be (latitude, longitude) in degrees, two columns, got shape {points.shape}.")
-    latitude, longitude = np.asarray(points[..., 0], float), np.asarray(points[..., 1], float)
-    bad = np.flatnonzero(~((np.abs(latitude) <= 90) & (np.abs(longitude) <= 360)))
+    rows = np.asarray(points, float).reshape(-1, 2)
+    bad = np.flatnonzero(~Haversine().legal(rows))
     if bad.size:
-        row = int(bad[0])
-        value = (float(latitude.ravel()[row]), float(longitude.ravel()[row]))
-        swapped = abs(value[1]) <= 90 < abs(value[0])
-        raise InvalidInput(
-            f"latitude must lie in [-90, 90] and longitude in [-360, 360], got {value} in row {row}."
-            + (" Are latitude and longitude exchanged?" if swapped else "")
-        )
+        hint = " Are latitude and longitude exchanged?" if look_exchanged(rows[bad[:1]]) else ""
+        raise InvalidInput(f"{DEGREES}; in row {bad[0]} they do not.{hint}")
+
+
+def look_exchanged(rows: Points) -> bool:
+    """Tell whether the rows are no (latitude, longitude), but all would be with the two exchanged."""
+    legal = Haversine().legal
+    return bool(not legal(rows).any() and legal(rows[:, ::-1]).all())
 
 
 def unit_vectors(degrees: Points) -> Floats:
@@ -161,3 +169,6 @@ class ShortestPath:
 
     def check(self, points: Points, /) -> None:
         as_codes(points[..., 0], self.nodes, "points")
+
+    def legal(self, points: Points, /) -> Booleans:
+        return are_codes(points[..., 0], self.nodes)

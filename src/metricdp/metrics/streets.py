@@ -36,10 +36,10 @@ class StreetPath:
 
     def check(self, points: Points, /) -> None:
         rows = as_floats(points, "points")
-        if rows.shape[-1] != 2 or not np.all(self.holds(rows)):
+        if rows.shape[-1] != 2 or not np.all(self.legal(rows)):
             raise InvalidInput("points must be rows of (street number, offset) that lie on a street.")
 
-    def holds(self, rows: Floats) -> Booleans:
+    def legal(self, rows: Points, /) -> Booleans:
         """Tell which rows of finite numbers are places along a street."""
         lengths = self.network.lengths
         street = np.clip(rows[..., 0], 0, len(lengths) - 1).astype(np.int64)

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Points, as_floats, as_matrix, frozen
+from metricdp.arrays import Booleans, Floats, Points, as_floats, as_matrix, frozen
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric, pairwise
 from metricdp.metrics.discrete import check_distances
-from metricdp.metrics.vectors import Lp, check_numbers
+from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,10 @@ class Wasserstein:
         check_numbers(points, "Wasserstein")
         if points.shape[-1] != len(self.ground):
             raise InvalidInput(f"histograms must have {len(self.ground)} bins like `ground`, got {points.shape[-1]}.")
-        if np.any(points < 0) or np.any(np.abs(points.sum(axis=-1) - 1) > 1e-9):
-            raise InvalidInput("histograms must be non-negative and sum to 1. Divide each by its sum.")
+        refuse_rows(self.legal(points), "histograms must be non-negative and sum to 1. Divide each by its sum")
+
+    def legal(self, points: Points, /) -> Booleans:
+        return np.asarray(np.all(points >= 0, axis=-1) & (np.abs(points.sum(axis=-1) - 1) <= 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,9 @@ class WordMovers:
 
     def check(self, points: Points, /) -> None:
         self._moving.check(points)
+
+    def legal(self, points: Points, /) -> Booleans:
+        return self._moving.legal(points)
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,21 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Points, as_matrix, as_positive, frozen
+from metricdp.arrays import Booleans, Floats, Points, as_matrix, as_positive, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import Metric, pairwise
+from metricdp.metrics.base import Metric, measurable, pairwise
 
 
 def check_numbers(points: Points, metric: str) -> None:
     if points.dtype.kind not in "fiu":
         raise InvalidInput(f"{metric} measures numbers, got points of text.")
+
+
+def refuse_rows(legal: Booleans, rule: str) -> None:
+    """Raise the rule with the number of the first row that breaks it."""
+    bad = np.flatnonzero(~legal)
+    if bad.size:
+        raise InvalidInput(f"{rule}: row {bad[0]}{f' and {bad.size - 1} more' if bad.size > 1 else ''}.")
 
 
 @dataclass(frozen=True)
@@ -117,8 +124,10 @@ class Angular:
 
     def check(self, points: Points, /) -> None:
         check_numbers(points, "Angular")
-        if np.any(~np.any(points != 0, axis=-1)):
-            raise InvalidInput("Angular cannot measure the zero vector: it has no direction. Leave it out.")
+        refuse_rows(self.legal(points), "Angular cannot measure the zero vector: it has no direction. Leave it out")
+
+    def legal(self, points: Points, /) -> Booleans:
+        return np.asarray(np.any(points != 0, axis=-1))
 
 
 def _unit(vectors: Points) -> Floats:
@@ -141,12 +150,12 @@ class Hyperbolic:
 
     def check(self, points: Points, /) -> None:
         check_numbers(points, "Hyperbolic")
-        norms = np.linalg.norm(points, axis=-1)
-        if np.any(norms >= 1):
-            raise InvalidInput(
-                f"Hyperbolic measures points inside the unit ball, got a norm of {float(norms.max()):.6g}. "
-                "Scale the vectors below 1."
-            )
+        refuse_rows(
+            self.legal(points), "Hyperbolic measures points inside the unit ball. Scale the vectors below a norm of 1"
+        )
+
+    def legal(self, points: Points, /) -> Booleans:
+        return np.asarray(np.linalg.norm(points, axis=-1) < 1)
 
 
 @dataclass(frozen=True)
@@ -215,3 +224,7 @@ class Weighted:
             )
         for metric, columns, _ in self.parts:
             metric.check(points[..., list(columns)])
+
+    def legal(self, points: Points, /) -> Booleans:
+        parts = [measurable(metric, points[..., list(columns)]) for metric, columns, _ in self.parts]
+        return np.asarray(np.logical_and.reduce(parts))

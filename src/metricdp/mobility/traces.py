@@ -211,8 +211,8 @@ def snap(traces: Traces, space: FiniteSpace, *, most_km: float, allowed: Any = N
     near = away <= as_positive(most_km, "most_km")
     if not near.any():
         raise InvalidInput(
-            f"no fix lies within {most_km:g} km of a place, the nearest is {float(away.min()):.3g} km away: are the "
-            "places in the same city, and latitude and longitude the right way round?"
+            f"no fix lies within {most_km:g} km of a place: are the places in the same city, and latitude and "
+            "longitude the right way round? `space.nearest(traces.coordinates)` says how far the fixes are."
         )
     breaks = np.zeros(len(traces), dtype=bool)
     breaks[1:] = (traces.trip[1:] != traces.trip[:-1]) | ~near[1:] | ~near[:-1]

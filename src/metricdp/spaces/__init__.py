@@ -1,11 +1,21 @@
 """Where secrets live: finitely many points, also with a context, a box, the plane, the Earth, streets, products."""
 
 from metricdp.spaces.augmented import Augmented
+from metricdp.spaces.base import Space, checked, exchange_hint
 from metricdp.spaces.continuous import Box, Unbounded
 from metricdp.spaces.finite import ROUNDING, FiniteSpace
 from metricdp.spaces.product import ProductSpace
 from metricdp.spaces.streets import Streets
 
-Space = FiniteSpace | Box | Unbounded
-
-__all__ = ["ROUNDING", "Augmented", "Box", "FiniteSpace", "ProductSpace", "Space", "Streets", "Unbounded"]
+__all__ = [
+    "ROUNDING",
+    "Augmented",
+    "Box",
+    "FiniteSpace",
+    "ProductSpace",
+    "Space",
+    "Streets",
+    "Unbounded",
+    "checked",
+    "exchange_hint",
+]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, as_codes, as_floats, frozen
-from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.metrics import Precomputed, Weighted
+from metricdp.arrays import Booleans, Floats, Integers, are_codes, as_codes, as_floats, frozen
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Metric, Precomputed, Weighted
+from metricdp.spaces.base import number_rows, refuse, refuse_snap, show
 from metricdp.spaces.finite import FiniteSpace
 
 
@@ -27,6 +29,8 @@ class Augmented:
     base: FiniteSpace
     histories: Integers
     weights: Floats
+
+    is_text: ClassVar[bool] = False
 
     def __init__(self, base: FiniteSpace, histories: ArrayLike, weights: ArrayLike) -> None:
         rows = as_codes(histories, len(base), "histories")
@@ -75,21 +79,74 @@ class Augmented:
     def _lookup(self) -> dict[bytes, int]:
         return {row.tobytes(): code for code, row in enumerate(np.ascontiguousarray(self.histories))}
 
-    def encode(self, histories: ArrayLike) -> Integers:
+    @property
+    def metric(self) -> Metric:
+        return self.space.metric
+
+    @property
+    def ground(self) -> Metric:
+        return self.space.metric  # a history is written in codes, which is what the metric measures
+
+    @property
+    def unit(self) -> str:
+        return self.base.unit
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("place", *(f"place_{lag}" for lag in range(1, self.width)))
+
+    @property
+    def width(self) -> int:
+        return self.lags + 1
+
+    @property
+    def dimension(self) -> int:
+        return self.lags + 1
+
+    @property
+    def size(self) -> int:
+        return len(self.histories)
+
+    def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Integers]:
+        """Return which histories are in the domain, and the codes of all of them."""
+        refuse_snap(snap)
+        values = number_rows(rows, self.width)
+        good = np.asarray(are_codes(values, len(self.base)).all(axis=1))
+        whole = np.ascontiguousarray(np.where(good[:, None], values, 0.0).astype(np.int64))
+        found = (self._lookup.get(row.tobytes(), -1) for row in whole)
+        codes = np.fromiter(found, dtype=np.int64, count=len(whole))
+        return good & (codes >= 0), np.maximum(codes, 0)
+
+    def legal(self, rows: Any, /) -> Booleans:
+        """Tell which histories are in the domain."""
+        return self.admit(rows)[0]
+
+    def rule(self, *, snap: float = 0.0) -> str:
+        """Say which rows are secrets."""
+        return f"it is not in the domain of {len(self):,} histories"
+
+    def why(self, row: Any, /) -> str:
+        """Say whether a history is in the domain; this shows it."""
+        value = number_rows(np.atleast_2d(row), self.width)
+        return f"the history {show(value[0])} is {'' if self.legal(value)[0] else 'not '}in the domain."
+
+    def encode(self, values: ArrayLike, /) -> Integers:
         """Return the codes of histories (current place first), refusing those outside the domain."""
-        rows = np.ascontiguousarray(np.atleast_2d(as_codes(histories, len(self.base), "histories")))
-        if rows.shape[1] != self.lags + 1:
+        rows = np.atleast_2d(as_codes(values, len(self.base), "histories"))
+        if rows.shape[1] != self.width:
             raise InvalidInput(
-                f"a history must be {self.lags + 1} codes, the current place first, got {rows.shape[1]}. "
+                f"a history must be {self.width} codes, the current place first, got {rows.shape[1]}. "
                 "At the start of a trip repeat its first place (`Walks.histories` does)."
             )
-        codes = np.fromiter((self._lookup.get(row.tobytes(), -1) for row in rows), dtype=np.int64, count=len(rows))
-        strangers = np.flatnonzero(codes < 0)
-        if strangers.size:
-            first = int(strangers[0])
-            raise OutOfDomain(
-                f"row {first}: the history {rows[first].tolist()} is not in the domain ({strangers.size} such rows). "
+        good, codes = self.admit(rows)
+        if not good.all():
+            refuse(
+                good,
+                self.rule(),
                 "Clean the trace (impossible steps), or allow such steps when the domain is built.",
-                rows=tuple(int(r) for r in strangers[:1000]),
             )
         return codes
+
+    def decode(self, secrets: ArrayLike, /) -> Integers:
+        """Return the histories behind codes."""
+        return np.asarray(self.histories[as_codes(secrets, len(self), "codes")])

@@ -1,13 +1,153 @@
-"""What every space can be asked."""
+"""What every space can be asked. A space owns membership: which values are secrets, and what to say of the others.
+
+Errors name rows and the rule they break, never a value, the nearest legal value or a distance to it: errors end in
+logs. Whoever wants to see a value asks `space.why(row)`.
+"""
 
 from __future__ import annotations
 
+from typing import Any, NoReturn, Protocol, runtime_checkable
+
 import numpy as np
 
-from metricdp.arrays import Points
+from metricdp.arrays import Booleans, Floats, Points
+from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.metrics import DEGREES, Haversine, Metric, look_exchanged, measurable
+
+ROWS_KEPT = 1000  # row numbers an error carries
+
+
+@runtime_checkable
+class Space(Protocol):
+    """Where secrets live. A table row of `width` columns is a secret or it is not."""
+
+    @property
+    def metric(self) -> Metric:
+        """How far two secrets are apart."""
+
+    @property
+    def ground(self) -> Metric:
+        """The metric of what tables hold, where that differs (latitude and longitude of a road crossing)."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the metric."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names the columns have in tables, empty where any will do."""
+
+    @property
+    def width(self) -> int:
+        """How many columns of a table one value takes."""
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers the metric measures a secret by."""
+
+    @property
+    def size(self) -> int | None:
+        """How many secrets there are: they are coded 0, 1, 2, ...; None where they are coordinates."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether tables hold words; such a space is finite."""
+
+    def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Any]:
+        """Return which rows are secrets, and codes or coordinates of all rows (a placeholder where they are not).
+
+        With `snap` a row up to that distance (in `ground`) from a secret becomes it, where there is a nearest one.
+        """
+
+    def legal(self, rows: Any, /) -> Booleans:
+        """Tell which rows of a table are secrets."""
+
+    def rule(self, *, snap: float = 0.0) -> str:
+        """Say which rows are secrets, without a value."""
+
+    def why(self, row: Any, /) -> str:
+        """Say of one row whether it is a secret, and if not what the nearest is. This shows the value."""
+
+    def encode(self, values: Any, /) -> Any:
+        """Return codes or coordinates of rows, refusing those that are no secrets."""
+
+    def decode(self, secrets: Any, /) -> Points:
+        """Return the rows a table holds for codes or coordinates."""
+
+
+class Checked(np.ndarray[Any, np.dtype[np.float64]]):
+    """Coordinates that a space has found legal: its `encode` takes them as they are, so a batch is checked once."""
+
+    space: Space | None = None  # slices and sums of checked rows are not checked: they do not inherit it
+
+
+def checked(rows: Floats, space: Space) -> Checked:
+    """Mark rows as legal in a space."""
+    marked = rows.view(Checked)
+    marked.space = space
+    return marked
+
+
+def is_checked(values: Any, space: Space) -> bool:
+    """Tell whether the space itself found these values legal."""
+    return isinstance(values, Checked) and values.space is space
+
+
+def number_rows(values: Any, width: int) -> Floats:
+    """Return table rows as numbers, NaN where there is none."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub" or array.ndim != 2 or array.shape[1] != width:
+        raise InvalidInput(f"rows must have {width} columns of numbers, got {array.dtype} of shape {array.shape}.")
+    return np.asarray(array, dtype=np.float64)
+
+
+def measured_rows(metric: Metric, rows: Floats) -> Booleans:
+    """Tell which rows are finite numbers that the metric can measure."""
+    if isinstance(metric, Haversine):
+        return metric.legal(rows)  # its limits leave out what is not finite
+    # A sum is finite only where every term is; a sum that overflows is looked at again.
+    finite: Booleans = np.asarray(np.isfinite(rows @ np.ones(rows.shape[1])))
+    if finite.all():
+        return measurable(metric, rows)
+    finite = np.asarray(np.isfinite(rows).all(axis=1))
+    if finite.any():
+        finite[finite] = measurable(metric, rows[finite])
+    return finite
+
+
+def metric_rule(metric: Metric) -> str:
+    """Say which rows of numbers a metric can measure."""
+    return DEGREES if isinstance(metric, Haversine) else f"{type(metric).__name__} must be able to measure the row"
+
+
+def exchange_hint(metric: Metric, bad: Points) -> str:
+    """Return the question that helps where the first bad row is a longitude and a latitude."""
+    swapped = isinstance(metric, Haversine) and len(bad) > 0 and look_exchanged(np.asarray(bad[:1], dtype=float))
+    return ". Are latitude and longitude exchanged?" if swapped else ""
+
+
+def refuse(legal: Booleans, rule: str, advice: str) -> NoReturn:
+    """Raise `OutOfDomain` with row numbers and the rule."""
+    bad = np.flatnonzero(~legal)
+    raise OutOfDomain(
+        f"row {bad[0]} is not a secret of this space{f' ({bad.size} such rows)' if bad.size > 1 else ''}: {rule}"
+        f"{'' if rule.endswith('?') else '.'} {advice} (`space.why(row)` shows the value and what would be legal.)",
+        rows=tuple(int(row) for row in bad[:ROWS_KEPT]),
+    )
+
+
+def refuse_snap(snap: float) -> None:
+    """Refuse snapping where no secret is nearest."""
+    if snap:
+        raise InvalidInput("`snap` is for spaces of finitely many points; this one takes every value as it is.")
 
 
 def show(value: Points) -> str:
     """Return a value as people read it."""
     items = [str(v) if isinstance(v, str) else f"{v:.9g}" for v in np.asarray(value).ravel()[:6].tolist()]
     return "(" + ", ".join(items) + (", ..." if value.size > 6 else "") + ")"
+
+
+def show_missing(row: Floats) -> str:
+    """Say that a row lacks a number."""
+    return f"{show(row)} has no number in every column"

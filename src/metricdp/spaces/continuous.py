@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, as_floats, as_points, frozen
-from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.metrics import Lp, Metric
-from metricdp.spaces.base import show
+from metricdp.arrays import Booleans, Floats, as_floats, as_points, frozen
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Haversine, Lp, Metric
+from metricdp.spaces.base import (
+    exchange_hint,
+    is_checked,
+    measured_rows,
+    metric_rule,
+    number_rows,
+    refuse,
+    refuse_snap,
+    show,
+    show_missing,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +31,10 @@ class Box:
     lower: Floats
     upper: Floats
     metric: Metric
+
+    columns: ClassVar[tuple[str, ...]] = ()
+    size: ClassVar[int | None] = None
+    is_text: ClassVar[bool] = False
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, metric: Metric | None = None) -> None:
         low, high = np.atleast_1d(as_floats(lower, "lower")), np.atleast_1d(as_floats(upper, "upper"))
@@ -37,29 +51,63 @@ class Box:
         return len(self.lower)
 
     @property
+    def width(self) -> int:
+        return len(self.lower)
+
+    @property
+    def ground(self) -> Metric:
+        return self.metric
+
+    @property
     def unit(self) -> str:
         return self.metric.unit
 
     def __repr__(self) -> str:
         return f"Box({self.lower.tolist()}, {self.upper.tolist()}, {type(self.metric).__name__})"
 
-    def encode(self, values: Any) -> Floats:
+    def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Floats]:
+        """Return which rows lie in the box, and the rows."""
+        refuse_snap(snap)
+        values = number_rows(rows, self.width)
+        good = measured_rows(self.metric, values)
+        return good & ((values >= self.lower) & (values <= self.upper)).all(axis=1), values
+
+    def legal(self, rows: Any, /) -> Booleans:
+        """Tell which rows lie in the box."""
+        return self.admit(rows)[0]
+
+    def rule(self, *, snap: float = 0.0) -> str:
+        """Say which rows are secrets."""
+        return f"secrets lie in the box from {show(self.lower)} to {show(self.upper)}"
+
+    def why(self, row: Any, /) -> str:
+        """Say whether a row lies in the box; this shows the value."""
+        value = number_rows(np.atleast_2d(row), self.width)[0]
+        if not np.isfinite(value).all():
+            return f"{show_missing(value)}."
+        if self.legal(value[None])[0]:
+            return f"{show(value)} is a secret of this space."
+        nearest = np.clip(value, self.lower, self.upper)
+        return (
+            f"{show(value)} lies outside the box from {show(self.lower)} to {show(self.upper)}; "
+            f"the nearest legal point is {show(nearest)}."
+        )
+
+    def encode(self, values: Any, /) -> Floats:
         """Return the values as they are, refusing points outside the box."""
+        if is_checked(values, self):
+            return np.asarray(values)
         rows = as_points(values, "values")
         if rows.dtype.kind == "U" or rows.shape[1:] != self.lower.shape:
             raise InvalidInput(f"values must have {self.dimension} columns of numbers, got shape {rows.shape}.")
-        strangers = np.flatnonzero(np.any((rows < self.lower) | (rows > self.upper), axis=1))
-        if strangers.size:
-            row = int(strangers[0])
-            legal = np.clip(rows[row], self.lower, self.upper)
-            raise OutOfDomain(
-                f"row {row}: {show(rows[row])} lies outside the box from {show(self.lower)} to {show(self.upper)}; "
-                f"the nearest legal point is {show(legal)}"
-                + (f" ({strangers.size} such rows)" if strangers.size > 1 else "")
-                + ". Enlarge the box or drop the row.",
-                rows=tuple(int(r) for r in strangers[:1000]),
-            )
-        return np.asarray(rows, dtype=np.float64)
+        good, found = self.admit(rows)
+        if not good.all():
+            refuse(good, self.rule(), "Enlarge the box or drop the row.")
+        return found
+
+    def decode(self, secrets: Any, /) -> Floats:
+        """Return coordinates as they are."""
+        return np.asarray(secrets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +117,18 @@ class Unbounded:
     metric: Metric
     dimension: int
 
+    columns: ClassVar[tuple[str, ...]] = ()
+    size: ClassVar[int | None] = None
+    is_text: ClassVar[bool] = False
+
+    @property
+    def width(self) -> int:
+        return self.dimension
+
+    @property
+    def ground(self) -> Metric:
+        return self.metric
+
     @property
     def unit(self) -> str:
         return self.metric.unit
@@ -76,10 +136,44 @@ class Unbounded:
     def __repr__(self) -> str:
         return f"Unbounded({type(self.metric).__name__}, dimension {self.dimension})"
 
-    def encode(self, values: Any) -> Floats:
+    def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Floats]:
+        """Return which rows the metric can measure, and the rows."""
+        refuse_snap(snap)
+        values = number_rows(rows, self.width)
+        return measured_rows(self.metric, values), values
+
+    def legal(self, rows: Any, /) -> Booleans:
+        """Tell which rows the metric can measure."""
+        return self.admit(rows)[0]
+
+    def rule(self, *, snap: float = 0.0) -> str:
+        """Say which rows are secrets."""
+        return metric_rule(self.metric)
+
+    def why(self, row: Any, /) -> str:
+        """Say whether the metric can measure a row; this shows the value."""
+        value = number_rows(np.atleast_2d(row), self.width)[0]
+        if not np.isfinite(value).all():
+            return f"{show_missing(value)}."
+        if self.legal(value[None])[0]:
+            return f"{show(value)} is a secret of this space."
+        nearest = ""
+        if isinstance(self.metric, Haversine):
+            nearest = f", the nearest is {show(np.clip(value, [-90.0, -360.0], [90.0, 360.0]))}"
+        return f"{show(value)} is not a secret: {self.rule()}{nearest}{exchange_hint(self.metric, value[None]) or '.'}"
+
+    def encode(self, values: Any, /) -> Floats:
         """Return the values as checked coordinates."""
+        if is_checked(values, self):
+            return np.asarray(values)
         rows = as_points(values, "values")
-        if rows.shape[1:] != (self.dimension,):
-            raise InvalidInput(f"values must have {self.dimension} columns, got shape {rows.shape}.")
-        self.metric.check(rows)
-        return np.asarray(rows, dtype=np.float64)
+        if rows.dtype.kind == "U" or rows.shape[1:] != (self.dimension,):
+            raise InvalidInput(f"values must have {self.dimension} columns of numbers, got shape {rows.shape}.")
+        good, found = self.admit(rows)
+        if not good.all():
+            refuse(good, self.rule() + exchange_hint(self.metric, found[~good]), "Repair or drop the row.")
+        return found
+
+    def decode(self, secrets: Any, /) -> Floats:
+        """Return coordinates as they are."""
+        return np.asarray(secrets)

@@ -12,9 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, frozen
-from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.errors import InvalidInput
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Metric, pairwise
-from metricdp.spaces.base import show
+from metricdp.spaces.base import (
+    exchange_hint,
+    measured_rows,
+    metric_rule,
+    number_rows,
+    refuse,
+    show,
+    show_missing,
+)
 from metricdp.spaces.search import Search, search_for
 
 ROUNDING = 1e-9  # a value this close (relative to the largest coordinate) to a secret is that secret, rounded
@@ -70,6 +78,22 @@ class FiniteSpace:
     def unit(self) -> str:
         return self.metric.unit
 
+    @property
+    def width(self) -> int:
+        return int(self.coordinates.shape[1])
+
+    @property
+    def dimension(self) -> int:
+        return int(self.points.shape[1])
+
+    @property
+    def size(self) -> int:
+        return len(self.points)
+
+    @property
+    def is_text(self) -> bool:
+        return self.coordinates.dtype.kind == "U"
+
     @cached_property
     def distances(self) -> Floats:
         """All distances, exactly symmetric, zero on the diagonal."""
@@ -102,7 +126,7 @@ class FiniteSpace:
     def nearest(self, values: Any) -> tuple[Integers, Floats]:
         """Return the code of the nearest secret to every value, and its distance."""
         rows = as_points(values, "values")
-        if self.coordinates.dtype.kind == "U":
+        if self.is_text:
             raise InvalidInput("text has no nearest secret here; look words up with `encode`.")
         if rows.shape[1:] != self.coordinates.shape[1:]:
             raise InvalidInput(
@@ -111,10 +135,6 @@ class FiniteSpace:
         self.ground.check(rows)
         codes = self._search.nearest(rows)
         return codes, self.ground(rows, self.coordinates[codes])
-
-    def within(self, values: Points, limit: float) -> tuple[Integers, Booleans]:
-        """Return the nearest code of every row of checked coordinates, and whether it is at most `limit` away."""
-        return self._search.within(values, limit)
 
     @cached_property
     def _search(self) -> Search:
@@ -125,66 +145,94 @@ class FiniteSpace:
         scale = EARTH_RADIUS_KM if isinstance(self.ground, Haversine) else 1.0 + float(np.abs(self.coordinates).max())
         return max(float(snap), ROUNDING * scale)
 
-    def encode(self, values: Any, *, snap: float = 0.0) -> Integers:
+    def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Integers]:
+        """Return which rows are secrets (or within `snap` of one), and the codes of all rows."""
+        if not (np.isfinite(snap) and snap >= 0):
+            raise InvalidInput(f"`snap` must be a distance, zero or more, got {snap:g}.")
+        if self.is_text:
+            codes = np.fromiter((self._lookup.get(tuple(row), -1) for row in rows), dtype=np.int64, count=len(rows))
+            return codes >= 0, np.maximum(codes, 0)
+        values = number_rows(rows, self.width)
+        good = measured_rows(self.ground, values)
+        if good.all():
+            found, near = self._search.within(values, self.tolerance(snap))
+            return near, found
+        codes = np.zeros(len(values), dtype=np.int64)
+        if good.any():
+            codes[good], near = self._search.within(values[good], self.tolerance(snap))
+            good[good] = near
+        return good, codes
+
+    def legal(self, rows: Any, /) -> Booleans:
+        """Tell which rows are secrets, up to rounding."""
+        return self.admit(rows)[0]
+
+    def rule(self, *, snap: float = 0.0) -> str:
+        """Say which rows are secrets."""
+        if self.is_text:
+            return f"secrets are the {len(self):,} words of this vocabulary"
+        if snap:
+            unit = f" {self.ground.unit}" if self.ground.unit else ""
+            return f"it lies beyond the declared snap of {snap:g}{unit} from all {len(self):,} secrets"
+        return f"secrets are its {len(self):,} points, up to rounding"
+
+    def why(self, row: Any, /) -> str:
+        """Say whether a row is a secret, and if not which is the nearest; this shows the value."""
+        if self.is_text:
+            return self._why_word(np.asarray(row, dtype=np.str_).ravel())
+        value = number_rows(np.atleast_2d(row), self.width)
+        if not np.isfinite(value).all():
+            return f"{show_missing(value[0])}."
+        if not measured_rows(self.ground, value)[0]:
+            hint = exchange_hint(self.ground, value) or "."
+            return f"{show(value[0])} is not a secret: {metric_rule(self.ground)}{hint}"
+        codes, away = self.nearest(value)
+        if away[0] <= self.tolerance():
+            return f"{show(value[0])} is a secret of this space."
+        unit = f" {self.ground.unit}" if self.ground.unit else ""
+        return (
+            f"{show(value[0])} is not a secret of this space; the nearest is {show(self.coordinates[codes[0]])}, "
+            f"{away[0]:.6g}{unit} away."
+        )
+
+    def _why_word(self, words: Points) -> str:
+        if tuple(words.tolist()) in self._lookup:
+            return f"{show(words)} is a word of this vocabulary."
+        known = {" ".join(row): row for row in self._lookup}
+        close = difflib.get_close_matches(" ".join(words.tolist()), list(known), n=1, cutoff=0.0)[0]
+        return (
+            f"{show(words)} is not a word of this vocabulary; the nearest spelling is {show(np.array(known[close]))}."
+        )
+
+    def encode(self, values: Any, /, *, snap: float = 0.0) -> Integers:
         """Return the codes of values, refusing strangers.
 
         With `snap`, a value up to that distance from a secret becomes that secret; the promise then holds with a slack
         of 2 * epsilon * snap. Farther values are refused.
         """
-        if not (np.isfinite(snap) and snap >= 0):
-            raise InvalidInput(f"`snap` must be a distance, zero or more, got {snap:g}.")
-        if self.coordinates.dtype.kind == "U":
-            return self._encode_text(as_points(values, "values"))
-        codes, away = self.nearest(values)
-        strangers = np.flatnonzero(away > self.tolerance(snap))
-        if strangers.size:
-            row = int(strangers[0])
-            rows = as_points(values, "values")
-            legal = self.coordinates[codes[row]]
-            raise OutOfDomain(
-                f"row {row}: {show(rows[row])} is not a secret of this space; the nearest is {show(legal)}, "
-                f"{away[row]:.6g}{' ' + self.ground.unit if self.ground.unit else ''} away"
-                + (f", beyond the declared snap of {snap:g}" if snap else "")
-                + (f" ({strangers.size} such rows)" if strangers.size > 1 else "")
-                + ". "
-                + ("Raise `snap`" if snap else "Ask for snapping with `snap`")
-                + " (its slack is added to the promise) or drop the row.",
-                rows=tuple(int(r) for r in strangers[:1000]),
-            )
+        rows = as_points(values, "values")
+        if (rows.dtype.kind == "U") != self.is_text or rows.shape[1:] != self.coordinates.shape[1:]:
+            kind = "words" if self.is_text else "numbers"
+            raise InvalidInput(f"values must have {self.width} columns of {kind} like the secrets, got {rows.shape}.")
+        good, codes = self.admit(rows.tolist() if self.is_text else rows, snap=snap)
+        if not good.all():
+            hint = "" if self.is_text else exchange_hint(self.ground, rows[~good])
+            refuse(good, self.rule(snap=snap) + hint, self._advice(snap))
         return codes
+
+    def _advice(self, snap: float) -> str:
+        if self.is_text:
+            return "Map or drop unknown words first: passing them through would publish them."
+        ask = "Raise" if snap else "Ask for snapping with"
+        return f"{ask} `snap` (its slack is added to the promise) or drop the row."
 
     @cached_property
-    def _lookup(self) -> dict[str, int]:
-        return {word: code for code, word in enumerate(_spelled(self.coordinates))}
+    def _lookup(self) -> dict[tuple[str, ...], int]:
+        return {tuple(row): code for code, row in enumerate(self.coordinates.tolist())}
 
-    def _encode_text(self, values: Points) -> Integers:
-        if values.shape[1:] != self.coordinates.shape[1:]:
-            raise InvalidInput(
-                f"values must have {self.coordinates.shape[1]} columns like the secrets, got shape {values.shape}."
-            )
-        words = _spelled(values)
-        codes = np.fromiter((self._lookup.get(word, -1) for word in words), dtype=np.int64, count=len(words))
-        strangers = np.flatnonzero(codes < 0)
-        if strangers.size:
-            row = int(strangers[0])
-            close = difflib.get_close_matches(words[row], list(self._lookup), n=1, cutoff=0.0)
-            raise OutOfDomain(
-                f"row {row}: {show(values[row])} is not a word of this vocabulary; the nearest spelling is "
-                f"{show(np.array(close[0].split(chr(31))))}"
-                + (f" ({strangers.size} such rows)" if strangers.size > 1 else "")
-                + ". Map or drop unknown words first: passing them through would publish them.",
-                rows=tuple(int(r) for r in strangers[:1000]),
-            )
-        return codes
-
-    def decode(self, codes: ArrayLike) -> Points:
+    def decode(self, secrets: ArrayLike, /) -> Points:
         """Return the coordinates behind codes."""
-        return np.asarray(self.coordinates[as_codes(codes, len(self), "codes")])
-
-
-def _spelled(rows: Points) -> list[str]:
-    """Return one text per row: the word itself, or all columns with separators that no data holds."""
-    return ["\x1f".join(str(cell) for cell in row) for row in rows]
+        return np.asarray(self.coordinates[as_codes(secrets, len(self), "codes")])
 
 
 def _refuse_duplicates(points: Points) -> None:
@@ -194,6 +242,6 @@ def _refuse_duplicates(points: Points) -> None:
         original = int(first[np.flatnonzero(counts > 1)[0]])
         same = np.flatnonzero((flat == flat[original]).all(axis=1))
         raise InvalidInput(
-            f"`points` must be distinct, got {show(points[original])} in rows {int(same[0])} and {int(same[1])} "
+            f"`points` must be distinct, rows {int(same[0])} and {int(same[1])} are the same "
             f"({len(flat) - len(first)} repeated rows). Drop them (np.unique(points, axis=0)), add up their prior."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,15 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, as_codes, as_floats
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.metrics import ShortestPath, StreetPath
+from metricdp.spaces.base import (
+    is_checked,
+    measured_rows,
+    number_rows,
+    refuse,
+    refuse_snap,
+    show,
+    show_missing,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +28,12 @@ class Streets:
     """All places along the streets of a road network, written (street number, offset), 0 <= offset <= length."""
 
     network: ShortestPath
+
+    columns: ClassVar[tuple[str, ...]] = ("street", "offset")
+    size: ClassVar[int | None] = None
+    is_text: ClassVar[bool] = False
+    width: ClassVar[int] = 2
+    dimension: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, ShortestPath) or self.network.one_way != "open":
@@ -33,8 +48,8 @@ class Streets:
         return self.network.unit
 
     @property
-    def dimension(self) -> int:
-        return 2
+    def ground(self) -> StreetPath:
+        return self.metric
 
     def __len__(self) -> int:
         return len(self.network.lengths)
@@ -42,26 +57,47 @@ class Streets:
     def __repr__(self) -> str:
         return f"Streets({len(self)} streets, {self.network.nodes} crossings)"
 
-    def encode(self, values: Any) -> Floats:
+    def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Floats]:
+        """Return which rows are places along a street, and the rows."""
+        refuse_snap(snap)
+        values = number_rows(rows, self.width)
+        return measured_rows(self.metric, values), values
+
+    def legal(self, rows: Any, /) -> Booleans:
+        """Tell which rows are places along a street."""
+        return self.admit(rows)[0]
+
+    def rule(self, *, snap: float = 0.0) -> str:
+        """Say which rows are secrets."""
+        return f"streets are numbered 0 to {len(self) - 1} and offsets run from 0 to the street's length"
+
+    def why(self, row: Any, /) -> str:
+        """Say whether a row lies on a street; this shows the value."""
+        value = number_rows(np.atleast_2d(row), self.width)[0]
+        if not np.isfinite(value).all():
+            return f"{show_missing(value)}."
+        if self.legal(value[None])[0]:
+            return f"{show(value)} lies on a street."
+        street = int(np.clip(value[0], 0, len(self) - 1))
+        return (
+            f"{show(value)} lies on no street: {self.rule()}, {self.network.lengths[street]:.6g} for street {street}."
+        )
+
+    def encode(self, values: Any, /) -> Floats:
         """Return the places as they are, refusing those that lie on no street."""
+        if is_checked(values, self):
+            return np.asarray(values)
         rows = as_floats(values, "values")
         if rows.ndim != 2 or rows.shape[1] != 2:
             raise InvalidInput(f"places must be rows of (street number, offset), got shape {rows.shape}.")
-        strangers = np.flatnonzero(~self.holds(rows))
-        if strangers.size:
-            row = int(strangers[0])
-            street = np.clip(rows[:, 0], 0, len(self) - 1).astype(np.int64)
-            raise OutOfDomain(
-                f"row {row}: ({rows[row, 0]:g}, {rows[row, 1]:g}) lies on no street; streets are numbered 0 to "
-                f"{len(self) - 1} and offsets run from 0 to the street's length, "
-                f"{self.network.lengths[street[row]]:.6g} here.",
-                rows=tuple(int(r) for r in strangers[:1000]),
-            )
-        return rows
+        good, found = self.admit(rows)
+        if not good.all():
+            refuse(good, f"it lies on no street; {self.rule()}", "Repair or drop the row.")
+        return found
 
-    def holds(self, rows: Floats) -> Booleans:
-        """Tell which rows of finite numbers are places along a street."""
-        return self.metric.holds(rows)
+    def decode(self, secrets: Any, /) -> Floats:
+        """Return places as they are."""
+        return np.asarray(secrets)
 
     def at_crossings(self, nodes: ArrayLike) -> Floats:
         """Return crossings as places: an end of some street that meets there."""

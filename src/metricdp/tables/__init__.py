@@ -2,8 +2,8 @@
 
 from metricdp.tables.anything import perturb
 from metricdp.tables.file import perturb_file
-from metricdp.tables.jobs.run import perturb_files
 from metricdp.tables.kernel import perturb_batch
+from metricdp.tables.many import perturb_files
 from metricdp.tables.summary import Summary
 from metricdp.tables.task import Task, task_for
 

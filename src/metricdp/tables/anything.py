@@ -24,6 +24,7 @@ def perturb(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
+    show_values: bool = False,
     rng: Randomness = None,
     target: str | os.PathLike[str] | None = None,
 ) -> Frame:
@@ -48,11 +49,14 @@ def perturb(
             adds a slack of 2 * epsilon * snap to the promise. Kilometres on the Earth.
         on_error: What becomes of rows that hold no legal secret: "fail" raises an error that names them, "drop" leaves
             them out, "null" empties their columns; the number of such rows is logged.
+        show_values: Let the error show what the first bad row holds. Errors end in logs, so they name rows and columns
+            only unless this is asked for. Not for Spark and Ray, whose workers write logs of their own.
         rng: None draws cryptographic randomness. A NumPy generator is for tests and simulations, and its output is
             marked as such where the table type has room for a mark. Not for Spark and Ray, whose workers draw.
         target: Where the reports are written: a folder for Spark, a Parquet file for Arrow data sets and readers.
     """
-    result: Frame = _perturb(frame, mechanism, rng, target, {"columns": columns, "snap": snap, "on_error": on_error})
+    options = {"columns": columns, "snap": snap, "on_error": on_error, "show_values": show_values}
+    result: Frame = _perturb(frame, mechanism, rng, target, options)
     return result
 
 
@@ -60,6 +64,8 @@ def _perturb(frame: Any, mechanism: Mechanism, rng: Randomness, target: Any, opt
     kind, package = type(frame).__name__, type(frame).__module__.partition(".")[0]
     if package in ("pyspark", "ray") and rng is not None:
         raise InvalidInput(f"`rng` cannot be given for {package}: its workers draw from streams of their own.")
+    if package in ("pyspark", "ray") and options["show_values"]:
+        raise InvalidInput(f"`show_values` cannot be given for {package}: its workers would write the values to logs.")
     if package == "pyspark":
         from metricdp.tables.engines import spark
 

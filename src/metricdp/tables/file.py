@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import check_target, existing_file, replacing
+from metricdp.files import check_target, existing_file, holding, link_notes, replacing
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.formats import Reader, Writer, format_of, open_reader, open_writer, read_batches
@@ -33,6 +33,7 @@ def perturb_file(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
+    show_values: bool = False,
     id_column: str | None = None,
     rng: Randomness = None,
     progress: Progress | None = None,
@@ -50,6 +51,7 @@ def perturb_file(
         columns: The columns that hold the secret; defaults as in `perturb`.
         snap: Distance up to which values become the nearest secret, as in `perturb`.
         on_error: "fail", "drop" or "null", as in `perturb`; rows are counted from 0 over the whole file.
+        show_values: Let the error show what the first bad row holds, as in `perturb`.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
         rng: As in `perturb`.
         progress: Called with the finished share, from 0 to 1.
@@ -62,9 +64,11 @@ def perturb_file(
         raise OutputProblem(f"{str(target)!r} must be a {kind} file like the source: choose a name that ends so.")
     simulated = isinstance(rng, np.random.Generator)
     with open_reader(path, kind) as reader:
-        task = task_for(reader.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
+        task = task_for(
+            reader.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error, show_values=show_values
+        )
         counter = None if id_column is None else PeopleCounter(id_column, reader.schema.names)
-        with replacing(target, source=path) as partial:
+        with holding(target), replacing(target, source=path) as partial:
             schema = report_schema(reader.schema, task)
             schema = marked(schema) if simulated else schema
             with open_writer(partial, schema, reader, task.reports) as writer:
@@ -87,6 +91,7 @@ def perturb_file(
         people=None if counter is None else counter.people,
         simulated=simulated,
         seconds=time.perf_counter() - started,
+        notes=link_notes([path]),
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput
+from metricdp.tables.task import reads_as_number
 from metricdp.tables.values import is_text
 
 FileKind = Literal["CSV", "Parquet"]
@@ -18,6 +20,12 @@ SUFFIXES: dict[str, FileKind] = {".csv": "CSV", ".tsv": "CSV", ".txt": "CSV", ".
 CSV_BLOCK_BYTES = 4 << 20
 PARQUET_BATCH_ROWS = 1 << 17
 DELIMITERS = (",", ";", "\t", "|")
+HARMLESS = (
+    r"Expected \d+ columns, got \d+|Empty CSV file|In CSV column #\d+|invalid UTF8 data|straddl\w+ .*block boundaries|"
+    r"Parquet magic bytes not found in footer|Corrupt \w+ compressed data|Couldn't deserialize thrift|"
+    r"Parquet file size is \d+ bytes|Unexpected end of stream|corrupted|codec '?\w+'? not supported"
+)
+T = TypeVar("T")
 
 
 class Reader(Protocol):
@@ -51,8 +59,7 @@ def format_of(path: Path) -> FileKind:
 @contextmanager
 def open_reader(path: Path, kind: FileKind, groups: Sequence[int] = ()) -> Iterator[CsvReader | ParquetReader]:
     """Open a file for reading in batches; of a Parquet file only some row groups, where they are named."""
-    with reading_errors(path):
-        reader = CsvReader(path) if kind == "CSV" else ParquetReader(path, groups)
+    reader = reading(path, lambda: CsvReader(path) if kind == "CSV" else ParquetReader(path, groups))
     try:
         yield reader
     finally:
@@ -74,20 +81,49 @@ def open_writer(
         writer.close()
 
 
-@contextmanager
-def reading_errors(path: Path) -> Iterator[None]:
-    """Turn what the Arrow readers raise into an error that names the file."""
+def reading(path: Path, call: Callable[[], T]) -> T:
+    """Call something that reads a file and turn what Arrow raises into an error that names the file.
+
+    Arrow's own words show what it could not read, so neither they nor its exception go any further.
+    """
     try:
-        yield
+        return call()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise InvalidInput(f"{str(path)!r} cannot be read: {reason.rstrip('.')}. Is it a whole, valid file?") from error
+        reason = _harmless(error)
+    where = _odd_row(path) if reason.startswith("Expected") else ""
+    raise InvalidInput(f"{str(path)!r} cannot be read: {reason}{where}. Is it a whole, valid file?")
+
+
+def _harmless(error: Exception) -> str:
+    """Return the part of a reader's complaint that is known to show no data."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    found = re.search(HARMLESS, str(error))
+    return found[0] if found else f"the reader stopped with {type(error).__name__}"
+
+
+def _odd_row(path: Path) -> str:
+    """Return which row of a CSV file has too many or too few columns."""
+    from pyarrow import csv
+
+    seen: list[int] = []
+
+    def note(row: Any) -> str:
+        seen.append(row.number)
+        return "error"
+
+    parse = csv.ParseOptions(delimiter=_delimiter(path), newlines_in_values=True, invalid_row_handler=note)
+    with suppress(pa.ArrowException):
+        for _ in csv.open_csv(path, read_options=csv.ReadOptions(use_threads=False), parse_options=parse):
+            pass
+    return f" in row {seen[0] - 2} (the first below the header is row 0)" if seen else ""
 
 
 def read_batches(reader: Reader) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a reader; what goes wrong names the file."""
-    with reading_errors(reader.path):
-        yield from reader.batches()
+    batches = reader.batches()
+    while (batch := reading(reader.path, lambda: next(batches, None))) is not None:
+        yield batch
 
 
 class CsvReader:
@@ -102,6 +138,10 @@ class CsvReader:
         read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES)
         with csv.open_csv(path, read_options=read, parse_options=parse) as first:
             names = first.schema.names
+        if all(reads_as_number(name) for name in names) and not all(name.strip().isdigit() for name in names):
+            raise InvalidInput(
+                f"{str(path)!r} has numbers where the names of the columns belong: a CSV file needs a header."
+            )
         convert = csv.ConvertOptions(
             column_types={name: pa.string() for name in names}, strings_can_be_null=False, check_utf8=False
         )

@@ -48,7 +48,7 @@ def _wrapped(frame: Any) -> Any:
             "arrays go to mechanism.sample."
         ) from error
     except Exception as error:  # repeated names raise an error of narwhals' own
-        raise InvalidInput(f"the columns of the table must have different names: {error}") from error
+        raise InvalidInput("the columns of the table must have different names: rename those that repeat.") from error
     if isinstance(wrapped, nw.LazyFrame):
         raise InvalidInput(
             "this lazy frame cannot be protected: every time it is evaluated it would draw new noise, and two draws "
@@ -96,10 +96,10 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness, simu
 
 def _arrow(series: Any, name: str) -> pa.Array:
     try:
-        column = series.to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InvalidInput(f"the column {name!r} mixes kinds of values: {error}") from error
-    return whole(column)
+        return whole(series.to_arrow())
+    except (pa.ArrowException, OverflowError):
+        pass  # its words would show a value
+    raise InvalidInput(f"the column {name!r} mixes kinds of values, such as text and numbers: make them one kind.")
 
 
 def _refuse_empty(rows: int) -> None:

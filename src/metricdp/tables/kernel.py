@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.arrays import Booleans, Integers
 from metricdp.errors import OutOfDomain
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.spaces import FiniteSpace
+from metricdp.spaces import Space
 from metricdp.tables.draws import Draws
-from metricdp.tables.task import Lane, OnError, Task, holds_text, task_for, width
-from metricdp.tables.values import Secrets, secrets_of, why_bad
+from metricdp.tables.task import Lane, OnError, Task, task_for
+from metricdp.tables.values import Secrets, broken_rule, secrets_of, shown_row
 
 ROWS_NAMED = 10
 
@@ -115,12 +115,12 @@ def report_fields(schema: pa.Schema, task: Task) -> list[pa.Field]:
 def report_type(given: pa.DataType, lane: Lane) -> pa.DataType:
     """Return the type of reports for a column of the given type: the same one where it can hold them."""
     outputs = lane.mechanism.outputs
-    if holds_text(outputs):
+    if outputs.is_text:
         return given
     if pa.types.is_float32(given) or pa.types.is_float64(given):
         return given
-    if pa.types.is_integer(given) and isinstance(outputs, FiniteSpace):
-        values = np.asarray(outputs.coordinates, dtype=np.float64)
+    if pa.types.is_integer(given) and outputs.size is not None:
+        values = np.asarray(outputs.decode(np.arange(outputs.size)), dtype=np.float64)
         unsigned = pa.types.is_unsigned_integer(given)
         bits = given.bit_width - (0 if unsigned else 1)
         whole = bool(np.all(values == np.rint(values)))
@@ -130,7 +130,7 @@ def report_type(given: pa.DataType, lane: Lane) -> pa.DataType:
 
 
 def _own_type(lane: Lane, number: int) -> pa.DataType:
-    return pa.string() if holds_text(lane.mechanism.outputs) else pa.float64()
+    return pa.string() if lane.mechanism.outputs.is_text else pa.float64()
 
 
 def protect(arrays: Sequence[pa.Array], task: Task, *, rng: Randomness | Draws = None, first_row: int = 0) -> Protected:
@@ -150,7 +150,8 @@ def protect(arrays: Sequence[pa.Array], task: Task, *, rng: Randomness | Draws =
     if bad.size and task.on_error == "fail":
         row = int(bad[0])
         lane, own = next((lane, own) for lane, own, secrets in parts if not secrets.good[row])
-        raise _refusal(bad + first_row, why_bad(own, row, lane))
+        shown = shown_row(own, row, lane) if task.show_values else ""
+        raise _refusal(bad + first_row, broken_rule(own, row, lane), shown)
     source = rng.source([secrets.content for _, _, secrets in parts]) if isinstance(rng, Draws) else rng
     columns: list[pa.Array] = []
     for lane, own, secrets in parts:
@@ -163,20 +164,11 @@ def _reports(
 ) -> list[pa.Array]:
     """Return the report columns of one lane; rows that are not good are null."""
     outputs, values = lane.mechanism.outputs, secrets.of(good)
-    drawn = lane.mechanism.sample(values, rng=rng) if len(values) else None
-    if isinstance(outputs, FiniteSpace):
-        codes = np.zeros(len(secrets.good), dtype=np.int64)
-        if drawn is not None:
-            codes[slice(None) if good is None else good] = drawn
-        chosen = pa.array(codes, mask=None if good is None else ~good)
-        made = [_decoded(outputs, number, chosen, good) for number in range(width(outputs))]
+    if len(values):
+        drawn = lane.mechanism.sample(values, rng=rng)
+        made = [_spread(column, good) for column in _decoded(outputs, drawn)]
     else:
-        made = []
-        for number in range(width(outputs)):
-            column: Floats = np.zeros(len(secrets.good))
-            if drawn is not None:
-                column[slice(None) if good is None else good] = drawn[:, number]
-            made.append(pa.array(column, mask=None if good is None else ~good))
+        made = [pa.nulls(len(secrets.good), pa.string() if outputs.is_text else pa.float64())] * outputs.width
     kinds = dict(zip(lane.columns, (array.type for array in arrays), strict=True))
     return [
         _as_type(column, report_type(kinds[name], lane) if name in kinds else _own_type(lane, number))
@@ -184,13 +176,21 @@ def _reports(
     ]
 
 
-def _decoded(outputs: FiniteSpace, number: int, chosen: pa.Array, good: Booleans | None) -> pa.Array:
-    values = outputs.coordinates[:, number]
-    if values.dtype.kind == "U":
-        return pa.array(values.tolist(), pa.string()).take(chosen)
+def _decoded(outputs: Space, drawn: Any) -> list[pa.Array]:
+    """Return the columns behind reports; of a vocabulary only the codes are gone through."""
+    if outputs.is_text and outputs.size is not None:
+        words, codes = outputs.decode(np.arange(outputs.size)), pa.array(drawn)
+        return [pa.array(words[:, column].tolist(), pa.string()).take(codes) for column in range(outputs.width)]
+    rows = np.asarray(outputs.decode(drawn), dtype=np.float64)
+    return [pa.array(np.ascontiguousarray(rows[:, column])) for column in range(outputs.width)]
+
+
+def _spread(column: pa.Array, good: Booleans | None) -> pa.Array:
+    """Return reports of the good rows in their places, null elsewhere."""
     if good is None:
-        return pa.array(np.asarray(values, dtype=np.float64)[chosen.to_numpy(zero_copy_only=False)])
-    return pa.array(np.asarray(values, dtype=np.float64)).take(chosen)
+        return column
+    places = np.cumsum(good) - 1
+    return column.take(pa.array(places, mask=~good))
 
 
 def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -199,13 +199,20 @@ def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return array if array.type == wanted else array.cast(wanted, safe=False)
 
 
-def _refusal(rows: Integers, why: str) -> OutOfDomain:
+def _sentence(text: str) -> str:
+    return text if text.endswith("?") else f"{text.rstrip('.')}."
+
+
+def _refusal(rows: Integers, rule: str, shown: str) -> OutOfDomain:
+    """Return the error that names bad rows: the rule they break, and what they hold only where that was asked for."""
     more = ""
     if rows.size > 1:
         named = ", ".join(str(row) for row in rows[:ROWS_NAMED])
         more = f" {rows.size} rows are bad so far: {named}{', ...' if rows.size > ROWS_NAMED else ''}."
     return OutOfDomain(
-        f"row {rows[0]} (the first is row 0): {why.rstrip('.')}.{more} Repair them, or leave them out with "
-        'on_error="drop" or "null" (--on-error on the command line).',
+        f"row {rows[0]} (the first is row 0) holds no secret of this mechanism: {_sentence(rule)}{more} "
+        + (f"It holds: {_sentence(shown)} " if shown else "")
+        + 'Repair them, or leave them out with on_error="drop" or "null" (--on-error on the command line).'
+        + ("" if shown else " show_values=True (--show-values) shows the first."),
         rows=tuple(int(row) for row in rows[:1000]),
     )

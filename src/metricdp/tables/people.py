@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput
 from metricdp.tables.summary import People
+from metricdp.tables.task import there_are
 from metricdp.tables.values import is_text
 
 
@@ -19,7 +20,7 @@ class PeopleCounter:
 
     def __init__(self, column: str, names: Sequence[str]) -> None:
         if column not in names:
-            raise InvalidInput(f"no column {column!r} to count persons by. The columns are {', '.join(names)}.")
+            raise InvalidInput(f"no column {column!r} to count persons by. {there_are(names)}")
         self._column = column
         self._rows: Counter[Any] = Counter()
         self._without = 0

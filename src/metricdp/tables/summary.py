@@ -44,6 +44,7 @@ class Summary:
     people: People | None
     simulated: bool
     seconds: float
+    notes: tuple[str, ...] = ()  # sentences on what else should be known
 
     @property
     def revealing_columns(self) -> tuple[str, ...]:
@@ -76,6 +77,7 @@ class Summary:
             lines.append(wording.kept(self.kept_columns))
         if self.revealing_columns:
             lines.append(wording.revealing(self.revealing_columns))
+        lines.extend(self.notes)
         if self.simulated:
             lines.append(wording.simulated())
         return lines

@@ -7,18 +7,17 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
-from metricdp.metrics import Haversine, Metric, Weighted
-from metricdp.spaces import FiniteSpace, Streets
+from metricdp.metrics import Haversine, StreetPath, Weighted
+from metricdp.spaces import Space
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
 LONGITUDES = ("lon", "lng", "long", "longitude")
 AXES = ("x", "y", "z")
-STREET = ("street", "offset")
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,15 @@ class Lane:
 
 @dataclass(frozen=True)
 class Task:
-    """What is done to every batch: which mechanism, on which columns, and what becomes of bad rows."""
+    """What is done to every batch: which mechanism, on which columns, and what becomes of bad rows.
+
+    Errors name rows, not what is in them, unless `show_values` was asked for.
+    """
 
     mechanism: Mechanism
     lanes: tuple[Lane, ...]
     on_error: OnError
+    show_values: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -71,6 +74,7 @@ def task_for(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
+    show_values: bool = False,
 ) -> Task:
     """Check what was asked for against the columns there are."""
     if not isinstance(mechanism, Mechanism):
@@ -90,20 +94,20 @@ def task_for(
     chosen = _chosen(names, parts, columns)
     lanes, start = [], 0
     for number, part in enumerate(parts):
-        own = chosen[start : start + width(part.inputs)]
+        own = chosen[start : start + part.inputs.width]
         start += len(own)
         lanes.append(Lane(part, own, _report_names(part, own), float(snap) if number in snapping else 0.0))
-    task = Task(mechanism, tuple(lanes), on_error)
+    task = Task(mechanism, tuple(lanes), on_error, show_values)
     _check_names(names, task)
     return task
 
 
-def _has_nearest(space: Any) -> bool:
-    return isinstance(space, FiniteSpace) and not holds_text(space)
+def _has_nearest(space: Space) -> bool:
+    return space.size is not None and not space.is_text
 
 
 def _chosen(names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[str] | str | None) -> tuple[str, ...]:
-    size = sum(width(part.inputs) for part in parts)
+    size = sum(part.inputs.width for part in parts)
     if columns is None:
         return tuple(name for part in parts for name in _default_columns(names, part.inputs))
     chosen = (columns,) if isinstance(columns, str) else tuple(columns)
@@ -137,59 +141,41 @@ def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, 
     Of a secret with a history (a sum of metrics whose first group is the current place) the current place is reported.
     """
     inputs, outputs = mechanism.inputs, mechanism.outputs
-    size = width(outputs)
-    alike = holds_text(inputs) == holds_text(outputs)
-    if alike and size == len(columns) and not isinstance(inputs, Streets):
+    size, ground = outputs.width, inputs.ground
+    alike = inputs.is_text == outputs.is_text
+    if alike and size == len(columns) and not isinstance(ground, StreetPath):  # no report is a street and an offset
         return columns
-    ground = table_metric(inputs)
     if alike and isinstance(ground, Weighted) and ground.parts[0][1] == tuple(range(size)):
         return columns[:size]
-    if isinstance(outputs, FiniteSpace) and outputs.columns:
+    if outputs.columns:
         return outputs.columns
     if is_geographic(outputs):
         return LATITUDES[0], LONGITUDES[0]
     return ("report",) if size == 1 else tuple(f"report_{number}" for number in range(1, size + 1))
 
 
-def width(space: Any) -> int:
-    """Return the number of table columns one value of the space takes."""
-    return int(space.coordinates.shape[1]) if isinstance(space, FiniteSpace) else int(space.dimension)
-
-
-def holds_text(space: Any) -> bool:
-    """Tell whether the values of the space are words."""
-    return isinstance(space, FiniteSpace) and space.coordinates.dtype.kind == "U"
-
-
-def table_metric(space: Any) -> Metric:
-    """Return the metric in which values of tables are compared with the space."""
-    metric: Metric = space.ground if isinstance(space, FiniteSpace) else space.metric
-    return metric
-
-
-def is_geographic(space: Any) -> bool:
+def is_geographic(space: Space) -> bool:
     """Tell whether tables hold (latitude, longitude) for this space."""
-    return isinstance(table_metric(space), Haversine)
+    return isinstance(space.ground, Haversine)
 
 
-def _default_columns(names: Sequence[str], space: Any) -> tuple[str, ...]:
-    size = width(space)
+def _default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:
+    size = space.width
     if not names:
         raise InvalidInput("the table has no columns.")
-    if isinstance(space, FiniteSpace) and space.columns and set(space.columns) <= set(names):
+    if space.columns and set(space.columns) <= set(names):
         return space.columns
-    if isinstance(space, Streets) and set(STREET) <= set(names):
-        return STREET
     if is_geographic(space):
         return _one_of(names, LATITUDES, "latitude"), _one_of(names, LONGITUDES, "longitude")
     if set(AXES[:size]) <= set(names) and size <= len(AXES):
         return AXES[:size]
     if len(names) == size:
         return tuple(names)
-    what = "the word" if holds_text(space) else f"the {size} coordinates" if size > 1 else "the secret"
+    what = "the word" if space.is_text else f"the {size} coordinates" if size > 1 else "the secret"
+    example = [name for name in names if not reads_as_number(name)][:size]
     raise InvalidInput(
-        f"say which column{'s hold' if size > 1 else ' holds'} {what}: columns={list(names[:size])!r} for instance "
-        f"(--columns {','.join(names[:size])} on the command line). {_there_are(names)}"
+        f"say which column{'s hold' if size > 1 else ' holds'} {what}: columns={example!r} for instance "
+        f"(--columns {','.join(example)} on the command line). {there_are(names)}"
     )
 
 
@@ -198,15 +184,12 @@ def usual_names(mechanism: Mechanism) -> tuple[str, ...]:
     parts = mechanism.parts if isinstance(mechanism, ProductMechanism) else (mechanism,)
     names: list[str] = []
     for part in parts:
-        space: Any = part.inputs
-        size = width(space)
-        if isinstance(space, FiniteSpace) and space.columns:
+        space, size = part.inputs, part.inputs.width
+        if space.columns:
             names += space.columns
-        elif isinstance(space, Streets):
-            names += STREET
         elif is_geographic(space):
             names += (LATITUDES[0], LONGITUDES[0])
-        elif holds_text(space):
+        elif space.is_text:
             names += ["word"] if size == 1 else [f"word_{number}" for number in range(1, size + 1)]
         else:
             names += AXES[:size] if size <= len(AXES) else [f"x{number}" for number in range(1, size + 1)]
@@ -217,7 +200,7 @@ def _one_of(names: Sequence[str], wanted: Sequence[str], what: str) -> str:
     found = [name for name in names if name.lower() in wanted]
     if not found:
         raise InvalidInput(
-            f"no {what} column: expected one named {' or '.join(wanted)}. {_there_are(names)} "
+            f"no {what} column: expected one named {' or '.join(wanted)}. {there_are(names)} "
             "Name the two with columns=[latitude, longitude] (--columns on the command line)."
         )
     if len(found) > 1:
@@ -231,12 +214,27 @@ def _one_of(names: Sequence[str], wanted: Sequence[str], what: str) -> str:
 def _check_present(names: Sequence[str], chosen: Sequence[str]) -> None:
     for name in chosen:
         if name not in names:
-            close = difflib.get_close_matches(str(name), list(names), n=1)
+            close = difflib.get_close_matches(str(name), [n for n in names if not reads_as_number(n)], n=1)
             raise InvalidInput(
-                f"no column {name!r}. {_there_are(names)}" + (f" Did you mean {close[0]!r}?" if close else "")
+                f"no column {name!r}. {there_are(names)}" + (f" Did you mean {close[0]!r}?" if close else "")
             )
 
 
-def _there_are(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in list(names)[:30])
+def there_are(names: Sequence[str]) -> str:
+    """Say which columns a table has."""
+    shown = ", ".join(_shown_name(name) for name in list(names)[:30])
     return f"The columns are {shown}{' and more' if len(names) > 30 else ''}." if names else "There are no columns."
+
+
+def _shown_name(name: str) -> str:
+    """Return a name for a message; a number may be the first row of a table without a header."""
+    return "(a number)" if reads_as_number(name) else repr(name)
+
+
+def reads_as_number(name: str) -> bool:
+    """Tell whether a column's name is a number."""
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -18,16 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from metricdp.tables import perturb_files, task_for
+from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.tables import perturb_files
 from metricdp.tables.draws import Draws, fingerprint
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import plan as jobs
-from metricdp.tables.jobs.parcel import parcel_of
-from metricdp.tables.jobs.plan import run_partition
-from metricdp.tables.kernel import protected_table
 from tables.engines.law import CELLS, MATRIX, check, files, table, together
-from tables.engines.replay import JOB, replayed
+from tables.engines.replay import HOME, copied, folder_of, replayed
 
 NEXT = mdp.exponential(CELLS, 0.8)
 
@@ -43,9 +39,10 @@ def test_many_files_follow_the_law_and_leave_no_key(tmp_path: Path, caplog: pyte
     keys: list[bytes] = []
 
     def look(share: float) -> None:
-        path = tmp_path / "out" / JOB / "key"
-        if path.exists():
+        assert not (tmp_path / "out").exists()
+        for path in (tmp_path / HOME).glob("*/key"):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            assert stat.S_IMODE((tmp_path / HOME).stat().st_mode) == 0o700
             keys.append(path.read_bytes())
 
     summary = perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX, id_column="note", progress=look)
@@ -54,11 +51,13 @@ def test_many_files_follow_the_law_and_leave_no_key(tmp_path: Path, caplog: pyte
     assert summary.people is not None
     assert summary.people.count == 13
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert names[:4] == [JOB, "day0.00000.parquet", "day0.00001.parquet", "day0.00002.parquet"]
+    assert names[:3] == ["day0.00000.parquet", "day0.00001.parquet", "day0.00002.parquet"]
+    assert len(names) == 12
+    assert sorted(path.name for path in tmp_path.iterdir()) == [HOME, "in", "out"]
     assert len(keys) >= 1
     assert len(set(keys)) == 1
     assert len(keys[0]) == 32
-    for path in (tmp_path / "out").rglob("*"):
+    for path in tmp_path.rglob("*"):
         if path.is_file():
             assert keys[0] not in path.read_bytes()
             assert path.name != "key"
@@ -86,7 +85,7 @@ def test_a_killed_worker_is_replaced_and_gives_the_same_reports(
 
     def kill(share: float) -> None:
         if not killed:  # one batch of the first partition is through: its worker is in the middle of it
-            shutil.copytree(tmp_path / "out" / JOB, tmp_path / "copy")
+            copied(tmp_path)
             for process in processes:
                 os.kill(process.pid, signal.SIGKILL)
                 killed.append(process.pid)
@@ -96,7 +95,7 @@ def test_a_killed_worker_is_replaced_and_gives_the_same_reports(
     assert len(processes) > len(killed)
     assert summary.rows == 600_000
     check(before, together(tmp_path / "out"))  # no row lost, none twice
-    replayed(tmp_path / "out", tmp_path / "copy", tmp_path / "again")
+    replayed(tmp_path)
 
 
 def run_command(*arguments: str, folder: Path) -> subprocess.Popen[str]:
@@ -112,48 +111,30 @@ def test_a_killed_command_is_resumed(tmp_path: Path) -> None:
     arguments = ("perturb", "in/*.parquet", "--mechanism", "cells.mdp", "-o", "out", "--engine", "local")
     process = run_command(*arguments, folder=tmp_path)
     deadline = time.monotonic() + 60
-    while len(list((tmp_path / "out").glob("*.parquet"))) < 2 and time.monotonic() < deadline:
+    while len(list(tmp_path.glob(f"{HOME}/*/done/*.json"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    released = {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.parquet")}
-    assert 2 <= len(released) < 8
-    assert (tmp_path / "out" / JOB / "key").exists()
+    assert not (tmp_path / "out").exists()
+    job = folder_of(tmp_path)
+    ready = {path.name: path.read_bytes() for path in (job / "ready").glob("*.parquet")}
+    assert 2 <= len(ready) < 8
+    assert (job / "key").exists()
     refused = run_command(*arguments, folder=tmp_path)
     assert "--resume" in refused.communicate()[1]
     assert refused.returncode == 2
     with pytest.raises(InvalidInput, match="another mechanism, epsilon"):
         perturb_files(tmp_path / "in", tmp_path / "out", NEXT, resume=True)
-    shutil.copytree(tmp_path / "out" / JOB, tmp_path / "copy")
-    shutil.rmtree(tmp_path / "copy" / "partial", ignore_errors=True)
+    copied(tmp_path)
     resumed = run_command(*arguments, "--resume", folder=tmp_path)
     text, complaints = resumed.communicate()
     assert resumed.returncode == 0, complaints
     assert "640,000 rows written" in text
-    for name, data in released.items():
-        assert (tmp_path / "out" / name).read_bytes() == data  # what was released stays what it was
+    for name, data in ready.items():
+        assert (tmp_path / "out" / name).read_bytes() == data
     check(before, together(tmp_path / "out"))
-    assert not (tmp_path / "out" / JOB / "key").exists()
-    replayed(tmp_path / "out", tmp_path / "copy", tmp_path / "again")
-
-
-def test_changed_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files(tmp_path / "in", rows=100, count=2)
-    monkeypatch.setattr(local, "ATTEMPTS", 1)
-    monkeypatch.setattr(local, "_ask", lambda *_: None)  # every worker is lost at once
-    with pytest.raises(OutputProblem, match="failed 1 times"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
-    monkeypatch.undo()
-    assert (tmp_path / "out" / JOB / "key").exists()
-    pq.write_table(table(100, seed=9), tmp_path / "in/day1.parquet")
-    with pytest.raises(InvalidInput, match="changed since it began"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True)
-    with pytest.raises(InvalidInput, match="changed since the job began"):
-        run_partition(str(tmp_path / "out" / JOB), 1)
-    (tmp_path / "out" / JOB / "key").unlink()
-    shutil.copy(tmp_path / "in/day0.parquet", tmp_path / "in/day1.parquet")
-    with pytest.raises(InvalidInput, match="changed since it began"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True)
+    assert not (job / "key").exists()
+    replayed(tmp_path)
 
 
 def test_equal_partitions_draw_independently(tmp_path: Path) -> None:
@@ -169,33 +150,6 @@ def test_equal_partitions_draw_independently(tmp_path: Path) -> None:
     wanted = (marginal**2).sum(axis=1)
     spread = np.sqrt((wanted * (1 - wanted)).sum())
     assert abs((first == second).sum() - wanted.sum()) < 6 * spread
-
-
-def test_a_worker_that_outlives_a_job_takes_the_next_mechanism(tmp_path: Path) -> None:
-    files(tmp_path / "in", rows=500, count=1)
-    rows = pq.read_table(tmp_path / "in/day0.parquet")
-    for mechanism in (MATRIX, NEXT):  # two jobs in the same folder, one after the other, in one process
-        task = task_for(rows.column_names, mechanism)
-        parcel = parcel_of(task)
-        job = jobs.begin(
-            jobs.plan([tmp_path / "in/day0.parquet"], tmp_path / "out", parcel, False), parcel, resume=False
-        )
-        key = (job.folder / "key").read_bytes()
-        run_partition(str(job.folder), 0)
-        alone = protected_table(rows, task, Draws(key, "day0.parquet", 0, parcel.applied))
-        assert pq.read_table(tmp_path / "out/day0.parquet").equals(alone)
-        job.withdraw()
-
-
-def test_a_bad_row_leaves_nothing(tmp_path: Path) -> None:
-    files(tmp_path / "in", rows=2000, count=2)
-    bad = table(2000).set_column(1, "x", pa.array([0.0] * 1500 + [0.5] + [1.0] * 499))
-    pq.write_table(bad, tmp_path / "in/day2.parquet", row_group_size=1000)
-    with pytest.raises(OutOfDomain, match=r"row 1500 .*x is 0\.5"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
-    assert list((tmp_path / "out").iterdir()) == []
-    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, on_error="drop", workers=1)
-    assert (summary.rows, summary.written) == (6000, 5999)
 
 
 def test_csv_files_and_folders(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import runpy
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
 from tables.engines.killing import killing
 from tables.engines.law import MATRIX, check, files, table, together
-from tables.engines.replay import JOB, replayed
+from tables.engines.replay import copied, folder_of, replayed
 
 ray = pytest.importorskip("ray", reason="needs the extra `ray`")
 pytestmark = [
@@ -68,7 +67,7 @@ def traps() -> None:
     constant = pa.table({"x": [1.0] * 5000, "y": [1.0] * 5000})
     reports = rows_of(mdp.perturb(ray.data.from_arrow(constant), MATRIX))
     assert len(set(zip(reports["x"].to_pylist(), reports["y"].to_pylist(), strict=True))) == 9
-    with pytest.raises(OutOfDomain, match=r"block 1 of the data set: row 1 .*x is 7"):
+    with pytest.raises(OutOfDomain, match=r"block 1 of the data set: row 1 .*in x, y, secrets are its 9 points"):
         mdp.perturb(
             ray.data.from_arrow([same, pa.table({"id": [0, 1], "x": [1.0, 7.0], "note": ["", ""], "y": [1.0, 1.0]})]),
             MATRIX,
@@ -81,7 +80,7 @@ def job_over_files(folder: Path) -> None:
     before = files(folder / "in", rows=100_000, count=3, groups=100_000)
 
     def copy() -> None:
-        shutil.copytree(folder / "out" / JOB, folder / "copy", ignore=shutil.ignore_patterns("partial"))
+        copied(folder)
 
     thread, killed = killing(lambda command, parent: command.startswith(b"ray::_partition"), before=copy)
     mdp.save(MATRIX, folder / "cells.mdp")
@@ -90,8 +89,8 @@ def job_over_files(folder: Path) -> None:
     thread.join()
     assert len(killed) == 1
     check(before, together(folder / "out"))
-    assert not (folder / "out" / JOB / "key").exists()
-    replayed(folder / "out", folder / "copy", folder / "again")
+    assert not (folder_of(folder) / "key").exists()
+    replayed(folder)
 
 
 def test_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

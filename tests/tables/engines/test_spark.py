@@ -22,7 +22,7 @@ from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
 from tables.engines.killing import killing
 from tables.engines.law import MATRIX, check, files, together
-from tables.engines.replay import JOB, replayed
+from tables.engines.replay import copied, folder_of, replayed
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 pytestmark = [
@@ -113,7 +113,7 @@ def traps(session, folder: Path) -> None:
     halves = [np.asarray(reports.sort_by("id")["lon"].slice(start, 2000)) for start in (0, 2000)]
     assert not np.array_equal(*halves)  # equal partitions draw independently
     bad = session.range(0, 2, 1, 1).selectExpr("1.0D + 6 * id AS x", "1.0D AS y")
-    with pytest.raises(OutOfDomain, match=r"in one of the partitions, row 1 .*x is 7"):
+    with pytest.raises(OutOfDomain, match=r"in one of the partitions, row 1 .*in x, y, secrets are its 9 points"):
         mdp.perturb(bad, MATRIX, target=str(folder / "bad"))
     with pytest.raises(InvalidInput, match="`rng` cannot be given"):
         mdp.perturb(bad, MATRIX, target=str(folder / "no"), rng=np.random.default_rng(0))
@@ -123,10 +123,9 @@ def job_over_files(folder: Path) -> None:
     before = files(folder / "in", rows=100_000, count=2, groups=100_000)
 
     def copy() -> bool:
-        job = folder / "out" / JOB
-        if not list(job.glob("partial/*")):
+        if not list(folder_of(folder).glob("partial/*")):
             return False
-        shutil.copytree(job, folder / "copy", ignore=shutil.ignore_patterns("partial"))
+        copied(folder)
         return True
 
     thread, killed = killing(is_worker, before=copy)
@@ -136,8 +135,8 @@ def job_over_files(folder: Path) -> None:
     thread.join()
     assert len(killed) == 1
     check(before, together(folder / "out"))
-    assert not (folder / "out" / JOB / "key").exists()
-    replayed(folder / "out", folder / "copy", folder / "again")
+    assert not (folder_of(folder) / "key").exists()
+    replayed(folder)
 
 
 def test_spark(session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.files import check_target, replacing
+from metricdp.files import check_target, holding, replacing
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.formats import PARQUET_BATCH_ROWS, SUFFIXES
@@ -46,7 +46,7 @@ def perturb_stream(
         schema = marked(schema)
     kept = [name for name in schema.names if name not in task.reports]
     rows = 0
-    with replacing(target) as partial:
+    with holding(target), replacing(target) as partial:
         with parquet.ParquetWriter(partial, schema, use_dictionary=kept or False) as writer:
             for batch, done in protected_in_order(_batches(source), task, rng):
                 writer.write_batch(replace(batch, task, done).cast(schema))

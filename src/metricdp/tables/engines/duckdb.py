@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.kernel import protect, report_fields, whole
-from metricdp.tables.task import OnError, Task, holds_text, task_for, usual_names
+from metricdp.tables.task import OnError, Task, task_for, usual_names
 from metricdp.tables.values import is_text
 
 NUMBERS = pa.float64()
+T = TypeVar("T")
 
 
 def duckdb_table(
@@ -46,7 +47,7 @@ def duckdb_table(
     """
     engine = import_extra("duckdb", "duckdb")
     source = f"({query.strip().rstrip(';')})"
-    empty = connection.sql(f"FROM {source} LIMIT 0")
+    empty = _asked(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
     kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
     schema = empty.to_arrow_table().schema
     task = task_for(schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
@@ -65,18 +66,25 @@ def duckdb_table(
             outputs.append(_quoted(column))
     outputs += [f"q.{_quoted(column)} AS {_quoted(column)}" for column in task.reports if column not in schema.names]
     kept = " WHERE q IS NOT NULL" if on_error == "drop" else ""
+    statement = (
+        f"CREATE TABLE {_quoted(target)} AS SELECT {', '.join(outputs)} "
+        f"FROM (SELECT *, {name}({drawn}) AS q FROM {source}){kept}"
+    )
     try:
-        connection.execute(
-            f"CREATE TABLE {_quoted(target)} AS SELECT {', '.join(outputs)} "
-            f"FROM (SELECT *, {name}({drawn}) AS q FROM {source}){kept}"
-        )
-    except engine.Error as error:
-        if errors:
-            raise errors[0] from error
-        raise OutputProblem(f"DuckDB could not make the table {target!r}: {error}") from error
+        _asked(engine, lambda: connection.execute(statement), f"DuckDB could not make the table {target!r}", errors)
     finally:
         connection.remove_function(name)
     return connection.table(_quoted(target))
+
+
+def _asked(engine: Any, call: Callable[[], T], what: str, errors: Sequence[MetricdpError] = ()) -> T:
+    """Call DuckDB; of what it says only what is about names and syntax goes on, the rest may show values."""
+    try:
+        return call()
+    except engine.Error as error:
+        plain = (engine.CatalogException, engine.BinderException, engine.ParserException, engine.SyntaxException)
+        told = str(error) if isinstance(error, plain) else f"it stopped with {type(error).__name__}"
+    raise errors[0] if errors else OutputProblem(f"{what}: {told}")
 
 
 def duckdb_function(
@@ -101,7 +109,7 @@ def duckdb_function(
         raise InvalidInput('a function cannot drop rows: on_error="null", and leave out the rows that are NULL.')
     names = usual_names(mechanism)
     task = task_for(names, mechanism, columns=names, snap=snap, on_error=on_error)
-    kinds = [pa.string() if holds_text(lane.mechanism.inputs) else NUMBERS for lane in task.lanes for _ in lane.columns]
+    kinds = [pa.string() if lane.mechanism.inputs.is_text else NUMBERS for lane in task.lanes for _ in lane.columns]
     _register(engine, connection, name, task, kinds)
 
 
@@ -133,7 +141,7 @@ def _register(
     places = [Parameter(f"secret_{place}", Parameter.POSITIONAL_ONLY) for place in range(len(kinds))]
     draw.__signature__ = Signature(places)  # type: ignore[attr-defined]
     text, number = engine.sqltype("VARCHAR"), engine.sqltype("DOUBLE")
-    reports = [text if holds_text(lane.mechanism.outputs) else number for lane in task.lanes for _ in lane.reports]
+    reports = [text if lane.mechanism.outputs.is_text else number for lane in task.lanes for _ in lane.reports]
     result = engine.struct_type(dict(zip(task.reports, reports, strict=True))) if struct else reports[0]
     connection.create_function(
         name,

@@ -14,9 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import metricdp.errors
-from metricdp.errors import MetricdpError, OutputProblem
-from metricdp.tables.jobs.plan import Job, Tell
+import metricdp
+from metricdp.errors import OutputProblem
+from metricdp.tables.jobs.plan import Job
+from metricdp.tables.jobs.run import Tell
+from metricdp.tables.jobs.travel import is_ours, unpacked
 
 ATTEMPTS = 3  # how often a partition may take its worker down with it
 
@@ -109,21 +111,20 @@ def _attend(job: Job, board: _Board, tell: Tell) -> None:
                 process = None
             elif "done" in answer:
                 board.done()
-            elif answer["ours"]:
-                kind: type[MetricdpError] = getattr(metricdp.errors, answer["ours"])
-                board.fail(kind(answer["message"]))
+            elif is_ours(answer["failed"]):
+                board.fail(unpacked(answer["failed"]))
             else:
-                board.lost(number, answer["message"])
+                board.lost(number, answer["failed"]["message"])
     finally:
         if process is not None:
             _dismissed(process, kill=board.stopped)
 
 
 def _start(job: Job) -> subprocess.Popen[str]:
-    library = str(Path(metricdp.errors.__file__).parents[1])
+    library = str(Path(metricdp.__file__).parents[1])
     paths = [library, *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
-        [sys.executable, "-m", "metricdp.tables.engines.worker", str(job.folder)],
+        [sys.executable, "-m", "metricdp.tables.engines.worker", job.folder],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

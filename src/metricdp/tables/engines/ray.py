@@ -12,12 +12,13 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-import metricdp.errors
-from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
+from metricdp.errors import InvalidInput, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.draws import KEY_BYTES, Draws
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
-from metricdp.tables.jobs.plan import Job, Tell, run_partition
+from metricdp.tables.jobs.plan import Job
+from metricdp.tables.jobs.run import Tell, run_partition
+from metricdp.tables.jobs.travel import Packed, is_ours, packed, retold, unpacked
 from metricdp.tables.kernel import protected_table
 from metricdp.tables.task import task_for
 
@@ -48,48 +49,52 @@ def perturb_dataset(dataset: Any, mechanism: Mechanism, **options: Any) -> Any:
     if not made:
         raise InvalidInput("the data set is empty: there is no row to protect.")
     for number, (_, answer) in enumerate(made):
-        failed, text = ray.get(answer)
-        if failed:
+        failed = ray.get(answer)
+        if failed is not None:
             for _, other in made[number + 1 :]:
                 ray.cancel(other)
-            kind: type[MetricdpError] = getattr(metricdp.errors, failed)
-            raise kind(f"block {number} of the data set: {text}")
+            error = unpacked(failed)
+            raise retold(error, f"block {number} of the data set: {error}")
     return ray.data.from_arrow_refs([block for block, _ in made])
 
 
-def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, tuple[str, str]]:
-    """Protect one block in a worker; an error of ours comes back as its name and sentence."""
+def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, Packed | None]:
+    """Protect one block in a worker; an error comes back as plain values, so that none is logged with its data."""
     columns, snap, on_error, applied = rest
     try:
         task = Parcel(file, columns, snap, on_error).task(table.schema.names)
-        return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), ("", "")
-    except MetricdpError as error:
-        return None, (type(error).__name__, str(error))
+        return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), None
+    except Exception as error:
+        return None, packed(error)
 
 
 def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = None) -> None:
     """Protect the pending partitions of a job over files as Ray tasks; the job's folder must be seen by all workers."""
     ray = started()
-    work = ray.remote(max_retries=RETRIES, retry_exceptions=[OSError])(_partition)
-    left = {work.remote(str(job.folder), number): number for number in pending}
+    work = ray.remote(max_retries=RETRIES, retry_exceptions=False)(_partition)
+    tries = dict.fromkeys(pending, 1)
+    left = {work.remote(job.folder, number): number for number in pending}
     while left:
         ready, _ = ray.wait(list(left), timeout=1.0)
         for ticket in ready:
             number = left.pop(ticket)
             try:
-                failed, text, rows = ray.get(ticket)
-            except (ray.exceptions.RayError, OSError) as error:
-                raise OutputProblem(f"partition {number} was lost: {str(error).splitlines()[0]}") from error
-            if failed:
+                rows, failed = ray.get(ticket)
+            except ray.exceptions.RayError as error:
+                raise OutputProblem(f"partition {number} was lost: {type(error).__name__}.") from None
+            if failed is None:
+                tell(rows)
+            elif not is_ours(failed) and tries[number] < RETRIES:
+                tries[number] += 1
+                left[work.remote(job.folder, number)] = number
+            else:
                 for other in left:
                     ray.cancel(other)
-                kind: type[MetricdpError] = getattr(metricdp.errors, failed)
-                raise kind(text)
-            tell(rows)
+                raise unpacked(failed)
 
 
-def _partition(folder: str, number: int) -> tuple[str, str, int]:
+def _partition(folder: str, number: int) -> tuple[int, Packed | None]:
     try:
-        return "", "", run_partition(folder, number).rows
-    except MetricdpError as error:
-        return type(error).__name__, str(error), 0
+        return run_partition(folder, number).rows, None
+    except Exception as error:
+        return 0, packed(error)

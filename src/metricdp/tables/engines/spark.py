@@ -20,8 +20,11 @@ import metricdp.errors
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.draws import KEY_BYTES, Draws
+from metricdp.tables.jobs.folder import records_of
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
-from metricdp.tables.jobs.plan import Job, Tell, run_partition
+from metricdp.tables.jobs.plan import Job
+from metricdp.tables.jobs.run import Tell, run_partition
+from metricdp.tables.jobs.travel import Packed, is_ours, packed, unpacked
 from metricdp.tables.kernel import picked, protect, replace, report_fields
 from metricdp.tables.task import Task, task_for
 
@@ -45,13 +48,20 @@ def perturb_frame(frame: Any, mechanism: Mechanism, target: str, **options: Any)
     rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)
     mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES))
     noisy = frame.mapInArrow(mapper, _schema(frame, task, types))
+    problem = _written(noisy, target)
+    file.destroy()
+    if problem is not None:
+        raise problem
+    return session.read.parquet(target)
+
+
+def _written(noisy: Any, target: str) -> Exception | None:
+    """Write a frame, or return what went wrong; Spark's own words may show values and go no further."""
     try:
         noisy.write.mode("errorifexists").parquet(target)
     except Exception as error:  # Spark wraps what a worker raised in an error of its own
-        raise _ours(error, target) from error
-    finally:
-        file.destroy()
-    return session.read.parquet(target)
+        return _ours(error, target)
+    return None
 
 
 def _schema(frame: Any, task: Task, types: Any) -> Any:
@@ -107,19 +117,20 @@ def _ours(error: Exception, target: str) -> Exception:
         return kind(f"in one of the partitions, {found[2]}")
     if "PATH_ALREADY_EXISTS" in text:
         return OutputProblem(f"cannot write {target!r}: it exists already. Choose a new folder for the output.")
-    return error
+    condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
+    return OutputProblem(f"cannot write {target!r}: Spark stopped with {condition}; its log says where.")
 
 
 def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = None) -> None:
     """Protect the pending partitions of a job over files as Spark tasks; all workers must see the job's folder."""
     context = _session().sparkContext
-    folder, before = str(job.folder), set(job.records())
+    before = set(records_of(job))
     over = threading.Event()
 
     def watch() -> None:
         seen = set(before)
         while not over.wait(POLL_SECONDS):
-            for number, record in job.records().items():
+            for number, record in records_of(job).items():
                 if number not in seen:
                     seen.add(number)
                     tell(record.rows)
@@ -127,16 +138,15 @@ def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = N
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        answers = context.parallelize(list(pending), len(pending)).map(_Partition(folder)).collect()
+        answers = context.parallelize(list(pending), len(pending)).map(_Partition(job.folder)).collect()
     except Exception as error:  # py4j's errors share no base with ours
-        raise OutputProblem(f"Spark gave up: {str(error).splitlines()[0]}") from error
+        raise OutputProblem(f"Spark gave up: {type(error).__name__}.") from None
     finally:
         over.set()
         watcher.join()
-    for failed, text in answers:
-        if failed:
-            kind: type[MetricdpError] = getattr(metricdp.errors, failed)
-            raise kind(text)
+    for failed in answers:
+        if failed is not None:
+            raise unpacked(failed)
 
 
 def _session() -> Any:
@@ -150,12 +160,14 @@ def _session() -> Any:
 class _Partition:
     folder: str
 
-    def __call__(self, number: int) -> tuple[str, str]:
+    def __call__(self, number: int) -> Packed | None:
         try:
             run_partition(self.folder, number)
-        except MetricdpError as error:
-            return type(error).__name__, str(error)
-        return "", ""
+        except Exception as error:
+            if not is_ours(packed(error)):  # Spark tries again what fails
+                raise OutputProblem(str(unpacked(packed(error)))) from None
+            return packed(error)
+        return None
 
 
 def refuse_without_target(frame: Any) -> None:

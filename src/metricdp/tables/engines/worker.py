@@ -7,8 +7,8 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from metricdp.errors import MetricdpError
-from metricdp.tables.jobs.plan import run_partition
+from metricdp.tables.jobs.run import run_partition
+from metricdp.tables.jobs.travel import packed
 
 
 def say(value: dict[str, Any]) -> None:
@@ -22,9 +22,8 @@ def main(folder: str) -> None:
         number = int(line)
         try:
             record = run_partition(folder, number, lambda rows: say({"rows": rows}))
-        except (MetricdpError, OSError, MemoryError) as error:
-            ours = isinstance(error, MetricdpError)
-            say({"failed": number, "ours": type(error).__name__ if ours else "", "message": str(error)})
+        except Exception as error:  # whatever it is, its text may quote the data
+            say({"failed": packed(error)})
         else:
             say({"done": number, "record": asdict(record)})
 

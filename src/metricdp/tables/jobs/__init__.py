@@ -1,1 +1,1 @@
-"""Jobs over many files: what is to be done, who does it, and how workers get what they need."""
+"""Jobs over many files: the plan, the working folder, one partition at work, and how workers get what they need."""

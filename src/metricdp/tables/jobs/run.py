@@ -1,152 +1,84 @@
-"""Many files at once, on this machine's cores or on Spark or Ray, with nothing released twice."""
+"""One partition of a job at work: what every worker of every engine calls."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
-from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
-from metricdp.mechanisms import Mechanism
-from metricdp.tables.draws import KEY_BYTES
-from metricdp.tables.formats import format_of, open_reader, read_batches
-from metricdp.tables.jobs.parcel import parcel_of
-from metricdp.tables.jobs.plan import Job, Source, begin, plan, sources_of
-from metricdp.tables.people import PeopleCounter
-from metricdp.tables.summary import People, Summary
-from metricdp.tables.task import OnError, task_for
+from metricdp.errors import InvalidInput
+from metricdp.files import flush
+from metricdp.tables.draws import Draws
+from metricdp.tables.formats import format_of, open_reader, open_writer, read_batches
+from metricdp.tables.jobs.folder import Record, read_job, write_json
+from metricdp.tables.jobs.parcel import Parcel
+from metricdp.tables.jobs.plan import Job, Partition
+from metricdp.tables.kernel import picked, protect, replace, report_schema
+from metricdp.tables.marks import marked
+from metricdp.tables.task import Task
 
-Engine = Literal["local", "spark", "ray"]
-ENGINES = ("local", "spark", "ray")
-Progress = Callable[[float], None]
-Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+NAMED_ROWS = 1000
+Tell = Callable[[int], None]  # told numbers of rows as they are done; a negative one takes them back
 
 
-def perturb_files(
-    sources: Files,
-    target: str | os.PathLike[str],
-    mechanism: Mechanism,
-    *,
-    columns: Sequence[str] | str | None = None,
-    snap: float = 0.0,
-    on_error: OnError = "fail",
-    id_column: str | None = None,
-    engine: Engine = "local",
-    resume: bool = False,
-    rng: np.random.Generator | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> Summary:
-    """Protect many CSV or Parquet files into a new folder, in parallel, and return what was done.
+def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
+    """Protect one partition of the job in a folder.
 
-    Parquet files are cut into partitions of whole row groups, about a million rows each; a CSV file is one partition.
-    A partition becomes one file: `day.parquet`, or `day.00000.parquet`, `day.00001.parquet`, ... in the order of the
-    rows. Rows keep their order in a file; the other columns stay as they are.
-
-    The output of a partition appears whole and once. A worker that dies is replaced and its partition run again; with
-    `resume=True` a job that was killed goes on where it was. Both give the same reports, since the noise is derived
-    from a key that belongs to the job; the key lies in the folder `.metricdp-job` of the target, readable by its owner
-    only, and is deleted when the job is finished. After an error in the data everything is removed again.
-
-    Args:
-        sources: A pattern such as "points/*.parquet", a folder, or a list of files.
-        target: A new folder.
-        mechanism: What is applied to every row.
-        columns: The columns that hold the secret; defaults as in `perturb`.
-        snap: As in `perturb`.
-        on_error: As in `perturb`; rows are counted from 0 in every file.
-        id_column: The column that says whose row it is; the total for the person with the most rows is stated.
-        engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions as their tasks, on a
-            file system that all workers see.
-        resume: Continue the job that the target holds.
-        rng: A NumPy generator, for tests and simulations; the output is marked.
-        workers: How many processes the local engine starts; all cores unless said.
-        progress: Called with the finished share, from 0 to 1.
+    The key is read from the folder, so it travels nowhere. Run again (a lost worker, speculation, `resume`) it gives
+    the same bytes, since the noise is derived from the key, the place of a batch and its content.
     """
-    started = time.perf_counter()
-    if engine not in ENGINES:
-        raise InvalidInput(f"`engine` must be one of {', '.join(ENGINES)}, got {engine!r}.")
-    paths = sources_of(sources)
-    with open_reader(paths[0], format_of(paths[0])) as reader:
-        names = reader.schema.names
-    task = task_for(names, mechanism, columns=columns, snap=snap, on_error=on_error)
-    counter = None if id_column is None else PeopleCounter(id_column, names)
-    parcel = parcel_of(task)
-    key = None if rng is None else rng.bytes(KEY_BYTES)
-    job = begin(plan(paths, target, parcel, rng is not None), parcel, resume=resume, key=key)
-    if not job.finished:
-        job = _run(job, engine, workers, progress)
-    records = [job.records()[number] for number in range(len(job.partitions))]
-    rows, bad = sum(record.rows for record in records), sum(record.bad for record in records)
-    return Summary(
-        source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
-        target=str(target),
-        columns=task.columns,
-        kept_columns=tuple(name for name in names if name not in task.columns),
-        rows=rows,
-        written=rows - (bad if on_error == "drop" else 0),
-        bad=bad,
-        on_error=on_error,
-        bad_rows=tuple(row for record in records for row in record.bad_rows) if len(paths) == 1 else (),
-        guarantee=task.guarantee,
-        snap=task.snap,
-        people=None if counter is None else _people(counter, job.sources),
-        simulated=job.simulated,
-        seconds=time.perf_counter() - started,
-    )
-
-
-def _run(job: Job, engine: Engine, workers: int | None, progress: Progress | None) -> Job:
-    done = job.records()
-    finished = sum(record.rows for record in done.values())
-
-    def tell(rows: int) -> None:
-        nonlocal finished
-        finished += rows
-        if progress is not None and job.rows:
-            progress(min(1.0, finished / job.rows))
-
-    pending = [number for number in range(len(job.partitions)) if number not in done]
+    place = Path(folder)
+    job, parcel = _opened(place)
+    partition = job.partitions[number]
+    path = job.sources[partition.source].refuse_changes()
+    ready = place / "ready" / partition.target
+    key = (place / "key").read_bytes()
+    partial = place / "partial" / f"{number}.{secrets.token_hex(6)}"
+    rows = bad = 0
+    bad_rows: list[int] = []
     try:
-        if pending:
-            _runner(engine)(job, pending, tell, workers=workers)
-    except MetricdpError as error:
-        # An error in the data is there every time: nothing stays. A worker lost too often may be back tomorrow.
-        if not isinstance(error, OutputProblem):
-            job.withdraw()
-        raise
-    missing = set(range(len(job.partitions))) - set(job.records())
-    if missing:
-        raise OutputProblem(f"{len(missing)} partitions were not done. Continue with resume=True (--resume).")
-    if not any(record.rows for record in job.records().values()):
-        job.withdraw()
-        raise InvalidInput("the files have no rows: there is nothing to protect.")
-    return job.finish()
+        with open_reader(path, format_of(path), groups=partition.groups) as reader:
+            task = parcel.task(reader.schema.names)
+            schema = report_schema(reader.schema, task)
+            schema = marked(schema) if job.simulated else schema
+            with open_writer(partial, schema, reader, task.reports) as writer:
+                for batch, result, lost in protected_batches(reader, task, partition, key, job.applied):
+                    writer.write(result)
+                    bad_rows.extend(int(row) + partition.first_row + rows for row in lost[: NAMED_ROWS - len(bad_rows)])
+                    rows, bad = rows + batch.num_rows, bad + len(lost)
+                    if tell is not None:
+                        tell(batch.num_rows)
+        flush(partial)
+        job.sources[partition.source].refuse_changes()
+        record = Record(rows, bad, tuple(bad_rows), partial.stat().st_size)
+        os.replace(partial, ready)  # the folder is there as long as the job is
+    finally:
+        partial.unlink(missing_ok=True)
+    write_json(place / "done" / f"{number}.json", asdict(record))
+    return record
 
 
-def _runner(engine: Engine) -> Any:
-    if engine == "spark":
-        from metricdp.tables.engines import spark
-
-        return spark.run
-    if engine == "ray":
-        from metricdp.tables.engines import ray
-
-        return ray.run
-    from metricdp.tables.engines import local
-
-    return local.run
+def _opened(folder: Path) -> tuple[Job, Parcel]:
+    """Read the job and its mechanism afresh: a worker outlives jobs."""
+    job = read_job(folder)
+    parcel = Parcel((folder / "mechanism.mdp").read_bytes(), job.columns, job.snap, job.on_error)
+    if parcel.applied != job.applied:
+        raise InvalidInput(f"the mechanism in {str(folder)!r} is not the one the job was begun with.")
+    return job, parcel
 
 
-def _people(counter: PeopleCounter, sources: Sequence[Source]) -> People:
-    """Count the rows of every person in all files, reading that column again."""
-    for source in sources:
-        path = Path(source.path)
-        with open_reader(path, format_of(path)) as reader:
-            for batch in read_batches(reader):
-                counter.add(batch)
-    return counter.people
+def protected_batches(
+    reader: Any, task: Task, partition: Partition, key: bytes, applied: str
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch, Any]]:
+    """Yield every batch with its protected form and the numbers of its bad rows."""
+    first = partition.first_row
+    for number, batch in enumerate(read_batches(reader)):
+        draws = Draws(key, partition.target, number, applied)
+        done = protect(picked(batch, task), task, rng=draws, first_row=first)
+        yield batch, replace(batch, task, done), done.bad
+        first += batch.num_rows

@@ -1,0 +1,46 @@
+"""Errors that travel: from a worker to whoever waits for it, as plain values and without anybody's secret.
+
+An error of ours names rows and columns and travels with its sentence. Any other may quote the data it stumbled over, so
+only its kind travels, and of one of the system its reason.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import metricdp.errors
+from metricdp.errors import MetricdpError, OutputProblem
+
+Packed = dict[str, Any]  # kind, message, rows: what JSON and every engine can carry
+
+
+def packed(error: BaseException) -> Packed:
+    """Return an error as plain values."""
+    if isinstance(error, MetricdpError):
+        return {"kind": type(error).__name__, "message": str(error), "rows": list(getattr(error, "rows", ()))}
+    reason = error.strerror if isinstance(error, OSError) else None
+    return {"kind": "", "message": reason or f"of an error of the kind {type(error).__name__}", "rows": []}
+
+
+def is_ours(parcel: Packed) -> bool:
+    """Tell whether the error is one of ours, which another try would meet again."""
+    return bool(parcel["kind"])
+
+
+def unpacked(parcel: Packed) -> MetricdpError:
+    """Return the error that was packed; one that is not ours says what became of the worker."""
+    kind = getattr(metricdp.errors, parcel["kind"], None) if parcel["kind"] else None
+    if not (isinstance(kind, type) and issubclass(kind, MetricdpError)):
+        return OutputProblem(f"a worker failed because {parcel['message']}.")
+    error = kind(parcel["message"])
+    if parcel["rows"] and hasattr(error, "rows"):
+        error.rows = tuple(parcel["rows"])
+    return error
+
+
+def retold(error: MetricdpError, message: str) -> MetricdpError:
+    """Return the same error with another message."""
+    other = copy.copy(error)
+    other.args = (message,)
+    return other

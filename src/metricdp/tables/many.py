@@ -1,0 +1,165 @@
+"""Many files at once, on this machine's cores or on Spark or Ray, with nothing released twice."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
+from metricdp.files import link_notes
+from metricdp.mechanisms import Mechanism
+from metricdp.tables.draws import KEY_BYTES
+from metricdp.tables.formats import format_of, open_reader, read_batches
+from metricdp.tables.jobs.folder import begun, checked_target, forget, publish, records_of
+from metricdp.tables.jobs.parcel import parcel_of
+from metricdp.tables.jobs.plan import Job, Source, home_of, plan, sources_of
+from metricdp.tables.jobs.travel import retold
+from metricdp.tables.people import PeopleCounter
+from metricdp.tables.summary import People, Summary
+from metricdp.tables.task import OnError, task_for
+
+Engine = Literal["local", "spark", "ray"]
+ENGINES = ("local", "spark", "ray")
+Progress = Callable[[float], None]
+KEPT = (
+    "The job is kept and nothing of it can be seen: mend what is wrong and continue it with resume=True (--resume), "
+    "or give it up with discard=True (--discard)."
+)
+Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def perturb_files(
+    sources: Files,
+    target: str | os.PathLike[str],
+    mechanism: Mechanism,
+    *,
+    columns: Sequence[str] | str | None = None,
+    snap: float = 0.0,
+    on_error: OnError = "fail",
+    id_column: str | None = None,
+    engine: Engine = "local",
+    resume: bool = False,
+    discard: bool = False,
+    rng: np.random.Generator | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """Protect many CSV or Parquet files into a new folder, in parallel, and return what was done.
+
+    Parquet files are cut into partitions of whole row groups, about a million rows each; a CSV file is one partition.
+    A partition becomes one file: `day.parquet`, or `day.00000.parquet`, `day.00001.parquet`, ... in the order of the
+    rows. Rows keep their order in a file; the other columns stay as they are.
+
+    The output appears when all of it is ready, at once; until then the work lies in a hidden folder beside it,
+    `.out.metricdp-job`, which only its owner can look into. A worker that dies is replaced and its partition run again;
+    a job that was killed, or that failed at a bad row that was mended since, goes on with `resume=True`. All of that
+    gives the same reports for the same secrets, since the noise is derived from a key that belongs to the job; the key
+    lies in that folder and is destroyed when the job is finished. Two jobs for one output: the second is refused.
+
+    Args:
+        sources: A pattern such as "points/*.parquet", a folder, or a list of files.
+        target: A new folder.
+        mechanism: What is applied to every row.
+        columns: The columns that hold the secret; defaults as in `perturb`.
+        snap: As in `perturb`.
+        on_error: As in `perturb`; rows are counted from 0 in every file.
+        id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions as their tasks, on a
+            file system that all workers see.
+        resume: Continue the job for this target that was not finished. Files that changed since are done again; the
+            mechanism, columns and snap must be the same.
+        discard: Give up the job for this target that was not finished: its key and all it has done are destroyed, and
+            a new one begins with new noise. Nothing of it was released, so nothing is released twice. Of a finished
+            job whose output is gone it means that the same rows are protected, and paid for, once more.
+        rng: A NumPy generator, for tests and simulations; the output is marked.
+        workers: How many processes the local engine starts; all cores unless said.
+        progress: Called with the finished share, from 0 to 1.
+    """
+    started = time.perf_counter()
+    if engine not in ENGINES:
+        raise InvalidInput(f"`engine` must be one of {', '.join(ENGINES)}, got {engine!r}.")
+    paths = sources_of(sources)
+    place = checked_target(target)
+    with open_reader(paths[0], format_of(paths[0])) as reader:
+        names = reader.schema.names
+    task = task_for(names, mechanism, columns=columns, snap=snap, on_error=on_error)
+    counter = None if id_column is None else PeopleCounter(id_column, names)
+    parcel = parcel_of(task)
+    key = None if rng is None else rng.bytes(KEY_BYTES)
+    planned = plan(paths, place, parcel, simulated=rng is not None)
+    with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
+        if not job.finished:
+            job = _run(job, engine, workers, progress)
+        records = list(records_of(job).values())
+    rows, bad = sum(record.rows for record in records), sum(record.bad for record in records)
+    return Summary(
+        source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
+        target=str(target),
+        columns=task.columns,
+        kept_columns=tuple(name for name in names if name not in task.columns),
+        rows=rows,
+        written=rows - (bad if on_error == "drop" else 0),
+        bad=bad,
+        on_error=on_error,
+        bad_rows=tuple(row for record in records for row in record.bad_rows) if len(paths) == 1 else (),
+        guarantee=task.guarantee,
+        snap=task.snap,
+        people=None if counter is None else _people(counter, job.sources),
+        simulated=job.simulated,
+        seconds=time.perf_counter() - started,
+        notes=link_notes(paths),
+    )
+
+
+def _run(job: Job, engine: Engine, workers: int | None, progress: Progress | None) -> Job:
+    done = records_of(job)
+    finished = sum(record.rows for record in done.values())
+
+    def tell(rows: int) -> None:
+        nonlocal finished
+        finished += rows
+        if progress is not None and job.rows:
+            progress(min(1.0, finished / job.rows))
+
+    pending = [number for number in range(len(job.partitions)) if number not in done]
+    try:
+        if pending:
+            _runner(engine)(job, pending, tell, workers=workers)
+    except MetricdpError as error:
+        raise retold(error, f"{error} {KEPT}") from error.__cause__
+    records = records_of(job)
+    if len(records) < len(job.partitions):
+        raise OutputProblem(f"{len(job.partitions) - len(records)} partitions were not done. {KEPT}")
+    if not any(record.rows for record in records.values()):
+        forget(home_of(Path(job.target)))
+        raise InvalidInput("the files have no rows: there is nothing to protect.")
+    return publish(job)
+
+
+def _runner(engine: Engine) -> Any:
+    if engine == "spark":
+        from metricdp.tables.engines import spark
+
+        return spark.run
+    if engine == "ray":
+        from metricdp.tables.engines import ray
+
+        return ray.run
+    from metricdp.tables.engines import local
+
+    return local.run
+
+
+def _people(counter: PeopleCounter, sources: Sequence[Source]) -> People:
+    """Count the rows of every person in all files, reading that column again."""
+    for source in sources:
+        path = Path(source.path)
+        with open_reader(path, format_of(path)) as reader:
+            for batch in read_batches(reader):
+                counter.add(batch)
+    return counter.people

@@ -1,0 +1,255 @@
+"""Jobs over many files: nothing is seen before all is ready, one job an output, one key until the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import metricdp as mdp
+from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
+from metricdp.tables import perturb_file, perturb_files, task_for
+from metricdp.tables.draws import Draws
+from metricdp.tables.engines import local
+from metricdp.tables.jobs import folder as folders
+from metricdp.tables.jobs import plan as jobs
+from metricdp.tables.jobs.parcel import parcel_of
+from metricdp.tables.jobs.run import run_partition
+from metricdp.tables.kernel import protected_table
+from tables.engines.law import CELLS, MATRIX, files, table
+from tables.engines.replay import HOME, folder_of
+
+NEXT = mdp.exponential(CELLS, 0.8)
+
+
+@pytest.fixture(autouse=True)
+def small_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
+
+
+def fail(place: Path, message: str = "failed 1 times", **options: bool) -> None:
+    """Run the job of a place and lose every worker at once."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(local, "ATTEMPTS", 1)
+        patched.setattr(local, "_ask", lambda *_: None)
+        with pytest.raises(OutputProblem, match=message):
+            perturb_files(place / "in", place / "out", MATRIX, **options)
+
+
+def test_nothing_is_seen_of_a_job_that_failed_and_the_mended_one_gives_the_same_reports(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=2000, count=2)
+    column = [0.0] * 1500 + [0.5] + [1.0] * 499
+    pq.write_table(table(2000).set_column(1, "x", pa.array(column)), tmp_path / "in/day2.parquet", row_group_size=1000)
+    with pytest.raises(OutOfDomain, match=r"row 1500 .*--resume.*--discard") as caught:
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
+    assert caught.value.rows == (1500,)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [HOME, "in"]
+    job = folder_of(tmp_path)
+    drawn = {path.name: path.read_bytes() for path in (job / "ready").iterdir()}
+    assert len(drawn) == 5
+    key = (job / "key").read_bytes()
+    with pytest.raises(OutputProblem, match=r"not finished.*--resume.*--discard"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
+    mended = [1.0 if x == 0.5 else x for x in column]
+    pq.write_table(table(2000).set_column(1, "x", pa.array(mended)), tmp_path / "in/day2.parquet", row_group_size=1000)
+    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1, resume=True).rows == 6000
+    for name, data in drawn.items():  # the good half of the mended file among them: one noise per secret
+        assert pq.read_table(tmp_path / "out" / name).equals(pq.read_table(pa.BufferReader(data)))
+    half = pq.read_table(tmp_path / "in/day2.parquet").slice(1000)
+    task = task_for(half.column_names, MATRIX)
+    alone = protected_table(half, task, Draws(key, "day2.00001.parquet", 0, parcel_of(task).applied))
+    assert pq.read_table(tmp_path / "out/day2.00001.parquet").equals(alone)
+    assert not list(tmp_path.rglob("key"))
+
+
+def test_a_job_that_failed_at_a_bad_row_goes_on_without_that_row(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=100, count=1)
+    bad = table(100).set_column(1, "x", pa.array([0.0] * 99 + [0.5]))
+    pq.write_table(bad, tmp_path / "in/day1.parquet")
+    with pytest.raises(OutOfDomain):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
+    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, on_error="drop", workers=1, resume=True)
+    assert (summary.rows, summary.written) == (200, 199)
+
+
+def test_a_file_that_changed_is_done_again_under_the_same_key(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=100, count=2)
+    fail(tmp_path)
+    first = folder_of(tmp_path)
+    for number in (0, 1):
+        run_partition(str(first), number)
+    ready = {path.name: path.read_bytes() for path in (first / "ready").iterdir()}
+    key = (first / "key").read_bytes()
+    pq.write_table(table(100, seed=9), tmp_path / "in/day1.parquet")
+    with pytest.raises(InvalidInput, match="changed while the job was at work"):
+        run_partition(str(first), 1)
+    fail(tmp_path, "partition 1 failed", resume=True)
+    second = folder_of(tmp_path)
+    assert second != first
+    assert (second / "key").read_bytes() == key
+    perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True)
+    assert (tmp_path / "out/day0.parquet").read_bytes() == ready["day0.parquet"]
+    assert (tmp_path / "out/day1.parquet").read_bytes() != ready["day1.parquet"]
+
+
+def test_a_job_without_its_key_cannot_go_on_and_can_be_given_up(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=100, count=1)
+    fail(tmp_path)
+    old = folder_of(tmp_path)
+    (old / "key").unlink()
+    with pytest.raises(OutputProblem, match=r"key of the job .* is gone"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True)
+    with pytest.raises(InvalidInput, match="choose one of them"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True, discard=True)
+    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, discard=True).rows == 100
+    assert not old.exists()
+
+
+def test_a_finished_job_whose_output_is_gone_is_not_silently_done_twice(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=100, count=1)
+    perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    with pytest.raises(OutputProblem, match="not an empty folder"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, discard=True)
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(OutputProblem, match=r"costs their epsilon twice.*--discard"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, discard=True).rows == 100
+    shutil.rmtree(tmp_path / "out")
+    pq.write_table(table(50, seed=3), tmp_path / "in/day0.parquet")  # other rows: nothing is paid twice
+    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX).rows == 50
+
+
+def test_a_job_cut_off_after_its_output_appeared_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files(tmp_path / "in", rows=100, count=1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(folders, "finished", lambda job: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    assert (folder_of(tmp_path) / "key").exists()
+    released = (tmp_path / "out/day0.parquet").read_bytes()
+    with pytest.raises(OutputProblem, match="finished job"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    assert not (folder_of(tmp_path) / "key").exists()
+    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True).rows == 100
+    assert (tmp_path / "out/day0.parquet").read_bytes() == released
+
+
+def test_an_output_that_appears_from_elsewhere_is_not_touched(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=100, count=1)
+
+    def meanwhile(share: float) -> None:
+        (tmp_path / "out").mkdir(exist_ok=True)
+        (tmp_path / "out/theirs").write_text("x")
+
+    with pytest.raises(OutputProblem, match=r"cannot write .*ready and kept"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, progress=meanwhile)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["theirs"]
+    (tmp_path / "out/theirs").unlink()
+    (tmp_path / "out").chmod(0o750)
+    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True).rows == 100
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o750
+
+
+def test_a_worker_that_outlives_a_job_takes_the_next_mechanism(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=500, count=1)
+    rows = pq.read_table(tmp_path / "in/day0.parquet")
+    for mechanism in (MATRIX, NEXT):  # two jobs for the same output, one after the other, in one process
+        task = task_for(rows.column_names, mechanism)
+        parcel = parcel_of(task)
+        planned = jobs.plan([tmp_path / "in/day0.parquet"], tmp_path / "out", parcel, simulated=False)
+        with folders.begun(planned, parcel, discard=True) as job:
+            key = (Path(job.folder) / "key").read_bytes()
+            run_partition(job.folder, 0)
+            alone = protected_table(rows, task, Draws(key, "day0.parquet", 0, parcel.applied))
+            assert pq.read_table(Path(job.folder) / "ready/day0.parquet").equals(alone)
+
+
+def test_a_worker_that_outlives_its_job_writes_into_no_other(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=500, count=1)
+    parcel = parcel_of(task_for(["x", "y"], MATRIX))
+    paths = [tmp_path / "in/day0.parquet"]
+    with folders.begun(jobs.plan(paths, tmp_path / "out", parcel, simulated=False), parcel) as first:
+        pass
+    rows: list[int] = []
+
+    def meanwhile(count: int) -> None:  # the worker is in the middle when its job is given up and another one begins
+        rows.append(perturb_files(paths, tmp_path / "out", MATRIX, discard=True, workers=1).rows)
+
+    with pytest.raises(OSError, match="No such file"):
+        run_partition(first.folder, 0, meanwhile)
+    assert rows == [500]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["day0.parquet"]
+    assert not Path(first.folder).exists()
+
+
+START = """
+import sys
+import metricdp as mdp
+from metricdp.errors import OutputProblem
+from metricdp.tables import perturb_file, perturb_files
+print("ready", flush=True)
+sys.stdin.readline()
+work = perturb_files if sys.argv[1] == "in" else perturb_file
+try:
+    print(work(sys.argv[1], sys.argv[2], mdp.load("cells.mdp")).rows)
+except OutputProblem as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("source", "target"), [("in", "out"), ("in/day0.parquet", "out.parquet")])
+def test_of_simultaneous_starts_one_does_the_work_and_the_others_are_refused(
+    tmp_path: Path, source: str, target: str
+) -> None:
+    files(tmp_path / "in", rows=200_000, count=1)
+    mdp.save(MATRIX, tmp_path / "cells.mdp")
+    command = [sys.executable, "-c", START, source, target]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": tmp_path}
+    started = [subprocess.Popen(command, **pipes) for _ in range(4)]
+    for process in started:
+        assert process.stdout.readline() == "ready\n"
+    for process in started:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = [process.communicate()[0].strip() for process in started]
+    right = [answer for answer in answers if answer == "200000"]
+    refused = [answer for answer in answers if "is at work on it" in answer or "finished job" in answer]
+    assert len(right) + len(refused) == 4
+    assert len(right) == 1 or source != "in"
+    assert pq.read_table(tmp_path / target).num_rows == 200_000
+    assert not list(tmp_path.glob(".*lock"))
+
+
+def test_links_are_not_written_through_and_links_that_are_read_are_named(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=100, count=1)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").symlink_to("elsewhere")
+    with pytest.raises(OutputProblem, match="symbolic link to 'elsewhere'"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    (tmp_path / "out.parquet").symlink_to("elsewhere/file.parquet")
+    with pytest.raises(OutputProblem, match="symbolic link"):
+        perturb_file(tmp_path / "in/day0.parquet", tmp_path / "out.parquet", MATRIX)
+    (tmp_path / HOME).symlink_to("elsewhere")  # somebody else's idea of where keys go
+    (tmp_path / "out").unlink()
+    with pytest.raises(OutputProblem, match="a folder of yours"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    (tmp_path / HOME).unlink()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    (tmp_path / "in/link.parquet").symlink_to("day0.parquet")
+    with pytest.raises(InvalidInput, match="are the same file"):
+        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    os.rename(tmp_path / "in/day0.parquet", tmp_path / "elsewhere/day0.parquet")
+    (tmp_path / "in/link.parquet").unlink()
+    (tmp_path / "in/link.parquet").symlink_to("../elsewhere/day0.parquet")
+    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    assert any("link.parquet' is a symbolic link: " in line and "elsewhere" in line for line in summary.lines())
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["link.parquet"]
+    summary = perturb_file(tmp_path / "in/link.parquet", tmp_path / "one.parquet", MATRIX)
+    assert any("symbolic link" in line for line in summary.lines())

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.optimize import linprog
 
 import metricdp as mdp
 from attacks import exact
+from brute import least_loss
 from metricdp.artifacts import dumps, loads
 
 
@@ -86,7 +85,9 @@ def _faults(made: Any, problem: Any, name: str) -> str:
     scale = 1e-7 * (1.0 + float(np.abs(problem.loss).max()))
     if not abs(loss - found.loss) <= scale:
         return f"says loss {found.loss!r} where {loss!r} is true"
-    best = _optimum(problem, found.objective)
+    near = problem.inputs.distances <= (np.inf if problem.radius is None else problem.radius)
+    exponents = np.where(near, problem.epsilon * problem.inputs.distances, np.inf)
+    best = least_loss(problem.loss, problem.prior, exponents, found.objective)
     if not found.lower_bound <= best + scale:
         return f"says that none is below {found.lower_bound!r}, and {best!r} is reached ({found.objective})"
     if not found.lower_bound <= found.loss:
@@ -96,48 +97,6 @@ def _faults(made: Any, problem: Any, name: str) -> str:
     if report.verdict != "holds" and not vacuous:
         return f"is not judged to hold: {report}"
     return ""
-
-
-def _optimum(problem: Any, objective: str) -> float:
-    """Return the least loss by scipy's HiGHS on the program as it is written down."""
-    count, width = problem.loss.shape
-    near = problem.inputs.distances <= (np.inf if problem.radius is None else problem.radius)
-    pairs = [(i, j) for i in range(count) for j in range(count) if i != j and near[i, j]]
-    capped = np.exp(np.minimum(problem.epsilon * problem.inputs.distances, 300.0))
-    extra = 1 if objective == "worst" else 0
-    rows, columns, values = [], [], []
-    for at, (i, j) in enumerate(pairs):
-        for k in range(width):
-            row = at * width + k
-            rows += [row, row]
-            columns += [i * width + k, j * width + k]
-            # Rows are scaled, so that no coefficient is huge: exp(-w) z_i - z_j <= 0.
-            values += [1.0 / capped[i, j], -1.0]
-    size = len(pairs) * width
-    if extra:
-        for i in range(count):
-            rows += [size + i] * (width + 1)
-            columns += [*(i * width + k for k in range(width)), count * width]
-            values += [*problem.loss[i].tolist(), -1.0]
-        size += count
-    upper = sparse.csr_array((values, (rows, columns)), shape=(size, count * width + extra)) if size else None
-    sums = sparse.csr_array(
-        (np.ones(count * width), (np.repeat(np.arange(count), width), np.arange(count * width))),
-        shape=(count, count * width + extra),
-    )
-    cost = (
-        np.append((problem.prior[:, None] * problem.loss).ravel(), [])
-        if not extra
-        else np.append(np.zeros(count * width), 1.0)
-    )
-    bounds = [(0.0, None)] * (count * width) + [(None, None)] * extra
-    found = linprog(
-        cost, A_ub=upper, b_ub=None if upper is None else np.zeros(size), A_eq=sums, b_eq=np.ones(count),
-        bounds=bounds, method="highs",
-    )  # fmt: skip
-    if found.status != 0:
-        return np.inf
-    return float(found.fun)
 
 
 def _solved(name: str) -> Callable[[Any, np.random.Generator], Any]:

@@ -13,7 +13,7 @@ import pytest
 import browsers
 
 PROJECT = Path(__file__).parents[1]
-EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
+EXAMPLES = [*sorted((PROJECT / "examples").glob("*.py")), *sorted((PROJECT / "examples" / "extend").glob("*.py"))]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 
 

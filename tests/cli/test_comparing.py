@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 import metricdp as mdp
 from metricdp import cli
-from metricdp.cli import choices, comparing
+from metricdp.cli import building, comparing
 
 pytest.importorskip("matplotlib")
 
@@ -121,4 +121,4 @@ def test_an_objective_is_refused_where_the_builder_has_none(here: Path, capsys) 
     line = "design --points cells.csv --metric l2 --epsilon 1 --builder exponential --objective worst -o w.mdp"
     assert cli.main(line.split()) == 2
     assert "--objective is not an option of exponential" in capsys.readouterr().err
-    assert choices.options_of("optimal").count("objective") == 1
+    assert building.builder_named("optimal").options.count("objective") == 1

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, Integers, as_matrix, as_points, as_positive, as_probabilities
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, pairwise
+from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers import Edges, solve_ratio
 from metricdp.solvers.edges import nearest
 from metricdp.solvers.repair.closure import SAME
@@ -86,7 +87,7 @@ def representative_lower_bound(
         centres = as_points(representatives, "representatives")
     owner, away = _owners(places, centres, metric)
     base = values.min(axis=1)
-    decay = weights * np.exp(-rate * away * (1 + 8 * UNIT) - 8 * UNIT)
+    decay = weights * np.exp(-rate * away * (1 + ROUNDED_DOWN) - 8 * UNIT)
     cost = np.zeros((len(centres), values.shape[1]))
     np.add.at(cost, owner, decay[:, None] * (values - base[:, None]))
     cost *= 1.0 - (len(places) + 16) * UNIT
@@ -128,7 +129,7 @@ def universal_lower_bound(
     low = np.stack(np.unravel_index(used, cells), axis=1) * widths
     # the farthest corners of two equal boxes: |difference of the lower corners| + width on every axis
     gaps = np.abs(low[:, None] - low[None]) + widths
-    apart = box.metric(gaps, np.zeros(box.dimension)) * (1 + 16 * UNIT)
+    apart = box.metric(gaps, np.zeros(box.dimension)) * (1 + ROUNDED_DOWN)
     np.fill_diagonal(apart, 0.0)
     scaled = mass[:, None] * least
     scaled -= (len(places) + 16) * UNIT * np.abs(scaled)

@@ -9,6 +9,7 @@ from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
+from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.spaces import FiniteSpace
 
 
@@ -57,7 +58,7 @@ def packing_lower_bound(space: FiniteSpace, epsilon: float) -> float:
     n = len(space)
     if n < 2:
         return 0.0
-    kernel = np.exp(-rate * apart)
+    kernel = np.exp(-rate * apart * (1 + ROUNDED_DOWN))
     best = 0.0
     for first in range(n):
         nearest = apart[first].copy()

@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 import metricdp
-from metricdp import wording
+from metricdp import plugins, wording
 from metricdp.auditing import AuditReport
-from metricdp.cli import choices, files, terminal
+from metricdp.cli import building, choices, files, terminal
 from metricdp.cli.trajectories import trajectories
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.mechanisms import Mechanism
@@ -26,7 +26,9 @@ Level = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  
 
 app = App(
     name="metricdp",
-    help="Metric differential privacy: design mechanisms, protect tables, prove what was promised.",
+    help="Metric differential privacy: design mechanisms, protect tables, prove what was promised.\n\n"
+    "`--plugin NAME` with any command imports a module, a .py file or an entry point of the group `metricdp` first: "
+    "metrics, builders, engines and studies of your own.",
     version=metricdp.__version__,
     help_format="markdown",
     suppress_keyboard_interrupt=False,  # `main` answers it
@@ -111,7 +113,7 @@ def design(
     output: Output,
     metric: str | None = None,
     builder: str = "optimal",
-    options: Annotated[choices.Options, Parameter(name="*")] = choices.NOTHING_ASKED,
+    options: Annotated[building.Options, Parameter(name="*")] = building.NOTHING_ASKED,
 ) -> int:
     """Design a mechanism for the points of a file and write it with its certificate.
 
@@ -126,8 +128,7 @@ def design(
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         output: Where the mechanism file goes.
         metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein; lat and lon mean haversine.
-        builder: exponential, weighted_exponential, truncated_exponential, tight_constraints, madlib, optimal, spanner,
-            constopt or decomposed.
+        builder: The name of a builder; `metricdp builders` lists them.
         options: What only some builders take.
     """
     from metricdp.artifacts import save
@@ -137,7 +138,7 @@ def design(
     space = choices.space_from(points, metric)
     level = choices.level_from(epsilon, protect, space.unit)
     with terminal.progress_bar(f"Designing {builder} on {len(space)} points") as progress:
-        made = choices.built(builder, space, level.epsilon(), options=options, progress=progress)
+        made = building.built(builder, space, level.epsilon(), options=options, progress=progress)
     kept = level.kept(made.guarantee)
     save(made, output)
     print(f"{output}: {builder} on {len(space)} points.")
@@ -208,8 +209,7 @@ def compare(
         epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
         output: Where the picture goes; a CSV file of the same name is put beside it.
         metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein; lat and lon mean haversine.
-        builders: Names with commas between: exponential, truncated_exponential, tight_constraints, optimal, spanner,
-            constopt, decomposed.
+        builders: Names with commas between; `metricdp builders` lists them. madlib has no matrix to compare.
         objective: Which loss is compared and bounded: expected (on average over the points) or worst (of any point).
         prior: A CSV file with a header and one number a point: how likely each is.
         gap: How far the loss of optimal may be from the proven optimum, as a share.
@@ -268,10 +268,33 @@ def reproduce(name: str | None = None, /, *arguments: Annotated[str, Parameter(a
         name: The study.
         arguments: What the study itself takes.
     """
+    from metricdp.experiments import STUDIES
+
     if name is None:
-        print("\n".join(choices.studies()))
+        print(terminal.text_table(["name", "about"], [{"name": one.name, "about": one.about} for one in STUDIES]))
         return 0
-    choices.study(name).main(*arguments)
+    STUDIES.named(name).run(*arguments)
+    return 0
+
+
+@app.command
+def builders() -> int:
+    """List the builders there are, with what each one takes.
+
+    An example: `metricdp builders`
+    """
+    from metricdp.design.builders import BUILDERS
+
+    rows = [
+        {
+            "builder": one.name,
+            "options": " ".join([*(f"--{name}" for name in one.options), *(f"--set {name}=" for name in one.own)]),
+            "about": one.about,
+        }
+        for one in BUILDERS
+        if one.at_command
+    ]
+    print(terminal.text_table(["builder", "about", "options"], rows))
     return 0
 
 
@@ -331,7 +354,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; every error of ours is one line, without a traceback."""
     try:
         code = app(
-            sys.argv[1:] if arguments is None else list(arguments),
+            _with_plugins(sys.argv[1:] if arguments is None else list(arguments)),
             exit_on_error=False,
             print_error=False,
             result_action="return_value",
@@ -351,6 +374,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain("this needs more memory than there is; use fewer points or a smaller file.")
     except OSError as error:
         return _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
+
+
+def _with_plugins(words: Sequence[str]) -> list[str]:
+    """Import every `--plugin NAME`, before the names it declares are needed, and return the other words."""
+    left: list[str] = []
+    waiting = iter(words)
+    for word in waiting:
+        if word == "--":
+            return [*left, word, *waiting]
+        if word != "--plugin" and not word.startswith("--plugin="):
+            left.append(word)
+            continue
+        name = next(waiting, "") if word == "--plugin" else word.partition("=")[2]
+        plugins.load(name)
+    return left
 
 
 def _complain(message: str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import metricdp
 from metricdp.arrays import Floats
-from metricdp.cli import choices
+from metricdp.cli import building, choices
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.pictures import Comparison, Contender
@@ -26,13 +26,13 @@ class Question:
 
     def made(self, builder: str, epsilon: float) -> MatrixMechanism:
         """Build one of them, for this objective where the builder lets one choose."""
-        takes = choices.options_of(builder)
-        options = choices.Options(
+        takes = building.builder_named(builder).options
+        options = building.Options(
             prior=self.prior if "prior" in takes else None,
             gap=self.gap if "gap" in takes else None,
             objective=self.objective if "objective" in takes else None,
         )
-        mechanism = choices.built(builder, self.space, epsilon, options=options)
+        mechanism = building.built(builder, self.space, epsilon, options=options)
         if not isinstance(mechanism, MatrixMechanism):
             raise InvalidInput(f"{builder} has no matrix and so no exact loss: leave it out of the comparison.")
         return mechanism
@@ -50,7 +50,9 @@ class Question:
         asked for: all pairs, and an epsilon that is not smaller.
         """
         promise = mechanism.guarantee
-        same_prior = self.objective == "worst" or self.prior is None or "prior" in choices.options_of(builder)
+        same_prior = (
+            self.objective == "worst" or self.prior is None or "prior" in building.builder_named(builder).options
+        )
         return (
             mechanism.certificate.objective == self.objective
             and same_prior

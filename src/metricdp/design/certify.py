@@ -11,6 +11,7 @@ from metricdp.auditing.exact import audit_matrix, within
 from metricdp.errors import NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
 from metricdp.mechanisms.base import Objective
+from metricdp.metrics import precision_note
 from metricdp.problems import Problem
 
 # Builders aim this far below the promise, so that rounding can never carry a matrix above it.
@@ -46,7 +47,7 @@ def certify(
         method=method,
         seconds=time.perf_counter() - started,
         epsilon=report.epsilon,
-        note=note,
+        note="; ".join(text for text in (note, precision_note(problem.inputs.metric)) if text),
     )
     promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate", radius=problem.radius)
     return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate)

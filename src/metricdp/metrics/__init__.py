@@ -1,15 +1,26 @@
 """Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
 
-from metricdp.metrics.base import Metric, measurable, pairwise
+from metricdp.metrics.base import Metric, is_proven, measurable, pairwise, precision_note
+from metricdp.metrics.composed import Temporal, Weighted
+from metricdp.metrics.curved import Angular, Hyperbolic
 from metricdp.metrics.discrete import Hamming, Levenshtein, Precomputed
-from metricdp.metrics.geography import DEGREES, EARTH_RADIUS_KM, Haversine, ShortestPath, look_exchanged, unit_vectors
+from metricdp.metrics.geography import (
+    DEGREES,
+    EARTH_RADIUS_KM,
+    KM_PER_DEGREE,
+    Haversine,
+    ShortestPath,
+    look_exchanged,
+    unit_vectors,
+)
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
-from metricdp.metrics.vectors import Angular, Hyperbolic, Lp, Mahalanobis, Temporal, Weighted
+from metricdp.metrics.vectors import Lp, Mahalanobis
 
 __all__ = [
     "DEGREES",
     "EARTH_RADIUS_KM",
+    "KM_PER_DEGREE",
     "Angular",
     "Frechet",
     "Hamming",
@@ -26,8 +37,10 @@ __all__ = [
     "Wasserstein",
     "Weighted",
     "WordMovers",
+    "is_proven",
     "look_exchanged",
     "measurable",
     "pairwise",
+    "precision_note",
     "unit_vectors",
 ]

@@ -9,12 +9,17 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, Points
 from metricdp.errors import InvalidInput
 
-BLOCK_VALUES = 4_000_000  # distances computed at a time: bounds the memory of the broadcast
+BLOCK_VALUES = 100_000  # numbers computed with at a time: they stay in the cache
 
 
 @runtime_checkable
 class Metric(Protocol):
-    """A distance: non-negative, symmetric, zero on equal points, and no detour is shorter."""
+    """A distance: non-negative, symmetric, zero on equal points, and no detour is shorter.
+
+    Proofs of privacy divide by distances, so a computed distance must not lie above the true one of the two stored
+    points. A metric that has `proven = True` says that it rounds down; what a certificate says of any other holds for
+    the distances as they are computed, and notes it (`precision_note`).
+    """
 
     @property
     def unit(self) -> str:
@@ -55,8 +60,26 @@ def pairwise(metric: Metric, a: Points, b: Points) -> Floats:
     """Return the len(a) x len(b) matrix of distances."""
     if isinstance(metric, _Pairwise):
         return metric.pairwise(a, b)
+    return by_blocks(metric, a, b)
+
+
+def by_blocks(metric: Metric, a: Points, b: Points) -> Floats:
+    """Return the len(a) x len(b) matrix of distances, some rows at a time."""
     rows = max(1, BLOCK_VALUES // max(1, len(b) * int(np.prod(a.shape[1:]))))
     result = np.empty((len(a), len(b)))
     for start in range(0, len(a), rows):
         result[start : start + rows] = metric(a[start : start + rows, None], b[None])
     return result
+
+
+def is_proven(metric: Metric) -> bool:
+    """Tell whether a metric says that its distances never lie above the true ones."""
+    return bool(getattr(metric, "proven", False))
+
+
+def precision_note(metric: Metric) -> str:
+    """Return what a certificate has to say about the distances it rests on: nothing where they are proven."""
+    if is_proven(metric):
+        return ""
+    name = getattr(metric, "name", type(metric).__name__)
+    return f"proven for the distances as {name} computes them, whose rounding error is not stated"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ class Hamming:
     """The number of columns in which two secrets differ."""
 
     unit: str = ""
+    proven: ClassVar[bool] = True
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         return np.asarray((np.asarray(a) != np.asarray(b)).sum(axis=-1), dtype=np.float64)
@@ -33,6 +35,7 @@ class Levenshtein:
     """The least number of insertions, deletions and substitutions that turn one word into the other."""
 
     unit: str = ""
+    proven: ClassVar[bool] = True
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         distance = import_extra("rapidfuzz.distance", "text").Levenshtein.distance
@@ -52,10 +55,14 @@ class Levenshtein:
 
 @dataclass(frozen=True, eq=False)
 class Precomputed:
-    """Distances given as a matrix; points are row numbers. Checked for symmetry and the triangle inequality."""
+    """Distances given as a matrix; points are row numbers. Checked for symmetry and the triangle inequality.
+
+    The matrix is the metric: promises are about its numbers, however they were computed.
+    """
 
     distances: Floats
     unit: str = ""
+    proven: ClassVar[bool] = True
 
     def __init__(self, distances: ArrayLike, unit: str = "") -> None:
         matrix = as_matrix(distances, "distances")

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Points, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics.geography import ShortestPath
+from metricdp.metrics.rounding import lowered
 
 
 @dataclass(frozen=True)  # equal where the network is the same one
 class StreetPath:
-    """The shortest way along the streets between places (street number, offset from its first end)."""
+    """The shortest way along the streets between places (street number, offset from its first end).
+
+    Never above the true length, as its road network.
+    """
 
     network: ShortestPath
+    proven: ClassVar[bool] = True
 
     @property
     def unit(self) -> str:
@@ -32,7 +38,7 @@ class StreetPath:
                 last = b[..., 1] if other == 0 else lengths[others] - b[..., 1]
                 between = self.network(edges[streets, end][..., None], edges[others, other][..., None])
                 best = np.minimum(best, walk + between + last)
-        return np.asarray(best)
+        return lowered(best, 4)
 
     def check(self, points: Points, /) -> None:
         rows = as_floats(points, "points")

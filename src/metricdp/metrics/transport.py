@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Points, as_floats, as_matrix, frozen
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import Metric, pairwise
+from metricdp.metrics.base import Metric, is_proven, pairwise
 from metricdp.metrics.discrete import check_distances
+from metricdp.metrics.rounding import UNIT, lower_differences
 from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
 
 
@@ -19,12 +21,17 @@ from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
 class Wasserstein:
     """The cost of moving one distribution into another: min over couplings of the sum of mass times distance.
 
-    Points are histograms (non-negative, summing to 1) over a common support; `ground` holds the distances within that
-    support (support x support), or, for a support on a line, its positions (one number each).
+    Points are histograms (non-negative, summing to 1) over a common support, and stand for the laws row / sum(row);
+    `ground` holds the distances within that support (support x support), or, for a support on a line, its positions
+    (one number each).
+
+    Never above the true cost, whatever the solver does: the value is that of prices which no route undercuts. Within
+    2^-50 n of the widest ground distance (and, off the line, the solver's 1e-7) of it, for n bins.
     """
 
     ground: Floats
     unit: str = ""
+    proven: ClassVar[bool] = True
 
     def __init__(self, ground: ArrayLike, unit: str = "") -> None:
         array = as_floats(ground, "ground")
@@ -38,36 +45,57 @@ class Wasserstein:
         object.__setattr__(self, "unit", unit)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
-        a, b = np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float))
-        if self.ground.ndim == 1:  # on a line: the area between the two distribution functions
-            flow = np.abs(np.cumsum(a - b, axis=-1))[..., :-1]
-            return np.asarray((flow * np.diff(self.ground)).sum(axis=-1))
+        a, b = np.broadcast_arrays(_laws(a), _laws(b))
+        if self.ground.ndim == 1:
+            return self._along(a, b)
         flat_a, flat_b = a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1])
         costs = [self._move(x, y) for x, y in zip(flat_a, flat_b, strict=True)]
         return np.asarray(costs).reshape(a.shape[:-1])
 
+    def _along(self, a: Floats, b: Floats) -> Floats:
+        """Return the area between the two distribution functions, the cost on a line."""
+        n, widths = a.shape[-1], np.diff(self.ground)
+        area = (np.abs(np.cumsum(a - b, axis=-1))[..., :-1] * widths).sum(axis=-1)
+        # Masses n + 2 units of themselves, their sums n more, widths and area n + 3.
+        reach = ((np.cumsum(a + b, axis=-1))[..., :-1] * widths).sum(axis=-1)
+        return np.asarray(np.maximum(area - (4 * n + 16) * UNIT * reach, 0.0))
+
     def _move(self, x: Floats, y: Floats) -> float:
+        """Return the value of prices: sum x f + sum y g for f_i + g_j <= ground_ij is below every plan's cost."""
+        rows, columns = np.flatnonzero(x > y), np.flatnonzero(y > x)
+        if rows.size == 0 or columns.size == 0:
+            return 0.0
+        price = self._prices(x, y, rows, columns)
+        # Closed under all routes, each difference rounded down: these are prices of the whole problem.
+        sending = lower_differences(self.ground[:, columns], price).min(axis=1)
+        sending -= sending.mean()
+        receiving = lower_differences(self.ground.T, sending).min(axis=1)
+        value = float(x @ sending + y @ receiving)
+        # Masses n + 2 units of themselves, the two sums n + 3.
+        error = (2 * len(x) + 16) * UNIT * float(x @ np.abs(sending) + y @ np.abs(receiving))
+        return max(value - error, 0.0)
+
+    def _prices(self, x: Floats, y: Floats, rows: Integers, columns: Integers) -> Floats:
+        """Return good prices of the columns that receive: any are valid, the best give the true cost."""
         # Mass common to both stays where it is: optimal for a metric ground cost, and the program is smaller.
         from scipy.optimize import linprog
         from scipy.sparse import eye_array, kron, vstack
 
-        supply, demand = np.maximum(x - y, 0.0), np.maximum(y - x, 0.0)
-        rows, columns = np.flatnonzero(supply), np.flatnonzero(demand)
-        if rows.size == 0 or columns.size == 0:
-            return 0.0
+        supply, demand = (x - y)[rows], (y - x)[columns]
         cost = self.ground[np.ix_(rows, columns)]
-        if rows.size == 1 or columns.size == 1:
-            return float(np.sum(cost * supply[rows][:, None] * demand[columns][None] / demand[columns].sum()))
+        if rows.size == 1:
+            return np.asarray(cost[0])
+        if columns.size == 1:
+            return np.zeros(1)
         # Scaled to one unit of mass, because the solver's tolerance is absolute.
-        total = float(supply.sum())
-        given, wanted = supply[rows] / total, demand[columns] / demand.sum()
+        given, wanted = supply / supply.sum(), demand / demand.sum()
         sums = vstack([
             kron(eye_array(rows.size), np.ones((1, columns.size))),
             kron(np.ones((1, rows.size)), eye_array(columns.size)),
         ])  # fmt: skip
         # One of the equations follows from the others; dropping it keeps rounding from making them inconsistent.
         answer = linprog(cost.ravel(), A_eq=sums.tocsr()[:-1], b_eq=np.concatenate([given, wanted])[:-1])
-        return total * float(answer.fun)
+        return np.append(np.asarray(answer.eqlin.marginals)[rows.size :], 0.0)
 
     def check(self, points: Points, /) -> None:
         check_numbers(points, "Wasserstein")
@@ -83,7 +111,8 @@ class Wasserstein:
 class WordMovers:
     """Word mover's distance: the Wasserstein distance of bags of words, moved through the word vectors.
 
-    Points are bags of words: word counts divided by their sum, one column per word of `vectors`.
+    Points are bags of words: word counts divided by their sum, one column per word of `vectors`. Distances are in the
+    unit of `ground` unless another name is given to it.
     """
 
     vectors: Floats
@@ -94,8 +123,13 @@ class WordMovers:
         array = frozen(as_matrix(vectors, "vectors"))
         metric = Lp(2) if ground is None else ground
         object.__setattr__(self, "vectors", array)
+        metric.check(array)
         object.__setattr__(self, "ground", metric)
-        object.__setattr__(self, "unit", unit)
+        object.__setattr__(self, "unit", unit or metric.unit)
+
+    @property
+    def proven(self) -> bool:
+        return is_proven(self.ground)
 
     @cached_property
     def _moving(self) -> Wasserstein:
@@ -116,12 +150,22 @@ class Frechet:
     """The discrete Frechet distance of two curves: the shortest leash for two walkers who never turn back.
 
     Points are curves flattened to one row: x1, y1, x2, y2, ... with `dimension` coordinates a vertex. Two curves that
-    differ only in repeated vertices are at distance zero.
+    differ only in repeated vertices are at distance zero. It is one of the distances of `ground`, as it computes them,
+    and in its unit unless another name is given to it.
     """
 
     ground: Metric = Lp(2)  # noqa: RUF009 - a frozen value
     dimension: int = 2
     unit: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.dimension, int) or self.dimension < 1:
+            raise InvalidInput(f"`dimension` must be a whole number from 1 on, got {self.dimension!r}.")
+        object.__setattr__(self, "unit", self.unit or self.ground.unit)
+
+    @property
+    def proven(self) -> bool:
+        return is_proven(self.ground)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.asarray(a, float), np.asarray(b, float)
@@ -143,3 +187,9 @@ class Frechet:
             raise InvalidInput(
                 f"a curve must have a multiple of {self.dimension} numbers, got {points.shape[-1]} columns."
             )
+        self.ground.check(points.reshape(-1, self.dimension))
+
+
+def _laws(histograms: Points) -> Floats:
+    rows = np.asarray(histograms, float)
+    return np.asarray(rows / rows.sum(axis=-1, keepdims=True))

@@ -7,6 +7,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from metricdp.plugins import load_inherited
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import packed
 
@@ -30,6 +31,7 @@ def main(folder: str) -> None:
 
 if __name__ == "__main__":
     try:
+        load_inherited()
         main(sys.argv[1])
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(130)

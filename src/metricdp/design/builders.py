@@ -1,0 +1,95 @@
+"""Every builder, declared once: its public name, its name at the command line, its options and one line about it.
+
+`mdp.name` is the builder called `name`; `metricdp design --builder name` runs those with `at_command`. A builder from
+outside is declared the same way: `BUILDERS.declare(Builder(...))`, see docs/extend.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from metricdp.catalogue import Catalogue, loaded
+from metricdp.mechanisms import Mechanism
+
+SEARCH = ("prior", "gap", "seconds")
+
+
+@dataclass(frozen=True)
+class Builder:
+    """One way to make a mechanism.
+
+    Attributes:
+        name: `mdp.name` and `--builder name`.
+        make: The function, or `module:function`, imported when it is first used.
+        about: One line for people.
+        start: What the function takes first: a finite `space` and epsilon, or a `problem` (which holds the prior);
+            `other` for those that the command cannot call.
+        options: Which of the command's own options it takes, by name (see `cli.choices.Options`).
+        own: Options of its own, each with what turns the text of `--set name=value` into its value.
+        objective: Which loss it counts unless told otherwise.
+        progress: Whether it tells its bounds while it searches (`progress=`).
+    """
+
+    name: str
+    make: str | Callable[..., Any]
+    about: str
+    start: Literal["space", "problem", "other"] = "problem"
+    options: tuple[str, ...] = ()
+    own: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
+    objective: Literal["expected", "worst"] = "expected"
+    progress: bool = False
+
+    @property
+    def at_command(self) -> bool:
+        """Whether `metricdp design` can build it from points and an epsilon."""
+        return self.start != "other"
+
+    @property
+    def module(self) -> str:
+        """Where the function lives."""
+        return self.make.partition(":")[0] if isinstance(self.make, str) else self.make.__module__
+
+    @property
+    def function(self) -> Callable[..., Mechanism]:
+        """The function itself, imported now."""
+        return loaded(self.make)
+
+
+BUILDERS: Catalogue[Builder] = Catalogue("builder", [
+    Builder("laplace", "metricdp.design.closed_form:laplace", "Laplace noise on the Earth, in the plane or in any "
+            "dimension, released on a lattice", "other"),
+    Builder("exponential", "metricdp.design.closed_form:exponential", "the exponential mechanism with the largest "
+            "inner budget that keeps the promise, proven", "space", ("prior",)),
+    Builder("weighted_exponential", "metricdp.design.closed_form:weighted_exponential", "the same with a weight for "
+            "every report", "space", ("prior", "weights")),
+    Builder("truncated_exponential", "metricdp.design.closed_form:truncated_exponential", "the exponential mechanism "
+            "of distances that are cut off far away", "space", ("prior",)),
+    Builder("tight_constraints", "metricdp.design.closed_form:tight_constraints", "every ratio used up, where such a "
+            "mechanism exists", "space", ("prior",)),
+    Builder("remapped", "metricdp.design.closed_form:remapped", "a mechanism whose reports are replaced by the best "
+            "guess after seeing them", "other"),
+    Builder("madlib", "metricdp.design.closed_form:madlib", "noise on the vector of a word, then the nearest word",
+            "space"),
+    Builder("optimal", "metricdp.design.optimal:optimal", "the least loss there can be, with a proven gap",
+            "problem", (*SEARCH, "objective"), progress=True),
+    Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
+            "problem", ("prior",)),
+    Builder("spanner", "metricdp.design.optimal:spanner", "the optimum over the edges of a sparse graph, its detours "
+            "charged", "problem", (*SEARCH, "stretch"), progress=True),
+    Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
+            "report; it counts the worst loss unless told otherwise", "problem", ("prior", "nearest", "objective"),
+            objective="worst"),
+    Builder("decomposed", "metricdp.artifacts.resumable:decomposed", "the optimum by blocks that are solved apart, in "
+            "threads, processes or on Ray, with checkpoints", "problem",
+            (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"), progress=True),
+    Builder("interpolated", "metricdp.design.interpolation.box:interpolated", "private at every point of a box, from "
+            "tables at the corners of a grid", "other"),
+    Builder("contextual", "metricdp.design.contextual:contextual", "a mechanism that knows where somebody came from",
+            "other"),
+    Builder("product", "metricdp.design.product:product", "several mechanisms on separate parts of one secret",
+            "other"),
+    Builder("quantised", "metricdp.design.quantised:quantised", "a table in whole multiples of 1 / 2**bits, certified "
+            "as such", "other"),
+])  # fmt: skip

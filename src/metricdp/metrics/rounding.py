@@ -1,0 +1,97 @@
+"""Arithmetic that never comes out too large.
+
+A promise is about the true distance of two stored points. A computed distance above it would let a proof accept what is
+not private, so metrics count the roundings of their formula and take that many units off: what they return is a proven
+lower bound of the true distance. Counts rest on IEEE doubles, each operation within half an ulp (one `UNIT`), and on
+elementary functions (sin, arcsin, pow, ...) within four ulp, which numpy and the C libraries below it keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Floats
+
+UNIT = 2.0**-53  # the relative error of one correctly rounded operation
+LIBRARY = 8  # the units that an elementary function may err by: four ulp
+SMALLEST = 2.0**-1021  # below, doubles lose relative precision: differences are exact there, products are not
+ROUNDED_DOWN = (
+    2.0**-36
+)  # computed distances lie below the true ones by a smaller share than this, near-singular data aside
+LARGEST = 2.0**1000  # coordinates beyond this could make a distance overflow
+
+
+def lowered(values: Floats, roundings: float) -> Floats:
+    """Return values from `SMALLEST` on, each the result of at most so many roundings, as proven lower bounds."""
+    return np.asarray(values * shrinking(roundings))
+
+
+def shrinking(roundings: float) -> float:
+    """Return a factor that takes off so many roundings, and those of the factor and of the product with it."""
+    # (1 + u)^k <= 1 + k u (1 + k u)
+    return 1.0 - (roundings * (1.0 + roundings * UNIT) + 2.0) * UNIT
+
+
+def lowered_where(values: Floats, rounded_up: Booleans) -> Floats:
+    """Take the last digit or two off values that a sum or a difference rounded up, in place."""
+    # Below SMALLEST sums are exact, so nothing there was rounded.
+    return np.multiply(values, shrinking(0), out=values, where=rounded_up)
+
+
+def sum_down(terms: Iterable[Floats]) -> Floats:
+    """Return a sum of non-negative arrays that is nowhere above the true one, and exact where doubles hold it."""
+    total: Floats | None = None
+    for term in terms:
+        if total is None:
+            total = np.asarray(term, float)
+            continue
+        rounded = np.asarray(total + term)
+        total = lowered_where(rounded, rounding_error(rounded, total, term) < 0.0)
+    return np.zeros(()) if total is None else total
+
+
+def times_down(factor: float, values: Floats) -> Floats:
+    """Return factor * values, nowhere above the true product; exact for a power of two."""
+    product = factor * values
+    exact = np.frexp(factor)[0] == 0.5 and np.all((product >= SMALLEST) | (values == 0))
+    return np.asarray(product if exact else np.nextafter(product, 0.0))
+
+
+def lower_differences(a: Floats, b: Floats) -> Floats:
+    """Return a - b, nowhere above the true difference."""
+    gap = a - b
+    return np.asarray(gap - np.abs(gap) * (2 * UNIT))
+
+
+def rounding_error(total: Floats, a: Floats, b: Floats) -> Floats:
+    """Return exactly (a + b) - total for total = fl(a + b) (Knuth's two-sum)."""
+    part = total - a
+    return np.asarray((a - (total - part)) + (b - part))
+
+
+def squared_norms(points: Floats) -> tuple[Floats, Floats]:
+    """Return (high, low) with high + low = |x|^2 to about twice the precision of doubles, for coordinates below 1."""
+    high, low = np.zeros(points.shape[:-1]), np.zeros(points.shape[:-1])
+    for x in np.moveaxis(points, -1, 0):
+        square = x * x
+        front = 134217729.0 * x  # Dekker: 2^27 + 1 splits a double into two halves whose products are exact
+        front = front - (front - x)
+        back = x - front
+        lost = ((front * front - square) + 2.0 * front * back) + back * back
+        total = high + square
+        low = low + (lost + rounding_error(total, high, square))
+        high = total
+    return high, low
+
+
+def whole(a: Floats, b: Floats, largest: float) -> bool:
+    """Tell whether all numbers are whole and at most `largest` in size, so that sums and differences are exact."""
+    return all(_whole(x, largest) for x in (a, b))
+
+
+def _whole(x: Floats, largest: float) -> bool:
+    if not x.size or x.flat[0] != np.rint(x.flat[0]):  # most data is refused by its first number
+        return not x.size
+    return bool(np.all(np.abs(x) <= largest) and np.array_equal(x, np.rint(x)))

@@ -1,0 +1,113 @@
+"""Things from outside the package, through the command: named, declared, used; never imported unasked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from metricdp import plugins
+from metricdp.artifacts import load
+from metricdp.errors import InvalidInput
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "extend"
+COMMAND = [sys.executable, "-c", "import sys; from metricdp.cli import main; sys.exit(main())"]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    for example in EXAMPLES.glob("*.py"):
+        shutil.copy(example, tmp_path)
+    (tmp_path / "cells.csv").write_text("x,y\n" + "".join(f"{i},{j}\n" for i in range(3) for j in range(3)))
+    return tmp_path
+
+
+def run(folder: Path, line: str, *paths: Path) -> subprocess.CompletedProcess[str]:
+    places = [*map(str, paths), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in places if place)}
+    return subprocess.run(
+        [*COMMAND, *line.split()], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_builder_from_outside_is_designed_saved_listed_and_compared(here: Path) -> None:
+    line = "design --plugin ./builder.py --points cells.csv --metric l2 --epsilon 1.0 --builder mixed"
+    done = run(here, f"{line} --set strength=0.9 -o cells.mdp")
+    assert done.returncode == 0, done.stderr
+    assert "mixed, strength 0.9" in done.stdout
+    made = load(here / "cells.mdp")
+    # what it is, written out here
+    points = np.array([(i, j) for i in range(3) for j in range(3)], dtype=float)
+    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
+    assert made.matrix.min() >= 0.1 / 9 * (1 - 1e-9)
+    logs = np.log(made.matrix)
+    assert all(np.abs(logs[i] - logs[j]).max() <= apart[i, j] for i in range(9) for j in range(9))
+    assert "strength" in run(here, f"{line} --set weight=1 -o x.mdp").stderr
+    assert run(here, f"{line} --set strength=much -o x.mdp").returncode == 2
+    assert "--gap is not an option of mixed" in run(here, f"{line} --gap 0.1 -o x.mdp").stderr
+    assert "mixed" in run(here, "builders --plugin ./builder.py").stdout
+    pytest.importorskip("matplotlib")
+    done = run(
+        here, "compare --plugin=./builder.py --points cells.csv --epsilon 1 --builders exponential,mixed -o c.png"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "mixed" in (here / "c.csv").read_text()
+
+
+def test_a_study_from_outside_runs(here: Path) -> None:
+    assert "what privacy costs on grids that grow" in run(here, "reproduce --plugin ./study.py").stdout
+    assert run(here, "reproduce grids 3 --plugin ./study.py").stdout.splitlines()[-1].startswith("3 x 3")
+
+
+def test_nothing_is_known_that_was_not_named(here: Path) -> None:
+    assert (
+        "unknown builder 'mixed'" in run(here, "design --points cells.csv --epsilon 1 --builder mixed -o x.mdp").stderr
+    )
+    assert "unknown study" in run(here, "reproduce grids").stderr
+
+
+def test_an_entry_point_is_used_by_its_name_and_only_then(here: Path) -> None:
+    site = here / "site"
+    (site / "outside-1.0.dist-info").mkdir(parents=True)
+    (site / "outside-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    (site / "outside-1.0.dist-info" / "entry_points.txt").write_text("[metricdp]\nmixing = outside_mixing\n")
+    shutil.copy(here / "builder.py", site / "outside_mixing.py")
+    with (site / "outside_mixing.py").open("a") as file:
+        file.write("\nprint('outside was imported')\n")
+    quiet = run(here, "builders", site)
+    assert "mixed" not in quiet.stdout
+    assert "outside" not in quiet.stdout
+    assert "mixed" in run(here, "builders --plugin mixing", site).stdout
+    assert "mixed" in run(here, "builders --plugin outside_mixing", site).stdout  # as a module, too
+
+
+@pytest.mark.parametrize("name", ["missing_module", "./missing.py", "", "a:b"])
+def test_a_plugin_that_is_not_there_is_one_clean_line(here: Path, name: str) -> None:
+    done = run(here, f"builders --plugin={name}")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_plugin_that_lacks_something_says_what(here: Path) -> None:
+    (here / "broken.py").write_text("import a_package_nobody_has\n")
+    done = run(here, "builders --plugin ./broken.py")
+    assert done.returncode == 2
+    assert "a_package_nobody_has" in done.stderr
+
+
+def test_workers_inherit_what_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "harmless.py").write_text("SEEN = True\n")
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    module = plugins.load(str(tmp_path / "harmless.py"))
+    assert module.SEEN
+    assert plugins.load(str(tmp_path / "harmless.py")) is module
+    assert plugins.inherited() == [str(tmp_path / "harmless.py")]
+    with pytest.raises(InvalidInput):
+        plugins.load("a_module_nobody_has")
+    assert len(plugins.inherited()) == 1

@@ -1,0 +1,117 @@
+"""The public surface: exactly these names, reachable as the pages say, and each thing declared once."""
+
+import importlib
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import metricdp as mdp
+from metricdp.catalogue import Catalogue
+from metricdp.design.builders import BUILDERS, Builder
+from metricdp.errors import InvalidInput
+from metricdp.experiments import STUDIES
+
+PROJECT = Path(__file__).parents[1]
+NAMES = [
+    "Angular", "AuditReport", "Augmented", "Box", "Certificate", "FiniteSpace", "Frechet", "Guarantee", "Hamming",
+    "Haversine", "Hyperbolic", "Inspection", "InterpolatedMechanism", "Levenshtein", "Lp", "Mahalanobis",
+    "MatrixMechanism", "Mechanism", "Metric", "MetricdpError", "Precomputed", "Problem", "ShortestPath", "Temporal",
+    "Wasserstein", "Weighted", "Witness", "WordMovers", "adversary_error", "audit", "audit_samples", "constopt",
+    "contextual", "continuous_violations", "create_keys", "decomposed", "dictionary", "duckdb_function",
+    "duckdb_table", "epsilon_at", "epsilon_for", "errors", "expected_loss", "exponential", "grid", "inspect",
+    "interpolated", "laplace", "load", "madlib", "mobility", "optimal", "packing_lower_bound", "perturb",
+    "perturb_file", "perturb_files", "pictures", "posterior_leakage", "product", "quantile_loss", "quantised",
+    "remapped", "road_network", "save", "spanner", "tight_constraints", "truncated_exponential",
+    "universal_lower_bound", "violation_ratio", "vocabulary", "weighted_exponential", "worst_loss",
+]  # fmt: skip
+
+
+def test_dir_shows_exactly_the_public_names():
+    assert dir(mdp) == sorted(NAMES)
+    assert sorted(mdp.__all__) == sorted(NAMES)
+
+
+def test_a_fresh_interpreter_knows_them_before_anything_is_imported():
+    script = "import metricdp, sys; print(' '.join(dir(metricdp))); print('scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    names, heavy = done.stdout.splitlines()
+    assert names.split() == sorted(NAMES)
+    assert heavy == "False"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_there(name):
+    assert getattr(mdp, name) is not None
+
+
+def test_what_is_not_there_says_so():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = mdp.nothing
+
+
+def listed():
+    """(section, dotted target) of everything on the API page."""
+    text = (PROJECT / "docs" / "api.md").read_text(encoding="utf-8")
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        title = section.splitlines()[0]
+        for entry in re.split(r"^::: ", section, flags=re.MULTILINE)[1:]:
+            target = entry.split()[0]
+            members = re.search(r"members: \[(.*?)\]", entry)
+            for name in members[1].split(", ") if members else [""]:
+                yield title, section, f"{target}.{name}".rstrip(".")
+
+
+@pytest.mark.parametrize(("title", "section", "target"), list(listed()), ids=lambda value: str(value)[:60])
+def test_the_api_page_says_how_each_name_is_reached(title, section, target):
+    prefix = re.search(r"As `mdp\.(\w+)\.name`", section)
+    if prefix:  # a whole module
+        assert getattr(mdp, prefix[1]) is importlib.import_module(target)
+        return
+    module, name = target.rsplit(".", 1)
+    assert getattr(mdp, name) is getattr(importlib.import_module(module), name), target
+
+
+def test_the_api_page_lists_every_public_name():
+    targets = {target.rsplit(".", 1)[1] for _, _, target in listed()}
+    assert set(NAMES) - targets - {"MetricdpError"} == set()
+
+
+def test_pages_follow_the_declarations():
+    spec = importlib.util.spec_from_file_location("pages", PROJECT / "tools" / "pages.py")
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    found = 0
+    for path in (PROJECT / "docs").rglob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        found += len(pages.PART.findall(text))
+        assert pages.written(text) == text, f"run `python tools/pages.py`: {path.name} is older than the declarations"
+    assert found >= 2
+
+
+def test_declarations_are_true():
+    for builder in BUILDERS:
+        assert callable(builder.function)
+        assert getattr(mdp, builder.name) is builder.function
+    options = importlib.import_module("metricdp.cli.building").Options.__dataclass_fields__
+    for builder in BUILDERS:
+        assert set(builder.options) <= set(options)
+    for study in STUDIES:
+        assert study.about
+    assert set(STUDIES.names) == {
+        path.parent.name for path in (PROJECT / "src/metricdp/experiments").glob("*/study.py")
+    }
+
+
+def test_a_catalogue_refuses_what_would_confuse():
+    catalogue = Catalogue("builder", [Builder("one", print, "the first")])
+    for bad in (Builder("one", print, "again"), Builder("two words", print, "x"), Builder("two", print, " ")):
+        with pytest.raises(InvalidInput):
+            catalogue.declare(bad)
+    with pytest.raises(InvalidInput, match="unknown builder 'two': use one of one"):
+        catalogue.named("two")
+    assert catalogue.names == ("one",)
+    assert len(catalogue) == 1

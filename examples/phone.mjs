@@ -4,9 +4,9 @@ import { open } from "metricdp";
 
 const trusted = await readFile("me.pub", "utf8");
 const mechanism = await open("porto.mdp", { trusted });
-console.log(mechanism.explain({ snap: 0.03 }).short);
+console.log(mechanism.explain().short);
 console.log(mechanism.licence);
 
 const here = [41.1494, -8.611]; // the true position; it stays on the device
-const { point } = mechanism.sample(here, { snap: 0.03 }); // to the nearest crossing, at most 30 m away
+const { point } = mechanism.sample(here, { clamp: true }); // as if at the nearest crossing, wherever that is
 console.log("report", point);

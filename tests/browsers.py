@@ -17,10 +17,10 @@ from typing import Any
 
 PROJECT = Path(__file__).parents[1]
 SCRIPTS = {
-    "/metricdp.js": PROJECT / "js" / "metricdp.js",
-    "/geolocation.js": PROJECT / "js" / "geolocation.js",
+    "/metricdp.js": PROJECT / "js" / "dist" / "metricdp.js",
     "/checks.js": PROJECT / "tests" / "js" / "checks.js",
     "/page.html": PROJECT / "tests" / "js" / "page.html",
+    **{f"/src/{path.name}": path for path in (PROJECT / "js" / "src").glob("*.js")},
 }
 TYPES = {".js": "text/javascript", ".html": "text/html", ".mdp": "application/octet-stream"}
 CHROMIUM_OPTIONS = (
@@ -144,8 +144,10 @@ def running(name: str) -> Iterator[Engine]:
         if name == "chromium":
             program = [str(chromium()), *CHROMIUM_OPTIONS, f"--user-data-dir={folder}", f"{engine.address}/page.html"]
         else:
-            for script in ("/metricdp.js", "/geolocation.js", "/checks.js"):
-                shutil.copy(SCRIPTS[script], folder)
+            for name_there, script in SCRIPTS.items():
+                place = Path(folder, name_there.lstrip("/"))
+                place.parent.mkdir(exist_ok=True)
+                shutil.copy(script, place)
             (Path(folder) / "package.json").write_text('{"type": "module"}')
             start = f"import('{Path(folder).as_posix()}/checks.js').then((m) => m.serve('{engine.address}'))"
             program = [str(node()), "--eval", start]

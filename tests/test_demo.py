@@ -64,3 +64,22 @@ def test_an_unusable_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(OutputProblem):
         demo.run(tmp_path / "file")
+
+
+def test_the_table_is_protected_without_a_slack_that_would_not_hold_along_the_roads(result):
+    assert result.story.guarantee.slack == 0.0
+    table = parquet.read_table(result.folder / "trips.parquet")
+    positions = np.stack([table["lat"].to_numpy(), table["lon"].to_numpy()], axis=1)
+    codes = result.mechanism.inputs.encode(positions)  # every secret is a crossing, to the digit
+    assert np.array_equal(result.mechanism.inputs.decode(codes), positions)
+    page = (result.folder / "report.html").read_text(encoding="utf-8")
+    assert "The secret is a crossing" in page
+
+
+def test_the_commands_of_the_report_run(result, tmp_path, capsys):
+    from metricdp.cli import main
+
+    assert result.story.repeat[0].startswith("metricdp demo ")
+    for line in result.story.repeat[1:]:
+        assert main(line.replace("out.parquet", str(tmp_path / "out.parquet")).split()[1:]) == 0, line
+    assert "holds" in capsys.readouterr().out

@@ -6,7 +6,7 @@ imports each when it is first used. Builders that are declared elsewhere (`desig
 
 import ast
 import importlib
-from importlib.resources import files
+from importlib.resources import files as beside  # `files` is a room of ours
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 def _homes() -> dict[str, str]:
     """Return where each public name lives, from the imports of `__init__.pyi`."""
-    stub = ast.parse(files(__name__).joinpath("__init__.pyi").read_text(encoding="utf-8"))
+    stub = ast.parse(beside(__name__).joinpath("__init__.pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.module != "typing"]
     return {alias.name: node.module or "" for node in imports for alias in node.names}
 

@@ -63,7 +63,6 @@ from metricdp.metrics import Weighted as Weighted
 from metricdp.metrics import WordMovers as WordMovers
 from metricdp.places import grid as grid
 from metricdp.places import road_network as road_network
-from metricdp.places import vocabulary as vocabulary
 from metricdp.problems import Problem as Problem
 from metricdp.spaces import Augmented as Augmented
 from metricdp.spaces import Box as Box
@@ -73,6 +72,7 @@ from metricdp.tables import perturb_file as perturb_file
 from metricdp.tables import perturb_files as perturb_files
 from metricdp.tables.engines.duckdb import duckdb_function as duckdb_function
 from metricdp.tables.engines.duckdb import duckdb_table as duckdb_table
+from metricdp.text import vocabulary as vocabulary
 from metricdp.units import epsilon_for as epsilon_for
 
 __version__: str

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from metricdp import design, wording
-from metricdp.arrays import Floats
+from metricdp.arrays import Floats, Integers
 from metricdp.artifacts import save
 from metricdp.auditing import audit, expected_loss
 from metricdp.design.optimal import optimal
-from metricdp.errors import Infeasible
+from metricdp.errors import Infeasible, InvalidInput
 from metricdp.files import made_folder, replacing
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.metrics import Haversine
@@ -27,9 +27,12 @@ from metricdp.spaces import FiniteSpace
 from metricdp.tables import perturb
 from metricdp.units import epsilon_for
 
-SNAP_KM = 0.015  # positions up to this far from a crossing are put on it; the slack is 2 * epsilon * this
-# Per kilometre: places 100 m apart differ by at most a factor of two, the slack of the snap included.
-EPSILON = epsilon_for(2.0, 0.1, slack=lambda epsilon: 2.0 * epsilon * SNAP_KM)
+EPSILON = epsilon_for(2.0, 0.1)  # per kilometre: crossings 100 m apart differ by at most a factor of two
+MATCH_KM = 0.03  # a position lies this close to a crossing, or it is no position of these trips
+SECRET = (
+    "The secret is a crossing: every position was first put on the nearest one, by a public rule, and the promise is "
+    "between crossings, along the roads."
+)
 NODES = 300
 SECONDS = 60.0  # the most that the optimal mechanism may take
 GAP = 0.02
@@ -59,16 +62,17 @@ class Demo:
         same = [entry for entry in comparison.contenders if entry.bounded]  # all that keep this very promise
         most = max(same, key=lambda entry: entry.loss)
         least = min(same, key=lambda entry: entry.loss)
-        total = story.rows_per_person * story.guarantee.epsilon
+        total = wording.epsilon(story.rows_per_person * story.guarantee.epsilon, story.guarantee.unit)
+        proven = wording.number(story.audit.epsilon, wording.templates()["digits"]["audited"], "up")
         return [
             f"Promised: {wording.lead(story.guarantee)}",
             f"Proven:   the promise {story.audit.verdict} for all {story.audit.pairs:,} pairs of crossings, exactly: "
-            f"epsilon {story.audit.epsilon:.6g} per km (promised {story.guarantee.epsilon:.6g}).",
-            f"Cost:     a report lies {wording.distance(least.loss, unit)} from the truth on average, along the roads; "
-            f"{most.name} would cost {wording.distance(most.loss, unit)} for the same promise. "
+            f"epsilon {proven} per km (promised {wording.epsilon(story.guarantee.epsilon, unit)}).",
+            f"Cost:     a report lies {wording.distance(least.loss, unit)} from the truth, along the roads and on "
+            f"average over the prior; {most.name} would cost {wording.distance(most.loss, unit)} for the same promise. "
             f"No mechanism can do better than {wording.distance(comparison.lower_bound, unit, 'down')}.",
-            f"Mind:     the promise is for one row; the longest trip has {story.rows_per_person} rows, in total "
-            f"{total:.4g} per km. The columns {', '.join(story.kept_columns)} stay as they were.",
+            f"Mind:     {SECRET} The promise is for one row; the longest trip has {story.rows_per_person} rows, "
+            f"in total {total}. The columns {', '.join(story.kept_columns)} stay as they were.",
             f"Look at:  {self.folder / 'report.html'}",
         ]
 
@@ -90,7 +94,8 @@ def run(
     tell = progress if progress is not None else _silent
     tell(0.0, "reading the streets of central Porto")
     space = bundled_roads(nodes=nodes)
-    table = bundled_trips(trips=trips, seed=7, space=space)
+    driven = bundled_trips(trips=trips, seed=7, space=space)
+    table = _matched(driven, space)
     prior = _public_prior(space)
     problem = Problem(space, EPSILON, prior=prior)
 
@@ -99,42 +104,42 @@ def run(
     contenders.append(Contender("optimal", best.certificate.loss, _proof(best), best=True))
 
     tell(0.88, "protecting the table")
-    protected = perturb(table, best, columns=["lat", "lon"], snap=SNAP_KM)
+    protected = perturb(table, best, columns=["lat", "lon"])
     tell(0.9, "auditing every pair of crossings")
     report = audit(best)
     tell(0.93, "writing the results")
     save(best, target / "mechanism.mdp")
     _write_table(table, target / "trips.parquet")
     _write_table(protected, target / "protected.parquet")
-    guarantee = best.guarantee.with_slack(2.0 * best.guarantee.epsilon * SNAP_KM)
-    witness = report.witness
+    secret, other, _ = report.witness or (0, 0, 0)
     rows = np.bincount(table["trip"].to_numpy())
     story = Story(
         title="Trips in central Porto, protected",
         place="central Porto",
         mechanism=f"Optimal mechanism on {len(space)} crossings",
-        guarantee=guarantee,
+        guarantee=best.guarantee,
         certificate=best.certificate,
         audit=report,
-        map=_map(table, protected, space, (witness.secret, witness.other)),
+        map=_map(driven, protected, space, (secret, other)),
         comparison=Comparison(tuple(contenders), best.certificate.lower_bound),
         rows=table.num_rows,
         rows_per_person=int(rows.max()),
         person="trip",
         kept_columns=tuple(name for name in table.column_names if name not in ("lat", "lon")),
-        worst_distance=float(space.distances[witness.secret, witness.other]),
+        worst_distance=float(space.distances[secret, other]),
         simulated=SIMULATED,
+        secret=SECRET,
         attribution=ATTRIBUTION,
         files=(
             ("protected.parquet", "the table with reported positions; all other columns as they were"),
             ("mechanism.mdp", "the mechanism with its certificate; loading it checks the proof again"),
-            ("trips.parquet", "the true positions, to try things with: simulated, or they would not lie here"),
+            ("trips.parquet", "the true crossings, to try things with: simulated, or they would not lie here"),
             ("picture.png", "the map and the comparison as one picture"),
         ),
         repeat=(
             f"metricdp demo {target}",
             f"metricdp audit {target}/mechanism.mdp",
-            f"metricdp perturb {target}/trips.parquet --mechanism {target}/mechanism.mdp --snap 15m -o out.parquet",
+            f"metricdp perturb {target}/trips.parquet --mechanism {target}/mechanism.mdp -o out.parquet",
         ),
     )
     write_picture(overview(story)[0], target / "picture.png")
@@ -185,9 +190,25 @@ def _silent(share: float, what: str) -> None:
 def _public_prior(space: FiniteSpace) -> Floats:
     """Return how likely each crossing is, from other trips than those to be protected: a prior must be public."""
     history = bundled_trips(trips=400, seed=1, space=space)
-    codes = space.encode(_positions(history), snap=2 * SNAP_KM)
+    codes = _crossings(history, space)
     counts = np.bincount(codes, minlength=len(space)) + 1.0
     return np.asarray(counts / counts.sum())
+
+
+def _crossings(table: Any, space: FiniteSpace) -> Integers:
+    """Return the nearest crossing of every position."""
+    codes, away = space.nearest(_positions(table))
+    if away.max() > MATCH_KM:
+        raise InvalidInput(f"a position lies more than {MATCH_KM} km from every crossing.")
+    return codes
+
+
+def _matched(table: Any, space: FiniteSpace) -> Any:
+    """Return the table with every position on its nearest crossing: these are the secrets."""
+    places = np.asarray(space.decode(_crossings(table, space)), float)
+    for axis, name in enumerate(("lat", "lon")):
+        table = table.set_column(table.column_names.index(name), name, [places[:, axis]])
+    return table
 
 
 def _positions(table: Any) -> Floats:

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import wording
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities, frozen
+from metricdp.cards import card
 from metricdp.errors import InvalidInput
 from metricdp.spaces import Augmented, FiniteSpace
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem:
     """A mechanism to be designed: from `inputs` to `outputs`, epsilon per unit of distance, least loss.
 
@@ -71,3 +73,23 @@ class Problem:
         if self.radius is not None:
             weights = np.where(self.inputs.distances <= self.radius, weights, np.inf)
         return frozen(weights)
+
+    def __repr__(self) -> str:
+        return "Problem(" + ", ".join(f"{name}: {value}" for name, value in self._facts()) + ")"
+
+    def _repr_html_(self) -> str:
+        return card("Problem", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what is asked, in words; no arrays."""
+        facts = [
+            ("secrets", f"{len(self.inputs):,}"),
+            ("reports", "the same" if self.outputs is self.inputs else f"{len(self.outputs):,}"),
+            ("epsilon", wording.epsilon(self.epsilon, self.inputs.unit)),
+            ("metric", type(self.inputs.metric).__name__),
+            ("loss", f"{self.loss.min():.4g} to {self.loss.max():.4g}"),
+            ("prior", "uniform" if np.ptp(self.prior) == 0 else f"{self.prior.min():.3g} to {self.prior.max():.3g}"),
+        ]
+        if self.radius is not None:
+            facts.append(("protects", f"pairs within {wording.distance(self.radius, self.inputs.unit, 'down')}"))
+        return facts

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+from metricdp import shared
 from metricdp.arrays import as_positive
 from metricdp.errors import InvalidInput
 
-METRES = {"m": "1", "km": "1000", "mi": "1609.344", "ft": "0.3048"}  # exact, so that nothing is lost in between
+METRES = shared.METRES  # exact, so that nothing is lost in between
 HOW_TO_WRITE = (
     "Write it per distance, such as --epsilon 10/km or --epsilon 0.01/m, or say what it is for: --protect 2x@200m "
     "makes points 200 m apart at most a factor of two apart."

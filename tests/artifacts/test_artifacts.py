@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 import metricdp as mdp
 from forging import rewritten
 from instances import OTHERS, PLANE, SPACES
-from metricdp.artifacts import inspect, judge, load, save
+from metricdp.artifacts import inspect, load, save
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate, OutputProblem
 from metricdp.mechanisms import MatrixMechanism, Mechanism
 
@@ -57,7 +57,7 @@ def test_every_kind_comes_back(name: str, path: Path) -> None:
     back = load(path)
     assert type(back) is type(mechanism)
     assert back.certificate == mechanism.certificate
-    assert judge(back).verdict == "holds"
+    assert mdp.audit(back).verdict == "holds"
     secrets = np.array([0, 2]) if name == "words" else np.full((3, mechanism.inputs.dimension), 0.4)
     ours, theirs = (m.sample(secrets, rng=np.random.default_rng(1)) for m in (mechanism, back))
     assert np.array_equal(ours, theirs)
@@ -113,14 +113,15 @@ def test_a_forged_matrix_is_audited_and_refused(path: Path) -> None:
     rewritten(path, forge)
     with pytest.raises(CorruptFile, match=r"does not keep the promise.*violated"):
         load(path)
-    assert judge(inspect(path, judged=False).mechanism).verdict == "violated"
+    assert mdp.audit(inspect(path, judged=False).mechanism).verdict == "violated"
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_forged_noise_is_refused(name: str, path: Path) -> None:
     save(OTHERS[name](), path)
     rewritten(path, lambda manifest, tensors: manifest["body"].update(epsilon=20.0))
-    with pytest.raises(CorruptFile, match="violated"):
+    # the nearest word may hide some of the noise's leak, so that no theorem says the promise is broken
+    with pytest.raises(CorruptFile, match="cannot judge" if name == "words" else "violated"):
         load(path)
 
 

@@ -21,7 +21,7 @@ from brute import grid, leakage
 from forging import rewritten
 from instances import OTHERS, interpolated, place_and_hour, some_matrix, streets, with_zeros
 from metricdp import create_keys, quantised
-from metricdp.artifacts import dumps, inspect, judge, load, loads, save
+from metricdp.artifacts import dumps, inspect, load, loads, save
 from metricdp.artifacts import file as container
 from metricdp.errors import CorruptFile, Infeasible, InvalidInput, NotPrivate, OutputProblem
 from metricdp.mechanisms import MatrixMechanism, Mechanism
@@ -130,7 +130,7 @@ def test_quantised_is_certified_as_it_is_stored(name: str, bits: int, path: Path
     assert [sum(int(c) for c in row) for row in counts] == [2**bits] * len(counts)  # not one unit more or less
     assert back.guarantee.epsilon == made.guarantee.epsilon
     assert back.certificate.epsilon <= made.guarantee.epsilon
-    assert judge(back).verdict == "holds"
+    assert mdp.audit(back).verdict == "holds"
     if isinstance(back, MatrixMechanism):
         apart = back.inputs.distances
         radius = back.guarantee.radius
@@ -205,7 +205,7 @@ def test_bytes_and_files_are_the_same(path: Path, keys: tuple[Path, Path]) -> No
     rewritten(path, lambda m, t: m["guarantee"].update(epsilon=0.3))
     with pytest.raises(CorruptFile, match="does not keep the promise"):
         loads(path.read_bytes())
-    assert judge(loads(path.read_bytes(), judged=False)).verdict == "violated"
+    assert mdp.audit(loads(path.read_bytes(), judged=False)).verdict == "violated"
 
 
 def test_too_few_bits_are_refused(path: Path) -> None:
@@ -431,7 +431,7 @@ def test_products_come_back(path: Path) -> None:
     secrets = [np.array([[41.1, -8.6], [90.0, 0.0]]), np.array([3, 23]), np.array([0, 24])]
     ours, theirs = (m.sample(secrets, rng=np.random.default_rng(1)) for m in (made, back))
     assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
-    assert judge(back).verdict == "holds"
+    assert mdp.audit(back).verdict == "holds"
     first = path.read_bytes()
     save(back, path, licence="mine")
     assert path.read_bytes() == first

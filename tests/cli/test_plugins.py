@@ -59,6 +59,21 @@ def test_a_builder_from_outside_is_designed_saved_listed_and_compared(here: Path
     assert "mixed" in (here / "c.csv").read_text()
 
 
+def test_an_engine_from_outside_runs_a_job_over_files(here: Path) -> None:
+    (here / "days").mkdir()
+    for day in "ab":
+        (here / f"days/{day}.csv").write_text("lat,lon,n\n" + "".join(f"41.15,-8.61,{n}\n" for n in range(500)))
+    line = "perturb days/*.csv --plugin ./engine.py --epsilon 10/km -o protected --engine threads"
+    done = run(here, line)
+    assert done.returncode == 0, done.stderr
+    assert "1,000 rows written" in done.stdout
+    lines = (here / "protected/b.csv").read_text().splitlines()
+    assert [row.split(",")[2] for row in lines] == ["n", *map(str, range(500))]
+    assert len(set(lines)) == 501
+    assert "threads of one process" in run(here, "engines --plugin ./engine.py").stdout
+    assert "unknown engine 'threads': use one of local" in run(here, line.replace("--plugin ./engine.py", "")).stderr
+
+
 def test_a_study_from_outside_runs(here: Path) -> None:
     assert "what privacy costs on grids that grow" in run(here, "reproduce --plugin ./study.py").stdout
     assert run(here, "reproduce grids 3 --plugin ./study.py").stdout.splitlines()[-1].startswith("3 x 3")

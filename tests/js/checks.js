@@ -1,7 +1,7 @@
 /** What the tests ask a JavaScript engine to do; the same in Chromium and in Node. */
 
-import { internals, open } from "./metricdp.js";
-import { protectGeolocation } from "./geolocation.js";
+import { open, protectGeolocation } from "./metricdp.js";
+import { exactFlip } from "./src/whole.js";
 
 /** Words given by the test, to compare draw by draw with Python. */
 class GivenWords {
@@ -87,7 +87,7 @@ export const checks = {
   async flips({ cases }) {
     return cases.map(({ top, bottom, ratio, words }) => {
       const source = new GivenWords(words.slice(1));
-      return internals.exactFlip(BigInt(top), BigInt(bottom), ratio, words[0][0], words[0][1], source);
+      return exactFlip(BigInt(top), BigInt(bottom), ratio, words[0][0], words[0][1], source);
     });
   },
 

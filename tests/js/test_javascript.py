@@ -496,19 +496,3 @@ def test_the_example_page(tmp_path: Path) -> None:
 def test_the_example_file_says_two_at_200_metres() -> None:
     found = mdp.load(PROJECT / "js" / "example" / "position.mdp", trusted=PROJECT / "js" / "example" / "example.pub")
     assert found.guarantee.bound(0.2) == pytest.approx(math.log(2), rel=1e-9)
-
-
-def test_only_the_systems_randomness_is_used() -> None:
-    sources = [*(PROJECT / "js").rglob("*.js"), *(PROJECT / "js").rglob("*.html")]
-    assert len(sources) >= 2
-    for source in sources:
-        text = source.read_text(encoding="utf-8")
-        assert not re.search(r"Math\s*(\.|\[.{0,3})\s*random", text), source
-    assert "crypto.getRandomValues" in (PROJECT / "js" / "metricdp.js").read_text(encoding="utf-8")
-    package = json.loads((PROJECT / "js" / "package.json").read_text(encoding="utf-8"))
-    assert "dependencies" not in package
-    for name in package["files"]:
-        assert (PROJECT / "js" / name).exists(), name
-    for entry in package["exports"].values():
-        for target in entry.values() if isinstance(entry, dict) else [entry]:
-            assert (PROJECT / "js" / target).is_file(), target

@@ -57,7 +57,14 @@ def story():
             seconds=1.5,
             epsilon=EPSILON - 1e-6,
         ),
-        audit=AuditReport(EPSILON, EPSILON - 1e-6, "exact", 1.0, Witness(1, 2, 3, 1.9), pairs=780),
+        audit=AuditReport(
+            claimed=EPSILON,
+            epsilon=EPSILON - 1e-6,
+            basis="proof",
+            method="exact",
+            witness=Witness(1, 2, 3, 1.9),
+            pairs=780,
+        ),
         map=scene,
         comparison=comparison,
         rows=40,
@@ -130,7 +137,7 @@ def test_text_is_escaped(story):
 
 
 def test_a_broken_promise_is_not_dressed_up(story):
-    broken = replace(story, audit=replace(story.audit, epsilon=EPSILON + 1))
+    broken = replace(story, audit=replace(story.audit, epsilon=EPSILON + 1, refuted=True))
     page = report_html(broken)
     assert '<span class="seal broken">violated</span>' in page
 

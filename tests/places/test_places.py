@@ -1,4 +1,4 @@
-"""Places: grids, vocabularies and road networks are spaces with the distances they claim."""
+"""Places: grids and road networks are spaces with the distances they claim."""
 
 import itertools
 import math
@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine, Lp, ShortestPath
 from metricdp.places import (
     bundled_roads,
@@ -16,7 +16,6 @@ from metricdp.places import (
     data_folder,
     grid,
     road_network,
-    vocabulary,
 )
 
 
@@ -75,23 +74,6 @@ class TestGrid:
             grid((2, 2), metric=Haversine())
         with pytest.raises(InvalidInput, match="poles"):
             grid((400, 2), spacing=30.0, origin=(0, 0), metric=Haversine())
-
-
-class TestVocabulary:
-    def test_words_in_words_out(self):
-        space = vocabulary(["tea", "coffee", "rain"], [[0.0, 0.0], [3.0, 4.0], [9.0, 9.0]])
-        assert space.distances[0, 1] == 5.0
-        assert space.encode(["rain", "tea"]).tolist() == [2, 0]
-        assert space.decode([1]).ravel().tolist() == ["coffee"]
-        with pytest.raises(OutOfDomain, match="3 words of this vocabulary"):
-            space.encode(["cofee"])
-        assert "coffee" in space.why("cofee")
-
-    def test_bad_input(self):
-        with pytest.raises(InvalidInput, match="rows 0 and 1"):
-            vocabulary(["tea", "tea"], [[0.0], [1.0]])
-        with pytest.raises(InvalidInput, match="vectors"):
-            vocabulary(["tea", "rain"], [[0.0]])
 
 
 class TestRoadNetwork:

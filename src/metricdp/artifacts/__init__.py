@@ -19,6 +19,5 @@ mechanism again: a matrix by the exact audit, noise by its theorem.
 """
 
 from metricdp.artifacts.file import Inspection, dumps, inspect, load, loads, save
-from metricdp.artifacts.kinds import judge
 
-__all__ = ["Inspection", "dumps", "inspect", "judge", "load", "loads", "save"]
+__all__ = ["Inspection", "dumps", "inspect", "load", "loads", "save"]

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from metricdp.artifacts.codecs import Decoder, Encoder, Entry, Tensors
-from metricdp.artifacts.kinds import KINDS, Kind, Parts, judge, kind_of
+from metricdp.artifacts.kinds import KINDS, Kind, Parts, kind_of
 from metricdp.artifacts.records import certificate_entry, promise_entry
 from metricdp.artifacts.storage import Layout, Storage, layout_of
+from metricdp.auditing import audit
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
-from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms import Mechanism, ProductMechanism
 
 FORMAT, VERSION, KEY = "metricdp-mechanism", 2, "metricdp"
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
@@ -166,9 +167,16 @@ def _opened(data: bytes, name: str, *, judged: bool, trusted: tuple[str, ...]) -
 def _refuse_broken(mechanism: Mechanism) -> None:
     if mechanism.guarantee.basis == "none":  # it promises nothing, and `perturb` refuses it
         return
-    report = judge(mechanism)
-    if report.verdict != "holds":
+    for number, part in enumerate(mechanism.parts if isinstance(mechanism, ProductMechanism) else ()):
+        try:
+            _refuse_broken(part)
+        except NotPrivate as error:
+            raise NotPrivate(f"part {number}: {error}") from error
+    report, stated = audit(mechanism), mechanism.certificate.epsilon
+    if not report.kept:
         raise NotPrivate(f"the audit says {report}")
+    if report.epsilon > stated * (1.0 + 1e-9):
+        raise NotPrivate(f"its certificate says epsilon {stated:g}, the audit says {report}")
 
 
 class _Newer(CorruptFile):

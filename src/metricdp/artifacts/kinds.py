@@ -1,14 +1,13 @@
 """The kinds of mechanism a file can hold.
 
-To add a kind, write three functions and one line in `KINDS`:
+To add a kind, write two functions and one line in `KINDS`:
 
     encode(mechanism, encoder, layout) -> body   plain values, spaces by `encoder.space`, arrays by `encoder.tensor`;
                                              probabilities by `encode_matrix`, in the storage that was asked for
     decode(body, parts) -> mechanism         from `parts.decoder`, `parts.guarantee` and `parts.certificate`
-    judge(mechanism) -> AuditReport          what the mechanism really leaks; `mdp.audit` where it gives a proof
 
-`judge` must not trust the file: it has to follow from the numbers that will be sampled. A field added to a kind
-needs a default in `decode`, so that older files keep loading; a changed meaning needs a new format version.
+Whether what was loaded keeps its promise is for `auditing.judge`, where the kind is registered. A field that is added
+to a kind needs a default in `decode`, so that older files keep loading; a changed meaning needs a new format version.
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ import numpy as np
 from metricdp.artifacts.codecs import Decoder, Encoder, Entry
 from metricdp.artifacts.records import certificate_entry, certificate_from, promise_entry, promise_from
 from metricdp.artifacts.storage import Layout, decode_matrix, encode_matrix, layout_of
-from metricdp.auditing import AuditReport, audit
-from metricdp.design import laplace, product
-from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
+from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import (
     Certificate,
     Guarantee,
@@ -37,9 +34,7 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     StreetMechanism,
     VectorLaplace,
-    Witness,
 )
-from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric, Weighted
 from metricdp.spaces import Box, FiniteSpace, Streets, Unbounded
 
 
@@ -61,21 +56,11 @@ class Parts:
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind of mechanism is stored, rebuilt and judged."""
+    """How one kind of mechanism is stored and rebuilt."""
 
     mechanism: type
     encode: Callable[[Any, Encoder, Layout], Entry]
     decode: Callable[[Entry, Parts], Any]
-    judge: Callable[[Any], AuditReport]
-
-
-def judge(mechanism: Mechanism) -> AuditReport:
-    """Say from its numbers alone whether a mechanism of any kind keeps its promise."""
-    name = kind_of(mechanism)
-    promised, used = mechanism.guarantee.metric, mechanism.inputs.metric
-    if promised is not used and promised != used:
-        raise NotPrivate("the promise is in another metric than the secrets")
-    return KINDS[name].judge(mechanism)
 
 
 def kind_of(mechanism: Mechanism) -> str:
@@ -111,14 +96,6 @@ def _decode_matrix(body: Entry, parts: Parts) -> MatrixMechanism:
     return replace(made, certificate=replace(parts.certificate, witness=made.witness(*parts.worst)))
 
 
-def _judge_matrix(mechanism: MatrixMechanism) -> AuditReport:
-    """Judge every pair again: this is a proof, whatever the file says."""
-    report = audit(mechanism)
-    if report.verdict == "holds" and report.epsilon > mechanism.certificate.epsilon * (1.0 + 1e-9):
-        raise NotPrivate(f"its certificate says epsilon {mechanism.certificate.epsilon:g}, the audit says {report}")
-    return report
-
-
 def _encode_noise(mechanism: VectorLaplace | SphericalLaplace, encoder: Encoder, layout: Layout) -> Entry:
     return {
         "inputs": encoder.space(mechanism.inputs, "inputs"),
@@ -142,15 +119,6 @@ def _noise(body: Entry, parts: Parts) -> tuple[Unbounded, float, Lattice, Guaran
     return space, _positive(body["epsilon"]), Lattice(_positive(body["pitch"])), parts.guarantee, parts.certificate
 
 
-def _judge_noise(mechanism: VectorLaplace | SphericalLaplace) -> AuditReport:
-    """Ask the builder what noise of this rate on this lattice promises."""
-    metric, pitch = mechanism.inputs.metric, mechanism.lattice.pitch
-    if isinstance(metric, Haversine) != isinstance(mechanism, SphericalLaplace):
-        raise NotPrivate(f"this noise does not belong to the metric {type(metric).__name__}")
-    honest = laplace(metric, mechanism.epsilon, dimension=mechanism.inputs.dimension, pitch=pitch)
-    return _theorem(mechanism.guarantee, honest.guarantee)
-
-
 def _encode_nearest(mechanism: NearestMechanism, encoder: Encoder, layout: Layout) -> Entry:
     return {
         "inputs": encoder.space(mechanism.inputs, "inputs"),
@@ -162,14 +130,6 @@ def _encode_nearest(mechanism: NearestMechanism, encoder: Encoder, layout: Layou
 def _decode_nearest(body: Entry, parts: Parts) -> NearestMechanism:
     inputs, outputs = _finite(parts.decoder, body["inputs"]), _finite(parts.decoder, body["outputs"])
     return NearestMechanism(inputs, outputs, _positive(body["epsilon"]), parts.guarantee, parts.certificate)
-
-
-def _judge_nearest(mechanism: NearestMechanism) -> AuditReport:
-    """The promise is that of the noise: the search for the nearest vector is post-processing."""
-    metric = mechanism.inputs.metric
-    if not isinstance(metric, Lp | Mahalanobis):
-        raise NotPrivate(f"this noise does not belong to the metric {type(metric).__name__}")
-    return _theorem(mechanism.guarantee, Guarantee(mechanism.epsilon, metric))
 
 
 def _encode_interpolated(mechanism: InterpolatedMechanism, encoder: Encoder, layout: Layout) -> Entry:
@@ -191,14 +151,6 @@ def _decode_interpolated(body: Entry, parts: Parts) -> InterpolatedMechanism:
     axes, ratios = (tuple(parts.decoder.tensor(name) for name in body[key]) for key in ("axes", "ratios"))
     matrix, rule = decode_matrix(body["matrix"], parts.decoder), body["rule"]
     return InterpolatedMechanism(space, outputs, axes, matrix, ratios, rule, parts.guarantee, parts.certificate)
-
-
-def _judge_interpolated(mechanism: InterpolatedMechanism | StreetMechanism) -> AuditReport:
-    """Prove the constant of the stored laws again, cell by cell or piece by piece."""
-    report = audit(mechanism)
-    if report.verdict == "holds" and report.epsilon > mechanism.certificate.epsilon * (1.0 + 1e-9):
-        raise NotPrivate(f"its certificate says epsilon {mechanism.certificate.epsilon:g}, the proof says {report}")
-    return report
 
 
 def _encode_streets(mechanism: StreetMechanism, encoder: Encoder, layout: Layout) -> Entry:
@@ -244,31 +196,6 @@ def _decode_product(body: Entry, parts: Parts) -> ProductMechanism:
     return ProductMechanism(tuple(made), parts.guarantee, parts.certificate)
 
 
-def _judge_product(mechanism: ProductMechanism) -> AuditReport:
-    """Judge every part by its own kind; the joint promise must be the sum that `product` states, no more."""
-    for number, part in enumerate(mechanism.parts):
-        report = judge(part)
-        if report.verdict != "holds":
-            raise NotPrivate(f"part {number}: the audit says {report}")
-    honest = product(*mechanism.parts).guarantee
-    stated, true = (_groups(promise.metric) for promise in (mechanism.guarantee, honest))
-    if stated != true or mechanism.guarantee.radius is not None:
-        raise NotPrivate("the promise is not the sum of the promises of its parts")
-    return _theorem(mechanism.guarantee, honest)
-
-
-def _groups(metric: Metric) -> list[tuple[int, tuple[int, ...], float]]:
-    parts = metric.parts if isinstance(metric, Weighted) else ()
-    return [(id(part), tuple(columns), weight) for part, columns, weight in parts]
-
-
-def _theorem(promise: Guarantee, honest: Guarantee) -> AuditReport:
-    """Compare a promise with what a theorem gives; no epsilon makes up for a slack that is too small."""
-    epsilon = honest.epsilon if promise.slack >= honest.slack else np.inf
-    witness = Witness(0, 0, 0, float("nan"))
-    return AuditReport(promise.epsilon, epsilon, "theorem", 1.0, witness, slack=promise.slack)
-
-
 def _positive(value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < np.inf:
         raise CorruptFile(f"a rate or a pitch is {value!r}")
@@ -276,11 +203,11 @@ def _positive(value: Any) -> float:
 
 
 KINDS: dict[str, Kind] = {
-    "matrix": Kind(MatrixMechanism, _encode_matrix, _decode_matrix, _judge_matrix),
-    "vector-laplace": Kind(VectorLaplace, _encode_noise, _decode_vector, _judge_noise),
-    "spherical-laplace": Kind(SphericalLaplace, _encode_noise, _decode_spherical, _judge_noise),
-    "interpolated": Kind(InterpolatedMechanism, _encode_interpolated, _decode_interpolated, _judge_interpolated),
-    "streets": Kind(StreetMechanism, _encode_streets, _decode_streets, _judge_interpolated),
-    "product": Kind(ProductMechanism, _encode_product, _decode_product, _judge_product),
-    "nearest": Kind(NearestMechanism, _encode_nearest, _decode_nearest, _judge_nearest),
+    "matrix": Kind(MatrixMechanism, _encode_matrix, _decode_matrix),
+    "vector-laplace": Kind(VectorLaplace, _encode_noise, _decode_vector),
+    "spherical-laplace": Kind(SphericalLaplace, _encode_noise, _decode_spherical),
+    "interpolated": Kind(InterpolatedMechanism, _encode_interpolated, _decode_interpolated),
+    "streets": Kind(StreetMechanism, _encode_streets, _decode_streets),
+    "product": Kind(ProductMechanism, _encode_product, _decode_product),
+    "nearest": Kind(NearestMechanism, _encode_nearest, _decode_nearest),
 }

@@ -1,9 +1,10 @@
 """Auditing: what a mechanism really leaks and really costs."""
 
+from metricdp.auditing.claim import Claim
 from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
 from metricdp.auditing.densities import continuous_violations, law_violations
 from metricdp.auditing.exact import audit_matrix
-from metricdp.auditing.judge import audit
+from metricdp.auditing.judging import audit, judge
 from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
 from metricdp.auditing.loss import expected_loss, packing_lower_bound, quantile_loss, worst_loss
 from metricdp.auditing.report import AuditReport
@@ -19,6 +20,7 @@ from metricdp.mechanisms import Witness
 
 __all__ = [
     "AuditReport",
+    "Claim",
     "CurrentPlace",
     "HiddenWalk",
     "TrajectoryRisk",
@@ -33,6 +35,7 @@ __all__ = [
     "current_place",
     "epsilon_at",
     "expected_loss",
+    "judge",
     "law_violations",
     "packing_lower_bound",
     "posterior_leakage",

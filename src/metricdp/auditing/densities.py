@@ -1,4 +1,4 @@
-"""How often a law on a continuous domain breaks its promise, at random and at adversarial pairs."""
+"""What densities show of a mechanism on a continuous domain, at random and at adversarial pairs: they only refute."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats
+from metricdp.auditing.claim import Claim
+from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
-from metricdp.spaces import Box
+from metricdp.mechanisms import Mechanism, Witness
+from metricdp.metrics import KM_PER_DEGREE, Haversine
+from metricdp.spaces import Box, FiniteSpace
 
 COUNT_TOLERANCE = 1e-9  # relative, as for finite mechanisms; there is no absolute slack on probabilities
 ROUNDING = 64 * 2.0**-52  # what computing two logarithms of probabilities may be off by; not a leak
@@ -126,3 +130,72 @@ def adversarial_pairs(
     step = reach * direction / np.abs(direction).max(axis=1, keepdims=True)
     start = np.clip(left - rng.choice([0.0, 0.5], (count, 1)) * step, box.lower, box.upper)
     return start, np.clip(start + step, box.lower, box.upper)
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """The largest (|ln ratio of densities| - slack) / distance that was seen, where, and at how many pairs."""
+
+    epsilon: float
+    pairs: int
+    witness: Witness | None
+
+
+def judge_densities(mechanism: Mechanism, claim: Claim, *, pairs: int = 2000) -> AuditReport:
+    """Compare densities at random pairs of secrets, near and far, and at reports drawn from both."""
+    obstacle = ""
+    if isinstance(mechanism.inputs, FiniteSpace):
+        found = Leakage(0.0, 0, None)
+        obstacle = "This finite mechanism has no matrix that could be proven; refute it with mdp.audit_samples."
+    else:
+        found = density_leakage(mechanism, claim.slack, pairs=pairs)
+    return AuditReport(
+        claimed=claim.epsilon,
+        epsilon=found.epsilon,
+        basis="samples",
+        method="densities at random pairs",
+        refuted=found.epsilon > claim.epsilon * (1.0 + COUNT_TOLERANCE),
+        witness=found.witness,
+        slack=claim.slack,
+        pairs=found.pairs,
+        obstacle=obstacle,
+    )
+
+
+def density_leakage(mechanism: Mechanism, slack: float, *, pairs: int) -> Leakage:
+    """Return what densities show at random pairs, a hundredth of 1 / epsilon to ten of them apart."""
+    rng = np.random.default_rng(0)  # which pairs are looked at is no secret
+    left, right = _secret_pairs(mechanism, pairs, rng)
+    apart = mechanism.guarantee.metric(left, right)
+    keep = apart > 0
+    left, right, apart = left[keep], right[keep], apart[keep]
+    best, witness, compared = 0.0, None, 0
+    for start in (left, right):
+        reports = mechanism.sample(start, rng=rng)
+        with np.errstate(invalid="ignore"):
+            logs = mechanism.log_density(left, reports) - mechanism.log_density(right, reports)
+        value = np.where(np.isnan(logs), -np.inf, (np.abs(logs) - slack) / apart)
+        compared = int(np.isfinite(value).sum())
+        at = int(value.argmax())
+        if value[at] > best:
+            one, two = (left, right) if logs[at] >= 0 else (right, left)
+            ratio = float(np.exp(min(700.0, abs(float(logs[at])))))
+            places = (tuple(np.ravel(rows[at]).tolist()) for rows in (one, two, reports))
+            best, witness = float(value[at]), Witness(-1, -1, -1, ratio, *places)
+    return Leakage(best, compared, witness)
+
+
+def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    space: Any = mechanism.inputs
+    reach = 1.0 / mechanism.guarantee.epsilon * 10.0 ** rng.uniform(-2, 1, size=(count, 1))
+    if isinstance(space, Box):
+        left = rng.uniform(space.lower, space.upper, size=(count, space.dimension))
+        step = rng.normal(size=left.shape)
+        return left, np.clip(left + step * reach, space.lower, space.upper)
+    if isinstance(space.metric, Haversine):
+        left = np.stack([rng.uniform(-89, 89, count), rng.uniform(-180, 180, count)], axis=1)
+        step = np.clip(reach / KM_PER_DEGREE, 0, 30) * rng.normal(size=left.shape)
+        right = left + step / np.stack([np.ones(count), np.cos(np.radians(left[:, 0]))], axis=1)
+        return left, np.stack([np.clip(right[:, 0], -90, 90), np.clip(right[:, 1], -360, 360)], axis=1)
+    left = rng.normal(size=(count, space.dimension)) * 10.0 / mechanism.guarantee.epsilon
+    return left, left + rng.normal(size=left.shape) * reach

@@ -2,36 +2,72 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from metricdp.mechanisms import Witness
 
-Verdict = Literal["holds", "violated", "not refuted"]
+Basis = Literal["proof", "theorem", "samples"]
+Verdict = Literal["holds", "violated", "not refuted", "cannot judge"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AuditReport:
     """The outcome of an audit.
 
-    `epsilon` is the smallest epsilon for which the mechanism keeps its promise: for an exact audit a proven upper
-    bound, tight to the last digits; for a sampled one a lower bound at the stated confidence.
+    `basis` says what it rests on: "proof" (every pair, or every cell of the domain, in directed rounding), "theorem"
+    (a formula whose conditions were checked) or "samples", which can only refute. `epsilon` is the smallest epsilon for
+    which the promise is kept: for a proof or a theorem an upper bound (an exact audit's is tight to the last digits),
+    for samples a lower bound at the stated confidence. `refuted` says that more than what was claimed is shown to leak.
+    `pairs` counts the pairs, or the cells, that were judged one by one.
+
+    `obstacle` is a sentence on what stands in the way of a verdict, and `vacuous` marks a promise about a single
+    secret, which no mechanism can break: there is nothing to tell apart.
     """
 
     claimed: float | None
     epsilon: float
+    basis: Basis
     method: str
-    confidence: float
-    witness: Witness
+    refuted: bool = False
+    confidence: float = 1.0
+    witness: Witness | None = None
     slack: float = 0.0
     pairs: int = 0
+    obstacle: str = ""
+    vacuous: bool = False
 
     @property
     def verdict(self) -> Verdict:
-        """Tell: "holds" and "violated" are proofs for exact audits; samples can only refute."""
-        if self.claimed is not None and self.epsilon > self.claimed:
+        """Tell: "holds" takes a finite proof over at least one pair that is at most a finite claim."""
+        if self.refuted:
             return "violated"
-        return "not refuted" if self.method == "sampled" else "holds"
+        if self.reason:
+            return "cannot judge"
+        return "not refuted" if self.basis == "samples" else "holds"
+
+    @property
+    def reason(self) -> str:
+        """Why there is no judgement, as a sentence; empty where there is one."""
+        if self.refuted:
+            return ""
+        if self.obstacle:
+            return self.obstacle
+        if self.claimed is None:
+            return "No promise was named: give `epsilon` to have one judged."
+        if not math.isfinite(self.claimed) or math.isnan(self.epsilon):
+            return "The claim or the proof is no number."
+        if self.pairs == 0 and self.basis != "theorem":
+            return "There was nothing to judge: no two secrets that the promise covers."
+        if self.epsilon > self.claimed and self.basis != "samples":
+            return f"Only epsilon {self.epsilon:.12g} is proven, which is more than was claimed; nothing shows a leak."
+        return ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise is kept for certain: it holds, or it is about a single secret."""
+        return self.verdict == "holds" or (self.vacuous and not self.refuted)
 
     @property
     def margin(self) -> float:
@@ -39,9 +75,11 @@ class AuditReport:
         return float("nan") if self.claimed is None else self.claimed - self.epsilon
 
     def __str__(self) -> str:
-        secret, other, report = self.witness.secret, self.witness.other, self.witness.report
         claim = "" if self.claimed is None else f" (claimed {self.claimed:.12g})"
-        return (
-            f"{self.verdict}: epsilon {self.epsilon:.12g}{claim}, {self.method}, {self.pairs} pairs; "
-            f"worst at secrets {secret} and {other}, report {report}, ratio {self.witness.ratio:.6g}"
-        )
+        text = f"{self.verdict}: epsilon {self.epsilon:.12g}{claim}, by {self.basis}, {self.method}"
+        if self.pairs:
+            text += f", {self.pairs} {'pair' if self.pairs == 1 else 'pairs'}"
+        if self.witness is not None:
+            secret, other, report = self.witness
+            text += f"; worst at secrets {secret} and {other}, report {report}, ratio {self.witness.ratio:.6g}"
+        return f"{text}. {self.reason}" if self.reason else text

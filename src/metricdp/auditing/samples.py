@@ -10,9 +10,8 @@ import numpy as np
 from metricdp.arrays import Floats, as_points, as_positive
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism, Witness
-from metricdp.metrics import Haversine, Metric
-from metricdp.spaces import Box, FiniteSpace
+from metricdp.mechanisms import Witness
+from metricdp.metrics import Metric
 
 
 def audit_samples(
@@ -61,7 +60,16 @@ def audit_samples(
             if values[event] / apart > best:
                 best = float(values[event] / apart)
                 witness = Witness(number, number, event, float(np.exp(values[event])))
-    return AuditReport(claimed, best, "sampled", confidence, witness, pairs=len(pair_list))
+    return AuditReport(
+        claimed=claimed,
+        epsilon=best,
+        basis="samples",
+        method=f"{draws} draws a secret",
+        refuted=best > claimed,
+        confidence=confidence,
+        witness=witness,
+        pairs=len(pair_list),
+    )
 
 
 def _rows(left: Any, right: Any) -> tuple[Floats, Floats]:
@@ -94,41 +102,3 @@ def _count(rows: Floats, edges: list[Floats]) -> Floats:
         if size > 1_000_000:
             raise InvalidInput("too many events: lower `bins`, or audit fewer columns at once.")
     return np.bincount(code, minlength=size).astype(float)
-
-
-def audit_densities(mechanism: Mechanism, epsilon: float | None, *, pairs: int = 2000) -> AuditReport:
-    """Compare densities at random pairs of secrets, near and far, and at reports drawn from both."""
-    rng = np.random.default_rng(0)  # which pairs are looked at is no secret
-    promise = mechanism.guarantee
-    left, right = _secret_pairs(mechanism, pairs, rng)
-    apart = promise.metric(left, right)
-    keep = apart > 0
-    left, right, apart = left[keep], right[keep], apart[keep]
-    best, witness = 0.0, Witness(0, 0, 0, 1.0)
-    for start in (left, right):
-        reports = mechanism.sample(start, rng=rng)
-        ratio = np.abs(mechanism.log_density(left, reports) - mechanism.log_density(right, reports))
-        value = (ratio - promise.slack) / apart
-        at = int(value.argmax())
-        if value[at] > best:
-            best, witness = float(value[at]), Witness(at, at, at, float(np.exp(min(700.0, ratio[at]))))
-    claimed = promise.epsilon if epsilon is None else epsilon
-    return AuditReport(claimed, best, "sampled", 1.0, witness, slack=promise.slack, pairs=len(apart))
-
-
-def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    space = mechanism.inputs
-    if isinstance(space, FiniteSpace):
-        raise InvalidInput("this finite mechanism has no matrix; judge it with mdp.audit_samples.")
-    reach = 1.0 / mechanism.guarantee.epsilon * 10.0 ** rng.uniform(-2, 1, size=(count, 1))
-    if isinstance(space, Box):
-        left = rng.uniform(space.lower, space.upper, size=(count, space.dimension))
-        step = rng.normal(size=left.shape)
-        return left, np.clip(left + step * reach, space.lower, space.upper)
-    if isinstance(space.metric, Haversine):
-        left = np.stack([rng.uniform(-89, 89, count), rng.uniform(-180, 180, count)], axis=1)
-        step = np.clip(reach / 111.0, 0, 30) * rng.normal(size=left.shape)
-        right = left + step / np.stack([np.ones(count), np.cos(np.radians(left[:, 0]))], axis=1)
-        return left, np.stack([np.clip(right[:, 0], -90, 90), np.clip(right[:, 1], -360, 360)], axis=1)
-    left = rng.normal(size=(count, space.dimension)) * 10.0 / mechanism.guarantee.epsilon
-    return left, left + rng.normal(size=left.shape) * reach

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from cyclopts import Parameter
 
 import metricdp
 from metricdp import wording
@@ -20,6 +21,8 @@ from metricdp.spaces import FiniteSpace
 from metricdp.units import HOW_TO_WRITE, Wish, parse_epsilon, parse_wish
 
 Progress = Callable[[float], None]
+Output = Annotated[str, Parameter(name=["--output", "-o"])]
+Epsilon = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  # so that -1 gets our own answer
 METRICS: dict[str, Callable[[], Metric]] = {
     "l1": lambda: metricdp.Lp(1),
     "l2": lambda: metricdp.Lp(2),

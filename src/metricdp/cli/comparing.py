@@ -1,18 +1,73 @@
-"""Several builders under one promise and one objective, with the bounds that belong to both."""
+"""The command that compares builders: one promise and one objective, with the bounds that belong to both."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import metricdp
+from metricdp import wording
 from metricdp.arrays import Floats
-from metricdp.cli import building, choices
+from metricdp.cli import building, choices, terminal
+from metricdp.cli.choices import Epsilon, Output
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.mechanisms import MatrixMechanism
-from metricdp.pictures import Comparison, Contender
+from metricdp.pictures.story import Comparison, Contender
 from metricdp.spaces import FiniteSpace
+from metricdp.units import parse_epsilon
 from metricdp.wording import Objective
+
+
+def compare(
+    *,
+    points: str,
+    epsilon: Epsilon,
+    output: Output,
+    metric: str | None = None,
+    builders: str = "exponential,optimal",
+    objective: Objective = "expected",
+    prior: str | None = None,
+    gap: float = 1e-3,
+) -> int:
+    """Draw loss against epsilon for several mechanisms with the lower bound, and write the numbers beside it.
+
+    An example:
+    `metricdp compare --points cells.csv --metric l2 --epsilon 0.5,1,2 --builders exponential,optimal -o compare.png`
+
+    Args:
+        points: A CSV file with a header, one point a row and one coordinate a column (or lat, lon).
+        epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
+        output: Where the picture goes; a CSV file of the same name is put beside it.
+        metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein; lat and lon mean haversine.
+        builders: Names with commas between; `metricdp builders` lists them. madlib has no matrix to compare.
+        objective: Which loss is compared and bounded: expected (on average over the points) or worst (of any point).
+        prior: A CSV file with a header and one number a point: how likely each is.
+        gap: How far the loss of optimal may be from the proven optimum, as a share.
+    """
+    from metricdp.files import check_target
+    from metricdp.pictures import loss_plot, write_picture
+    from metricdp.pictures.loss import loss_rows, loss_table
+
+    table = str(Path(output).with_suffix(".csv"))
+    if Path(output).suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"the picture {output!r} must be named .png, .svg or .pdf.")
+    for target in (output, table):
+        check_target(target, source=points)
+    space = choices.space_from(points, metric)
+    levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]
+    names = [name.strip() for name in builders.split(",") if name.strip()]
+    with terminal.progress_bar("Comparing") as progress:
+        found, missing = compared(Question(space, objective, prior, gap), levels, names, progress=progress)
+    write_picture(loss_plot(found), output)
+    loss_table(found, table)
+    print(terminal.text_table(["builder", "epsilon", "loss", "lower_bound", "gap", "seconds"], loss_rows(found)))
+    print(f"Loss and lower bound: the {wording.objective(objective)}.")
+    for line in missing:
+        print(f"Left out: {line}", file=sys.stderr)
+    print(f"Picture: {output}; numbers: {table}.")
+    return 0
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json as jsons
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Literal
 
 from metricdp import wording
 from metricdp.cli import terminal
+from metricdp.cli.choices import Output
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, ProductMechanism
 
@@ -25,7 +24,6 @@ KINDS = {
     "product": "several mechanisms side by side, one for each part of the secret",
     "nearest": "noise in an embedding, then the nearest word",
 }
-Output = Annotated[str, Parameter(name=["--output", "-o"])]
 
 
 def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> int:

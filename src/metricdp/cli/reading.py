@@ -1,4 +1,8 @@
-"""Small files that describe a mechanism: points, a prior, a matrix someone else made."""
+"""Small files that describe a mechanism: points, a prior, a matrix someone else made.
+
+They are read here and nowhere else: in Python the same things are arrays; only the command turns names into them.
+The reading itself (CSV, Parquet, bad files) is that of `tables`, one floor down.
+"""
 
 from __future__ import annotations
 

@@ -52,13 +52,13 @@ def ground_unit(mechanism: Mechanism) -> str:
     return mechanism.inputs.ground.unit
 
 
-def report_json(report: AuditReport, unit: str, basis: str) -> str:
+def report_json(report: AuditReport, unit: str) -> str:
     """Return an audit report as JSON; numbers that are not finite become text."""
     values = dataclasses.asdict(report) | {
         "verdict": report.verdict,
         "margin": report.margin,
+        "reason": report.reason,
         "unit": unit,
-        "basis": basis,
     }
     return json.dumps(_finite(values), indent=2, sort_keys=True, allow_nan=False)
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from metricdp.cli import terminal
+from metricdp.cli.choices import Epsilon, Output
 from metricdp.cli.reading import read_points
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
@@ -20,8 +18,8 @@ def trajectories(
     /,
     *,
     places: str,
-    epsilon: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    output: Annotated[str, Parameter(name=["--output", "-o"])],
+    epsilon: Epsilon,
+    output: Output,
     count: int = 20,
     step: float = 60.0,
     weights: str = "0.5",

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.auditing.exact import audit_matrix, within
+from metricdp.auditing.exact import audit_matrix
 from metricdp.errors import NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
 from metricdp.mechanisms.base import Objective
@@ -33,8 +33,8 @@ def certify(
 
     The loss is computed here, for the law that is sampled; `lower_bound` must be one of the same objective.
     """
-    report = audit_matrix(matrix, within(problem.inputs.distances, problem.radius), problem.epsilon)
-    if report.verdict != "holds":
+    report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon, radius=problem.radius)
+    if not report.kept:
         raise NotPrivate(f"the {method} matrix does not keep its promise: {report}. Nothing was returned.")
     loss, trivial, scale = _losses(problem, matrix, objective)
     bound = trivial if lower_bound is None else max(trivial, lower_bound)
@@ -42,7 +42,7 @@ def certify(
         loss=loss,
         lower_bound=bound_below(bound, loss, scale=scale),
         objective=objective,
-        witness=report.witness.located(problem.inputs, problem.outputs),
+        witness=None if report.witness is None else report.witness.located(problem.inputs, problem.outputs),
         pairs=report.pairs,
         method=method,
         seconds=time.perf_counter() - started,

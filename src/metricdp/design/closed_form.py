@@ -21,8 +21,8 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.mechanisms.laplace import KM_PER_DEGREE, spherical_mean, tidy_pitch
-from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
+from metricdp.mechanisms.laplace import cell_reach, spherical_mean, stretch, tidy_pitch
+from metricdp.metrics import KM_PER_DEGREE, Haversine, Lp, Mahalanobis, Metric
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace, Unbounded
 
@@ -231,9 +231,7 @@ def laplace(
         )
         if abs(np.rint(90.0 / step) * step - 90.0) > 1e-9:
             raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {step:g}.")
-        # A cell of this pitch reaches at most half its diagonal, longest at the equator.
-        reach = KM_PER_DEGREE * step * np.sqrt(0.5) * (1 + 1e-9)
-        promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+        promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, 2, step), basis="theorem")
         return SphericalLaplace(
             Unbounded(metric, 2),
             rate,
@@ -243,11 +241,10 @@ def laplace(
         )
     if isinstance(metric, Mahalanobis):
         size = len(metric.covariance)
-        stretch = 1.0 / np.sqrt(np.linalg.eigvalsh(metric.covariance)[0])
         if dimension not in (None, size):
             raise InvalidInput(f"`dimension` must be {size} like the covariance, got {dimension}.")
     elif isinstance(metric, Lp):
-        size, stretch = 2 if dimension is None else int(dimension), 1.0
+        size = 2 if dimension is None else int(dimension)
     else:
         raise InvalidInput(
             f"`laplace` takes Haversine, Lp or Mahalanobis, got {type(metric).__name__}; "
@@ -255,10 +252,9 @@ def laplace(
         )
     if size < 1:
         raise InvalidInput(f"`dimension` must be at least 1, got {size}.")
-    step = tidy_pitch(1.0 / (100.0 * rate * stretch)) if pitch is None else as_positive(pitch, "pitch")
+    step = tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else as_positive(pitch, "pitch")
     p = metric.p if isinstance(metric, Lp) else 2.0
-    reach = 0.5 * step * stretch * size ** (0.0 if np.isinf(p) else 1.0 / p) * (1 + 1e-9)
-    promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+    promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, size, step), basis="theorem")
     return VectorLaplace(
         Unbounded(metric, size), rate, Lattice(step), promise, _theorem(size / rate, rate, f"l_{p:g} Laplace")
     )

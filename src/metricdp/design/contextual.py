@@ -214,7 +214,7 @@ def published(
     certificate = Certificate(
         loss=float(np.sum(problem.cost * matrix)),
         lower_bound=float(np.sum(problem.cost.min(axis=1, keepdims=True) * matrix)),
-        witness=report.witness.located(problem.inputs, problem.outputs),
+        witness=None if report.witness is None else report.witness.located(problem.inputs, problem.outputs),
         pairs=report.pairs,
         method="contextual, one program per group of secrets (as published)",
         seconds=time.perf_counter() - started,

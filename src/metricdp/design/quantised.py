@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from metricdp import shared
 from metricdp.arrays import Floats
 from metricdp.auditing import audit
 from metricdp.auditing.exact import float_leakage, within
@@ -29,7 +30,7 @@ from metricdp.mechanisms import InterpolatedMechanism, MatrixMechanism, StreetMe
 from metricdp.problems import Problem
 
 Quantisable = MatrixMechanism | InterpolatedMechanism | StreetMechanism
-FEWEST_BITS, MOST_BITS = 8, 52
+FEWEST_BITS, MOST_BITS = shared.FEWEST_BITS, shared.MOST_BITS
 AUTOMATIC_BITS = (16, 32, 48)
 LITTLE, MOST = 0.01, 0.1  # the largest share mixed in when bits are chosen here, and when the caller chose them
 SEARCH_STEPS = 10
@@ -140,7 +141,7 @@ def _certified(
 ) -> Quantisable:
     made = replace(mechanism, matrix=matrix)
     report = audit(made)
-    if report.verdict != "holds":
+    if not report.kept:
         raise NotPrivate(f"the law rounded to {bits} bits does not keep its promise: {report}. Nothing was returned.")
     before = mechanism.certificate
     law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)

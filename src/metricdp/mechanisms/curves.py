@@ -20,6 +20,7 @@ from metricdp.arrays import Booleans, Floats, Integers, Words
 from metricdp.randomness import Source
 
 ULP = 2.0**-52
+LARGEST_RATIO = 1e6  # far beyond what probabilities can differ by; from 1e308 on the curve is no number
 LOG_TWO = float(np.log(2.0))
 
 

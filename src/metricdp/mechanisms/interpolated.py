@@ -11,17 +11,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.mechanisms.curves import cell_of, flips, near_share
+from metricdp.mechanisms.curves import LARGEST_RATIO, cell_of, flips, near_share
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, Source, source_of
 from metricdp.spaces import Box, FiniteSpace
 
 Rule = Literal["exact", "direction", "log", "relaxed"]
-RULES = ("exact", "direction", "log", "relaxed")
+RULES = shared.RULES
 ROUNDING_RULES = ("exact", "direction")
 BATCH = 1 << 17
 
@@ -67,8 +68,12 @@ class InterpolatedMechanism:
                 f"`matrix` must be {anchors} x {len(self.outputs)} (anchors x outputs), got {matrix.shape}."
             )
         ratios = tuple(frozen(as_floats(ratio, "ratios")) for ratio in self.ratios)
-        if [len(r) for r in ratios] != [len(a) - 1 for a in axes] or any(np.any(r < 0) for r in ratios):
-            raise InvalidInput("`ratios` must hold one non-negative number for every interval of every axis.")
+        if [r.shape for r in ratios] != [(len(a) - 1,) for a in axes] or any(
+            np.any((r < 0) | (r > LARGEST_RATIO)) for r in ratios
+        ):
+            raise InvalidInput(
+                f"`ratios` must hold one number from 0 to {LARGEST_RATIO:g} for every interval of every axis."
+            )
         for name, value in (("axes", axes), ("matrix", frozen(matrix)), ("ratios", ratios)):
             object.__setattr__(self, name, value)
 

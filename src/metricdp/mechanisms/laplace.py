@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from metricdp import shared
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Mahalanobis
+from metricdp.metrics import EARTH_RADIUS_KM, KM_PER_DEGREE, Haversine, Lp, Mahalanobis, Metric
 from metricdp.randomness import Randomness, Source, erlang, open_uniform, signed_gamma_root, source_of
 from metricdp.spaces import Unbounded
 
 BATCH = 1 << 15
-LARGEST_CELL = 2.0**51  # whole numbers up to twice this are exact, with room for the noise
-KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
+LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,21 @@ def tidy_pitch(limit: float) -> float:
             if pitch <= limit and (exponent >= 0 or 10 ** (-exponent) % digit == 0):
                 return float(pitch)
     raise InvalidInput(f"no lattice pitch below {limit:g}.")
+
+
+def cell_reach(metric: Metric, dimension: int, pitch: float) -> float:
+    """Return how far a secret lies from its lattice point at most: half the diagonal of a cell, in the metric."""
+    if isinstance(metric, Haversine):  # longest at the equator
+        return float(KM_PER_DEGREE * pitch * np.sqrt(0.5) * (1 + 1e-9))
+    p = metric.p if isinstance(metric, Lp) else 2.0
+    return float(0.5 * pitch * stretch(metric) * dimension ** (0.0 if np.isinf(p) else 1.0 / p) * (1 + 1e-9))
+
+
+def stretch(metric: Metric) -> float:
+    """Return the largest distance that a step of length one in the plain Euclidean sense can make."""
+    if isinstance(metric, Mahalanobis):
+        return float(1.0 / np.sqrt(np.linalg.eigvalsh(metric.covariance)[0]))
+    return 1.0
 
 
 def in_batches(rows: Floats, draw: Callable[[Floats], Floats], *, threads: bool) -> Floats:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_stochastic, frozen
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.mechanisms.curves import flips, near_share
+from metricdp.mechanisms.curves import LARGEST_RATIO, flips, near_share
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace, Streets
@@ -76,6 +76,8 @@ class StreetMechanism:
         size = (len(self.inputs),)
         if counts.shape != size or ratios.shape != size or np.any(counts < 1) or np.any(ratios <= 0):
             raise InvalidInput(f"`counts` and `ratios` must be {size[0]} positive numbers, one per street.")
+        if np.any(ratios > LARGEST_RATIO):
+            raise InvalidInput(f"`ratios` must be at most {LARGEST_RATIO:g}.")
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "ratios", ratios)
         matrix = as_stochastic(self.matrix)

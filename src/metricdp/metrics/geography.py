@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics.rounding import LIBRARY, lowered, rounding_error, whole
@@ -16,7 +17,7 @@ from metricdp.units import METRES
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-EARTH_RADIUS_KM = 6371.009
+EARTH_RADIUS_KM = shared.EARTH_RADIUS_KM
 DEGREES = "latitude must lie in [-90, 90] and longitude in [-360, 360]"
 KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
 FAR = 0.75  # beyond this squared half chord (120 degrees) the distance is measured from the antipode

@@ -8,6 +8,7 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats
+from metricdp.mechanisms import Witness
 from metricdp.pictures import palette
 from metricdp.pictures.story import Comparison, Map, Story
 
@@ -62,14 +63,11 @@ def overview(story: Story, axes: tuple[Any, Any] | None = None) -> tuple[Any, An
 def certificate_rows(story: Story) -> list[tuple[str, str]]:
     """Return what the certificate says, as pairs of wording."""
     guarantee, certificate, audit = story.guarantee, story.certificate, story.audit
-    per = f" per {guarantee.unit}" if guarantee.unit else ""
-    promised = f"epsilon {guarantee.epsilon:.6g}{per}"
-    if guarantee.slack:
-        promised += f" plus a slack of {guarantee.slack:.3g}"
+    proven = wording.number(audit.epsilon, wording.templates()["digits"]["audited"], "up")
     rows = [
-        ("Promised", promised),
-        ("Proven", f"epsilon {audit.epsilon:.6g}{per}, {audit.method} audit of {audit.pairs:,} pairs"),
-        ("Worst pair", _worst_pair(story)),
+        ("Promised", str(guarantee)),
+        ("Proven", f"epsilon {proven}, {audit.method} audit of {audit.pairs:,} pairs"),
+        *([("Worst pair", _worst_pair(audit.witness, story))] if audit.witness else []),
         (wording.objective(certificate.objective).capitalize(), wording.distance(certificate.loss, guarantee.unit)),
     ]
     if certificate.lower_bound > 0:
@@ -79,11 +77,10 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
     return rows
 
 
-def _worst_pair(story: Story) -> str:
-    witness = story.audit.witness
+def _worst_pair(witness: Witness, story: Story) -> str:
     return (
         f"places {witness.secret} and {witness.other}, {wording.distance(story.worst_distance, story.guarantee.unit)} "
-        f"apart, report {witness.report}: factor {wording.factor(witness.ratio)}"
+        f"apart, report {witness.report}: factor {wording.number(witness.ratio, 6, 'up')}"
     )
 
 
@@ -151,7 +148,9 @@ def draw_bars(axes: Any, comparison: Comparison) -> None:
         axes.text(loss + 0.012 * losses.max(), row, wording.distance(loss, comparison.unit), va="center")
     if comparison.lower_bound > 0:
         least = wording.distance(comparison.lower_bound, comparison.unit, "down")
-        axes.axvline(comparison.lower_bound, color=palette.BOUND, linewidth=1.6, linestyle=(0, (4, 3)))
+        about = [row for row, entry in enumerate(entries) if entry.bounded]  # it says nothing about the others
+        line = {"color": palette.BOUND, "linewidth": 1.6, "linestyle": (0, (4, 3))}
+        axes.vlines(np.full(len(about), comparison.lower_bound), np.array(about) - 0.5, np.array(about) + 0.5, **line)
         axes.text(
             comparison.lower_bound,
             len(entries) - 0.38,

@@ -50,7 +50,10 @@ def _head(story: Story) -> str:
             wording.distance(wording.reach(guarantee), guarantee.unit, "down"),
             f"apart{wording.along(guarantee)}, places differ by at most a factor of two",
         ),
-        (wording.distance(story.certificate.loss, guarantee.unit), wording.fact(story.certificate.objective)),
+        (
+            wording.distance(story.certificate.loss, guarantee.unit),
+            wording.fact(story.certificate.objective) + wording.along(guarantee),
+        ),
         (_closeness(story), _closeness_words(story)),
         (f"{story.rows:,}", "rows protected"),
     ]
@@ -83,10 +86,15 @@ def _map(story: Story) -> str:
         if story.map.worst_pair is not None
         else ""
     )
+    whose = (
+        "simulated ones, or they could not be shown."
+        if story.simulated
+        else "they are secret, and so is this page as long as it shows them."
+    )
     return (
-        f"<section><h2>What leaves the device</h2><p>Blue dots are where people were in {escape(story.place)}; they "
-        "stay secret. Orange discs are what is released instead, the larger the more often. Thin lines "
-        "join some pairs.</p>"
+        f"<section><h2>What leaves the device</h2><p>Blue dots are true positions in {escape(story.place)}: "
+        f"{whose} Orange discs are what is released instead, the larger the more often. Thin lines join some "
+        "pairs.</p>"
         '<figure class="card"><ul class="legend"><li><i style="background:var(--true)"></i>true, secret</li>'
         f'<li><i style="background:var(--reported)"></i>reported</li>{ring}</ul>{vector.map_svg(story.map)}'
         f"<figcaption>{escape(story.map.caption)}</figcaption></figure></section>"
@@ -113,13 +121,15 @@ def _certificate(story: Story) -> str:
     audit = story.audit
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in certificate_rows(story))
     seal = "" if audit.verdict == "holds" else " broken"
-    allowed = wording.factor(math.exp(story.guarantee.epsilon * story.worst_distance))
-    note = (
-        f"The pair that is easiest to tell apart, for its distance, lies "
-        f"{wording.distance(story.worst_distance, story.guarantee.unit)} apart{wording.along(story.guarantee)}. "
-        f"Its reports differ by a factor of at most {wording.factor(audit.witness.ratio)}; "
-        f"epsilon allows {allowed} there. The matrix that is sampled is the matrix that was audited."
-    )
+    allowed = wording.number(math.exp(story.guarantee.bound(story.worst_distance)), 6, "down")
+    note = "The matrix that is sampled is the matrix that was audited."
+    if audit.witness is not None:
+        note = (
+            f"The pair that is easiest to tell apart, for its distance, lies "
+            f"{wording.distance(story.worst_distance, story.guarantee.unit)} apart{wording.along(story.guarantee)}. "
+            f"Its reports differ by a factor of at most {wording.number(audit.witness.ratio, 6, 'up')}; "
+            f"the promise allows {allowed} there. {note}"
+        )
     return (
         f'<section><h2>The certificate</h2><div class="card"><span class="seal{seal}">{escape(audit.verdict)}</span> '
         f"&nbsp;{escape(story.mechanism)}<dl>{rows}</dl></div>"
@@ -133,9 +143,9 @@ def _epsilon(story: Story) -> str:
         f'<td class="number">{escape(wording.factor(row.factor))}</td><td>{escape(row.words)}</td></tr>'
         for row in wording.meanings(story.guarantee)
     )
-    per = f" per {story.guarantee.unit}" if story.guarantee.unit else ""
+    stated = wording.epsilon(story.guarantee.epsilon, story.guarantee.unit)
     return (
-        f"<section><h2>Epsilon explained</h2><p>Epsilon is {story.guarantee.epsilon:.4g}{escape(per)}. "
+        f"<section><h2>Epsilon explained</h2><p>Epsilon is {escape(stated)}. "
         "Take two places and any one report. How many times likelier can it be from one place than from the "
         'other?</p><div class="card"><table><thead><tr><th class="number">Places apart</th>'
         '<th class="number">At most</th><th>For someone who must guess which of the two it was</th></tr></thead>'
@@ -145,16 +155,17 @@ def _epsilon(story: Story) -> str:
 
 def _unprotected(story: Story) -> str:
     guarantee = story.guarantee
-    total = story.rows_per_person * guarantee.epsilon
-    per = f" per {guarantee.unit}" if guarantee.unit else ""
-    points = []
+    total = wording.epsilon(story.rows_per_person * guarantee.epsilon, guarantee.unit)
+    if guarantee.slack:
+        total += f", plus a slack of {wording.number(story.rows_per_person * guarantee.slack, 4, 'up')}"
+    points = [escape(story.secret)] if story.secret else []
     if story.kept_columns:
         names = ", ".join(f"<code>{escape(name)}</code>" for name in story.kept_columns)
         points.append(f"The other columns stay as they are: {names}. Times and identifiers can give people away.")
     if story.rows_per_person > 1:
         points.append(
             f"The promise is for one row. Rows of one {escape(story.person)} add up: the longest has "
-            f"{story.rows_per_person} rows, in total {total:.4g}{escape(per)}."
+            f"{story.rows_per_person} rows, in total {escape(total)}."
         )
     points.append("Places far apart can be told apart. That is the purpose: the city stays visible, the door does not.")
     points.append("Protecting the same data again and releasing both adds up as well. Release once.")

@@ -101,6 +101,7 @@ class Story:
     kept_columns: tuple[str, ...]
     worst_distance: float
     simulated: str = ""  # says so where data or randomness is simulated
+    secret: str = ""  # what the secret is, where it is not simply the position in the table
     repeat: tuple[str, ...] = ()
     attribution: str = ""
     files: tuple[tuple[str, str], ...] = field(default=())  # name, what it is

@@ -8,6 +8,7 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats
+from metricdp.metrics import KM_PER_DEGREE
 from metricdp.pictures.story import Comparison, Map
 
 MAP_WIDTH = 960.0
@@ -45,10 +46,10 @@ def map_svg(scene: Map, *, arrows: int = 80) -> str:
 
 def _scale_bar(scale: float, height: float) -> str:
     """Return a bar of a round number of metres, about a fifth of the width."""
-    kilometres = MAP_WIDTH / 5.0 / scale * 111.195
+    kilometres = MAP_WIDTH / 5.0 / scale * KM_PER_DEGREE
     power = 10.0 ** np.floor(np.log10(kilometres))
     length = float(max(step * power for step in (1, 2, 5) if step * power <= kilometres))
-    pixels = length / 111.195 * scale
+    pixels = length / KM_PER_DEGREE * scale
     y = height - 18
     return (
         f'<path class="scale" d="M18 {y - 6:.0f}V{y:.0f}H{18 + pixels:.1f}V{y - 6:.0f}"/>'

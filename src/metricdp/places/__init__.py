@@ -1,8 +1,8 @@
-"""Ways to obtain a space: a grid, a road network, a vocabulary, and the data that comes with the package."""
+"""Ways to obtain a space: a grid, a road network, and the data that comes with the package."""
 
 from metricdp.places.bundled import bundled_roads, bundled_streets, bundled_trips
 from metricdp.places.folders import CENTERS, data_folder
-from metricdp.places.regular import grid, vocabulary
+from metricdp.places.regular import grid
 from metricdp.places.roads import road_network
 from metricdp.places.spread import spread_places
 
@@ -15,5 +15,4 @@ __all__ = [
     "grid",
     "road_network",
     "spread_places",
-    "vocabulary",
 ]

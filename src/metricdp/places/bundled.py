@@ -8,9 +8,8 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics import ShortestPath
+from metricdp.metrics import KM_PER_DEGREE, ShortestPath
 from metricdp.places.folders import BUNDLED_FOLDER, CENTERS
-from metricdp.places.regular import KM_PER_DEGREE
 from metricdp.places.roads import road_network
 from metricdp.spaces import FiniteSpace
 

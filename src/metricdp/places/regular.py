@@ -1,18 +1,14 @@
-"""Grids and vocabularies as spaces."""
+"""Grids as spaces."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import as_floats, as_matrix
+from metricdp.arrays import as_floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric
+from metricdp.metrics import KM_PER_DEGREE, Haversine, Lp, Metric
 from metricdp.spaces import FiniteSpace
-
-KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
 
 
 def grid(
@@ -59,14 +55,3 @@ def grid(
     axes = [corner[axis] + steps[axis] * np.arange(side) for axis, side in enumerate(sides)]
     points = np.stack([values.ravel() for values in np.meshgrid(*axes, indexing="ij")], axis=1)
     return FiniteSpace(points, measure)
-
-
-def vocabulary(words: Any, vectors: ArrayLike, *, metric: Metric | None = None) -> FiniteSpace:
-    """Return words as secrets: what tables hold are the words, what is measured are their vectors."""
-    spellings = [str(word) for word in words]
-    array = as_matrix(vectors, "vectors", (len(spellings), None))
-    seen: dict[str, int] = {}
-    for row, word in enumerate(spellings):
-        if seen.setdefault(word, row) != row:
-            raise InvalidInput(f"`words` must be distinct, got {word!r} in rows {seen[word]} and {row}. Drop one.")
-    return FiniteSpace(array, Lp(2) if metric is None else metric, coordinates=np.array(spellings))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, frozen
 from metricdp.errors import InvalidInput
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Metric, pairwise
@@ -25,7 +26,9 @@ from metricdp.spaces.base import (
 )
 from metricdp.spaces.search import Search, search_for
 
-ROUNDING = 1e-9  # a value this close (relative to the largest coordinate) to a secret is that secret, rounded
+ROUNDING = (
+    shared.ROUNDING
+)  # a value this close (relative to the largest coordinate) to a secret is that secret, rounded
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Points
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric, Weighted, pairwise, unit_vectors
+from metricdp.metrics import EARTH_RADIUS_KM, KM_PER_DEGREE, Haversine, Lp, Metric, Weighted, pairwise, unit_vectors
 
 BLOCK_VALUES = 4_000_000  # distances computed at a time by the plain search
 GRID_SIDE = 512
 GRID_ROWS = 4096  # fewer rows than this are not worth a grid
 # A cell nobody asked for yet, a cell with three possible places or more, no second place.
 UNKNOWN, SHARED, NOBODY = -2, -1, -1
-KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
 
 
 class Search(Protocol):

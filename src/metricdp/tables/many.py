@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.draws import KEY_BYTES
+from metricdp.tables.engines import ENGINES, Run
 from metricdp.tables.formats import format_of, open_reader, read_batches
 from metricdp.tables.jobs.folder import begun, checked_target, forget, publish, records_of
 from metricdp.tables.jobs.parcel import parcel_of
@@ -23,8 +23,6 @@ from metricdp.tables.people import PeopleCounter
 from metricdp.tables.summary import People, Summary
 from metricdp.tables.task import OnError, task_for
 
-Engine = Literal["local", "spark", "ray"]
-ENGINES = ("local", "spark", "ray")
 Progress = Callable[[float], None]
 KEPT = (
     "The job is kept and nothing of it can be seen: mend what is wrong and continue it with resume=True (--resume), "
@@ -42,7 +40,7 @@ def perturb_files(
     snap: float = 0.0,
     on_error: OnError = "fail",
     id_column: str | None = None,
-    engine: Engine = "local",
+    engine: str = "local",
     resume: bool = False,
     discard: bool = False,
     rng: np.random.Generator | None = None,
@@ -69,8 +67,8 @@ def perturb_files(
         snap: As in `perturb`.
         on_error: As in `perturb`; rows are counted from 0 in every file.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
-        engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions as their tasks, on a
-            file system that all workers see.
+        engine: The name of an engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions
+            as their tasks, on a file system that all workers see. Others are declared in `tables.engines`.
         resume: Continue the job for this target that was not finished. Files that changed since are done again; the
             mechanism, columns and snap must be the same.
         discard: Give up the job for this target that was not finished: its key and all it has done are destroyed, and
@@ -81,8 +79,7 @@ def perturb_files(
         progress: Called with the finished share, from 0 to 1.
     """
     started = time.perf_counter()
-    if engine not in ENGINES:
-        raise InvalidInput(f"`engine` must be one of {', '.join(ENGINES)}, got {engine!r}.")
+    run = ENGINES.named(engine).run
     paths = sources_of(sources)
     place = checked_target(target)
     with open_reader(paths[0], format_of(paths[0])) as reader:
@@ -94,7 +91,7 @@ def perturb_files(
     planned = plan(paths, place, parcel, simulated=rng is not None)
     with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
         if not job.finished:
-            job = _run(job, engine, workers, progress)
+            job = _done(job, run, workers, progress)
         records = list(records_of(job).values())
     rows, bad = sum(record.rows for record in records), sum(record.bad for record in records)
     return Summary(
@@ -116,7 +113,7 @@ def perturb_files(
     )
 
 
-def _run(job: Job, engine: Engine, workers: int | None, progress: Progress | None) -> Job:
+def _done(job: Job, run: Run, workers: int | None, progress: Progress | None) -> Job:
     done = records_of(job)
     finished = sum(record.rows for record in done.values())
 
@@ -129,7 +126,7 @@ def _run(job: Job, engine: Engine, workers: int | None, progress: Progress | Non
     pending = [number for number in range(len(job.partitions)) if number not in done]
     try:
         if pending:
-            _runner(engine)(job, pending, tell, workers=workers)
+            run(job, pending, tell, workers=workers)
     except MetricdpError as error:
         raise retold(error, f"{error} {KEPT}") from error.__cause__
     records = records_of(job)
@@ -139,20 +136,6 @@ def _run(job: Job, engine: Engine, workers: int | None, progress: Progress | Non
         forget(home_of(Path(job.target)))
         raise InvalidInput("the files have no rows: there is nothing to protect.")
     return publish(job)
-
-
-def _runner(engine: Engine) -> Any:
-    if engine == "spark":
-        from metricdp.tables.engines import spark
-
-        return spark.run
-    if engine == "ray":
-        from metricdp.tables.engines import ray
-
-        return ray.run
-    from metricdp.tables.engines import local
-
-    return local.run
 
 
 def _people(counter: PeopleCounter, sources: Sequence[Source]) -> People:

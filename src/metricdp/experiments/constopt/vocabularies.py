@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.metrics import Lp
+from metricdp.metrics import KM_PER_DEGREE, Lp
 from metricdp.places import bundled_roads, data_folder
 from metricdp.spaces import FiniteSpace
 
 NEIGHBOURS = 50  # a word is drawn at random, or from this many nearest words of one that is in
 CELL = 0.005  # degrees, both ways
 TOP_CELLS = 30  # of each person
-KM_PER_DEGREE = 111.195
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, ShortestPath
+from metricdp.metrics import KM_PER_DEGREE, Haversine, ShortestPath
 from metricdp.mobility import Traces, Walks, clean, load_traces, resample, snap, snap_distances, split_trips
 from metricdp.places import bundled_roads, bundled_trips, data_folder, road_network
 from metricdp.spaces import FiniteSpace
@@ -18,7 +18,6 @@ SETS = {
     "san_francisco": ("traj_cabspotting", "trip", -7.0),
     "rome": ("traj_rome_taxi", "taxi", 1.0),
 }  # city -> folder, trip column, hours from UTC
-KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
 TASKS = 60  # destinations among which the loss is averaged
 
 

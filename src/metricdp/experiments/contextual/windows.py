@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.experiments.contextual.cities import KM_PER_DEGREE, City
+from metricdp.experiments.contextual.cities import City
+from metricdp.metrics import KM_PER_DEGREE
 from metricdp.mobility import Features, Walks, features_of
 
 MANY_FIXES = 50_000  # above this a city gets finer groups

@@ -16,6 +16,7 @@ from typing import Any
 
 import metricdp
 from metricdp.errors import OutputProblem
+from metricdp.tables.engines.base import Engine
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import Tell
 from metricdp.tables.jobs.travel import is_ours, unpacked
@@ -162,3 +163,6 @@ def _ask(process: subprocess.Popen[str], number: int, tell: Tell) -> dict[str, A
         pass
     tell(-rows)  # they will be done again
     return None
+
+
+ENGINE = Engine("local", "worker processes on the cores of this machine", run)

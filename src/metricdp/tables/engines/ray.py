@@ -15,6 +15,7 @@ from typing import Any
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.draws import KEY_BYTES, Draws
+from metricdp.tables.engines.base import Engine
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import Tell, run_partition
@@ -98,3 +99,6 @@ def _partition(folder: str, number: int) -> tuple[int, Packed | None]:
         return run_partition(folder, number).rows, None
     except Exception as error:
         return 0, packed(error)
+
+
+ENGINE = Engine("ray", "tasks on Ray; all its workers must see the files", run, extra="ray")

@@ -20,6 +20,7 @@ import metricdp.errors
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.draws import KEY_BYTES, Draws
+from metricdp.tables.engines.base import Engine
 from metricdp.tables.jobs.folder import records_of
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job
@@ -176,3 +177,6 @@ def refuse_without_target(frame: Any) -> None:
         f"a Spark {type(frame).__name__} is a recipe: every time it is evaluated it would draw new noise, and two "
         'draws cost twice the budget. Name a folder, target="protected", where the reports are written once.'
     )
+
+
+ENGINE = Engine("spark", "tasks on Spark; all its workers must see the files", run, extra="spark")

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from metricdp.artifacts import inspect, save
-from metricdp.artifacts.kinds import kind_of
+from metricdp.artifacts import dumps, loads
 from metricdp.mechanisms import Mechanism, ProductMechanism
 from metricdp.tables.task import OnError, Task, task_for
 
@@ -45,10 +42,7 @@ class Parcel:
 
 def parcel_of(task: Task) -> Parcel:
     """Pack a task; a kind of mechanism that has no file is refused."""
-    kind_of(task.mechanism)
-    with tempfile.TemporaryDirectory(prefix="metricdp-") as folder:
-        file = save(_timeless(task.mechanism), Path(folder) / "mechanism.mdp").read_bytes()
-    return Parcel(file, task.columns, task.snap, task.on_error)
+    return Parcel(dumps(_timeless(task.mechanism)), task.columns, task.snap, task.on_error)
 
 
 def _timeless(mechanism: Any) -> Any:
@@ -60,7 +54,4 @@ def _timeless(mechanism: Any) -> Any:
 
 @lru_cache(maxsize=2)
 def _opened(file: bytes) -> Mechanism:
-    with tempfile.TemporaryDirectory(prefix="metricdp-") as folder:
-        path = Path(folder) / "mechanism.mdp"
-        path.write_bytes(file)
-        return inspect(path, judged=False).mechanism
+    return loads(file, judged=False)

@@ -12,7 +12,8 @@
  * Only the report, its time and the counts are kept (in `storage`); the true position never is, and no error holds it.
  */
 
-import { InvalidInput } from "./metricdp.js";
+import { InvalidInput, optionNumber, refuseOption } from "./errors.js";
+import { SHARED } from "./shared.js";
 
 /** What the app is told where there is no report, by the codes of navigator.geolocation: constant, whatever happened. */
 const UNAVAILABLE = 2;
@@ -23,28 +24,56 @@ const MESSAGES = {
 };
 const failed = (code) => ({ code: code in MESSAGES ? code : UNAVAILABLE, message: MESSAGES[code] ?? MESSAGES[UNAVAILABLE] });
 
-/** Return an object with getCurrentPosition, watchPosition and clearWatch, and `spent()` for what was used today. */
+/**
+ * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
+ * the radius (metres) that holds 95 % of reports.
+ * @typedef {object} ProtectedGeolocation
+ * @property {(success: (position: any) => void, failure?: (error: { code: number, message: string }) => void, options?: object) => void} getCurrentPosition
+ * @property {(success: (position: any) => void, failure?: (error: { code: number, message: string }) => void, options?: object) => number} watchPosition
+ * @property {(id: number) => void} clearWatch
+ * @property {() => { reports: number, refused: number, perDay: number, epsilon: number, accuracy: number }} spent
+ */
+
+/**
+ * Return an object with getCurrentPosition, watchPosition and clearWatch, and `spent()` for what was used today.
+ *
+ * A mechanism on finitely many places refuses a position that is none of them (nor within `snap` kilometres, or whatever its
+ * unit is). With `clamp` it is put on the nearest place instead, however far that is, a public rule that is the same for
+ * everybody; no answer tells inside from outside then. The promise is that of the places: two positions are as hard to tell
+ * apart as the places they are put on, and `accuracy` is about that place too.
+ * @param {import("./mechanism.js").Mechanism} mechanism
+ * @param {{ geolocation?: { getCurrentPosition: Function }, storage?: { getItem(name: string): string | null,
+ *   setItem(name: string, value: string): void }, everySeconds?: number, perDay?: number, snap?: number, clamp?: boolean,
+ *   now?: () => number }} [options]
+ * @returns {ProtectedGeolocation}
+ */
 export function protectGeolocation(
   mechanism,
-  { geolocation = navigator.geolocation, storage = localStorageOrMemory(), everySeconds = 1800, perDay = 24, snap = 0, now = Date.now } = {},
+  {
+    geolocation = globalThis.navigator?.geolocation, storage = localStorageOrMemory(), everySeconds = 1800, perDay = 24, snap = 0,
+    clamp = false, now = Date.now,
+  } = {},
 ) {
-  if (mechanism.guarantee.unit !== "km") {
-    throw new InvalidInput("positions need a mechanism in kilometres on (latitude, longitude), such as laplace(Haversine()).");
+  if (mechanism.earthUnit === null) {
+    throw new InvalidInput("positions need a mechanism on (latitude, longitude), such as laplace(Haversine()).");
   }
-  if (!(everySeconds > 0) || !(perDay >= 1)) throw new InvalidInput("everySeconds and perDay must be positive.");
+  refuseOption(typeof geolocation?.getCurrentPosition !== "function", "`geolocation` must be that of a device.");
+  refuseOption(optionNumber(everySeconds, "everySeconds") === 0, "`everySeconds` must be positive.");
+  optionNumber(perDay, "perDay", 1);
+  mechanism.slack(snap); // refuses a snap that means nothing here
   const name = `metricdp:${mechanism.sha256}`;
-  const accuracy = 1000 * (mechanism.accuracy(0.95) + snap); // metres, the same wherever the person is
+  const accuracy = Number(SHARED.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap); // metres, the same wherever the person is
   const watches = new Map();
   let asking = null;
 
   const read = () => {
     const today = new Date(now()).toISOString().slice(0, 10);
-    const { day, spent, refused, at, point } = parsed(storage.getItem(name));
+    const { day, spent, refused, at, point } = remembered(storage.getItem(name));
     return day === today ? { day, spent, refused, at, point } : { day: today, spent: 0, refused: 0, at, point };
   };
   const reportOf = ({ latitude, longitude }) => {
     try {
-      return mechanism.sample([latitude, longitude], { snap }).point;
+      return mechanism.sample([latitude, longitude], { snap, clamp }).point;
     } catch (error) {
       if (error instanceof InvalidInput) return null; // not one of its places
       throw error;
@@ -132,7 +161,7 @@ function localStorageOrMemory() {
 }
 
 /** Return what was kept, or a fresh start where it is not what this module writes. */
-function parsed(text) {
+function remembered(text) {
   const whole = (value) => Number.isSafeInteger(value) && value >= 0;
   try {
     const { day, spent, refused = 0, at, point } = JSON.parse(text);

@@ -1,0 +1,101 @@
+/**
+ * Build dist/ from src/: one file to copy, without dependencies.
+ *
+ *     node build.js            write src/shared.js, dist/metricdp.js and dist/geolocation.js
+ *     node build.js --check    write nothing, fail where something would change
+ *     node build.js --types    also write dist/*.d.ts from the JSDoc (needs `npm install`, for TypeScript)
+ *
+ * Modules are joined in the order in which they need each other, their imports and exports taken out. That is sound because
+ * no two modules declare the same name at their top level and nothing is renamed on import; both are checked here.
+ */
+
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const PYTHON = join(HERE, "..", "src", "metricdp");
+const IMPORT = /^import \{([^}]*)\} from "\.\/([\w-]+)\.js";\n/gm;
+const DECLARED = /^(?:export )?(?:async )?(?:function|class|const|let) (\w+)/gm;
+const check = process.argv.includes("--check");
+
+const source = (name) => readFileSync(join(HERE, "src", `${name}.js`), "utf8");
+
+/** What both languages share, as a module. */
+function sharedModule() {
+  const read = (name) => JSON.stringify(JSON.parse(readFileSync(join(PYTHON, name), "utf8")), null, 2);
+  return (
+    "/** What both languages share: written by build.js from src/metricdp/shared.json and wording.json; change those. */\n\n" +
+    `export const SHARED = ${read("shared.json")};\n\nexport const WORDING = ${read("wording.json")};\n`
+  );
+}
+
+/** Return the modules below `name`, each after those it needs. */
+function inOrder(name, seen = new Map(), path = []) {
+  if (path.includes(name)) throw new Error(`modules need each other in a circle: ${[...path, name].join(", ")}`);
+  if (seen.has(name)) return seen;
+  const text = source(name);
+  for (const [, , needed] of text.matchAll(/^(?:import|export) \{([^}]*)\} from "\.\/([\w-]+)\.js";$/gm)) {
+    inOrder(needed, seen, [...path, name]);
+  }
+  return seen.set(name, text);
+}
+
+/** Join the modules into one, exporting what `index.js` names. */
+function bundle() {
+  const modules = inOrder("index");
+  const declared = new Map();
+  const clashes = [];
+  const [opening] = modules.get("index").match(/^\/\*\*[\s\S]*?\*\//);
+  const parts = [`${opening}\n\n// Built from src/ by build.js: change the modules there, not this file.`];
+  const exported = [];
+  for (const [name, text] of modules) {
+    if (name === "index") {
+      for (const [, names] of text.matchAll(/^export \{([^}]*)\} from/gm)) exported.push(...names.split(",").map((word) => word.trim()));
+      continue;
+    }
+    for (const [, names] of text.matchAll(IMPORT)) if (/\bas\b/.test(names)) throw new Error(`${name}.js renames an import`);
+    for (const [, word] of text.matchAll(DECLARED)) {
+      if (declared.has(word)) clashes.push(`${word} is declared in ${declared.get(word)}.js and in ${name}.js`);
+      declared.set(word, name);
+    }
+    const body = text.replace(IMPORT, "").replace(/^export (?=async |function|class|const|let)/gm, "");
+    if (/^(?:import|export)\b/m.test(body)) throw new Error(`${name}.js imports or exports in a way build.js does not know`);
+    parts.push(`// ${"-".repeat(100)} ${name}.js\n\n${body.replaceAll(/import\("\.\/[\w-]+\.js"\)\./g, "").trim()}`);
+  }
+  if (clashes.length > 0) throw new Error(clashes.join("; "));
+  return `${parts.join("\n\n")}\n\nexport { ${exported.join(", ")} };\n`;
+}
+
+/** Write a file, or say that it is not up to date. */
+function put(path, text) {
+  const full = join(HERE, path);
+  if (existsSync(full) && readFileSync(full, "utf8") === text) return;
+  if (check) {
+    console.error(`js/${path} is not what js/src makes: run node js/build.js`);
+    process.exitCode = 1;
+  } else writeFileSync(full, text);
+}
+
+const sha256 = (text) => createHash("sha256").update(text).digest("hex");
+
+put("src/shared.js", sharedModule());
+const module = bundle();
+put("dist/metricdp.js", module);
+put("dist/geolocation.js", 'export { protectGeolocation } from "./metricdp.js";\n');
+for (const name of readdirSync(join(HERE, "src"))) {
+  if (!inOrder("index").has(name.replace(/\.js$/, ""))) throw new Error(`src/${name} is part of nothing`);
+}
+
+const stamp = `// Written by build.js --types from metricdp.js with the SHA-256 ${sha256(module)}.\n`;
+if (process.argv.includes("--types")) {
+  execFileSync(join(HERE, "node_modules", ".bin", "tsc"), ["--project", join(HERE, "tsconfig.json")], { stdio: "inherit" });
+  const made = readFileSync(join(HERE, "dist", "metricdp.d.ts"), "utf8");
+  put("dist/metricdp.d.ts", stamp + made);
+  put("dist/geolocation.d.ts", 'export { protectGeolocation } from "./metricdp.js";\n');
+} else if (!readFileSync(join(HERE, "dist", "metricdp.d.ts"), "utf8").startsWith(stamp)) {
+  console.error("js/dist/metricdp.d.ts was made from another metricdp.js: run npm install and node build.js --types in js/");
+  if (check) process.exitCode = 1;
+}

@@ -1,0 +1,1 @@
+export { protectGeolocation } from "./metricdp.js";

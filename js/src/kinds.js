@@ -1,0 +1,55 @@
+/** The kinds of mechanism a file can hold: one reader each. */
+
+import { refuse } from "./errors.js";
+import { readInterpolated } from "./interpolated.js";
+import { readNearest, readSpherical, readVector } from "./laplace.js";
+import { readProduct } from "./product.js";
+import { readRows } from "./rows.js";
+import { spaceOf } from "./spaces.js";
+import { readStreets } from "./streets.js";
+
+/** Read a table of probabilities with one row per secret. */
+function readMatrix(body, file) {
+  const [inputs, outputs] = [spaceOf(file, body.inputs, "finite"), spaceOf(file, body.outputs, "finite")];
+  const table = readRows(body.matrix, file, inputs.size, outputs.size);
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+}
+
+/**
+ * A reader takes a body, the file and the promise, and gives `inputs`, `outputs`, `draw(value, source)`, where value is what
+ * `inputs.encode` gives, and where there is one the `table`, the `law(value)` and the `rate` of the noise.
+ */
+const KINDS = {
+  matrix: readMatrix,
+  interpolated: readInterpolated,
+  streets: readStreets,
+  "spherical-laplace": readSpherical,
+  "vector-laplace": readVector,
+  nearest: readNearest,
+};
+
+function readPart(kind, body, file, promise) {
+  const made = KINDS[kind](body, file, promise);
+  const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
+  refuse(!file.same(metric, promise.metric), "the promise is in another metric than the secrets");
+  checkUnit(promise, file);
+  return made;
+}
+
+function checkUnit(promise, file) {
+  refuse(promise.unit !== file.metric(promise.metric).unit, "its units are not those of its distances");
+}
+
+/** Rebuild the mechanism of a file. */
+export function readMechanism(file) {
+  file.build();
+  const { kind, body, guarantee, units } = file.manifest;
+  checkUnit(guarantee, file);
+  refuse(units !== guarantee.unit, "its units are not those of its distances");
+  const made =
+    kind === "product"
+      ? readProduct(body, file, guarantee, (name, own, promise) => readPart(name, own, file, promise))
+      : readPart(kind, body, file, guarantee);
+  file.refuseLeftovers();
+  return made;
+}

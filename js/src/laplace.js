@@ -1,0 +1,157 @@
+/** Laplace noise on the Earth, in the plane and in space, released on a public lattice; and noise before the nearest word. */
+
+import { refuse, refuseSecret } from "./errors.js";
+import { EARTH_RADIUS_KM, degrees, mod, norm, perKilometre, radians, unwhiten, whiten } from "./metrics.js";
+import { erlang, openUniform, signedRoot, untilDecided } from "./randomness.js";
+import { SHARED } from "./shared.js";
+import { argmin, spaceOf } from "./spaces.js";
+import { rint } from "./whole.js";
+
+const CORNERS = 10; // up to here the cell's farthest corner is searched; beyond, one of them is a lower bound
+
+/** The multiples of a pitch, in every coordinate. */
+class Lattice {
+  constructor(pitch) {
+    this.pitch = pitch;
+    const inverse = rint(1 / pitch);
+    this.perUnit = inverse >= 1 && 1 / inverse === pitch ? inverse : 0;
+  }
+
+  cell(value) {
+    return rint(this.perUnit ? value * this.perUnit : value / this.pitch);
+  }
+
+  value(cell) {
+    return (this.perUnit ? cell / this.perUnit : cell * this.pitch) + 0;
+  }
+}
+
+/**
+ * Refuse a promise that the noise does not keep: a smaller epsilon than its rate, or a smaller slack than
+ * 2 * rate * reach for a lattice that moves a secret by up to `reach`.
+ */
+function checkPromise(promise, rate, reach) {
+  const kept = promise.basis === "none" || (rate <= promise.epsilon && 2 * rate * reach <= promise.slack);
+  refuse(!kept, "its noise does not keep its promise");
+}
+
+/** Return a radius with density proportional to exp(-epsilon r) sin(r / R) on [0, pi R], by exact rejection. */
+function sphericalRadius(epsilon, source) {
+  const circle = Math.PI * EARTH_RADIUS_KM;
+  return untilDecided(() => {
+    let radius;
+    let chance;
+    if (epsilon * EARTH_RADIUS_KM > 1) {
+      radius = erlang(2, source) / epsilon; // propose the planar radius, keep with sin(t) / t
+      const angle = (Math.PI * radius) / circle;
+      chance = radius >= circle ? 0 : angle === 0 ? 1 : Math.sin(angle) / angle;
+    } else {
+      radius = EARTH_RADIUS_KM * Math.acos(1 - 2 * openUniform(source)); // a uniform point of the sphere
+      chance = Math.exp(-epsilon * radius);
+    }
+    return openUniform(source) < chance ? radius : undefined;
+  });
+}
+
+function sphericalReport(lattice, [latitude, longitude]) {
+  const around = rint(360 / lattice.pitch);
+  const east = mod(lattice.cell(longitude) + around / 2, around) - around / 2;
+  const north = lattice.value(lattice.cell(latitude));
+  return [north, Math.abs(north) >= 90 ? 0 : lattice.value(east)]; // longitudes mean nothing at the poles
+}
+
+/** Read Laplace noise on the Earth: a uniform bearing, then the great circle. */
+export function readSpherical(body, file, promise) {
+  const inputs = spaceOf(file, body.inputs, "unbounded");
+  refuse(inputs.metric.name !== "Haversine" || inputs.dimension !== 2, "its noise does not belong to its metric");
+  const lattice = new Lattice(body.pitch);
+  refuse(!(Math.abs(rint(90 / body.pitch) * body.pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
+  const scale = perKilometre(inputs.metric.unit);
+  const epsilon = body.epsilon * scale; // per kilometre
+  const reach = radians(EARTH_RADIUS_KM) * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
+  checkPitch(epsilon, radians(EARTH_RADIUS_KM) * body.pitch);
+  checkPromise(promise, body.epsilon, reach * scale);
+  const draw = (point, source) => {
+    const [north, east] = point.map((x) => radians(lattice.value(lattice.cell(x))));
+    const away = sphericalRadius(epsilon, source) / EARTH_RADIUS_KM;
+    const bearing = 2 * Math.PI * openUniform(source);
+    const [up, side] = [Math.sin(away) * Math.cos(bearing), Math.sin(away) * Math.sin(bearing)];
+    const height = Math.sin(north) * Math.cos(away) + Math.cos(north) * up;
+    const out = Math.cos(north) * Math.cos(away) - Math.sin(north) * up;
+    const latitude = Math.atan2(height, Math.hypot(out, side));
+    return sphericalReport(lattice, [degrees(latitude), degrees(east + Math.atan2(side, out))]);
+  };
+  return { inputs, outputs: inputs, draw, rate: body.epsilon };
+}
+
+/** Refuse a lattice so fine that random words of 64 bits no longer tell neighbouring cells apart as the noise should. */
+function checkPitch(epsilon, pitch) {
+  refuse(!(epsilon * pitch >= SHARED.smallest_step), "its lattice is finer than random words can carry");
+}
+
+function vectorNoise({ metric, dimension }, epsilon, source) {
+  const p = metric.name === "Lp" ? metric.parameters.p : 2;
+  let direction;
+  if (dimension === 2 && p === 2) {
+    const angle = 2 * Math.PI * openUniform(source);
+    direction = [Math.cos(angle), Math.sin(angle)];
+  } else {
+    direction = untilDecided(() => {
+      const raw = Array.from({ length: dimension }, () => signedRoot(p, source));
+      const size = norm(raw, p);
+      return size > 0 ? raw.map((x) => x / size) : undefined;
+    });
+  }
+  const radius = erlang(dimension, source) / epsilon;
+  const noise = direction.map((x) => x * radius);
+  return metric.name === "Mahalanobis" ? unwhiten(metric.factor, noise) : noise;
+}
+
+function checkVectors({ metric, dimension }) {
+  refuse(metric.name !== "Lp" && metric.name !== "Mahalanobis", "its noise does not belong to its metric");
+  refuse(metric.legal(new Array(dimension).fill(0)) !== null, "its noise does not fit its metric");
+}
+
+/** Return how far the farthest corner of a cell lies from its centre. */
+function cellReach({ metric, dimension }, pitch) {
+  if (metric.name === "Lp") return norm(new Array(dimension).fill(pitch / 2), metric.parameters.p);
+  let largest = 0;
+  for (let signs = 0; signs < 2 ** Math.min(dimension, CORNERS); signs++) {
+    const corner = Array.from({ length: dimension }, (_, k) => ((signs >> Math.min(k, CORNERS)) & 1 ? -pitch / 2 : pitch / 2));
+    largest = Math.max(largest, norm(whiten(metric.factor, corner), 2));
+  }
+  return largest;
+}
+
+/** Read Laplace noise for vectors: density proportional to exp(-epsilon d(x, y)), in whole numbers of cells. */
+export function readVector(body, file, promise) {
+  const inputs = spaceOf(file, body.inputs, "unbounded");
+  checkVectors(inputs);
+  const lattice = new Lattice(body.pitch);
+  const reach = cellReach(inputs, body.pitch);
+  checkPitch(body.epsilon, body.pitch);
+  checkPromise(promise, body.epsilon, reach);
+  const draw = (point, source) => {
+    const cells = point.map((x) => lattice.cell(x));
+    refuseSecret(cells.some((cell) => !(Math.abs(cell) <= SHARED.largest_cell)), "lattice");
+    const noise = vectorNoise(inputs, body.epsilon, source);
+    return cells.map((cell, k) => lattice.value(cell + lattice.cell(noise[k]))); // whole numbers add exactly
+  };
+  return { inputs, outputs: inputs, draw, rate: body.epsilon };
+}
+
+/** Read noise on the vector of a secret, after which the nearest vector is reported. */
+export function readNearest(body, file, promise) {
+  const [inputs, outputs] = [spaceOf(file, body.inputs, "finite"), spaceOf(file, body.outputs, "finite")];
+  const plane = { metric: inputs.metric, dimension: inputs.points.width };
+  checkVectors(plane);
+  refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
+  checkPromise(promise, body.epsilon, 0);
+  const rows = Array.from({ length: outputs.size }, (_, code) => outputs.points.row(code));
+  const draw = (code, source) => {
+    const noise = vectorNoise(plane, body.epsilon, source);
+    const noisy = inputs.points.row(code).map((x, k) => x + noise[k]);
+    return argmin(outputs.size, (k) => plane.metric.measure(noisy, rows[k]));
+  };
+  return { inputs, outputs, draw, rate: body.epsilon };
+}

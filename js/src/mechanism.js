@@ -1,0 +1,264 @@
+/** A mechanism as its file holds it: what it promises, and reports drawn from it. */
+
+import { judged } from "./audit.js";
+import { InvalidInput, MetricdpError, Unsupported, optionNumber, refuseOption } from "./errors.js";
+import { readMechanism } from "./kinds.js";
+import { reportOf } from "./product.js";
+import { system } from "./randomness.js";
+import { largestFactor, meaningLines, promised, reachOf, shortOfParts, shortWords } from "./words.js";
+
+/**
+ * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
+ * @typedef {number | ArrayLike<number> | ArrayLike<string> | string | Secret[]} Secret
+ */
+/**
+ * What was drawn: the code where reports are finitely many, and its coordinates or word; for a product `parts` has the
+ * reports part by part.
+ * @typedef {{ code: number | null, point: any[], parts?: Report[] }} Report
+ */
+/**
+ * ln Pr[y | x] - ln Pr[y | x'] <= epsilon d(x, x') + slack, for secrets at most `radius` apart where there is one.
+ * @typedef {Readonly<{ epsilon: number, unit: string, slack: number, radius: number | null,
+ *   basis: "theorem" | "certificate" | "none", metric: string }>} Guarantee
+ */
+/**
+ * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
+ * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon: number, method: string, note?: string, seconds: number,
+ *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
+ */
+/**
+ * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
+ * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
+ * @typedef {{ snap?: number, clamp?: boolean }} Placing
+ */
+
+export class Mechanism {
+  #parts;
+
+  /** Mechanisms come from `open`. @private */
+  constructor(file, { signedBy, verified, trusted, bytes }) {
+    this.#parts = readMechanism(file);
+    const { manifest } = file;
+    /** @type {"matrix" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
+    this.kind = manifest.kind;
+    /** @type {number} */
+    this.version = manifest.version;
+    /** @type {number} */
+    this.bytes = bytes;
+    /** @type {string} */
+    this.sha256 = manifest.sha256;
+    /** @type {"dense" | "sparse" | "quantised"} */
+    this.storage = this.#parts.table?.storage ?? "dense";
+    /** @type {number | null} */
+    this.bits = this.#parts.table?.bits ?? null;
+    /** @type {Guarantee} */
+    this.guarantee = Object.freeze({ ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name });
+    /** @type {Certificate} */
+    this.certificate = Object.freeze({ ...manifest.certificate });
+    /** @type {string} */
+    this.licence = manifest.licence ?? "";
+    /** The key that signed the file, 64 digits. @type {string | null} */
+    this.signedBy = signedBy;
+    /**
+     * "good": the key in the file made it. "trusted": and you named that key. "unchecked": this browser cannot tell.
+     * @type {"none" | "good" | "trusted" | "unchecked"}
+     */
+    this.signature = signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good";
+    /** @type {readonly string[]} */
+    this.columns = Object.freeze([...(this.#parts.inputs.columns ?? [])]);
+    const ground = this.#parts.inputs.ground ?? this.#parts.inputs.metric;
+    /** The unit in which coordinates are measured where they are (latitude, longitude) in degrees. @type {string | null} */
+    this.earthUnit = ground?.name === "Haversine" ? ground.unit : null;
+    Object.freeze(this);
+  }
+
+  /** The number of secrets, where they are finitely many. @returns {number | null} */
+  get secrets() {
+    return this.#parts.inputs.size ?? null;
+  }
+
+  /** The number of reports, where they are finitely many. @returns {number | null} */
+  get reports() {
+    return this.#parts.outputs.size ?? null;
+  }
+
+  /**
+   * Draw one report for a secret. A stranger is an error, never passed through; the error says nothing about the value.
+   * `words` replaces the random source, for tests only.
+   * @param {Secret} secret
+   * @param {Placing & { words?: import("./randomness.js").Words }} [options]
+   * @returns {Report}
+   */
+  sample(secret, { snap = 0, clamp = false, words = system } = {}) {
+    if (this.guarantee.basis === "none") {
+      throw new InvalidInput("this mechanism promises nothing; it was made for comparisons. Do not release its reports.");
+    }
+    const drawn = this.#parts.draw(this.#encoded(secret, { snap, clamp }), words);
+    const report = this.#parts.parts
+      ? { code: null, point: drawn.map(({ point }) => point), parts: drawn }
+      : reportOf(this.#parts, drawn);
+    if (!isReport(report.point)) throw new MetricdpError("the mechanism drew something that is no report: do not use its file.");
+    return report;
+  }
+
+  #encoded(secret, placing) {
+    this.#checkPlacing(placing);
+    return this.#parts.inputs.encode(secret, placing);
+  }
+
+  #checkPlacing({ snap, clamp }) {
+    optionNumber(snap, "snap");
+    refuseOption(typeof clamp !== "boolean", "`clamp` must be true or false.");
+    const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
+    refuseOption(snap > 0 && finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
+    refuseOption(snap > 0 && finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
+  }
+
+  /**
+   * Return the probabilities of all reports for a secret, where there are finitely many.
+   * @param {Secret} secret
+   * @param {Placing} [options]
+   * @returns {Float64Array}
+   */
+  law(secret, { snap = 0, clamp = false } = {}) {
+    if (!this.#parts.law) throw new Unsupported(`a ${this.kind} mechanism has no table of probabilities.`);
+    return this.#parts.law(this.#encoded(secret, { snap, clamp }));
+  }
+
+  /**
+   * Return the coordinates of a secret by its code.
+   * @param {number} code
+   * @returns {any[]}
+   */
+  secretAt(code) {
+    const { inputs } = this.#parts;
+    if (!inputs.coordinates) throw new Unsupported("the secrets of this mechanism are not finitely many.");
+    refuseOption(typeof code !== "number", "`code` must be the number of a secret.");
+    return inputs.coordinates.row(inputs.encode(code));
+  }
+
+  /**
+   * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
+   * more; where coordinates are measured otherwise (roads) epsilon times the largest distance between two secrets that
+   * can be reached from one place.
+   * @param {number} [snap]
+   * @returns {number}
+   */
+  slack(snap = 0) {
+    this.#checkPlacing({ snap, clamp: false });
+    const { epsilon, slack } = this.guarantee;
+    if (snap === 0) return slack;
+    const part = (this.#parts.parts ?? [{ ...this.#parts, guarantee: { epsilon } }]).find(({ inputs }) => inputs.size !== undefined);
+    return slack + part.guarantee.epsilon * part.inputs.charge(snap);
+  }
+
+  #promise(snap) {
+    return { ...this.guarantee, slack: this.slack(snap) };
+  }
+
+  /**
+   * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
+   * beyond the radius of the promise, where there is one.
+   * @param {number} distance
+   * @param {{ snap?: number }} [options]
+   * @returns {number}
+   */
+  factor(distance, { snap = 0 } = {}) {
+    return largestFactor(this.#promise(snap), optionNumber(distance, "distance"));
+  }
+
+  /**
+   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`.
+   * @param {number} [factor]
+   * @param {{ snap?: number }} [options]
+   * @returns {number}
+   */
+  reach(factor = 2, { snap = 0 } = {}) {
+    return reachOf(this.#promise(snap), optionNumber(factor, "factor", 1));
+  }
+
+  /**
+   * Return a radius, in the unit of the distances, that holds a report with at least this probability whatever the
+   * secret: the same for all secrets, so it tells nothing about them.
+   * @param {number} [level]
+   * @returns {number}
+   */
+  accuracy(level = 0.95) {
+    refuseOption(typeof level !== "number" || !(level > 0 && level < 1), "`level` must be a probability between 0 and 1.");
+    const { inputs, outputs, table, rate } = this.#parts;
+    const { slack, epsilon } = this.guarantee; // slack / epsilon: what the lattice moves, before and after the noise
+    if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + slack / epsilon;
+    if (this.kind !== "matrix") throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
+    return farthest(inputs, outputs, table, level);
+  }
+
+  /**
+   * Judge every pair of secrets again in doubles: the smallest epsilon of a matrix, good to `tolerance` (relative). It holds
+   * only where a finite epsilon over at least one pair is at most the claim. The proof itself is Python's (`mdp.load`,
+   * `metricdp audit`); this finds a forged table without it.
+   * @returns {{ epsilon: number, claimed: number, tolerance: number, pairs: number, holds: boolean,
+   *   verdict: "holds" | "violated" | "cannot judge" }}
+   */
+  audit() {
+    if (this.kind !== "matrix") throw new Unsupported("only matrices are judged here; use `metricdp audit`.");
+    return judged(this.#parts, this.guarantee);
+  }
+
+  /**
+   * Explain the promise to a person: `short` is one sentence, `lines` more of it.
+   * @param {{ snap?: number }} [options]
+   * @returns {{ short: string, lines: string[] }}
+   */
+  explain({ snap = 0 } = {}) {
+    const promise = this.#promise(snap);
+    const { parts } = this.#parts;
+    const named = ({ guarantee, inputs }) => {
+      const slack = guarantee.slack + (inputs.size === undefined ? 0 : guarantee.epsilon * inputs.charge(snap));
+      return { ...guarantee, slack, metric: inputs.metric.name };
+    };
+    const said = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
+    const table = promise.basis === "none" || parts ? [] : meaningLines(promise);
+    return {
+      short: said,
+      lines: [
+        said,
+        ...table,
+        `${promised(promise)}.`,
+        `Licence of the data: ${this.licence || "not stated"}.`,
+        `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,
+      ],
+    };
+  }
+}
+
+/** Tell whether every number of a report is finite. */
+function isReport(point) {
+  return point.every((value) => (Array.isArray(value) ? isReport(value) : typeof value === "string" || Number.isFinite(value)));
+}
+
+/** Return the largest distance, over secrets, that holds a report with this probability. */
+function farthest({ ground, coordinates }, outputs, table, level) {
+  let largest = 0;
+  for (let row = 0; row < table.rows; row++) {
+    const law = table.law(row);
+    const here = coordinates.row(row);
+    const away = Array.from(law, (chance, k) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
+    away.sort((a, b) => a[0] - b[0]);
+    let mass = 0;
+    const reached = away.find(([, chance]) => (mass += chance) >= level - 1e-12) ?? away[away.length - 1];
+    largest = Math.max(largest, reached[0]);
+  }
+  return largest;
+}
+
+/** Return r with P(Gamma(2, 1) <= r) = level: 1 - (1 + r) exp(-r), by bisection. */
+function gammaTwoQuantile(level) {
+  let [low, high] = [0, 800];
+  for (let k = 0; k < 100; k++) {
+    const middle = (low + high) / 2;
+    if (1 - (1 + middle) * Math.exp(-middle) < level) low = middle;
+    else high = middle;
+  }
+  return high;
+}

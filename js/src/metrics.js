@@ -1,0 +1,229 @@
+/** Metrics: how far two secrets are apart. Those not measured here can be stored, and their secrets drawn by code. */
+
+import { Unsupported, refuse } from "./errors.js";
+import { pathMeasure } from "./roads.js";
+import { SHARED } from "./shared.js";
+
+export const EARTH_RADIUS_KM = SHARED.earth_radius_km;
+
+export const radians = (degrees) => degrees * (Math.PI / 180);
+export const degrees = (angle) => angle * (180 / Math.PI);
+export const mod = (value, period) => value - Math.floor(value / period) * period;
+
+/** Return how many of a unit of length make a kilometre. */
+export function perKilometre(unit) {
+  if (!Object.hasOwn(SHARED.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
+  return Number(SHARED.metres.km) / Number(SHARED.metres[unit]);
+}
+
+function parallel(latitude) {
+  return Math.abs(latitude) === 90 ? 0 : Math.cos(radians(latitude)); // every longitude is one place at a pole
+}
+
+/**
+ * Return the great-circle distance in kilometres between (latitude, longitude) in degrees.
+ * @param {ArrayLike<number>} a
+ * @param {ArrayLike<number>} b
+ * @returns {number}
+ */
+export function haversine(a, b) {
+  const east = mod(a[1] - b[1] + 180, 360) - 180;
+  const half =
+    Math.sin(radians(a[0] - b[0]) / 2) ** 2 + parallel(a[0]) * parallel(b[0]) * Math.sin(radians(east) / 2) ** 2;
+  return 2 * EARTH_RADIUS_KM * Math.atan2(Math.sqrt(half), Math.sqrt(Math.max(0, 1 - half)));
+}
+
+/** Return the l_p norm, scaled by the largest gap, so that powers neither overflow nor underflow. */
+export function norm(gaps, p) {
+  let largest = 0;
+  let total = 0;
+  for (const gap of gaps) {
+    largest = Math.max(largest, Math.abs(gap));
+    total += Math.abs(gap);
+  }
+  if (p === 1) return total;
+  if (p === Infinity || largest === 0) return largest;
+  let sum = 0;
+  for (const gap of gaps) sum += (Math.abs(gap) / largest) ** p;
+  return largest * sum ** (1 / p);
+}
+
+const gapsOf = (a, b) => Array.from(a, (value, k) => value - b[k]);
+
+function cholesky(matrix, size) {
+  const factor = new Float64Array(size * size);
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j <= i; j++) {
+      const [here, there] = [matrix[i * size + j], matrix[j * size + i]];
+      refuse(Math.abs(here - there) > 1e-12 + 1e-9 * Math.abs(there), "a covariance is not symmetric");
+      let sum = here;
+      for (let k = 0; k < j; k++) sum -= factor[i * size + k] * factor[j * size + k];
+      refuse(i === j && !(sum > 0), "a covariance is not positive definite");
+      factor[i * size + j] = i === j ? Math.sqrt(sum) : sum / factor[j * size + j];
+    }
+  }
+  return factor;
+}
+
+/** Return L^-1 x: the coordinates in which a Mahalanobis metric is Euclidean. */
+export function whiten(factor, vector) {
+  const size = vector.length;
+  const result = new Array(size);
+  for (let i = 0; i < size; i++) {
+    let sum = vector[i];
+    for (let k = 0; k < i; k++) sum -= factor[i * size + k] * result[k];
+    result[i] = sum / factor[i * size + i];
+  }
+  return result;
+}
+
+/** Undo `whiten`. */
+export function unwhiten(factor, vector) {
+  const size = vector.length;
+  return vector.map((_, i) => {
+    let sum = 0;
+    for (let k = 0; k <= i; k++) sum += factor[i * size + k] * vector[k];
+    return sum;
+  });
+}
+
+const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
+const notMeasured = (name) => () => {
+  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
+};
+const measuredInPython = (name) => () => ({ measure: notMeasured(name) });
+
+/**
+ * What each metric is made of: `measure(a, b)`, and where it is not every row of finite numbers, `legal(row)`: null, or why
+ * a row cannot be measured (a name in `errors.js`). `text` says that it measures words. Every metric has checked
+ * parameters by now (`manifest.js`); what depends on tensors or on other metrics is checked here.
+ */
+const METRICS = {
+  Haversine: ({ unit }) => {
+    const scale = perKilometre(unit);
+    return {
+      measure: (a, b) => scale * haversine(a, b),
+      legal: (row) =>
+        row.length !== 2 ? "count" : Math.abs(row[0]) <= 90 && Math.abs(row[1]) <= 360 ? null : "degrees",
+    };
+  },
+  Lp: ({ p }) => ({ measure: (a, b) => norm(gapsOf(a, b), p) }),
+  Mahalanobis: ({ covariance }, file) => {
+    const [size] = file.shape(covariance);
+    const factor = cholesky(file.floats(covariance, [size, size], "a covariance"), size);
+    return {
+      measure: (a, b) => norm(whiten(factor, gapsOf(a, b)), 2),
+      legal: (row) => (row.length === size ? null : "count"),
+      factor,
+    };
+  },
+  Temporal: ({ period }) => ({
+    measure: (a, b) => {
+      const gap = Math.abs(a[0] - b[0]);
+      return period === null ? gap : Math.min(mod(gap, period), period - mod(gap, period));
+    },
+    legal: (row) => (row.length === 1 ? null : "count"),
+  }),
+  Hamming: () => ({ measure: (a, b) => Array.from(a).filter((value, k) => value !== b[k]).length, text: "either" }),
+  Precomputed: ({ distances }, file) => {
+    const [size] = file.shape(distances);
+    const data = file.floats(distances, [size, size], "its distances");
+    checkDistances(data, size);
+    return {
+      measure: (a, b) => data[a[0] * size + b[0]],
+      legal: (row) => (isCode(row[0], size) ? null : "far"),
+    };
+  },
+  Angular: () => ({
+    measure: (a, b) => {
+      const [one, two] = [norm(a, 2), norm(b, 2)];
+      const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
+      return 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+    },
+    legal: (row) => (norm(row, 2) > 0 ? null : "far"),
+  }),
+  Hyperbolic: () => ({
+    measure: (a, b) => {
+      const room = (1 - norm(a, 2) ** 2) * (1 - norm(b, 2) ** 2);
+      return 2 * Math.asinh(norm(gapsOf(a, b), 2) / Math.sqrt(room));
+    },
+    legal: (row) => (norm(row, 2) < 1 ? null : "far"),
+  }),
+  Weighted: ({ parts }, file) => {
+    const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
+    const used = new Set(groups.flatMap(([, columns]) => columns));
+    refuse(groups.some(([metric]) => metric.text === true), "a weighted metric is made of metrics of words");
+    const taken = (row, columns) => columns.map((column) => row[column]);
+    return {
+      measure: (a, b) =>
+        groups.reduce((sum, [metric, columns, weight]) => sum + weight * metric.measure(taken(a, columns), taken(b, columns)), 0),
+      legal: (row) => {
+        if (used.size !== row.length || !row.every((_, column) => used.has(column))) return "count";
+        for (const [metric, columns] of groups) {
+          const why = metric.legal(taken(row, columns));
+          if (why !== null) return why;
+        }
+        return null;
+      },
+      terms: groups.reduce((sum, [metric]) => sum + metric.terms, 1),
+    };
+  },
+  ShortestPath: (parameters, file) => {
+    const { nodes, one_way: oneWay } = parameters;
+    const count = file.shape(parameters.edges)[0];
+    const edges = file.wholes(parameters.edges, [count, 2], "its streets");
+    const lengths = file.floats(parameters.lengths, [count], "its streets");
+    for (let k = 0; k < count; k++) {
+      const [from, to] = [edges[2 * k], edges[2 * k + 1]];
+      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street leads nowhere");
+    }
+    return {
+      measure: pathMeasure({ edges, lengths, nodes, oneWay }),
+      legal: (row) => (isCode(row[0], nodes) ? null : "far"),
+      edges,
+      lengths,
+      nodes,
+    };
+  },
+  StreetPath: ({ network }, file) => {
+    const roads = file.metric(network);
+    refuse(roads.name !== "ShortestPath", "its streets are not those of a road network");
+    return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
+  },
+  Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
+  Wasserstein: ({ ground }, file) => {
+    file.floats(ground, null, "the ground of a metric");
+    return { measure: notMeasured("Wasserstein") };
+  },
+  WordMovers: ({ vectors, ground }, file) => {
+    file.floats(vectors, [null, null], "the vectors of a metric");
+    file.metric(ground);
+    return { measure: notMeasured("WordMovers") };
+  },
+  Frechet: ({ ground, dimension }, file) => {
+    file.metric(ground);
+    return { measure: notMeasured("Frechet"), legal: (row) => (row.length % dimension === 0 ? null : "count") };
+  },
+};
+
+/** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
+function checkDistances(data, size) {
+  let largest = 1;
+  for (const value of data) largest = Math.max(largest, Math.abs(value));
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j < size; j++) {
+      const [there, back] = [data[i * size + j], data[j * size + i]];
+      refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
+      refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
+    }
+  }
+}
+
+/** Rebuild a metric from its checked entry; it may refer to earlier ones. */
+export function readMetric({ name, parameters }, file) {
+  const make = METRICS[name] ?? measuredInPython(name);
+  const made = make(parameters, file);
+  const metric = { name, unit: parameters.unit ?? "", legal: () => null, text: false, terms: 1, parameters, ...made };
+  refuse(metric.terms > SHARED.largest_metric_terms, "its metrics are nested too deeply");
+  return metric;
+}

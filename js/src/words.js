@@ -1,0 +1,164 @@
+/** Every sentence about a promise, from the same templates as Python's, rounded so that each stays true. */
+
+import { WORDING } from "./shared.js";
+import { toWhole } from "./whole.js";
+
+const NOISE = 10n ** 12n; // doubles carry an error of their own: 2.0000000000000004 is shown as 2, not as 2.01
+const ONE = 1n << 1074n;
+
+/** Put values into a template: {name} becomes the value of that name. */
+export function fill(template, values = {}) {
+  return template.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+}
+
+/** Return a number with so many significant digits, without trailing zeros; rounded "nearest", "up" or "down". */
+export function numberWords(value, digits, rounding = "nearest") {
+  if (!Number.isFinite(value)) return value > 0 ? "infinitely much" : Number.isNaN(value) ? "not a number" : "minus infinity";
+  if (value === 0) return "0";
+  const size = toWhole(Math.abs(value));
+  let power = decimalPower(size) - digits + 1; // the last digit shown stands for 10^power
+  const noise = rounding === "nearest" ? 0n : (rounding === "up") === value > 0 ? -1n : 1n;
+  const top = size * (NOISE + noise) * (power < 0 ? 10n ** BigInt(-power) : 1n);
+  const bottom = ONE * NOISE * (power > 0 ? 10n ** BigInt(power) : 1n);
+  let rounded = top / bottom;
+  const rest = top % bottom;
+  const away = (rounding === "up") === value > 0;
+  if (rounding === "nearest") {
+    if (2n * rest > bottom || (2n * rest === bottom && rounded % 2n === 1n)) rounded += 1n;
+  } else if (away && rest > 0n) rounded += 1n;
+  if (rounded === 0n) return "0";
+  let text = rounded.toString();
+  while (text.endsWith("0")) {
+    text = text.slice(0, -1);
+    power += 1;
+  }
+  return (value < 0 ? "-" : "") + placed(text, power);
+}
+
+/** Return floor(log10(size / 2^1074)) for a positive whole number. */
+function decimalPower(size) {
+  let power = Math.floor((size.toString(2).length - 1075) * Math.log10(2));
+  const above = (exponent) =>
+    exponent >= 0 ? size >= ONE * 10n ** BigInt(exponent) : size * 10n ** BigInt(-exponent) >= ONE;
+  while (above(power + 1)) power += 1;
+  while (!above(power)) power -= 1;
+  return power;
+}
+
+/** Return digits times 10^power, with an exponent below 1e-6 and from 1e21 on. */
+function placed(digits, power) {
+  const exponent = digits.length - 1 + power;
+  if (exponent < -6 || exponent >= 21) {
+    return `${digits[0]}${digits.length > 1 ? `.${digits.slice(1)}` : ""}e${exponent}`;
+  }
+  if (power >= 0) return digits + "0".repeat(power);
+  if (exponent >= 0) return `${digits.slice(0, exponent + 1)}.${digits.slice(exponent + 1)}`;
+  return `0.${"0".repeat(-exponent - 1)}${digits}`;
+}
+
+/** Return a distance as people say it: 0.2 km is 200 m. */
+export function distanceWords(value, unit, rounding = "nearest") {
+  const { digits } = WORDING;
+  if (unit === "km" && value > 0 && value < 1) return `${numberWords(1000 * value, digits.metres, rounding)} m`;
+  return `${numberWords(value, digits.distance, rounding)} ${unit}`.trimEnd();
+}
+
+/**
+ * Return a distance for people: 0.2 km is 200 m.
+ * @param {number} distance
+ * @param {string} unit
+ * @returns {string}
+ */
+export function showDistance(distance, unit) {
+  return distanceWords(distance, unit);
+}
+
+/** Return a factor that something is at most. */
+export function factorWords(value) {
+  return value > WORDING.largest_factor ? WORDING.beyond_largest : numberWords(value, WORDING.digits.factor, "up");
+}
+
+const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
+const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
+const along = ({ metric }) => (Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "");
+
+/** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
+export function reachOf({ epsilon, slack, radius }, ratio = 2) {
+  const near = Math.max(0, Math.log(ratio) - slack) / epsilon;
+  return radius === null ? near : Math.min(near, radius);
+}
+
+/** Return exp(epsilon * d + slack), infinite beyond the radius of a promise. */
+export function largestFactor({ epsilon, slack, radius }, apart) {
+  if (radius !== null && apart > radius) return Infinity;
+  const exponent = epsilon * apart + slack;
+  return exponent < 700 ? Math.exp(exponent) : Infinity;
+}
+
+function outside({ radius, unit }) {
+  if (radius === null) return "";
+  return fill(WORDING.short.outside, { things: things(unit), radius: distanceWords(radius, unit, "down") });
+}
+
+/** Return the promise in numbers: epsilon 10 per km (Haversine), by theorem. */
+export function promised(promise) {
+  const { digits, promise: words, per } = WORDING;
+  const { epsilon, slack, unit, radius, metric, basis } = promise;
+  return fill(words.whole, {
+    epsilon: numberWords(epsilon, digits.epsilon, "up"),
+    per: fill(per[unit ? "unit" : "none"], { unit }),
+    metric,
+    slack: slack ? fill(words.slack, { slack: numberWords(slack, digits.slack, "up") }) : "",
+    within: radius === null ? "" : fill(words.within, { radius: distanceWords(radius, unit, "down") }),
+    basis,
+  });
+}
+
+/** Return the promise as one sentence without Greek. */
+export function shortWords(promise) {
+  const { short: words } = WORDING;
+  if (promise.basis === "none") return words.nothing;
+  const near = reachOf(promise);
+  return fill(words[near > 0 ? "reach" : "slack"], {
+    things: things(promise.unit),
+    reach: distanceWords(near, promise.unit, "down"),
+    along: along(promise),
+    outside: outside(promise),
+  });
+}
+
+/** Return the promise of a product: a sentence for every part. */
+export function shortOfParts(promises) {
+  return promises.map((part, k) => fill(WORDING.short.part, { number: k, sentence: shortWords(part) })).join(" ");
+}
+
+/** Return what a factor means for whoever has to guess between two secrets at even odds: f / (1 + f). */
+export function meaning(ratio) {
+  const step = WORDING.scale.find(({ below }) => below === null || ratio < below);
+  return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
+}
+
+/** Return [distance, factor, words] at round distances around the one where reports may differ by a factor of two. */
+function meanings(promise) {
+  let scale = Math.LN2 / promise.epsilon;
+  const power = 10 ** Math.floor(Math.log10(scale));
+  scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
+  return WORDING.shares.map((part) => {
+    const apart = Number((part * scale).toPrecision(12));
+    const ratio = largestFactor(promise, apart);
+    const beyond = promise.radius !== null && apart > promise.radius;
+    return [apart, ratio, beyond ? WORDING.outside : meaning(ratio)];
+  });
+}
+
+/** Return the table that explains a promise, one line a distance. */
+export function meaningLines(promise) {
+  const { meaning: words } = WORDING;
+  const lines = [fill(words.head, { things: things(promise.unit) })];
+  for (const [apart, ratio, said] of meanings(promise)) {
+    const shown = ratio === Infinity && promise.radius !== null ? "any" : factorWords(ratio);
+    const distance = distanceWords(apart, promise.unit).padStart(10);
+    lines.push(fill(words.row, { distance, factor: shown.padStart(8), words: said }));
+  }
+  return lines;
+}

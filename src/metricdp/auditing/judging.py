@@ -1,0 +1,190 @@
+"""The one judge: a mechanism of any kind, built, loaded or foreign, or anyone's matrix.
+
+`judge` is dispatched by the type of the mechanism. A new kind brings its own judgement with one line,
+
+    judge.register(MyMechanism, judge_mine)         judge_mine(mechanism, claim) -> AuditReport
+
+which has to follow from the numbers that are sampled, never from what the mechanism says about itself. A kind that
+nobody registered is judged by its densities, which can only refute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, as_matrix, as_points, as_positive, as_stochastic
+from metricdp.auditing.cells import judge_cells
+from metricdp.auditing.claim import Claim
+from metricdp.auditing.densities import judge_densities
+from metricdp.auditing.exact import audit_matrix
+from metricdp.auditing.report import AuditReport
+from metricdp.auditing.theorem import judge_nearest, judge_noise
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import (
+    InterpolatedMechanism,
+    MatrixMechanism,
+    Mechanism,
+    NearestMechanism,
+    ProductMechanism,
+    SphericalLaplace,
+    StreetMechanism,
+    VectorLaplace,
+)
+from metricdp.mechanisms.product import product_metric
+from metricdp.metrics import Metric, Weighted, pairwise, precision_note
+from metricdp.metrics.discrete import check_distances
+
+
+def audit(
+    mechanism: Any,
+    /,
+    *,
+    metric: Metric | None = None,
+    points: Any = None,
+    distances: Any = None,
+    epsilon: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> AuditReport:
+    """Say what a mechanism really leaks: the smallest epsilon for which it is private, with the worst pair.
+
+    A mechanism is judged against its own promise, or against `epsilon`. `report.basis` says what the verdict rests on:
+
+    - "proof": a finite mechanism at every pair in directed rounding, an interpolated one cell by cell for every point;
+    - "theorem": Laplace noise and Madlib, whose rate, slack and lattice are checked against what the theorem needs;
+    - "samples": any other kind, by its densities at random and adversarial pairs, which can only refute.
+
+    A product is judged part by part, and its promise must be the sum of theirs. Anyone's matrix (one row per secret)
+    is judged with `metric` and `points`, or with `distances`. `mdp.load` and `metricdp audit` ask this same judge.
+    """
+    claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
+    if not isinstance(mechanism, Mechanism):
+        matrix = as_stochastic(mechanism)
+        apart = _distances(len(matrix), metric, points, distances)
+        return _noted(audit_matrix(matrix, apart, claimed, progress=progress), metric)
+    if metric is not None or points is not None or distances is not None:
+        raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
+    return _judged(mechanism, Claim.of(mechanism.guarantee, claimed, progress))
+
+
+@singledispatch
+def judge(mechanism: Any, claim: Claim) -> AuditReport:
+    """Judge a mechanism against a claim; this is for the kinds that nobody registered."""
+    return judge_densities(mechanism, claim)
+
+
+def _judged(mechanism: Mechanism, claim: Claim) -> AuditReport:
+    report = judge(mechanism, claim)
+    promised, used = mechanism.guarantee.metric, mechanism.inputs.metric
+    if promised is used or promised == used:
+        return report
+    other = "The promise is in another metric than the secrets, so that it says nothing about them."
+    return replace(report, refuted=False, obstacle=other)
+
+
+def _judge_matrix(mechanism: MatrixMechanism, claim: Claim) -> AuditReport:
+    """Judge every pair: whatever the mechanism says of itself, this is a proof."""
+    apart = mechanism.inputs.distances
+    report = audit_matrix(
+        mechanism.matrix, apart, claim.epsilon, slack=claim.slack, radius=claim.radius, progress=claim.progress
+    )
+    if report.witness is not None:
+        report = replace(report, witness=report.witness.located(mechanism.inputs, mechanism.outputs))
+    return _noted(report, mechanism.inputs.metric)
+
+
+def _noted(report: AuditReport, metric: Metric | None) -> AuditReport:
+    """Return the report with what has to be said about the distances it rests on."""
+    note = "" if metric is None else precision_note(metric)
+    return replace(report, method=f"{report.method}, {note}") if note else report
+
+
+def _judge_product(product: ProductMechanism, claim: Claim) -> AuditReport:
+    """Judge every part at its share of the claim: the product leaks max_i (leaked_i / epsilon_i).
+
+    sum_i l_i / sum_i epsilon_i d_i lies below the largest l_i / (epsilon_i d_i), and secrets that differ in that part
+    alone reach it.
+    """
+    promises = [part.guarantee for part in product.parts]
+    # 1.0 * epsilon is exact; any other share is rounded down, so that what holds at the share holds at the claim
+    shares = [
+        p.epsilon if claim.epsilon == 1.0 else float(np.nextafter(claim.epsilon * p.epsilon, 0)) for p in promises
+    ]
+    claims = [replace(Claim.of(p, share), progress=claim.progress) for p, share in zip(promises, shares, strict=True)]
+    reports = [_judged(part, own) for part, own in zip(product.parts, claims, strict=True)]
+    leaks = [report.epsilon / promise.epsilon for report, promise in zip(reports, promises, strict=True)]
+    worst = int(np.argmax(leaks))
+    slack = sum(promise.slack for promise in promises)
+    obstacle = _not_the_sum(product, claim, slack) or _doubtful_part(reports)
+    # Secrets that differ in one part alone show what that part leaks, and have the slack of all parts.
+    refuted = bool(obstacle) and any(
+        _judged(part, replace(own, slack=claim.slack)).refuted for part, own in zip(product.parts, claims, strict=True)
+    )
+    bases = {report.basis for report in reports}
+    return AuditReport(
+        claimed=claim.epsilon,
+        epsilon=leaks[worst],
+        basis="samples" if "samples" in bases else "proof" if "proof" in bases else "theorem",
+        method=f"part by part; the worst is part {worst}: {reports[worst].method}",
+        refuted=refuted,
+        confidence=min(report.confidence for report in reports),
+        witness=reports[worst].witness,
+        slack=claim.slack,
+        pairs=sum(report.pairs for report in reports),
+        obstacle=obstacle,
+    )
+
+
+def _not_the_sum(product: ProductMechanism, claim: Claim, slack: float) -> str:
+    honest, stated = product_metric(product.parts), product.guarantee.metric
+    same = (
+        isinstance(stated, Weighted)
+        and len(stated.parts) == len(honest.parts)
+        and all(
+            (one is two or one == two) and tuple(columns) == tuple(others) and weight == rate
+            for (one, columns, weight), (two, others, rate) in zip(stated.parts, honest.parts, strict=True)
+        )
+    )
+    if not same or claim.radius is not None or claim.slack < slack:
+        return "The promise is not the sum of the promises of its parts."
+    return ""
+
+
+def _doubtful_part(reports: list[AuditReport]) -> str:
+    for number, report in enumerate(reports):
+        if not report.kept and report.verdict != "not refuted":
+            return f"Part {number} is not shown to keep its promise: {report}."
+    return ""
+
+
+judge.register(MatrixMechanism, _judge_matrix)
+judge.register(InterpolatedMechanism, judge_cells)
+judge.register(StreetMechanism, judge_cells)
+judge.register(VectorLaplace, judge_noise)
+judge.register(SphericalLaplace, judge_noise)
+judge.register(NearestMechanism, judge_nearest)
+judge.register(ProductMechanism, _judge_product)
+
+
+def _distances(size: int, metric: Metric | None, points: Any, distances: Any) -> Floats:
+    """Return the distances of the secrets of somebody's matrix, symmetric: of two directions the stricter."""
+    if (distances is None) == (points is None or metric is None):
+        raise InvalidInput("a matrix is judged with `metric` and `points`, or with `distances`; give one of the two.")
+    if distances is not None:
+        apart = as_matrix(distances, "distances", (size, size))
+        check_distances(apart)
+        return np.minimum(apart, apart.T)
+    if metric is None:
+        raise InvalidInput("`metric` is missing, for example mdp.Lp(2).")
+    rows = as_points(points)
+    metric.check(rows)
+    if len(rows) != size:
+        raise InvalidInput(f"`points` must be one row per secret, {size}, got {len(rows)}.")
+    apart = pairwise(metric, rows, rows)
+    apart = np.minimum(apart, apart.T)
+    np.fill_diagonal(apart, 0.0)
+    return apart

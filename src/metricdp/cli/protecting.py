@@ -1,0 +1,120 @@
+"""The command that protects tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from metricdp.cli import choices, terminal
+from metricdp.cli.choices import Epsilon, Output
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import Mechanism
+from metricdp.units import parse_distance
+
+
+def perturb(
+    source: str,
+    /,
+    *,
+    output: Output,
+    epsilon: Epsilon | None = None,
+    protect: str | None = None,
+    mechanism: str | None = None,
+    key: str | None = None,
+    columns: str | None = None,
+    metric: str = "haversine",
+    snap: str | None = None,
+    on_error: Literal["fail", "drop", "null"] = "fail",
+    show_values: bool = False,
+    person: Annotated[str | None, Parameter(name="--id")] = None,
+    engine: str | None = None,
+    resume: bool = False,
+    discard: bool = False,
+    seed: int | None = None,
+) -> int:
+    """Protect the points of a CSV or Parquet file of any length, or of many files.
+
+    An example: `metricdp perturb points.csv --epsilon 10/km -o out.csv`
+
+    Many files: `metricdp perturb 'days/*.parquet' --epsilon 10/km -o protected --engine local`
+
+    Args:
+        source: The file to protect, CSV with a header or Parquet; or a folder, or a pattern such as 'days/*.parquet'.
+        output: Where the protected file goes; it appears when everything went well. A new folder for many files.
+        epsilon: How much may leak per distance, such as 10/km: Laplace noise on the columns lat and lon.
+        protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
+        mechanism: A mechanism file from `metricdp design`, instead of Laplace noise.
+        key: A public key file: the mechanism file is refused unless this key signed it.
+        columns: The columns of the secret with commas between, such as lat,lon.
+        metric: The metric of the Laplace noise: haversine, l1, l2 or linf.
+        snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
+        on_error: What becomes of rows without a legal secret: fail, drop or null.
+        show_values: Let the error show what the first bad row holds; otherwise errors name rows and columns only.
+        person: The column that says whose row it is; the total per person is stated.
+        engine: For many files: local uses all cores, spark and ray run the parts as their tasks; `metricdp engines`.
+        resume: Continue a job over many files that was killed or failed; nothing is released twice.
+        discard: Give up such a job, its key and all it has done, and begin anew with new noise.
+        seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
+    """
+    from metricdp.tables import perturb_file, perturb_files
+
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, columns=names)
+    many = engine is not None or resume or discard or (not Path(source).is_file() and choices.names_many(source))
+    if many and show_values:
+        raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
+    snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
+    with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
+        if many:
+            summary = choices.resumable(perturb_files)(
+                source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
+                engine=engine or "local", resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
+            )  # fmt: skip
+        else:
+            summary = perturb_file(
+                source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
+                id_column=person, rng=choices.seeded(seed), progress=progress,
+            )  # fmt: skip
+    print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
+    print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
+    return 0
+
+
+def engines() -> int:
+    """List the engines that protect many files, with the extra that brings what each one needs.
+
+    An example: `metricdp engines`
+    """
+    from metricdp.tables.engines import ENGINES
+
+    rows = [
+        {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"} for one in ENGINES
+    ]
+    print(terminal.text_table(["engine", "about", "needs"], rows))
+    return 0
+
+
+def _protection(
+    epsilon: str | None,
+    protect: str | None,
+    mechanism: str | None,
+    key: str | None,
+    *,
+    metric: str,
+    columns: Sequence[str] | None,
+) -> tuple[choices.Level | None, Mechanism]:
+    """Return what was asked for and the mechanism: that of a file, or Laplace noise."""
+    if mechanism is not None:
+        if epsilon is not None or protect is not None:
+            raise InvalidInput("a mechanism file brings its own epsilon: leave --epsilon and --protect away.")
+        return None, choices.mechanism_in(mechanism, trusted=key)
+    if key is not None:
+        raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
+    chosen = choices.metric_named(metric)
+    level = choices.level_from(epsilon, protect, chosen.unit)
+    noise = choices.noise_for(level, chosen, columns)
+    level.kept(noise.guarantee)  # raises before anything is read
+    return level, noise

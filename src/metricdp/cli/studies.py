@@ -1,0 +1,41 @@
+"""The commands that show something: the first journey, and the studies of papers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from metricdp.cli import terminal
+
+
+def demo(folder: str = "demo", /) -> int:
+    """Run the whole journey on bundled data: design, protect, audit, report.
+
+    An example: `metricdp demo demo`
+
+    Args:
+        folder: Where the results go.
+    """
+    from metricdp.demo import show
+
+    show(folder)
+    return 0
+
+
+def reproduce(name: str | None = None, /, *arguments: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
+    """Run a study of a paper by name; without a name, list the studies there are.
+
+    An example: `metricdp reproduce aipo results`
+
+    Args:
+        name: The study.
+        arguments: What the study itself takes.
+    """
+    from metricdp.experiments import STUDIES
+
+    if name is None:
+        print(terminal.text_table(["name", "about"], [{"name": one.name, "about": one.about} for one in STUDIES]))
+        return 0
+    STUDIES.named(name).run(*arguments)
+    return 0

@@ -1,0 +1,5 @@
+"""Text: words as secrets."""
+
+from metricdp.text.vocabularies import vocabulary
+
+__all__ = ["vocabulary"]

@@ -1,0 +1,24 @@
+"""Vocabularies: words that tables hold, measured by their vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import as_matrix
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Lp, Metric
+from metricdp.spaces import FiniteSpace
+
+
+def vocabulary(words: Any, vectors: ArrayLike, *, metric: Metric | None = None) -> FiniteSpace:
+    """Return words as secrets: what tables hold are the words, what is measured are their vectors."""
+    spellings = [str(word) for word in words]
+    array = as_matrix(vectors, "vectors", (len(spellings), None))
+    seen: dict[str, int] = {}
+    for row, word in enumerate(spellings):
+        if seen.setdefault(word, row) != row:
+            raise InvalidInput(f"`words` must be distinct, rows {seen[word]} and {row} hold the same word. Drop one.")
+    return FiniteSpace(array, Lp(2) if metric is None else metric, coordinates=np.array(spellings))

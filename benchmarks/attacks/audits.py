@@ -42,8 +42,9 @@ def attack(number: int) -> tuple[str, str]:
         # Distances are rounded down where a metric has to be computed: a violation may then be a hair early.
         near = exact.ball(claim) * exact.ball(1.0 if by_distances else 1.0 - 1e-6)
         return ("held", "violated") if truth is None or bool(truth > near) else ("unsound", said)
-    pairs = sum(cell is not None for row in apart for cell in row) - count
-    return ("held", report.verdict) if pairs <= 0 else ("unsound", said)
+    # Nobody can tell where nothing is to be judged, or where some pairs are infinitely far apart.
+    unlinked = any(cell is None for row in apart for cell in row)
+    return ("held", report.verdict) if unlinked and report.reason else ("unsound", said)
 
 
 def _matrix(rng: np.random.Generator, count: int, width: int) -> Any:

@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 260dc219a6e5d0810a8d123149b975f5aa49372ee79879c6d296711fe51a322d.
+// Written by build.js --types from metricdp.js with the SHA-256 37744a01f25fc081286c83c7300edc95556cd7e202092212efdcc01c1aa0b869.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.
@@ -270,15 +270,20 @@ export class Mechanism {
         verdict: "holds" | "violated" | "cannot judge";
     };
     /**
-     * Explain the promise to a person: `short` is one sentence, `lines` more of it.
+     * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
      * @param {{ snap?: number }} [options]
-     * @returns {{ short: string, lines: string[] }}
+     * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
      */
     explain({ snap }?: {
         snap?: number;
     }): {
         short: string;
         lines: string[];
+        meanings: {
+            distance: string;
+            factor: string;
+            words: string;
+        }[];
     };
     #private;
 }

@@ -232,8 +232,10 @@ const WORDING = {
   "loss": {
     "expected": "On average a report lies {loss} from the truth.",
     "worst": "For the secret that fares worst a report lies {loss} from the truth on average; for every other no farther.",
-    "expected_cost": "On average a report costs {loss}.",
-    "worst_cost": "For the secret that fares worst a report costs {loss} on average; for every other no more."
+    "average": "With all secrets equally likely a report lies {loss} from the truth on average.",
+    "snapped": "From the value in the table it lies up to {snap} farther: that far values were put on a secret.",
+    "expected_cost": "On average a report costs {loss}, in the loss and under the prior it was made for.",
+    "worst_cost": "For the secret that fares worst a report costs {loss} on average, in the loss it was made for; for every other no more."
   },
   "objective": {
     "expected": "expected loss",
@@ -1057,7 +1059,11 @@ function norm(gaps, p) {
   return largest * sum ** (1 / p);
 }
 
-const gapsOf = (a, b) => Array.from(a, (value, k) => value - b[k]);
+function gapsOf(a, b) {
+  const gaps = new Array(a.length);
+  for (let k = 0; k < a.length; k++) gaps[k] = a[k] - b[k];
+  return gaps;
+}
 
 function cholesky(matrix, size) {
   const factor = new Float64Array(size * size);
@@ -1242,19 +1248,29 @@ function readMetric({ name, parameters }, file) {
 /** Where secrets live: finitely many points, everywhere, a box, streets. A space says which values are secrets. */
 
 
-/** Rows of a tensor of points, read where they are asked for. */
+const KEPT_POINTS = 2 ** 17; // rows are kept for spaces up to this size
+
+/** Rows of a tensor of points, made where they are asked for. */
 class Points {
   constructor({ data, shape }) {
     this.data = data;
     this.size = shape[0];
     this.width = data.length / shape[0];
     this.text = Array.isArray(data);
+    this.kept = this.size <= KEPT_POINTS ? new Array(this.size) : null;
   }
 
+  /** Return a row that nobody may change. */
   row(code) {
-    return Array.from(this.data.slice(code * this.width, (code + 1) * this.width), (value) =>
-      typeof value === "bigint" ? Number(value) : value,
-    );
+    const known = this.kept?.[code];
+    if (known !== undefined) return known;
+    const row = new Array(this.width);
+    for (let k = 0; k < this.width; k++) {
+      const value = this.data[code * this.width + k];
+      row[k] = typeof value === "bigint" ? Number(value) : value;
+    }
+    if (this.kept !== null) this.kept[code] = row;
+    return row;
   }
 }
 
@@ -1726,7 +1742,7 @@ function readNearest(body, file, promise) {
 
 /** Say a report as callers get it: the code where reports are finitely many, and its coordinates or word. */
 function reportOf({ outputs }, drawn) {
-  return typeof drawn === "number" ? { code: drawn, point: outputs.coordinates.row(drawn) } : { code: null, point: drawn };
+  return typeof drawn === "number" ? { code: drawn, point: [...outputs.coordinates.row(drawn)] } : { code: null, point: drawn };
 }
 
 /** A space of lists with one value per part. */
@@ -2011,7 +2027,7 @@ function meaning(ratio) {
   return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
 }
 
-/** Return [distance, factor, words] at round distances around the one where reports may differ by a factor of two. */
+/** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
 function meanings(promise) {
   let scale = Math.LN2 / promise.epsilon;
   const power = 10 ** Math.floor(Math.log10(scale));
@@ -2020,7 +2036,11 @@ function meanings(promise) {
     const apart = Number((part * scale).toPrecision(12));
     const ratio = largestFactor(promise, apart);
     const beyond = promise.radius !== null && apart > promise.radius;
-    return [apart, ratio, beyond ? WORDING.outside : meaning(ratio)];
+    return {
+      distance: distanceWords(apart, promise.unit),
+      factor: beyond ? "any" : factorWords(ratio),
+      words: beyond ? WORDING.outside : meaning(ratio),
+    };
   });
 }
 
@@ -2028,10 +2048,8 @@ function meanings(promise) {
 function meaningLines(promise) {
   const { meaning: words } = WORDING;
   const lines = [fill(words.head, { things: things(promise.unit) })];
-  for (const [apart, ratio, said] of meanings(promise)) {
-    const shown = ratio === Infinity && promise.radius !== null ? "any" : factorWords(ratio);
-    const distance = distanceWords(apart, promise.unit).padStart(10);
-    lines.push(fill(words.row, { distance, factor: shown.padStart(8), words: said }));
+  for (const { distance, factor, words: said } of meanings(promise)) {
+    lines.push(fill(words.row, { distance: distance.padStart(10), factor: factor.padStart(8), words: said }));
   }
   return lines;
 }
@@ -2144,9 +2162,10 @@ class Mechanism {
   #checkPlacing({ snap, clamp }) {
     optionNumber(snap, "snap");
     refuseOption(typeof clamp !== "boolean", "`clamp` must be true or false.");
+    if (snap === 0) return;
     const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
-    refuseOption(snap > 0 && finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
-    refuseOption(snap > 0 && finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
+    refuseOption(finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
+    refuseOption(finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
   }
 
   /**
@@ -2169,7 +2188,7 @@ class Mechanism {
     const { inputs } = this.#parts;
     if (!inputs.coordinates) throw new Unsupported("the secrets of this mechanism are not finitely many.");
     refuseOption(typeof code !== "number", "`code` must be the number of a secret.");
-    return inputs.coordinates.row(inputs.encode(code));
+    return [...inputs.coordinates.row(inputs.encode(code))];
   }
 
   /**
@@ -2240,9 +2259,9 @@ class Mechanism {
   }
 
   /**
-   * Explain the promise to a person: `short` is one sentence, `lines` more of it.
+   * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
    * @param {{ snap?: number }} [options]
-   * @returns {{ short: string, lines: string[] }}
+   * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
    */
   explain({ snap = 0 } = {}) {
     const promise = this.#promise(snap);
@@ -2252,12 +2271,13 @@ class Mechanism {
       return { ...guarantee, slack, metric: inputs.metric.name };
     };
     const said = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
-    const table = promise.basis === "none" || parts ? [] : meaningLines(promise);
+    const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
     return {
       short: said,
+      meanings: scaled ? meanings(promise) : [],
       lines: [
         said,
-        ...table,
+        ...(scaled ? meaningLines(promise) : []),
         `${promised(promise)}.`,
         `Licence of the data: ${this.licence || "not stated"}.`,
         `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,

@@ -5,7 +5,7 @@ import { InvalidInput, MetricdpError, Unsupported, optionNumber, refuseOption } 
 import { readMechanism } from "./kinds.js";
 import { reportOf } from "./product.js";
 import { system } from "./randomness.js";
-import { largestFactor, meaningLines, promised, reachOf, shortOfParts, shortWords } from "./words.js";
+import { largestFactor, meaningLines, meanings, promised, reachOf, shortOfParts, shortWords } from "./words.js";
 
 /**
  * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
@@ -110,9 +110,10 @@ export class Mechanism {
   #checkPlacing({ snap, clamp }) {
     optionNumber(snap, "snap");
     refuseOption(typeof clamp !== "boolean", "`clamp` must be true or false.");
+    if (snap === 0) return;
     const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
-    refuseOption(snap > 0 && finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
-    refuseOption(snap > 0 && finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
+    refuseOption(finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
+    refuseOption(finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
   }
 
   /**
@@ -135,7 +136,7 @@ export class Mechanism {
     const { inputs } = this.#parts;
     if (!inputs.coordinates) throw new Unsupported("the secrets of this mechanism are not finitely many.");
     refuseOption(typeof code !== "number", "`code` must be the number of a secret.");
-    return inputs.coordinates.row(inputs.encode(code));
+    return [...inputs.coordinates.row(inputs.encode(code))];
   }
 
   /**
@@ -206,9 +207,9 @@ export class Mechanism {
   }
 
   /**
-   * Explain the promise to a person: `short` is one sentence, `lines` more of it.
+   * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
    * @param {{ snap?: number }} [options]
-   * @returns {{ short: string, lines: string[] }}
+   * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
    */
   explain({ snap = 0 } = {}) {
     const promise = this.#promise(snap);
@@ -218,12 +219,13 @@ export class Mechanism {
       return { ...guarantee, slack, metric: inputs.metric.name };
     };
     const said = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
-    const table = promise.basis === "none" || parts ? [] : meaningLines(promise);
+    const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
     return {
       short: said,
+      meanings: scaled ? meanings(promise) : [],
       lines: [
         said,
-        ...table,
+        ...(scaled ? meaningLines(promise) : []),
         `${promised(promise)}.`,
         `Licence of the data: ${this.licence || "not stated"}.`,
         `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,

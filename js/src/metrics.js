@@ -48,7 +48,11 @@ export function norm(gaps, p) {
   return largest * sum ** (1 / p);
 }
 
-const gapsOf = (a, b) => Array.from(a, (value, k) => value - b[k]);
+function gapsOf(a, b) {
+  const gaps = new Array(a.length);
+  for (let k = 0; k < a.length; k++) gaps[k] = a[k] - b[k];
+  return gaps;
+}
 
 function cholesky(matrix, size) {
   const factor = new Float64Array(size * size);

@@ -4,7 +4,7 @@ import { refuse, refuseSecret } from "./errors.js";
 
 /** Say a report as callers get it: the code where reports are finitely many, and its coordinates or word. */
 export function reportOf({ outputs }, drawn) {
-  return typeof drawn === "number" ? { code: drawn, point: outputs.coordinates.row(drawn) } : { code: null, point: drawn };
+  return typeof drawn === "number" ? { code: drawn, point: [...outputs.coordinates.row(drawn)] } : { code: null, point: drawn };
 }
 
 /** A space of lists with one value per part. */

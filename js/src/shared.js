@@ -157,8 +157,10 @@ export const WORDING = {
   "loss": {
     "expected": "On average a report lies {loss} from the truth.",
     "worst": "For the secret that fares worst a report lies {loss} from the truth on average; for every other no farther.",
-    "expected_cost": "On average a report costs {loss}.",
-    "worst_cost": "For the secret that fares worst a report costs {loss} on average; for every other no more."
+    "average": "With all secrets equally likely a report lies {loss} from the truth on average.",
+    "snapped": "From the value in the table it lies up to {snap} farther: that far values were put on a secret.",
+    "expected_cost": "On average a report costs {loss}, in the loss and under the prior it was made for.",
+    "worst_cost": "For the secret that fares worst a report costs {loss} on average, in the loss it was made for; for every other no more."
   },
   "objective": {
     "expected": "expected loss",

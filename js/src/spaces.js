@@ -4,19 +4,29 @@ import { MetricdpError, refuse, refuseSecret } from "./errors.js";
 import { radians } from "./metrics.js";
 import { SHARED } from "./shared.js";
 
-/** Rows of a tensor of points, read where they are asked for. */
+const KEPT_POINTS = 2 ** 17; // rows are kept for spaces up to this size
+
+/** Rows of a tensor of points, made where they are asked for. */
 export class Points {
   constructor({ data, shape }) {
     this.data = data;
     this.size = shape[0];
     this.width = data.length / shape[0];
     this.text = Array.isArray(data);
+    this.kept = this.size <= KEPT_POINTS ? new Array(this.size) : null;
   }
 
+  /** Return a row that nobody may change. */
   row(code) {
-    return Array.from(this.data.slice(code * this.width, (code + 1) * this.width), (value) =>
-      typeof value === "bigint" ? Number(value) : value,
-    );
+    const known = this.kept?.[code];
+    if (known !== undefined) return known;
+    const row = new Array(this.width);
+    for (let k = 0; k < this.width; k++) {
+      const value = this.data[code * this.width + k];
+      row[k] = typeof value === "bigint" ? Number(value) : value;
+    }
+    if (this.kept !== null) this.kept[code] = row;
+    return row;
   }
 }
 

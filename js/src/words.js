@@ -138,8 +138,8 @@ export function meaning(ratio) {
   return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
 }
 
-/** Return [distance, factor, words] at round distances around the one where reports may differ by a factor of two. */
-function meanings(promise) {
+/** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
+export function meanings(promise) {
   let scale = Math.LN2 / promise.epsilon;
   const power = 10 ** Math.floor(Math.log10(scale));
   scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
@@ -147,7 +147,11 @@ function meanings(promise) {
     const apart = Number((part * scale).toPrecision(12));
     const ratio = largestFactor(promise, apart);
     const beyond = promise.radius !== null && apart > promise.radius;
-    return [apart, ratio, beyond ? WORDING.outside : meaning(ratio)];
+    return {
+      distance: distanceWords(apart, promise.unit),
+      factor: beyond ? "any" : factorWords(ratio),
+      words: beyond ? WORDING.outside : meaning(ratio),
+    };
   });
 }
 
@@ -155,10 +159,8 @@ function meanings(promise) {
 export function meaningLines(promise) {
   const { meaning: words } = WORDING;
   const lines = [fill(words.head, { things: things(promise.unit) })];
-  for (const [apart, ratio, said] of meanings(promise)) {
-    const shown = ratio === Infinity && promise.radius !== null ? "any" : factorWords(ratio);
-    const distance = distanceWords(apart, promise.unit).padStart(10);
-    lines.push(fill(words.row, { distance, factor: shown.padStart(8), words: said }));
+  for (const { distance, factor, words: said } of meanings(promise)) {
+    lines.push(fill(words.row, { distance: distance.padStart(10), factor: factor.padStart(8), words: said }));
   }
   return lines;
 }

@@ -263,7 +263,17 @@ def loss(value: float, unit: str, objective: Objective, *, is_distance: bool = T
     return str(templates()["loss"][kind].format(loss=shown))
 
 
-def certified(certificate: Certified, unit: str) -> str:
+def average_distance(value: float, unit: str) -> str:
+    """Return how far reports lie from the truth where every secret is as likely as another."""
+    return str(templates()["loss"]["average"].format(loss=distance(value, unit)))
+
+
+def snapped_loss(snap: float, unit: str) -> str:
+    """Return how much farther from the truth reports lie where values were put on the nearest secret first."""
+    return str(templates()["loss"]["snapped"].format(snap=distance(snap, unit, "up")))
+
+
+def certified(certificate: Certified, unit: str, *, is_distance: bool = True) -> str:
     """Return what a certificate says, its bound under the objective it belongs to."""
     words, digits = templates(), templates()["digits"]
     if not certificate.pairs:
@@ -274,8 +284,8 @@ def certified(certificate: Certified, unit: str) -> str:
             epsilon=number(certificate.epsilon, digits["audited"], "up"),
             pairs=f"{certificate.pairs:,}",
             objective=words["objective"][certificate.objective],
-            loss=distance(certificate.loss, unit),
-            bound=bound(certificate.lower_bound, unit),
+            loss=distance(certificate.loss, unit if is_distance else ""),
+            bound=bound(certificate.lower_bound, unit if is_distance else ""),
             gap=gap(certificate.gap),
         )
     )

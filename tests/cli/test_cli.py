@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 import time
@@ -352,3 +353,26 @@ def test_compare_leaves_out_what_does_not_exist_and_says_so(tmp_path, monkeypatc
     rows = (tmp_path / "c.csv").read_text().splitlines()
     assert len(rows) == 4  # the header, the exponential twice, tight constraints once
     assert (tmp_path / "c.png").stat().st_size > 1000
+
+
+def test_a_loss_of_ones_own_is_not_called_a_distance(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    space = mdp.FiniteSpace(GRID, mdp.Lp(2))
+    apart = np.linalg.norm(GRID[:, None] - GRID[None], axis=2)
+    save(mdp.optimal(mdp.Problem(space, 1.0, loss=100.0 * apart**2)), "own.mdp")
+    assert run("inspect own.mdp") == 0
+    text = capsys.readouterr().out
+    assert "in the loss and under the prior it was made for" in text
+    matrix = load("own.mdp").matrix
+    average = (matrix / matrix.sum(axis=1, keepdims=True) * apart).sum(axis=1).mean()
+    found = re.search(r"equally likely a report lies ([\d.]+) from the truth on average", text)
+    assert float(found[1]) == pytest.approx(average, rel=1e-3)
+    save(mdp.optimal(mdp.Problem(space, 1.0)), "apart.mdp")
+    assert run("inspect apart.mdp") == 0
+    assert "On average a report lies" in capsys.readouterr().out
+
+
+def test_snapping_counts_in_how_far_reports_lie(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(mdp.exponential(mdp.FiniteSpace(GRID, mdp.Lp(2)), 1.0), "cells.mdp")
+    write("near.csv", ["x", "y"], [[1.01, 2], [3, 0.02]])
+    assert run("perturb near.csv --mechanism cells.mdp --snap 0.05 -o out.csv") == 0
+    assert "From the value in the table it lies up to 0.05 farther" in capsys.readouterr().out

@@ -345,8 +345,8 @@ def test_a_seeded_file_is_marked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_rows_are_counted_over_the_whole_file(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "PARQUET_BATCH_ROWS", 1000)
-    monkeypatch.setattr(formats, "CSV_BLOCK_BYTES", 20_000)
+    monkeypatch.setattr(formats.parquet, "PARQUET_BATCH_ROWS", 1000)
+    monkeypatch.setattr(formats.csv, "CSV_BLOCK_BYTES", 20_000)
     rows = 5000
     latitude = np.full(rows, 41.0)
     latitude[[4321, 4777]] = 95.0
@@ -394,7 +394,7 @@ class Interrupting:
 def test_nothing_is_left_after_an_interruption(
     tmp_path: Path, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "PARQUET_BATCH_ROWS", 1000)
+    monkeypatch.setattr(formats.parquet, "PARQUET_BATCH_ROWS", 1000)
     pq.write_table(points(5000), tmp_path / "in.parquet")
     with pytest.raises(error):
         perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", Interrupting(error))

@@ -48,7 +48,7 @@ def design(
     kept = level.kept(made.guarantee)
     save(made, output)
     print(f"{output}: {builder} on {len(space)} points.")
-    print("\n".join([*terminal.promise_lines(made), *kept]))
+    print("\n".join([*terminal.promise_lines(made, in_distance=made.certificate.pairs > 0), *kept]))
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from metricdp import wording
 from metricdp.cli import choices, terminal
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.errors import InvalidInput
@@ -80,6 +81,8 @@ def perturb(
             )  # fmt: skip
     print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
+    if snapping:
+        print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
     return 0
 
 

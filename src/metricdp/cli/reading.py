@@ -78,7 +78,7 @@ def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Flo
     names = [f"f{i}" for i in range(_width(place))]
     convert = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()))
     reader.skip_rows = 1 if header else 0
-    table = reading(place, lambda: arrow_csv.read_csv(place, read_options=reader, convert_options=convert))
+    table = reading(str(place), lambda: arrow_csv.read_csv(place, read_options=reader, convert_options=convert))
     matrix = np.column_stack([column.to_numpy() for column in table.columns]) if table.num_rows else np.empty((0, 0))
     if not header and len(matrix) > 1:
         sums = matrix.sum(axis=1)

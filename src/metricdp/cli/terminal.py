@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from metricdp import wording
+from metricdp.arrays import Floats
 from metricdp.auditing import AuditReport
-from metricdp.mechanisms import Guarantee, Mechanism
+from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism, SphericalLaplace, VectorLaplace
 
 
 @contextmanager
@@ -29,22 +32,48 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
         yield lambda share: bar.update(task, completed=share)
 
 
-def promise_lines(mechanism: Mechanism) -> list[str]:
-    """Return what a mechanism promises, what was verified and what epsilon means, one sentence a line."""
+def promise_lines(mechanism: Mechanism, *, in_distance: bool = False) -> list[str]:
+    """Return what a mechanism promises, what was verified and what epsilon means, one sentence a line.
+
+    `in_distance` says that its loss is known to be the distance between truth and report; otherwise it is found out.
+    """
     promise, lines = mechanism.guarantee, [f"Promise: {mechanism.guarantee}."]
     certificate = mechanism.certificate
-    lines.append(wording.certified(certificate, promise.unit))
+    known = in_distance or counts_distance(mechanism)
+    lines.append(wording.certified(certificate, promise.unit, is_distance=known))
     if certificate.note:
         lines.append(f"Note: {certificate.note}")
-    return [*lines, *meaning_lines(mechanism, promise)]
+    return [*lines, *meaning_lines(mechanism, promise, in_distance=known)]
 
 
-def meaning_lines(mechanism: Mechanism, promise: Guarantee) -> list[str]:
+def meaning_lines(mechanism: Mechanism, promise: Guarantee, *, in_distance: bool = False) -> list[str]:
     """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth."""
     certificate = mechanism.certificate
     lines = wording.meaning_lines(promise)
-    lines.append(wording.loss(certificate.loss, promise.unit, certificate.objective))
+    known = in_distance or counts_distance(mechanism)
+    lines.append(wording.loss(certificate.loss, promise.unit, certificate.objective, is_distance=known))
+    if not known and isinstance(mechanism, MatrixMechanism):
+        lines.append(wording.average_distance(float(_distances(mechanism).mean()), promise.unit))
     return lines
+
+
+def counts_distance(mechanism: Mechanism) -> bool:
+    """Tell whether the loss of a certificate is the distance between truth and report, by measuring that again.
+
+    A file does not say which loss and prior its certificate counts. Noise counts the distance by its theorem; a table
+    whose distances, all secrets equally likely (or the worst of them), give the very number counts it too.
+    """
+    if isinstance(mechanism, MatrixMechanism):
+        losses = _distances(mechanism)
+        measured = losses.max() if mechanism.certificate.objective == "worst" else losses.mean()
+        return math.isclose(float(measured), mechanism.certificate.loss, rel_tol=1e-9, abs_tol=1e-300)
+    return isinstance(mechanism, VectorLaplace | SphericalLaplace)
+
+
+def _distances(mechanism: MatrixMechanism) -> Floats:
+    """Return how far the reports of every secret lie from it, on average."""
+    apart = mechanism.inputs.distances_to(mechanism.outputs)
+    return np.asarray((mechanism.matrix * apart).sum(axis=1) / mechanism.matrix.sum(axis=1))
 
 
 def ground_unit(mechanism: Mechanism) -> str:

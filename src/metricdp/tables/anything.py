@@ -12,7 +12,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.frames import perturb_frame
-from metricdp.tables.task import OnError
+from metricdp.tables.task import OnError, Request
 
 Frame = TypeVar("Frame")
 
@@ -55,27 +55,26 @@ def perturb(
             marked as such where the table type has room for a mark. Not for Spark and Ray, whose workers draw.
         target: Where the reports are written: a folder for Spark, a Parquet file for Arrow data sets and readers.
     """
-    options = {"columns": columns, "snap": snap, "on_error": on_error, "show_values": show_values}
-    result: Frame = _perturb(frame, mechanism, rng, target, options)
+    result: Frame = _perturb(frame, Request(mechanism, columns, snap, on_error, show_values), rng, target)
     return result
 
 
-def _perturb(frame: Any, mechanism: Mechanism, rng: Randomness, target: Any, options: dict[str, Any]) -> Any:
+def _perturb(frame: Any, request: Request, rng: Randomness, target: Any) -> Any:
     kind, package = type(frame).__name__, type(frame).__module__.partition(".")[0]
     if package in ("pyspark", "ray") and rng is not None:
         raise InvalidInput(f"`rng` cannot be given for {package}: its workers draw from streams of their own.")
-    if package in ("pyspark", "ray") and options["show_values"]:
+    if package in ("pyspark", "ray") and request.show_values:
         raise InvalidInput(f"`show_values` cannot be given for {package}: its workers would write the values to logs.")
     if package == "pyspark":
         from metricdp.tables.engines import spark
 
         if target is None:
             spark.refuse_without_target(frame)
-        return spark.perturb_frame(frame, mechanism, str(target), **options)
+        return spark.perturb_frame(frame, request, str(target))
     if package == "pyarrow" and not isinstance(frame, pa.Table | pa.RecordBatch):
         from metricdp.tables.engines import arrow
 
-        return arrow.perturb_stream(frame, mechanism, target, rng, **options)
+        return arrow.perturb_stream(frame, request, target, rng)
     if target is not None:
         raise InvalidInput(
             f"`target` is for Spark frames and Arrow data sets; a {kind} comes back as it is, in memory."
@@ -83,7 +82,7 @@ def _perturb(frame: Any, mechanism: Mechanism, rng: Randomness, target: Any, opt
     if package == "ray":
         from metricdp.tables.engines import ray
 
-        return ray.perturb_dataset(frame, mechanism, **options)
+        return ray.perturb_dataset(frame, request)
     if package in ("duckdb", "_duckdb"):
         raise InvalidInput(
             "a DuckDB relation is a recipe: every time it is evaluated it would draw new noise. Make a table of it: "
@@ -91,4 +90,4 @@ def _perturb(frame: Any, mechanism: Mechanism, rng: Randomness, target: Any, opt
         )
     if package == "polars" and kind == "LazyFrame":
         frame = frame.collect(engine="streaming")  # once: the reports must not be drawn again
-    return perturb_frame(frame, mechanism, rng=rng, **options)
+    return perturb_frame(frame, request, rng)

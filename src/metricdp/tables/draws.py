@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from metricdp.randomness import KeyedSource
+from metricdp.randomness import KeyedSource, Randomness, SystemSource
 
 KEY_BYTES = 32
 
@@ -50,6 +50,27 @@ class Draws:
         parts = (self.applied, self.partition, str(self.batch), *(fingerprint(part) for part in content))
         # Lengths go with the parts, so that no two lists of parts make one label.
         return KeyedSource(self.key, "".join(f"{len(part)}:{part}," for part in parts))
+
+
+@dataclass(frozen=True, repr=False)
+class Keyed:
+    """The streams of one partition of a job, one for every batch."""
+
+    key: bytes
+    partition: str
+    applied: str
+    simulated: bool = False  # the key came from a seed
+
+    def batch(self, number: int) -> Draws:
+        """Return the place of a batch, by its number in the partition."""
+        return Draws(self.key, self.partition, number, self.applied)
+
+
+def is_simulated(draws: Randomness | Keyed) -> bool:
+    """Tell whether reports drawn so are for simulations: from a generator, or a source that is not cryptographic."""
+    if isinstance(draws, Keyed):
+        return draws.simulated
+    return not (draws is None or isinstance(draws, SystemSource | KeyedSource))
 
 
 def fingerprint(content: Any) -> str:

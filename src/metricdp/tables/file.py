@@ -7,22 +7,18 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file, holding, link_notes, replacing
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.tables.formats import Reader, Writer, format_of, open_reader, open_writer, read_batches
-from metricdp.tables.kernel import replace, report_schema
-from metricdp.tables.marks import marked
+from metricdp.tables.draws import is_simulated
+from metricdp.tables.formats import format_of, open_reader
 from metricdp.tables.people import PeopleCounter
-from metricdp.tables.pipeline import protected_in_order
-from metricdp.tables.summary import Summary
-from metricdp.tables.task import OnError, Task, task_for
+from metricdp.tables.pump import pump
+from metricdp.tables.summary import Passage, Summary
+from metricdp.tables.task import OnError, Request
 
 Progress = Callable[[float], None]
-NAMED_ROWS = 1000
 
 
 def perturb_file(
@@ -62,58 +58,22 @@ def perturb_file(
     check_target(target, source=path)
     if format_of(Path(target)) != kind:
         raise OutputProblem(f"{str(target)!r} must be a {kind} file like the source: choose a name that ends so.")
-    simulated = isinstance(rng, np.random.Generator)
+    request = Request(mechanism, columns, snap, on_error, show_values)
     with open_reader(path, kind) as reader:
-        task = task_for(
-            reader.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error, show_values=show_values
-        )
-        counter = None if id_column is None else PeopleCounter(id_column, reader.schema.names)
+        names, done = reader.schema.names, 0
+        task = request.task(names)
+        counter = None if id_column is None else PeopleCounter(id_column, names)
+
+        def tell(rows: int) -> None:
+            nonlocal done
+            done += rows
+            if progress is not None:
+                progress(min(1.0, reader.share(done)))
+
         with holding(target), replacing(target, source=path) as partial:
-            schema = report_schema(reader.schema, task)
-            schema = marked(schema) if simulated else schema
-            with open_writer(partial, schema, reader, task.reports) as writer:
-                rows, bad, bad_rows = _pump(reader, writer, task, counter, rng, progress)
-            if rows == 0:
+            tally = pump(reader, partial, task, rng, counter=counter, tell=tell)
+            if tally.rows == 0:
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
-        names = reader.schema.names
-    return Summary(
-        source=str(source),
-        target=str(target),
-        columns=task.columns,
-        kept_columns=tuple(name for name in names if name not in task.columns),
-        rows=rows,
-        written=rows - (bad if on_error == "drop" else 0),
-        bad=bad,
-        on_error=on_error,
-        bad_rows=bad_rows,
-        guarantee=task.guarantee,
-        snap=task.snap,
-        people=None if counter is None else counter.people,
-        simulated=simulated,
-        seconds=time.perf_counter() - started,
-        notes=link_notes([path]),
-    )
-
-
-def _pump(
-    reader: Reader,
-    writer: Writer,
-    task: Task,
-    counter: PeopleCounter | None,
-    rng: Randomness,
-    progress: Progress | None,
-) -> tuple[int, int, tuple[int, ...]]:
-    """Move every batch from reader to writer through the kernel."""
-    rows = bad = 0
-    bad_rows: list[int] = []
-    for batch, protected in protected_in_order(read_batches(reader), task, rng):
-        result = replace(batch, task, protected)
-        if counter is not None:
-            counter.add(batch if task.on_error != "drop" else batch.filter(protected.kept(batch.num_rows)))
-        writer.write(result)
-        bad += int(protected.bad.size)
-        bad_rows.extend(int(row) + rows for row in protected.bad[: max(0, NAMED_ROWS - len(bad_rows))])
-        rows += batch.num_rows
-        if progress is not None:
-            progress(min(1.0, reader.share(rows)))
-    return rows, bad, tuple(bad_rows)
+    passage = Passage(str(source), str(target), names, is_simulated(rng), link_notes([path]))
+    people = None if counter is None else counter.people
+    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)

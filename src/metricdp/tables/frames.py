@@ -5,35 +5,30 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.tables.kernel import Protected, protect, replace, report_type, whole
+from metricdp.tables.draws import is_simulated
+from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
 from metricdp.tables.marks import SIMULATED, SIMULATED_KEY, marked
-from metricdp.tables.task import Task, task_for
+from metricdp.tables.task import Request, Task
 
 
-def perturb_frame(frame: Any, mechanism: Mechanism, *, rng: Randomness = None, **options: Any) -> Any:
+def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
     """Protect a table in memory and give back the type that came."""
-    simulated = isinstance(rng, np.random.Generator)
     if isinstance(frame, pa.Table | pa.RecordBatch):
-        task = task_for(frame.schema.names, mechanism, **options)
-        return _perturb_arrow(frame, task, rng, simulated)
+        return _perturb_arrow(frame, request.task(frame.schema.names), rng)
     wrapped = _wrapped(frame)
-    task = task_for(wrapped.columns, mechanism, **options)
-    return _perturb_wrapped(frame, wrapped, task, rng, simulated)
+    return _perturb_wrapped(frame, wrapped, request.task(wrapped.columns), rng)
 
 
-def _perturb_arrow(frame: Any, task: Task, rng: Randomness, simulated: bool) -> Any:
+def _perturb_arrow(frame: Any, task: Task, rng: Randomness) -> Any:
     _refuse_empty(frame.num_rows)
-    arrays = [whole(frame.column(name)) for name in task.columns]
-    protected = protect(arrays, task, rng=rng)
+    protected = protect(picked(frame, task), task, rng=rng)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
-    return result.replace_schema_metadata(marked(result.schema).metadata) if simulated else result
+    return result.replace_schema_metadata(marked(result.schema).metadata) if is_simulated(rng) else result
 
 
 def _wrapped(frame: Any) -> Any:
@@ -61,7 +56,7 @@ def _wrapped(frame: Any) -> Any:
     return wrapped
 
 
-def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness, simulated: bool) -> Any:
+def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness) -> Any:
     import narwhals.stable.v2 as nw
 
     _refuse_empty(len(wrapped))
@@ -90,7 +85,7 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness, simu
     native = result.to_native()
     if hasattr(frame, "attrs"):  # pandas has several types of the same numbers, and keeps notes on a data frame
         native = native.astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
-        native.attrs = {**frame.attrs, **({SIMULATED_KEY: SIMULATED} if simulated else {})}
+        native.attrs = {**frame.attrs, **({SIMULATED_KEY: SIMULATED} if is_simulated(rng) else {})}
     return native
 
 

@@ -59,7 +59,7 @@ def perturb_batch(
 
 def protected_table(table: pa.Table, task: Task, rng: Randomness | Draws = None) -> pa.Table:
     """Return a table in memory, or one block of an engine's, with its secrets replaced by reports."""
-    return replace(table, task, protect([whole(table.column(name)) for name in task.columns], task, rng=rng))
+    return replace(table, task, protect(picked(table, task), task, rng=rng))
 
 
 def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -69,9 +69,9 @@ def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def picked(batch: pa.RecordBatch, task: Task) -> list[pa.Array]:
+def picked(batch: Any, task: Task) -> list[pa.Array]:
     """Return the columns of the secret."""
-    return [batch.column(name) for name in task.columns]
+    return [whole(batch.column(name)) for name in task.columns]
 
 
 def replace(batch: Any, task: Task, protected: Protected) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
-from metricdp.tables.draws import KEY_BYTES
+from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import ENGINES, Run
 from metricdp.tables.formats import format_of, open_reader, read_batches
 from metricdp.tables.jobs.folder import begun, checked_target, forget, publish, records_of
@@ -20,8 +20,8 @@ from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.plan import Job, Source, home_of, plan, sources_of
 from metricdp.tables.jobs.travel import retold
 from metricdp.tables.people import PeopleCounter
-from metricdp.tables.summary import People, Summary
-from metricdp.tables.task import OnError, task_for
+from metricdp.tables.summary import Passage, People, Summary, Tally
+from metricdp.tables.task import OnError, Request
 
 Progress = Callable[[float], None]
 KEPT = (
@@ -84,33 +84,26 @@ def perturb_files(
     place = checked_target(target)
     with open_reader(paths[0], format_of(paths[0])) as reader:
         names = reader.schema.names
-    task = task_for(names, mechanism, columns=columns, snap=snap, on_error=on_error)
+    task = Request(mechanism, columns, snap, on_error).task(names)
     counter = None if id_column is None else PeopleCounter(id_column, names)
     parcel = parcel_of(task)
     key = None if rng is None else rng.bytes(KEY_BYTES)
-    planned = plan(paths, place, parcel, simulated=rng is not None)
+    planned = plan(paths, place, parcel, simulated=is_simulated(rng))
     with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
         if not job.finished:
             job = _done(job, run, workers, progress)
         records = list(records_of(job).values())
-    rows, bad = sum(record.rows for record in records), sum(record.bad for record in records)
-    return Summary(
+    named = [row for record in records for row in record.bad_rows] if len(paths) == 1 else []
+    tally = Tally(sum(record.rows for record in records), sum(record.bad for record in records), tuple(named))
+    passage = Passage(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
         target=str(target),
-        columns=task.columns,
-        kept_columns=tuple(name for name in names if name not in task.columns),
-        rows=rows,
-        written=rows - (bad if on_error == "drop" else 0),
-        bad=bad,
-        on_error=on_error,
-        bad_rows=tuple(row for record in records for row in record.bad_rows) if len(paths) == 1 else (),
-        guarantee=task.guarantee,
-        snap=task.snap,
-        people=None if counter is None else _people(counter, job.sources),
+        names=names,
         simulated=job.simulated,
-        seconds=time.perf_counter() - started,
         notes=link_notes(paths),
     )
+    people = None if counter is None else _people(counter, job.sources)
+    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
 
 
 def _done(job: Job, run: Run, workers: int | None, progress: Progress | None) -> Job:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metricdp import wording
 from metricdp.mechanisms import Guarantee
+from metricdp.tables.task import Task
+
+NAMED_ROWS = 1000  # bad rows that a summary names
 
 REVEALING = re.compile(
     r"time|date|timestamp|hour|minute|second|speed|veloc|heading|bearing|course|altitude|elevation|accuracy|dist|"
@@ -24,6 +28,26 @@ class People:
     count: int
     most_rows: int
     without: int  # rows whose identifier is empty
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of the rows of a table."""
+
+    rows: int
+    bad: int
+    bad_rows: tuple[int, ...]  # the first of them
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Which table was protected into which."""
+
+    source: str
+    target: str
+    names: Sequence[str]  # the columns of the source
+    simulated: bool
+    notes: tuple[str, ...] = ()  # sentences on what else should be known
 
 
 @dataclass(frozen=True)
@@ -45,6 +69,27 @@ class Summary:
     simulated: bool
     seconds: float
     notes: tuple[str, ...] = ()  # sentences on what else should be known
+
+    @classmethod
+    def of(cls, passage: Passage, task: Task, tally: Tally, *, people: People | None, seconds: float) -> Summary:
+        """Put together what was asked and what was done."""
+        return cls(
+            source=passage.source,
+            target=passage.target,
+            columns=task.columns,
+            kept_columns=tuple(name for name in passage.names if name not in task.columns),
+            rows=tally.rows,
+            written=tally.rows - (tally.bad if task.on_error == "drop" else 0),
+            bad=tally.bad,
+            on_error=task.on_error,
+            bad_rows=tally.bad_rows,
+            guarantee=task.guarantee,
+            snap=task.snap,
+            people=people,
+            simulated=passage.simulated,
+            seconds=seconds,
+            notes=passage.notes,
+        )
 
     @property
     def revealing_columns(self) -> tuple[str, ...]:

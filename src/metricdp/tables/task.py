@@ -67,6 +67,21 @@ class Task:
         return self.mechanism.guarantee.with_slack(extra) if extra else self.mechanism.guarantee
 
 
+@dataclass(frozen=True)
+class Request:
+    """What a caller asks to be done to a table, before its columns are known."""
+
+    mechanism: Mechanism
+    columns: Sequence[str] | str | None = None
+    snap: float = 0.0
+    on_error: OnError = "fail"
+    show_values: bool = False
+
+    def task(self, names: Sequence[str]) -> Task:
+        """Check what was asked for against the columns there are."""
+        return _checked(names, self)
+
+
 def task_for(
     names: Sequence[str],
     mechanism: Mechanism,
@@ -74,9 +89,13 @@ def task_for(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
-    show_values: bool = False,
 ) -> Task:
-    """Check what was asked for against the columns there are."""
+    """Return what is done to the batches of a table with these columns."""
+    return Request(mechanism, columns, snap, on_error).task(names)
+
+
+def _checked(names: Sequence[str], request: Request) -> Task:
+    mechanism, snap, on_error = request.mechanism, request.snap, request.on_error
     if not isinstance(mechanism, Mechanism):
         raise InvalidInput(f"`mechanism` must be a mechanism such as mdp.laplace(...), got {type(mechanism).__name__}.")
     if mechanism.guarantee.basis == "none":
@@ -91,13 +110,13 @@ def task_for(
         raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
     if snap and len(snapping) > 1:
         raise InvalidInput("`snap` would mean several parts of this product: put the values on the points first.")
-    chosen = _chosen(names, parts, columns)
+    chosen = _chosen(names, parts, request.columns)
     lanes, start = [], 0
     for number, part in enumerate(parts):
         own = chosen[start : start + part.inputs.width]
         start += len(own)
         lanes.append(Lane(part, own, _report_names(part, own), float(snap) if number in snapping else 0.0))
-    task = Task(mechanism, tuple(lanes), on_error, show_values)
+    task = Task(mechanism, tuple(lanes), on_error, request.show_values)
     _check_names(names, task)
     return task
 

@@ -7,28 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.files import check_target, holding, replacing
-from metricdp.mechanisms import Mechanism
+from metricdp.files import check_target, replacing
 from metricdp.randomness import Randomness
-from metricdp.tables.formats import PARQUET_BATCH_ROWS, SUFFIXES
-from metricdp.tables.kernel import replace, report_schema
-from metricdp.tables.marks import marked
-from metricdp.tables.pipeline import protected_in_order
-from metricdp.tables.task import task_for
+from metricdp.tables.formats import PARQUET_BATCH_ROWS, SUFFIXES, Storage
+from metricdp.tables.pump import pump
+from metricdp.tables.task import Request
 
 
-def perturb_stream(
-    source: Any, mechanism: Mechanism, target: str | os.PathLike[str] | None, rng: Randomness, **options: Any
-) -> Any:
+def perturb_stream(source: Any, request: Request, target: str | os.PathLike[str] | None, rng: Randomness) -> Any:
     """Write the protected batches to a Parquet file, whole or not at all; return a data set over it, or a reader."""
-    from pyarrow import dataset, parquet
+    from pyarrow import dataset
 
-    reader = isinstance(source, pa.RecordBatchReader)
-    if not reader and not isinstance(source, dataset.Dataset):
+    once = isinstance(source, pa.RecordBatchReader)
+    if not once and not isinstance(source, dataset.Dataset):
         raise InvalidInput(f"`frame` must be a table, a data set or a reader of batches, got {type(source).__name__}.")
     if target is None:
         raise InvalidInput(
@@ -40,29 +34,31 @@ def perturb_stream(
     check_target(target)
     for file in getattr(source, "files", ()):
         check_target(target, source=file)
-    task = task_for(source.schema.names, mechanism, **options)
-    schema = report_schema(source.schema, task)
-    if isinstance(rng, np.random.Generator):
-        schema = marked(schema)
-    kept = [name for name in schema.names if name not in task.reports]
-    rows = 0
-    with holding(target), replacing(target) as partial:
-        with parquet.ParquetWriter(partial, schema, use_dictionary=kept or False) as writer:
-            for batch, done in protected_in_order(_batches(source), task, rng):
-                writer.write_batch(replace(batch, task, done).cast(schema))
-                rows += batch.num_rows
-        if rows == 0:
+    task = request.task(source.schema.names)
+    with replacing(target) as partial:
+        if pump(StreamReader(source), partial, task, rng).rows == 0:
             raise InvalidInput("the data set has no rows: there is nothing to protect.")
-    if reader:
+    if once:
         return dataset.dataset(str(target)).scanner().to_reader()
     return dataset.dataset(str(target))
 
 
-def _batches(source: Any) -> Iterator[pa.RecordBatch]:
-    if isinstance(source, pa.RecordBatchReader):
-        batches: Any = source
-    else:  # a few batches ahead, so that memory does not grow with the data
-        batches = source.to_batches(batch_size=PARQUET_BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
-    for batch in batches:
-        if batch.num_rows:
-            yield batch
+class StreamReader:
+    """Arrow's own data sets and readers as something the pump reads."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.name = f"the {type(source).__name__}"
+        self.schema: pa.Schema = source.schema
+        self.storage = Storage("Parquet", dictionaries=tuple(source.schema.names))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        source = self._source
+        if not isinstance(source, pa.RecordBatchReader):  # a few batches ahead: memory does not grow with the data
+            source = source.to_batches(batch_size=PARQUET_BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+        for batch in source:
+            if batch.num_rows:
+                yield batch
+
+    def share(self, rows: int) -> float:
+        return 0.0  # nobody knows how long it is

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from metricdp.tables.jobs.plan import Job
-from metricdp.tables.jobs.run import Tell
+from metricdp.tables.pump import Tell
 
 
 class Run(Protocol):

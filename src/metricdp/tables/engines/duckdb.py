@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.kernel import protect, report_fields, whole
-from metricdp.tables.task import OnError, Task, task_for, usual_names
+from metricdp.tables.task import OnError, Request, Task, usual_names
 from metricdp.tables.values import is_text
 
 NUMBERS = pa.float64()
@@ -29,6 +29,7 @@ def duckdb_table(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
+    show_values: bool = False,
 ) -> Any:
     """Create the table `target` from a query, with the columns of the secret replaced by reports; return its relation.
 
@@ -44,13 +45,14 @@ def duckdb_table(
         columns: The columns that hold the secret; defaults as in `mdp.perturb`.
         snap: As in `mdp.perturb`.
         on_error: As in `mdp.perturb`. NULL is no legal secret.
+        show_values: As in `mdp.perturb`.
     """
     engine = import_extra("duckdb", "duckdb")
     source = f"({query.strip().rstrip(';')})"
     empty = _asked(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
     kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
     schema = empty.to_arrow_table().schema
-    task = task_for(schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
+    task = Request(mechanism, columns, snap, on_error, show_values).task(schema.names)
     name = f"metricdp_{secrets.token_hex(6)}"
     errors: list[MetricdpError] = []
     _register(engine, connection, name, task, [schema.field(c).type for c in task.columns], errors)
@@ -108,7 +110,7 @@ def duckdb_function(
     if on_error == "drop":
         raise InvalidInput('a function cannot drop rows: on_error="null", and leave out the rows that are NULL.')
     names = usual_names(mechanism)
-    task = task_for(names, mechanism, columns=names, snap=snap, on_error=on_error)
+    task = Request(mechanism, names, snap, on_error).task(names)
     kinds = [pa.string() if lane.mechanism.inputs.is_text else NUMBERS for lane in task.lanes for _ in lane.columns]
     _register(engine, connection, name, task, kinds)
 

@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
-from metricdp.mechanisms import Mechanism
 from metricdp.tables.draws import KEY_BYTES, Draws
 from metricdp.tables.engines.base import Engine
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job
-from metricdp.tables.jobs.run import Tell, run_partition
+from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import Packed, is_ours, packed, retold, unpacked
 from metricdp.tables.kernel import protected_table
-from metricdp.tables.task import task_for
+from metricdp.tables.pump import Tell
+from metricdp.tables.task import Request
 
 RETRIES = 3
 
@@ -37,11 +37,10 @@ def started() -> Any:
     return ray
 
 
-def perturb_dataset(dataset: Any, mechanism: Mechanism, **options: Any) -> Any:
+def perturb_dataset(dataset: Any, request: Request) -> Any:
     """Return a materialised Ray data set with the secrets replaced by reports; blocks and rows keep their order."""
     ray = started()
-    task = task_for(dataset.schema().names, mechanism, **options)
-    parcel = parcel_of(task)
+    parcel = parcel_of(request.task(dataset.schema().names))
     key = secrets.token_bytes(KEY_BYTES)
     shared = ray.put(parcel.file)
     rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)

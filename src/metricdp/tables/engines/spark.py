@@ -18,22 +18,22 @@ import pyarrow as pa
 
 import metricdp.errors
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
-from metricdp.mechanisms import Mechanism
-from metricdp.tables.draws import KEY_BYTES, Draws
+from metricdp.tables.draws import KEY_BYTES, Keyed
 from metricdp.tables.engines.base import Engine
 from metricdp.tables.jobs.folder import records_of
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job
-from metricdp.tables.jobs.run import Tell, run_partition
+from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import Packed, is_ours, packed, unpacked
-from metricdp.tables.kernel import picked, protect, replace, report_fields
-from metricdp.tables.task import Task, task_for
+from metricdp.tables.kernel import report_fields
+from metricdp.tables.pump import Tell, protected
+from metricdp.tables.task import Request, Task
 
 POLL_SECONDS = 1.0
 OURS = re.compile(r"metricdp\.errors\.(\w+): (.*)")
 
 
-def perturb_frame(frame: Any, mechanism: Mechanism, target: str, **options: Any) -> Any:
+def perturb_frame(frame: Any, request: Request, target: str) -> Any:
     """Write the protected frame to a folder of Parquet files and return the frame that reads it."""
     types = import_extra("pyspark.sql.pandas.types", "spark")
     if type(frame).__module__.startswith("pyspark.sql.connect"):
@@ -41,13 +41,13 @@ def perturb_frame(frame: Any, mechanism: Mechanism, target: str, **options: Any)
             "frames of Spark Connect are not supported: write the frame to Parquet and protect the files, "
             "metricdp perturb 'folder/*.parquet' --engine spark."
         )
-    task = task_for(frame.columns, mechanism, **options)
+    task = request.task(frame.columns)
     parcel = parcel_of(task)
     session = frame.sparkSession
     # The mechanism is public and may be large: it is broadcast. The key is small and goes with the task alone.
     file = session.sparkContext.broadcast(parcel.file)
     rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)
-    mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES))
+    mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES), tuple(frame.columns))
     noisy = frame.mapInArrow(mapper, _schema(frame, task, types))
     problem = _written(noisy, target)
     file.destroy()
@@ -94,19 +94,17 @@ class _Mapper:
     file: Any
     rest: Any
     key: bytes
+    names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         columns, snap, on_error, applied = self.rest
         context: Any = TaskContext.get()
-        partition, first = int(context.partitionId()), 0
-        parcel = Parcel(self.file.value, columns, snap, on_error)
-        for number, batch in enumerate(batches):
-            task = parcel.task(batch.schema.names)
-            draws = Draws(self.key, f"partition {partition}", number, applied)
-            yield replace(batch, task, protect(picked(batch, task), task, rng=draws, first_row=first))
-            first += batch.num_rows
+        task = Parcel(self.file.value, columns, snap, on_error).task(self.names)
+        draws = Keyed(self.key, f"partition {context.partitionId()}", applied)
+        for step in protected(batches, task, draws):
+            yield step.result
 
 
 def _ours(error: Exception, target: str) -> Exception:

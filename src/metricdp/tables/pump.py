@@ -1,0 +1,111 @@
+"""The one pump of all tables: batches are read, protected on several threads, and written in their order.
+
+Files, jobs, Arrow streams and Spark's partitions differ in where batches come from, where they go, and which randomness
+they draw from; this is what they share. Memory does not grow with the number of batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from metricdp.arrays import Integers
+from metricdp.randomness import Randomness, fresh_stream
+from metricdp.tables.draws import Draws, Keyed, is_simulated
+from metricdp.tables.formats import Reader, open_writer, read_batches
+from metricdp.tables.kernel import picked, protect, replace, report_schema
+from metricdp.tables.marks import marked
+from metricdp.tables.people import PeopleCounter
+from metricdp.tables.summary import NAMED_ROWS, Tally
+from metricdp.tables.task import Task
+
+THREADS = max(1, min(4, os.cpu_count() or 1))  # the kernel spends its time in compiled code that shares the interpreter
+Tell = Callable[[int], None]  # told numbers of rows as they are done; a negative one takes them back
+
+
+@dataclass(frozen=True)
+class Step:
+    """One batch: as it was read, as it may be released, and the numbers of its bad rows."""
+
+    batch: pa.RecordBatch
+    result: pa.RecordBatch
+    bad: Integers
+
+    @property
+    def kept(self) -> pa.RecordBatch:
+        """The rows that were read and whose reports are in the result."""
+        if self.result.num_rows == self.batch.num_rows:
+            return self.batch
+        keep = np.ones(self.batch.num_rows, dtype=bool)
+        keep[self.bad] = False
+        return self.batch.filter(pa.array(keep))
+
+
+def pump(
+    reader: Reader,
+    target: Path,
+    task: Task,
+    draws: Randomness | Keyed = None,
+    *,
+    first_row: int = 0,
+    counter: PeopleCounter | None = None,
+    tell: Tell | None = None,
+) -> Tally:
+    """Protect all that a reader gives into a file and return what became of it."""
+    rows = bad = 0
+    bad_rows: list[int] = []
+    schema = report_schema(reader.schema, task)
+    schema = marked(schema) if is_simulated(draws) else schema
+    with open_writer(target, schema, reader.storage.without(task.reports)) as writer:
+        for step in protected(read_batches(reader), task, draws, first_row=first_row):
+            writer.write(step.result)
+            if counter is not None:
+                counter.add(step.kept)
+            bad_rows.extend(int(row) + first_row + rows for row in step.bad[: NAMED_ROWS - len(bad_rows)])
+            rows, bad = rows + step.batch.num_rows, bad + len(step.bad)
+            if tell is not None:
+                tell(step.batch.num_rows)
+    return Tally(rows, bad, tuple(bad_rows))
+
+
+def protected(
+    batches: Iterable[pa.RecordBatch], task: Task, draws: Randomness | Keyed = None, *, first_row: int = 0
+) -> Iterator[Step]:
+    """Yield every batch with its reports.
+
+    Without randomness of the caller's every batch draws from a cryptographic stream of its own, on several threads.
+    Keyed streams are bound to the number of the batch; other randomness is used up batch by batch.
+    """
+    if draws is None:
+        yield from _on_threads(batches, task, first_row)
+        return
+    for number, batch in enumerate(batches):
+        yield _step(batch, task, draws.batch(number) if isinstance(draws, Keyed) else draws, first_row)
+        first_row += batch.num_rows
+
+
+def _step(batch: pa.RecordBatch, task: Task, rng: Randomness | Draws, first_row: int) -> Step:
+    done = protect(picked(batch, task), task, rng=rng, first_row=first_row)
+    return Step(batch, replace(batch, task, done), done.bad)
+
+
+def _on_threads(batches: Iterable[pa.RecordBatch], task: Task, first_row: int) -> Iterator[Step]:
+    waiting: deque[Future[Step]] = deque()
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="metricdp")
+    try:
+        for batch in batches:
+            waiting.append(pool.submit(_step, batch, task, fresh_stream(), first_row))
+            first_row += batch.num_rows
+            if len(waiting) > THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

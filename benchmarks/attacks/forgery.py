@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from safetensors.numpy import load as unpack
+from safetensors.numpy import save as pack
 
 DATA = Path(__file__).parents[2] / "tests" / "data"
 NASTY: tuple[Any, ...] = (
@@ -20,8 +21,6 @@ NASTY: tuple[Any, ...] = (
 )
 NUMBERS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 5e-324, 1e-310, 1e308, 1e200, 0.5, 1.0, 2.0**53)
 ZEROS = "0" * 64
-TYPES = {"float64": "F64", "float32": "F32", "bool": "BOOL"}
-TYPES |= {f"{sign}int{bits}": f"{sign.upper() or 'I'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
 @functools.cache
@@ -76,22 +75,9 @@ def packed(manifest: Any, tensors: dict[str, Any]) -> bytes:
 
 
 def _bytes(manifest: dict[str, Any], tensors: dict[str, Any]) -> bytes:
-    header: dict[str, Any] = {
-        "__metadata__": {"metricdp": json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)}
-    }
-    start, body = 0, b""
-    for key, value in tensors.items():
-        data = np.ascontiguousarray(value).tobytes()
-        header[key] = {
-            "dtype": TYPES[value.dtype.name],
-            "shape": list(value.shape),
-            "data_offsets": [start, start + len(data)],
-        }
-        start += len(data)
-        body += data
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + body
+    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    data: bytes = pack({key: np.ascontiguousarray(value) for key, value in tensors.items()}, {"metricdp": text})
+    return data
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

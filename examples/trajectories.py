@@ -6,8 +6,8 @@ The trips are simulated on the bundled roads of central Porto; nobody drove them
 import numpy as np
 
 import metricdp as mdp
-from metricdp.auditing import HiddenWalk, bounded_range
-from metricdp.mobility import account, allocate, augmented_steps, smooth, trajectory_problem
+from metricdp.auditing import bounded_range
+from metricdp.mobility import HiddenWalk, account, allocate, augmented_steps, smooth, trajectory_problem
 from metricdp.places import bundled_roads, bundled_trips, spread_places
 
 EPSILON = 1.0  # per kilometre, for every report

@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 37744a01f25fc081286c83c7300edc95556cd7e202092212efdcc01c1aa0b869.
+// Written by build.js --types from metricdp.js with the SHA-256 077af1789d96ac2041284406c278d5f5ec0e4e6a7000133b5c36c67c14899a2a.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

@@ -135,7 +135,7 @@ const SHARED = {
   "largest_rate": 1e+100,
   "largest_ratio": 1000000,
   "largest_cell": 2251799813685248,
-  "smallest_step": 0.000001,
+  "largest_drawing_error": 0.01,
   "rounding": 1e-9,
   "earth_radius_km": 6371.009,
   "metres": {
@@ -519,12 +519,12 @@ function untilDecided(attempt) {
   throw new MetricdpError("the random source repeats itself: nothing was drawn.");
 }
 
-/** Return a uniform number in (0, 1) with 64 random bits, and 64 more below 2^-52 so that tails are not cut. */
+/** Return a uniform number in (0, 1), right to 2^-52 of itself: 64 random bits, and 64 more below 2^-12. */
 function openUniform(source) {
   source.next();
   const { high, low } = source;
   const word = high * 4294967296 + low;
-  if (high === 0 && low < 4096) {
+  if (high < 2 ** 20) {
     source.next();
     const deeper = (source.high * 4294967296 + source.low) * 2 ** -64;
     return (word + deeper + 2 ** -65) * 2 ** -64;
@@ -1149,11 +1149,12 @@ const METRICS = {
       legal: (row) => (isCode(row[0], size) ? null : "far"),
     };
   },
-  Angular: () => ({
+  Angular: ({ unit }) => ({
     measure: (a, b) => {
       const [one, two] = [norm(a, 2), norm(b, 2)];
       const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
-      return 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      return unit === "deg" ? degrees(angle) : angle;
     },
     legal: (row) => (norm(row, 2) > 0 ? null : "far"),
   }),
@@ -1207,18 +1208,29 @@ const METRICS = {
   },
   Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
   Wasserstein: ({ ground }, file) => {
-    file.floats(ground, null, "the ground of a metric");
-    return { measure: notMeasured("Wasserstein") };
+    const [size, ...sides] = file.shape(ground);
+    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
+    if (sides.length > 0) checkDistances(data, size);
+    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
+    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
   },
-  WordMovers: ({ vectors, ground }, file) => {
-    file.floats(vectors, [null, null], "the vectors of a metric");
-    file.metric(ground);
-    return { measure: notMeasured("WordMovers") };
+  WordMovers: ({ vectors, ground, unit }, file) => {
+    const [size, width] = file.shape(vectors);
+    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
+    const metric = file.metric(ground);
+    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
+    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
   },
-  Frechet: ({ ground, dimension }, file) => {
-    file.metric(ground);
-    return { measure: notMeasured("Frechet"), legal: (row) => (row.length % dimension === 0 ? null : "count") };
-  },
+  Frechet: ({ ground, dimension, unit }, file) => ({
+    measure: notMeasured("Frechet"),
+    legal: (row) => (row.length % dimension === 0 ? null : "count"),
+    unit: unit || file.metric(ground).unit,
+  }),
+};
+
+const histogram = (size) => (row) => {
+  const total = row.reduce((sum, value) => sum + value, 0);
+  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
 };
 
 /** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
@@ -1232,6 +1244,12 @@ function checkDistances(data, size) {
       refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
     }
   }
+}
+
+/** Refuse a row of a file that its metric cannot measure. */
+function checkRow(row, metric) {
+  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
+  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
 }
 
 /** Rebuild a metric from its checked entry; it may refer to earlier ones. */
@@ -1398,8 +1416,7 @@ function checkPoints(points, metric) {
   const seen = new Set();
   for (let code = 0; code < points.size; code++) {
     const row = points.row(code);
-    refuse(!points.text && !row.every((value) => Math.abs(value) <= SHARED.largest_coordinate), "a point is not made of numbers");
-    refuse(metric.legal(row) !== null, "a point is none that its metric can measure");
+    checkRow(row, metric);
     const spelled = row.join("\x1f");
     refuse(seen.has(spelled), "two of its points are the same");
     seen.add(spelled);
@@ -1648,7 +1665,7 @@ function readSpherical(body, file, promise) {
   const scale = perKilometre(inputs.metric.unit);
   const epsilon = body.epsilon * scale; // per kilometre
   const reach = radians(EARTH_RADIUS_KM) * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
-  checkPitch(epsilon, radians(EARTH_RADIUS_KM) * body.pitch);
+  checkPitch((8.8 * ((6 + 68 * 21) / (epsilon * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / body.pitch);
   checkPromise(promise, body.epsilon, reach * scale);
   const draw = (point, source) => {
     const [north, east] = point.map((x) => radians(lattice.value(lattice.cell(x))));
@@ -1663,9 +1680,17 @@ function readSpherical(body, file, promise) {
   return { inputs, outputs: inputs, draw, rate: body.epsilon };
 }
 
-/** Refuse a lattice so fine that random words of 64 bits no longer tell neighbouring cells apart as the noise should. */
-function checkPitch(epsilon, pitch) {
-  refuse(!(epsilon * pitch >= SHARED.smallest_step), "its lattice is finer than random words can carry");
+/** Refuse a lattice on which noise drawn in doubles would show: what they add to a log-ratio must stay small. */
+function checkPitch(drawingError) {
+  refuse(!(drawingError <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
+}
+
+/** Return what doubles may add to a log-ratio; the reasons stand with VectorLaplace in Python. */
+function vectorDrawingError({ metric, dimension: n }, epsilon, pitch) {
+  const p = metric.name === "Lp" ? metric.parameters.p : 2;
+  const widest = metric.name === "Mahalanobis" ? norm(Array.from(metric.factor), 2) : 1;
+  const displaced = (widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2 ** -52) / epsilon;
+  return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
 }
 
 function vectorNoise({ metric, dimension }, epsilon, source) {
@@ -1708,7 +1733,7 @@ function readVector(body, file, promise) {
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
   const reach = cellReach(inputs, body.pitch);
-  checkPitch(body.epsilon, body.pitch);
+  checkPitch(vectorDrawingError(inputs, body.epsilon, body.pitch));
   checkPromise(promise, body.epsilon, reach);
   const draw = (point, source) => {
     const cells = point.map((x) => lattice.cell(x));
@@ -2425,7 +2450,7 @@ const PARAMETERS = {
   Temporal: { period: orNull(rate), unit },
   Hamming: { unit },
   Levenshtein: { unit },
-  Angular: { unit },
+  Angular: { unit: oneOf(["rad", "deg"]) },
   Hyperbolic: { unit },
   Weighted: {
     parts: list(tuple(reference, list(whole(0, SHARED.largest_dimension - 1), 1, SHARED.largest_dimension), rate), 1, SHARED.largest_count),
@@ -2487,6 +2512,7 @@ const certificateFields = record(
 const certificate = (value, where) => {
   const stated = certificateFields(value, where);
   refuse(stated.lower_bound > stated.loss, `${where} states a bound above its loss`);
+  refuse(![0, 3].includes(stated.worst_pair.length), `${where} names no pair and report`);
   return stated;
 };
 

@@ -69,7 +69,7 @@ export function readSpherical(body, file, promise) {
   const scale = perKilometre(inputs.metric.unit);
   const epsilon = body.epsilon * scale; // per kilometre
   const reach = radians(EARTH_RADIUS_KM) * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
-  checkPitch(epsilon, radians(EARTH_RADIUS_KM) * body.pitch);
+  checkPitch((8.8 * ((6 + 68 * 21) / (epsilon * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / body.pitch);
   checkPromise(promise, body.epsilon, reach * scale);
   const draw = (point, source) => {
     const [north, east] = point.map((x) => radians(lattice.value(lattice.cell(x))));
@@ -84,9 +84,17 @@ export function readSpherical(body, file, promise) {
   return { inputs, outputs: inputs, draw, rate: body.epsilon };
 }
 
-/** Refuse a lattice so fine that random words of 64 bits no longer tell neighbouring cells apart as the noise should. */
-function checkPitch(epsilon, pitch) {
-  refuse(!(epsilon * pitch >= SHARED.smallest_step), "its lattice is finer than random words can carry");
+/** Refuse a lattice on which noise drawn in doubles would show: what they add to a log-ratio must stay small. */
+function checkPitch(drawingError) {
+  refuse(!(drawingError <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
+}
+
+/** Return what doubles may add to a log-ratio; the reasons stand with VectorLaplace in Python. */
+function vectorDrawingError({ metric, dimension: n }, epsilon, pitch) {
+  const p = metric.name === "Lp" ? metric.parameters.p : 2;
+  const widest = metric.name === "Mahalanobis" ? norm(Array.from(metric.factor), 2) : 1;
+  const displaced = (widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2 ** -52) / epsilon;
+  return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
 }
 
 function vectorNoise({ metric, dimension }, epsilon, source) {
@@ -129,7 +137,7 @@ export function readVector(body, file, promise) {
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
   const reach = cellReach(inputs, body.pitch);
-  checkPitch(body.epsilon, body.pitch);
+  checkPitch(vectorDrawingError(inputs, body.epsilon, body.pitch));
   checkPromise(promise, body.epsilon, reach);
   const draw = (point, source) => {
     const cells = point.map((x) => lattice.cell(x));

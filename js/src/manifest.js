@@ -26,7 +26,7 @@ const PARAMETERS = {
   Temporal: { period: orNull(rate), unit },
   Hamming: { unit },
   Levenshtein: { unit },
-  Angular: { unit },
+  Angular: { unit: oneOf(["rad", "deg"]) },
   Hyperbolic: { unit },
   Weighted: {
     parts: list(tuple(reference, list(whole(0, SHARED.largest_dimension - 1), 1, SHARED.largest_dimension), rate), 1, SHARED.largest_count),
@@ -88,6 +88,7 @@ const certificateFields = record(
 const certificate = (value, where) => {
   const stated = certificateFields(value, where);
   refuse(stated.lower_bound > stated.loss, `${where} states a bound above its loss`);
+  refuse(![0, 3].includes(stated.worst_pair.length), `${where} names no pair and report`);
   return stated;
 };
 

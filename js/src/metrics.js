@@ -138,11 +138,12 @@ const METRICS = {
       legal: (row) => (isCode(row[0], size) ? null : "far"),
     };
   },
-  Angular: () => ({
+  Angular: ({ unit }) => ({
     measure: (a, b) => {
       const [one, two] = [norm(a, 2), norm(b, 2)];
       const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
-      return 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      return unit === "deg" ? degrees(angle) : angle;
     },
     legal: (row) => (norm(row, 2) > 0 ? null : "far"),
   }),
@@ -196,18 +197,29 @@ const METRICS = {
   },
   Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
   Wasserstein: ({ ground }, file) => {
-    file.floats(ground, null, "the ground of a metric");
-    return { measure: notMeasured("Wasserstein") };
+    const [size, ...sides] = file.shape(ground);
+    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
+    if (sides.length > 0) checkDistances(data, size);
+    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
+    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
   },
-  WordMovers: ({ vectors, ground }, file) => {
-    file.floats(vectors, [null, null], "the vectors of a metric");
-    file.metric(ground);
-    return { measure: notMeasured("WordMovers") };
+  WordMovers: ({ vectors, ground, unit }, file) => {
+    const [size, width] = file.shape(vectors);
+    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
+    const metric = file.metric(ground);
+    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
+    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
   },
-  Frechet: ({ ground, dimension }, file) => {
-    file.metric(ground);
-    return { measure: notMeasured("Frechet"), legal: (row) => (row.length % dimension === 0 ? null : "count") };
-  },
+  Frechet: ({ ground, dimension, unit }, file) => ({
+    measure: notMeasured("Frechet"),
+    legal: (row) => (row.length % dimension === 0 ? null : "count"),
+    unit: unit || file.metric(ground).unit,
+  }),
+};
+
+const histogram = (size) => (row) => {
+  const total = row.reduce((sum, value) => sum + value, 0);
+  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
 };
 
 /** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
@@ -221,6 +233,12 @@ function checkDistances(data, size) {
       refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
     }
   }
+}
+
+/** Refuse a row of a file that its metric cannot measure. */
+export function checkRow(row, metric) {
+  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
+  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
 }
 
 /** Rebuild a metric from its checked entry; it may refer to earlier ones. */

@@ -41,12 +41,12 @@ export function untilDecided(attempt) {
   throw new MetricdpError("the random source repeats itself: nothing was drawn.");
 }
 
-/** Return a uniform number in (0, 1) with 64 random bits, and 64 more below 2^-52 so that tails are not cut. */
+/** Return a uniform number in (0, 1), right to 2^-52 of itself: 64 random bits, and 64 more below 2^-12. */
 export function openUniform(source) {
   source.next();
   const { high, low } = source;
   const word = high * 4294967296 + low;
-  if (high === 0 && low < 4096) {
+  if (high < 2 ** 20) {
     source.next();
     const deeper = (source.high * 4294967296 + source.low) * 2 ** -64;
     return (word + deeper + 2 ** -65) * 2 ** -64;

@@ -60,7 +60,7 @@ export const SHARED = {
   "largest_rate": 1e+100,
   "largest_ratio": 1000000,
   "largest_cell": 2251799813685248,
-  "smallest_step": 0.000001,
+  "largest_drawing_error": 0.01,
   "rounding": 1e-9,
   "earth_radius_km": 6371.009,
   "metres": {

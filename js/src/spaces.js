@@ -1,7 +1,7 @@
 /** Where secrets live: finitely many points, everywhere, a box, streets. A space says which values are secrets. */
 
 import { MetricdpError, refuse, refuseSecret } from "./errors.js";
-import { radians } from "./metrics.js";
+import { checkRow, radians } from "./metrics.js";
 import { SHARED } from "./shared.js";
 
 const KEPT_POINTS = 2 ** 17; // rows are kept for spaces up to this size
@@ -154,8 +154,7 @@ function checkPoints(points, metric) {
   const seen = new Set();
   for (let code = 0; code < points.size; code++) {
     const row = points.row(code);
-    refuse(!points.text && !row.every((value) => Math.abs(value) <= SHARED.largest_coordinate), "a point is not made of numbers");
-    refuse(metric.legal(row) !== null, "a point is none that its metric can measure");
+    checkRow(row, metric);
     const spelled = row.join("\x1f");
     refuse(seen.has(spelled), "two of its points are the same");
     seen.add(spelled);

@@ -33,6 +33,7 @@ from metricdp.design.closed_form import truncated_exponential as truncated_expon
 from metricdp.design.closed_form import weighted_exponential as weighted_exponential
 from metricdp.design.constopt import constopt as constopt
 from metricdp.design.contextual import contextual as contextual
+from metricdp.design.given import from_matrix as from_matrix
 from metricdp.design.interpolation.box import interpolated as interpolated
 from metricdp.design.optimal import dictionary as dictionary
 from metricdp.design.optimal import optimal as optimal

@@ -91,10 +91,10 @@ def source_of(rng: Randomness) -> Source:
 
 
 def open_uniform(count: int, source: Source) -> Floats:
-    """Return uniform numbers in (0, 1) with 64 random bits, and 64 more below 2**-52 so that tails are not cut."""
+    """Return uniform numbers in (0, 1), each right to 2**-52 of itself: 64 random bits, and 64 more below 2**-12."""
     words = source.words(count)
     numbers = (words.astype(np.float64) + 0.5) * 2.0**-64
-    small = np.flatnonzero(words < np.uint64(4096))
+    small = np.flatnonzero(words < np.uint64(2**52))
     if small.size:
         deeper = source.words(small.size).astype(np.float64) * 2.0**-64
         numbers[small] = (words[small].astype(np.float64) + deeper + 2.0**-65) * 2.0**-64

@@ -256,11 +256,12 @@ def meaning_lines(promise: Promise) -> list[str]:
     return lines
 
 
-def loss(value: float, unit: str, objective: Objective, *, is_distance: bool = True) -> str:
+def loss(value: float, unit: str, objective: Objective, *, is_distance: bool = True, at_most: bool = False) -> str:
     """Return what a report costs, on average over the secrets or for the one that fares worst."""
     kind = objective if is_distance else f"{objective}_cost"
-    shown = distance(value, unit) if is_distance else number(value, templates()["digits"]["loss"])
-    return str(templates()["loss"][kind].format(loss=shown))
+    way: Rounding = "up" if at_most else "nearest"
+    shown = distance(value, unit, way) if is_distance else number(value, templates()["digits"]["loss"], way)
+    return str(templates()["loss"][kind].format(loss=f"at most {shown}" if at_most else shown))
 
 
 def average_distance(value: float, unit: str) -> str:
@@ -329,6 +330,11 @@ def without_person(count: int, column: str) -> str:
 def kept(columns: Sequence[str]) -> str:
     """Return which columns stay unprotected."""
     return _of_rows("kept", columns=", ".join(columns))
+
+
+def not_carried_over(what: Sequence[str]) -> str:
+    """Return which metadata of a table were left behind."""
+    return _of_rows("not_carried_over", what=", ".join(what))
 
 
 def revealing(columns: Sequence[str]) -> str:

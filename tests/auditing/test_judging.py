@@ -255,9 +255,12 @@ def attack(seed):
     return matrix, apart, rng
 
 
-@pytest.mark.parametrize("start", range(0, 600, 60))
-def test_the_verdict_is_that_of_fractions_and_400_bits(start):
-    for seed in range(start, start + 60):
+NEARLY_EQUAL = [764, 1472, 6344, 7514]  # ln((1 + x) / (1 - x)) = 2 x + 2 x^3 / 3: 128 bits do not part it from 2 x
+
+
+@pytest.mark.parametrize("seeds", [*(range(start, start + 60) for start in range(0, 600, 60)), NEARLY_EQUAL], ids=str)
+def test_the_verdict_is_that_of_fractions_and_400_bits(seeds):
+    for seed in seeds:
         matrix, apart, rng = attack(seed)
         slack = float(rng.choice([0.0, 0.0, 0.5]))
         radius = float(rng.choice([0.6, 2.0])) if seed % 3 == 0 else None

@@ -376,3 +376,25 @@ def test_snapping_counts_in_how_far_reports_lie(here: Path, capsys: pytest.Captu
     write("near.csv", ["x", "y"], [[1.01, 2], [3, 0.02]])
     assert run("perturb near.csv --mechanism cells.mdp --snap 0.05 -o out.csv") == 0
     assert "From the value in the table it lies up to 0.05 farther" in capsys.readouterr().out
+
+
+def test_distances_have_the_unit_that_was_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("perturb points.csv --epsilon 16.09344/mi --metric haversine:mi -o out.csv") == 0
+    assert "epsilon 16.0935 per mi (Haversine)" in capsys.readouterr().out  # rounded up
+    assert run("design --points cells.csv --epsilon 1/km --metric l2:m --builder exponential -o cells.mdp") == 0
+    assert load("cells.mdp").guarantee.epsilon == pytest.approx(0.001)
+    assert "per m " in capsys.readouterr().out
+    assert "furlong" in refused("perturb points.csv --epsilon 1/mi --metric haversine:furlong -o o.csv", capsys)
+    assert "names no unit" in refused("perturb points.csv --epsilon 1/mi --metric haversine: -o o.csv", capsys)
+
+
+def test_a_mile_is_a_mile(here: Path) -> None:
+    """The same places and promise in two units of length are the same mechanism."""
+    write("places.csv", ["lat", "lon"], [[41.15 + 0.001 * k, -8.61 - 0.002 * k] for k in range(5)])
+    for metric, epsilon, out in (("haversine", "1.609344/mi", "a.mdp"), ("haversine:mi", "1/km", "b.mdp")):
+        line = f"design --points places.csv --metric {metric} --epsilon {epsilon} --builder exponential -o {out}"
+        assert run(line) == 0
+    first, second = load("a.mdp"), load("b.mdp")
+    assert first.guarantee.epsilon == pytest.approx(1.0)
+    assert second.guarantee.epsilon == pytest.approx(1.609344)
+    assert first.matrix == pytest.approx(second.matrix, rel=1e-5)

@@ -24,7 +24,7 @@ const MEMORY_MB = 1536;
 /** Secrets of every form, so that one of them fits whatever a file holds. */
 const SECRETS = [
   0, 1, [0], [0.5], [0, 0], [0, 0.1], [1, 0.25], [41.15, -8.61], [1.5, 2.25], [3, 4], [0, 0, 0], [1, 2, 3], [0, 0, 0, 0, 0], "cat", ["cat"],
-  [[41, 2], 5, [1, 2]], [[0, 0], 0, 0], [90, 180], [1e9, -1e9],
+  [[41, 2], 5, [1, 2]], [[0, 0], 0, 0], [90, 180], [1e9, -1e9], [1e308, -1e308], [5e-324, -0],
 ];
 
 function isGood(value) {

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ import pytest
 import browsers
 import metricdp as mdp
 from forging import rewritten
+from instances import OTHERS, SPACES, interpolated, place_and_hour, streets, with_zeros
 from metricdp import shared
 from metricdp.artifacts import inspect, save
 from metricdp.errors import CorruptFile
 
 PROJECT = Path(__file__).parents[2]
-BASES = sorted(path.stem.removeprefix("v2-") for path in (PROJECT / "tests" / "data").glob("v2-*.mdp"))
 Change = Callable[[dict[str, Any], dict[str, Any]], Any]
 RUNNER = PROJECT / "tests" / "js" / "forged.js"
 
@@ -43,6 +44,29 @@ def forge(path: Path, name: str, change: Change) -> None:
     """Write a file of the format's collection after a change, unsigned, with a checksum that fits."""
     shutil.copy(PROJECT / "tests" / "data" / f"v2-{name}.mdp", path)
     rewritten(path, lambda manifest, tensors: (change(manifest, tensors), manifest.update(signature=None)))
+
+
+@pytest.fixture(scope="module")
+def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A file of every kind, of every metric and of every storage."""
+    folder = tmp_path_factory.mktemp("kinds")
+    there = find_spec("rapidfuzz") is not None  # measures edits
+    made: dict[str, Any] = {
+        name: mdp.exponential(space(), 0.7) for name, space in SPACES.items() if there or name != "levenshtein"
+    }
+    made |= {name: build() for name, build in OTHERS.items()}
+    made |= {"interpolated": interpolated(), "streets": streets(), "product": place_and_hour()}
+    for name, mechanism in made.items():
+        save(mechanism, folder / f"{name.replace(' ', '-')}.mdp")
+    save(with_zeros(), folder / "zeros.mdp", storage="sparse")
+    save(mdp.quantised(made["l1"], bits=16), folder / "counts.mdp", storage="quantised")
+    return sorted(folder.iterdir())
+
+
+def test_every_kind_and_every_metric_is_opened_and_drawn_from(every_kind: list[Path]) -> None:
+    for answer in outcomes(every_kind[0].parent).values():
+        assert answer["outcome"] == "opened", answer
+        assert int(answer["message"].split()[0]) > 5, answer
 
 
 FLOATS = {"nan": {"float": "nan"}, "inf": {"float": "inf"}}
@@ -182,13 +206,16 @@ def mutated(rng: np.random.Generator, manifest: dict[str, Any], tensors: dict[st
         array.flat[rng.integers(array.size)] = [0, np.iinfo(array.dtype).max, 1][rng.integers(3)]
 
 
-def test_whatever_is_changed_in_a_file_nothing_hangs_and_python_refuses_no_more(tmp_path: Path) -> None:
+def test_whatever_is_changed_in_a_file_nothing_hangs_and_python_refuses_no_more(
+    every_kind: list[Path], tmp_path: Path
+) -> None:
     """Random changes with a checksum that fits; what Python refuses for its form is refused here."""
     rng = np.random.default_rng(11)
     refused = {}
-    for number in range(240):
+    for number in range(12 * len(every_kind)):
         path = tmp_path / f"{number:03}.mdp"
-        forge(path, BASES[number % len(BASES)], lambda manifest, tensors: mutated(rng, manifest, tensors))
+        shutil.copy(every_kind[number % len(every_kind)], path)
+        rewritten(path, lambda manifest, tensors: mutated(rng, manifest, tensors))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

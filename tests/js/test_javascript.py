@@ -22,7 +22,7 @@ from brute import grid
 from forging import rewritten
 from instances import interpolated, place_and_hour, streets, with_zeros
 from metricdp.artifacts import save
-from metricdp.mechanisms.laplace import spherical_radius
+from metricdp.mechanisms.spherical import spherical_angle
 from metricdp.metrics import EARTH_RADIUS_KM
 from metricdp.randomness import GeneratorSource
 
@@ -243,7 +243,7 @@ def test_the_sphere(engine: browsers.Engine, files: Files, name: str, epsilon: f
         east = np.array([-np.sin(np.radians(place[1])), np.cos(np.radians(place[1])), 0.0])
         bearing = np.arctan2(others @ east, others @ np.cross(centre, east))
         assert stats.kstest((bearing / (2 * np.pi)) % 1.0, "uniform").pvalue > FALSE_ALARM
-        ours = spherical_radius(epsilon, 20_000, GeneratorSource(np.random.default_rng(1))) / EARTH_RADIUS_KM
+        ours = spherical_angle(epsilon * EARTH_RADIUS_KM, 20_000, GeneratorSource(np.random.default_rng(1)))
         assert stats.ks_2samp(angle, ours).pvalue > FALSE_ALARM
 
 

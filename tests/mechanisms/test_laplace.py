@@ -294,3 +294,60 @@ def test_madlib_is_noise_and_the_nearest_word():
         assert stats.chi2_contingency(table).pvalue > 1e-6
         with pytest.raises(InvalidInput, match="audit_samples"):
             mechanism.log_density([0], [0])
+
+
+@pytest.mark.parametrize(
+    ("metric", "pitch"),
+    [
+        (mdp.Lp(1), 1e-14),
+        (mdp.Lp(2), 1e-12),
+        (mdp.Lp(np.inf), 1e-300),
+        (mdp.Haversine(), 1e-12),
+        (mdp.Mahalanobis(np.eye(2) * 1e20), 1e-3),
+    ],
+)
+def test_a_lattice_finer_than_the_doubles_of_the_noise_is_refused(metric, pitch):
+    # At pitch 1e-14 neighbouring cells used to differ by 0.029 where 2e-14 was promised.
+    with pytest.raises(InvalidInput, match="finer than noise drawn in doubles"):
+        mdp.laplace(metric, 1.0, pitch=pitch)
+
+
+def test_neighbouring_cells_of_the_finest_lattice_differ_by_no_more_than_is_stated():
+    mechanism = mdp.laplace(mdp.Lp(1), 1.0, dimension=1, pitch=1e-9)
+    assert 0.0 < mechanism.drawing_error < 0.01
+    assert "in doubles" in mechanism.certificate.note
+
+    # Every word w gives the noise -ln((w + 1/2) / 2^64); a cell holds the words between two of its ends. Count those
+    # that doubles put there, by bisection, against the measure of the true interval.
+    def cell(word):
+        uniform = np.minimum((np.float64(word) + 0.5) * 2.0**-64, 1.0 - 2.0**-53)
+        return int(mechanism.lattice.cells(np.array([-np.log(uniform)]))[0])
+
+    for number in (1, 2, 1000, 10**6, 10**9, 8 * 10**9):
+        masses = [first_word(cell, k) - first_word(cell, k + 1) for k in (number, number + 1)]
+        assert abs(np.log(masses[0] / masses[1])) <= 1e-9 + mechanism.drawing_error
+
+
+def first_word(cell, number):
+    """Return how many words have a cell of `number` or more: cells fall as words grow."""
+    low, high = 0, 2**64
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if cell(middle) >= number else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("unit", ["m", "mi", "ft"])
+def test_noise_on_the_earth_is_the_same_in_every_unit(unit):
+    metric = mdp.Haversine(unit=unit)
+    ours, theirs = (
+        mdp.laplace(mdp.Haversine(), 2.0, pitch=1e-4),
+        mdp.laplace(metric, 2.0 / metric.per_kilometre, pitch=1e-4),
+    )
+    places = np.array([[41.1, -8.6], [60.0, 179.999], [-90.0, 0.0]] * 50)
+    drawn = [m.sample(places, rng=np.random.default_rng(3)) for m in (ours, theirs)]
+    assert np.mean(np.all(np.abs(drawn[0] - drawn[1]) < 1e-9, axis=1)) > 0.99
+    assert theirs.guarantee.slack == pytest.approx(ours.guarantee.slack, rel=1e-9)
+    assert theirs.certificate.loss == pytest.approx(ours.certificate.loss * metric.per_kilometre, rel=1e-9)
+    np.testing.assert_allclose(*(m.log_density(places, drawn[0]) for m in (ours, theirs)), rtol=1e-9)
+    assert theirs.guarantee.unit == unit

@@ -338,3 +338,39 @@ def test_every_broken_triangle_is_found(n):
         bad[i, j] = bad[j, i] = min(good[i, m] + good[m, j] for m in range(n) if m not in (i, j)) + 1e-6
         with pytest.raises(InvalidInput, match="triangle"):
             mdp.Precomputed(bad)
+
+
+def test_a_unit_scales_distances_and_an_unknown_one_is_refused():
+    a, b = np.array([41.0, -8.0]), np.array([41.5, -7.0])
+    kilometres = float(mdp.Haversine()(a, b))
+    for unit, length in (("m", 0.001), ("mi", 1.609344), ("ft", 0.0003048)):
+        assert float(mdp.Haversine(unit=unit)(a, b)) == pytest.approx(kilometres / length, rel=1e-13)
+    for make in (lambda: mdp.Haversine(unit="leagues"), lambda: mdp.Haversine(unit=""), lambda: mdp.Angular(unit="km")):
+        with pytest.raises(InvalidInput, match="unit"):
+            make()
+
+
+@pytest.mark.parametrize("unit", ["m", "mi"])
+def test_snapping_and_searching_on_the_earth_know_their_unit(unit):
+    rng = np.random.default_rng(0)
+    places = rng.uniform([41.0, -8.7], [41.2, -8.5], (40, 2))
+    metric = mdp.Haversine(unit=unit)
+    ours, theirs = mdp.FiniteSpace(places, mdp.Haversine()), mdp.FiniteSpace(places, metric)
+    rows = rng.uniform([41.0, -8.7], [41.2, -8.5], (6000, 2))
+    for limit in (0.2, 1.0):
+        for one, two in zip(
+            ours.admit(rows, snap=limit), theirs.admit(rows, snap=limit * metric.per_kilometre), strict=True
+        ):
+            assert np.array_equal(one, two)
+    assert theirs.tolerance() == pytest.approx(ours.tolerance() * metric.per_kilometre)
+
+
+def test_a_grid_on_the_earth_is_spaced_in_the_unit_of_its_metric():
+    ours = mdp.grid((3, 4), spacing=0.5, origin=(41.0, -8.0), metric=mdp.Haversine())
+    theirs = mdp.grid((3, 4), spacing=500.0, origin=(41.0, -8.0), metric=mdp.Haversine(unit="m"))
+    np.testing.assert_allclose(ours.points, theirs.points, rtol=1e-12)
+
+
+def test_curves_and_bags_of_words_are_in_the_unit_of_their_ground():
+    assert mdp.Frechet(mdp.Haversine(unit="m")).unit == "m"
+    assert mdp.WordMovers([[1.0, 0.0], [0.0, 1.0]], mdp.Angular()).unit == "rad"

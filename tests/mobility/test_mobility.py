@@ -11,9 +11,10 @@ import polars
 import pytest
 
 import metricdp as mdp
-from metricdp.auditing import HiddenWalk, bounded_range, trace_leakage, trajectory_adversary
+from metricdp.auditing import bounded_range, trace_leakage
 from metricdp.errors import CorruptFile, InvalidInput, OutOfDomain
 from metricdp.mobility import (
+    HiddenWalk,
     account,
     adjusted,
     allocate,
@@ -37,6 +38,7 @@ from metricdp.mobility import (
     snap_distances,
     split_trips,
     train_predictor,
+    trajectory_adversary,
     trajectory_epsilon,
 )
 from metricdp.mobility.traces import Walks

@@ -32,9 +32,11 @@ from metricdp.mechanisms import (
     NearestMechanism,
     ProductMechanism,
     SphericalLaplace,
+    Stakes,
     StreetMechanism,
     VectorLaplace,
 )
+from metricdp.mechanisms.nearest import nearest_loss
 from metricdp.spaces import Box, FiniteSpace, Streets, Unbounded
 
 
@@ -90,7 +92,8 @@ def _encode_matrix(mechanism: MatrixMechanism, encoder: Encoder, layout: Layout)
 def _decode_matrix(body: Entry, parts: Parts) -> MatrixMechanism:
     inputs, outputs = _finite(parts.decoder, body["inputs"]), _finite(parts.decoder, body["outputs"])
     matrix = decode_matrix(body["matrix"], parts.decoder)
-    made = MatrixMechanism(inputs, outputs, matrix, parts.guarantee, parts.certificate)
+    unsaid = Stakes(known=False)
+    made = MatrixMechanism(inputs, outputs, matrix, parts.guarantee, parts.certificate, unsaid)
     if not parts.worst:
         return made
     return replace(made, certificate=replace(parts.certificate, witness=made.witness(*parts.worst)))
@@ -129,7 +132,10 @@ def _encode_nearest(mechanism: NearestMechanism, encoder: Encoder, layout: Layou
 
 def _decode_nearest(body: Entry, parts: Parts) -> NearestMechanism:
     inputs, outputs = _finite(parts.decoder, body["inputs"]), _finite(parts.decoder, body["outputs"])
-    return NearestMechanism(inputs, outputs, _positive(body["epsilon"]), parts.guarantee, parts.certificate)
+    rate = _positive(body["epsilon"])
+    # The first files stated the mean length of the noise, which bounds nothing: the bound is computed again.
+    certificate = replace(parts.certificate, loss=nearest_loss(inputs, rate), lower_bound=0.0, at_most=True)
+    return NearestMechanism(inputs, outputs, rate, parts.guarantee, certificate)
 
 
 def _encode_interpolated(mechanism: InterpolatedMechanism, encoder: Encoder, layout: Layout) -> Entry:
@@ -193,7 +199,11 @@ def _decode_product(body: Entry, parts: Parts) -> ProductMechanism:
             raise CorruptFile(f"a part of it is of the kind {entry['kind']!r}")
         own = Parts.of(entry["guarantee"], entry["certificate"], parts.decoder)
         made.append(KINDS[entry["kind"]].decode(entry["body"], own))
-    return ProductMechanism(tuple(made), parts.guarantee, parts.certificate)
+    certificate = parts.certificate
+    if any(part.certificate.at_most for part in made):
+        loss = float(np.sum([part.guarantee.epsilon * part.certificate.loss for part in made]))
+        certificate = replace(certificate, loss=loss, at_most=True)
+    return ProductMechanism(tuple(made), parts.guarantee, certificate)
 
 
 def _positive(value: Any) -> float:

@@ -9,21 +9,13 @@ from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_lea
 from metricdp.auditing.loss import expected_loss, packing_lower_bound, quantile_loss, worst_loss
 from metricdp.auditing.report import AuditReport
 from metricdp.auditing.samples import audit_samples
-from metricdp.auditing.traces import (
-    HiddenWalk,
-    TrajectoryRisk,
-    bounded_range,
-    trace_leakage,
-    trajectory_adversary,
-)
+from metricdp.auditing.traces import bounded_range, trace_leakage
 from metricdp.mechanisms import Witness
 
 __all__ = [
     "AuditReport",
     "Claim",
     "CurrentPlace",
-    "HiddenWalk",
-    "TrajectoryRisk",
     "Witness",
     "adversary_error",
     "audit",
@@ -41,7 +33,6 @@ __all__ = [
     "posterior_leakage",
     "quantile_loss",
     "trace_leakage",
-    "trajectory_adversary",
     "violation_ratio",
     "worst_loss",
 ]

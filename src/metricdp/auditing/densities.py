@@ -13,7 +13,7 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, Witness
-from metricdp.metrics import KM_PER_DEGREE, Haversine
+from metricdp.metrics import Haversine
 from metricdp.spaces import Box, FiniteSpace
 
 COUNT_TOLERANCE = 1e-9  # relative, as for finite mechanisms; there is no absolute slack on probabilities
@@ -194,7 +194,7 @@ def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) ->
         return left, np.clip(left + step * reach, space.lower, space.upper)
     if isinstance(space.metric, Haversine):
         left = np.stack([rng.uniform(-89, 89, count), rng.uniform(-180, 180, count)], axis=1)
-        step = np.clip(reach / KM_PER_DEGREE, 0, 30) * rng.normal(size=left.shape)
+        step = np.clip(reach / space.metric.degree, 0, 30) * rng.normal(size=left.shape)
         right = left + step / np.stack([np.ones(count), np.cos(np.radians(left[:, 0]))], axis=1)
         return left, np.stack([np.clip(right[:, 0], -90, 90), np.clip(right[:, 1], -360, 360)], axis=1)
     left = rng.normal(size=(count, space.dimension)) * 10.0 / mechanism.guarantee.epsilon

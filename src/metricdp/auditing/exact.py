@@ -2,7 +2,8 @@
 
 The smallest epsilon for which a matrix is private is max over pairs and reports of |ln z_ik - ln z_jk| / d_ij, where
 z is row / sum(row) of the stored doubles. The float path computes it with a proven error bound; the pairs which that
-bound leaves near the maximum are decided in interval arithmetic (128-bit balls), so that "holds" is a proof.
+bound leaves near the maximum are decided in interval arithmetic (balls of 128 bits or more), so that "holds" is a
+proof.
 
 Two zeros are no leak; a zero against a non-zero, or two laws that differ at distance zero, leak without bound.
 """
@@ -26,7 +27,7 @@ from metricdp.mechanisms.matrix import witness_of
 from metricdp.spreads import spreads
 
 ULP = 2.0**-52
-PROOF_BITS = 128
+PROOF_BITS = (128, 512, 4096)  # more where a claim lies within the rounding of the first
 PROVEN_TIES = 1_000  # pairs equal to rounding that are decided one by one; the rest keep their float bound
 
 
@@ -210,9 +211,8 @@ class _Prover:
     def _sum(self, i: int) -> Any:
         if i not in self._sums:
             total, power = exact_sum(self._matrix[i])
-            fraction = self._flint.fmpq(total << max(power, 0), 1 << max(-power, 0))
-            self._sums[i] = self._flint.arb(fraction)
-        return self._sums[i]
+            self._sums[i] = self._flint.fmpq(total << max(power, 0), 1 << max(-power, 0))
+        return self._flint.arb(self._sums[i])
 
     def log_ratio(self, i: int, j: int, k: int) -> Any:
         """Return a ball that holds ln(p_ik / p_jk), for a report that is possible for both."""
@@ -220,9 +220,24 @@ class _Prover:
         ratio = arb(float(self._matrix[i, k])) * self._sum(j) / (arb(float(self._matrix[j, k])) * self._sum(i))
         return ratio.log()
 
+    def leak(self, i: int, j: int, k: int, claim: float) -> tuple[Any, bool]:
+        """Return a ball, or a bound, of what a report shows about a pair per distance, and whether it is above a claim.
+
+        (|ln ratio| - slack) / distance equals a double only where the ratio is 1, so that enough bits part the two.
+        """
+        arb = self._flint.arb
+        for bits in PROOF_BITS:
+            with self._flint.ctx.workprec(bits):
+                value = (abs(self.log_ratio(i, j, k)) - arb(self._slack)) / arb(float(self._distances[i, j]))
+                if bool(value > arb(claim)):
+                    return value, True
+                if bool(value <= arb(claim)):
+                    return (value if bits == PROOF_BITS[0] else arb(claim)), False
+        return value, False
+
     def differ_at_most(self, i: int, j: int) -> bool:
         """Tell whether two laws with the same possible reports provably differ by at most the slack."""
-        with self._flint.ctx.workprec(PROOF_BITS):
+        with self._flint.ctx.workprec(PROOF_BITS[-1]):
             limit = self._flint.arb(self._slack)
             return all(bool(abs(self.log_ratio(i, j, int(k))) <= limit) for k in np.flatnonzero(self._matrix[i] > 0))
 
@@ -237,7 +252,7 @@ class _Prover:
         """
         arb = self._flint.arb
         claim = np.inf if claimed is None else claimed
-        with self._flint.ctx.workprec(PROOF_BITS):
+        with self._flint.ctx.workprec(PROOF_BITS[0]):
             highest, broken = arb(0), False
             worst: tuple[int, int, int] | None = None
             reached = -np.inf
@@ -252,15 +267,13 @@ class _Prover:
                 difference = logs.logs[a] - logs.logs[b]
                 error = 2.0 * (logs.error[a] + logs.error[b])
                 size = np.abs(difference)
-                apart = arb(float(self._distances[a, b]))
                 # Where both find a report impossible their logarithms are equal; it proves nothing and has no ratio.
                 possible = self._matrix[a, logs.columns] > 0
                 for c in np.flatnonzero(possible & (size >= size.max() - error)):
                     k = int(logs.columns[c])
                     secret, other = (a, b) if difference[c] >= 0 else (b, a)
-                    value = (abs(self.log_ratio(secret, other, k)) - arb(self._slack)) / apart
-                    highest = highest.max(value)
-                    broken = broken or bool(value > arb(claim))
+                    value, above = self.leak(secret, other, k, claim)
+                    highest, broken = highest.max(value), broken or above
                     floor = float(value.mid()) - 8 * ULP * abs(float(value.mid()))
                     if floor > reached or worst is None:
                         worst, reached = (secret, other, k), floor

@@ -26,6 +26,7 @@ from metricdp.mechanisms.interpolated import ROUNDING_RULES
 from metricdp.metrics import Lp
 
 CHUNK_VALUES = 2_000_000
+SCALE = 500  # probabilities from 2^-1074 to 1 become numbers far from either end of the doubles
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,10 @@ def dual_norm(vectors: Floats, q: float) -> Floats:
         return np.asarray(largest)
     if q == 1.0:
         return np.asarray(sizes.sum(axis=0))
-    scale = np.where(largest > 0, largest, 1.0)
-    return np.asarray(scale * ((sizes / scale) ** q).sum(axis=0) ** (1.0 / q))
+    ordinary = (largest > 0) & np.isfinite(largest)
+    scale = np.where(ordinary, largest, 1.0)
+    norms = scale * (np.minimum(sizes / scale, 1.0) ** q).sum(axis=0) ** (1.0 / q)
+    return np.asarray(np.where(ordinary, norms, largest))
 
 
 def corner_rows(shape: tuple[int, ...]) -> tuple[Integers, Integers]:
@@ -95,12 +98,16 @@ def prove_rounding(matrix: Floats, axes: tuple[Floats, ...], ratios: tuple[Float
 
 
 def _laws(matrix: Floats) -> tuple[Floats | None, int]:
-    """Return the normalised rows without unused reports; None where a zero meets a non-zero."""
+    """Return the normalised rows, times 2^500, without unused reports; None where a zero meets a non-zero.
+
+    Constants are quotients of one report's probabilities, so the scale drops out; with it the smallest doubles, where
+    relative precision ends, become ordinary ones.
+    """
     positive = matrix > 0
     used = positive.any(axis=0)
     if not np.array_equal(used, positive.all(axis=0)):
         return None, 0
-    return matrix[:, used] / matrix.sum(axis=1, keepdims=True), matrix.shape[1]
+    return np.ldexp(matrix[:, used], SCALE) / matrix.sum(axis=1, keepdims=True), matrix.shape[1]
 
 
 def prove_streets(mechanism: StreetMechanism) -> Proof:
@@ -113,8 +120,9 @@ def prove_streets(mechanism: StreetMechanism) -> Proof:
     error = (columns + 64.0) * ULP
     end, middle = (part[street, None] for part in speed(mechanism.ratios))
     change = np.abs(high - low) + error * (high + low)
-    slope = np.maximum(end * change / np.minimum(low, high), middle * change / (0.5 * (low + high)))
-    values = slope.max(axis=1) / mechanism.pieces.widths[street] * (1.0 + 2.0 * error)
+    with np.errstate(over="ignore"):  # an infinite constant is one, too
+        slope = np.maximum(end * (change / np.minimum(low, high)), middle * (change / (0.5 * (low + high))))
+        values = slope.max(axis=1) / mechanism.pieces.widths[street] * (1.0 + 2.0 * error)
     worst = int(values.argmax())
     return Proof(float(values[worst]), "slope along every piece of street", (int(street[worst]),), len(values))
 
@@ -153,7 +161,8 @@ def _vertex_constants(
         bounds = np.empty((n, count, reports))
         for axis in range(n):
             rate = speeds[axis][1 if vertex[axis] == 1 else 0][:, None]
-            bounds[axis] = rate * (np.abs(slopes[axis]) + error * sums[axis]) / law
+            with np.errstate(over="ignore"):  # an infinite constant is one, too
+                bounds[axis] = rate * ((np.abs(slopes[axis]) + error * sums[axis]) / law)
         largest = np.maximum(largest, dual_norm(bounds, q).max(axis=1))
     return largest * (1.0 + 2.0 * error)
 

@@ -12,24 +12,62 @@ from metricdp.mechanisms import MatrixMechanism
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.spaces import FiniteSpace
 
+SAME_LOSS = 1e-6  # relative: two ways to add up one loss
+
 
 def row_losses(mechanism: MatrixMechanism, loss: ArrayLike | None = None) -> Floats:
-    """Return the expected loss of every secret."""
-    shape = mechanism.matrix.shape
-    if loss is None:
-        costs = mechanism.inputs.distances_to(mechanism.outputs)
-    else:
-        costs = as_matrix(loss, "loss", shape)
-    return np.asarray((normalised(mechanism) * costs).sum(axis=1))
+    """Return the expected loss of every secret, in the mechanism's own loss where none is given."""
+    return _row_losses(mechanism, _own_loss(mechanism) if loss is None else as_matrix(loss, "loss", _shape(mechanism)))
 
 
 def expected_loss(
     mechanism: MatrixMechanism, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
 ) -> float:
-    """Return sum_i prior_i sum_k z_ik loss_ik; the loss defaults to the distance, the prior to uniform."""
-    n = len(mechanism.inputs)
-    weights = np.full(n, 1 / n) if prior is None else as_probabilities(prior, n)
-    return float(weights @ row_losses(mechanism, loss))
+    """Return sum_i prior_i sum_k z_ik loss_ik, by default in the loss and under the prior the mechanism was made for.
+
+    A mechanism made without either counts the distance under a uniform prior. A mechanism file does not say how the
+    loss is counted; what was loaded counts the distance where that is what its certificate states (or where `prior` is
+    given), and asks for `loss` and `prior` otherwise.
+    """
+    stakes = mechanism.stakes
+    weights = stakes.prior if prior is None else as_probabilities(prior, len(mechanism.inputs))
+    if loss is not None:
+        losses = row_losses(mechanism, loss)
+    elif stakes.known or prior is None:
+        losses = row_losses(mechanism)
+    else:
+        losses = _row_losses(mechanism, _distances(mechanism))
+    return float(losses.mean() if weights is None else weights @ losses)
+
+
+def _shape(mechanism: MatrixMechanism) -> tuple[int, int]:
+    return len(mechanism.inputs), len(mechanism.outputs)
+
+
+def _row_losses(mechanism: MatrixMechanism, costs: Floats) -> Floats:
+    return np.asarray((normalised(mechanism) * costs).sum(axis=1))
+
+
+def _distances(mechanism: MatrixMechanism) -> Floats:
+    return mechanism.inputs.distances_to(mechanism.outputs)
+
+
+def _own_loss(mechanism: MatrixMechanism) -> Floats:
+    """Return the loss a mechanism was made for; where nobody said which, the distance, if that gives what is stated."""
+    stakes, stated = mechanism.stakes, mechanism.certificate
+    if stakes.loss is not None:
+        return stakes.loss
+    costs = _distances(mechanism)
+    if not stakes.known:
+        losses = _row_losses(mechanism, costs)
+        found = float(losses.max() if stated.objective == "worst" else losses.mean())
+        if abs(found - stated.loss) > SAME_LOSS * abs(stated.loss):
+            raise InvalidInput(
+                f"this mechanism was loaded: its certificate states a loss of {stated.loss:.6g} and the distance alone "
+                f"gives {found:.6g}, so it was made for another loss or prior, which files do not hold. Give `loss` "
+                "and `prior`."
+            )
+    return costs
 
 
 def worst_loss(mechanism: MatrixMechanism, *, loss: ArrayLike | None = None) -> float:

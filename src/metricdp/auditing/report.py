@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from metricdp.cards import card
 from metricdp.mechanisms import Witness
 
 Basis = Literal["proof", "theorem", "samples"]
@@ -80,6 +81,18 @@ class AuditReport:
         if self.pairs:
             text += f", {self.pairs} {'pair' if self.pairs == 1 else 'pairs'}"
         if self.witness is not None:
-            secret, other, report = self.witness
-            text += f"; worst at secrets {secret} and {other}, report {report}, ratio {self.witness.ratio:.6g}"
+            text += f"; worst at {self.witness}"
         return f"{text}. {self.reason}" if self.reason else text
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("claimed", "nothing" if self.claimed is None else f"{self.claimed:.12g}"),
+            ("epsilon", f"{self.epsilon:.12g}" + (f", slack {self.slack:.6g}" if self.slack else "")),
+            ("by", f"{self.basis}: {self.method}"),
+            ("pairs judged", f"{self.pairs:,}"),
+        ]
+        if self.basis == "samples":
+            rows.append(("confidence", f"{self.confidence:g}"))
+        if self.witness is not None:
+            rows.append(("worst at", str(self.witness)))
+        return card(self.verdict, [*rows, ("why", self.reason)] if self.reason else rows)

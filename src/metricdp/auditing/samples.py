@@ -32,20 +32,32 @@ def audit_samples(
     the log-ratio that holds with the stated confidence. `epsilon` in the report is the largest such bound over
     distance: above the claim it proves a violation (at that confidence); below, nothing is proven. The witness holds
     the number of the pair, twice, and that of the event.
+
+    What cannot be judged is refused: another number of reports than was asked for (they might be chosen ones), reports
+    that are not numbers or change their shape, and pairs at distance zero or infinity.
     """
     from scipy.stats import beta
 
     claimed = as_positive(epsilon, "epsilon")
-    if draws < 1000:
-        raise InvalidInput(f"`draws` must be at least 1000, got {draws}.")
+    if not isinstance(draws, int | np.integer) or draws < 1000:
+        raise InvalidInput(f"`draws` must be a whole number of at least 1000, got {draws!r}.")
+    if not isinstance(bins, int | np.integer) or bins < 2:
+        raise InvalidInput(f"`bins` must be a whole number of at least 2, got {bins!r}.")
+    if not 0 < confidence < 1:
+        raise InvalidInput(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
     half = draws // 2
     best, witness = 0.0, Witness(0, 0, 0, 1.0)
     pair_list = [(as_points(np.atleast_1d(a)[None]), as_points(np.atleast_1d(b)[None])) for a, b in pairs]
+    if not pair_list:
+        raise InvalidInput("`pairs` must hold at least one pair of secrets.")
     for number, (a, b) in enumerate(pair_list):
         apart = float(metric(a, b).ravel()[0])
-        if apart == 0:
-            raise InvalidInput(f"pair {number} is at distance 0; give two different secrets.")
-        left, right = _rows(*(sampler(x[0] if x.shape[1] > 1 else x[0, 0], draws) for x in (a, b)))
+        if not 0 < apart < np.inf:
+            raise InvalidInput(
+                f"pair {number} is at distance {apart:g}; give two different secrets, finitely far apart."
+            )
+        drawn, others = (sampler(x[0] if x.shape[1] > 1 else x[0, 0], draws) for x in (a, b))
+        left, right = _rows(drawn, others, draws, number)
         edges = _event_edges(np.concatenate([left[:half], right[:half]]), bins)
         counts = [_count(rows[half:], edges) for rows in (left, right)]
         events = len(counts[0])
@@ -72,9 +84,18 @@ def audit_samples(
     )
 
 
-def _rows(left: Any, right: Any) -> tuple[Floats, Floats]:
+def _rows(left: Any, right: Any, draws: int, number: int) -> tuple[Floats, Floats]:
     """Return both samples as rows of numbers; text becomes numbers that mean the same word in both."""
     one, two = np.asarray(left), np.asarray(right)
+    if one.ndim == 0 or two.ndim == 0 or len(one) != draws or len(two) != draws:
+        raise InvalidInput(
+            f"pair {number}: the sampler was asked for {draws} reports a secret and gave {one.shape} and {two.shape}. "
+            "Reports that are left out could be the telling ones, so nothing is judged."
+        )
+    if one.shape != two.shape:
+        raise InvalidInput(f"pair {number}: the reports have shapes {one.shape} and {two.shape}, which must be equal.")
+    if any(part.dtype.kind in "fc" and not np.all(np.isfinite(part)) for part in (one, two)):
+        raise InvalidInput(f"pair {number}: a report is not a finite number, so that it cannot be counted.")
     if one.dtype.kind not in "fiu":
         both = np.concatenate([one.astype(str), two.astype(str)])
         codes = np.unique(both, return_inverse=True)[1].reshape(both.shape)

@@ -23,7 +23,7 @@ from metricdp.auditing.densities import density_leakage
 from metricdp.auditing.report import AuditReport
 from metricdp.mechanisms import NearestMechanism, SphericalLaplace, VectorLaplace
 from metricdp.mechanisms.laplace import cell_reach
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Mahalanobis
+from metricdp.metrics import Haversine, Lp, Mahalanobis
 
 CHECKED_PAIRS = 200
 NUMERIC = 1e-6  # relative: densities are integrals over cells, by quadrature
@@ -40,12 +40,13 @@ def judge_noise(mechanism: VectorLaplace | SphericalLaplace, claim: Claim) -> Au
     if spherical and abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
         return _unfounded(claim, f"The poles do not lie on a lattice of pitch {pitch:g}.")
     needed = 2.0 * rate * cell_reach(metric, mechanism.inputs.dimension, pitch)
-    widest = math.pi * EARTH_RADIUS_KM if spherical else math.inf
+    widest = math.pi * metric.radius if isinstance(metric, Haversine) else math.inf
     broken = (rate - claim.epsilon) * widest * CLEARLY > claim.slack if rate > claim.epsilon else False
     seen = density_leakage(mechanism, needed, pairs=CHECKED_PAIRS)
     method = (
         f"density proportional to exp(-{rate:.6g} d) with one normaliser, lattice of pitch {pitch:g} "
-        f"(slack of at least {needed:.6g}); densities at {seen.pairs} pairs agree"
+        f"(slack of at least {needed:.6g}); densities at {seen.pairs} pairs agree; "
+        f"doubles add at most {mechanism.drawing_error:.1g}"
     )
     if seen.epsilon > rate * (1.0 + NUMERIC):
         return _unfounded(claim, f"Its densities reach {seen.epsilon:.6g} where noise of its rate reaches {rate:.6g}.")

@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
 import metricdp
 from metricdp import plugins
-from metricdp.auditing import AuditReport
-from metricdp.cli import choices, files, terminal
-from metricdp.cli.choices import Epsilon
+from metricdp.cli import files
 from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design
+from metricdp.cli.judging import audit
 from metricdp.cli.protecting import engines, perturb
 from metricdp.cli.studies import demo, reproduce
 from metricdp.cli.trajectories import trajectories
-from metricdp.errors import InvalidInput, MetricdpError
-from metricdp.units import parse_epsilon
+from metricdp.errors import MetricdpError
 
 app = App(
     name="metricdp",
@@ -33,74 +30,11 @@ app = App(
 )
 
 
-@app.command
-def audit(
-    source: str,
-    /,
-    *,
-    points: str | None = None,
-    metric: str | None = None,
-    epsilon: Epsilon | None = None,
-    key: str | None = None,
-    json: bool = False,
-) -> int:
-    """Say what a mechanism really leaks: exit code 0 if its promise holds, 1 if it is violated, 2 if nobody can tell.
-
-    An example: `metricdp audit matrix.csv --points points.csv --metric l2 --epsilon 1.0 --json`
-
-    Args:
-        source: A mechanism file, or a CSV file with anyone's matrix: a header, then one row per secret.
-        points: For a matrix: the secrets, one a row.
-        metric: For a matrix: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein.
-        epsilon: The promise to judge; a mechanism file brings its own.
-        key: A public key file: a mechanism file is refused unless this key signed it.
-        json: Print the report as JSON.
-    """
-    if Path(source).suffix.lower() in (".csv", ".tsv", ".txt"):
-        if key is not None:
-            raise InvalidInput("a matrix in a CSV file bears no signature: leave --key away.")
-        report, unit = _audit_matrix(source, points, metric, epsilon)
-    else:
-        report, unit = _audit_file(source, epsilon, key)
-    if json:
-        print(terminal.report_json(report, unit))
-    elif report.claimed is None:
-        print(f"the smallest epsilon is {report.epsilon:.12g}; name the promise with --epsilon to have it judged.")
-    else:
-        print(report)
-    return {"holds": 0, "violated": 1}.get(report.verdict, 2)
-
-
 for _command in (
-    perturb, engines, design, builders, compare, trajectories, files.inspect, files.export, files.keys, demo, reproduce,
+    *(perturb, engines, design, builders, audit, compare, trajectories),
+    *(files.inspect, files.export, files.keys, demo, reproduce),
 ):  # fmt: skip
     app.command(_command)
-
-
-def _audit_matrix(source: str, points: str | None, metric: str | None, epsilon: str | None) -> tuple[AuditReport, str]:
-    from metricdp.cli.reading import read_matrix
-
-    if points is None:
-        raise InvalidInput("a matrix is judged with its secrets: --points points.csv --metric l2 --epsilon 1.0.")
-    space = choices.space_from(points, metric)
-    matrix = read_matrix(source, rows=len(space))
-    if len(matrix) != len(space):
-        raise InvalidInput(
-            f"{source!r} has {len(matrix)} rows and {points!r} has {len(space)} points: one row belongs to one secret."
-        )
-    claimed = None if epsilon is None else parse_epsilon(epsilon, space.unit)
-    with terminal.progress_bar("Auditing") as progress:
-        report = metricdp.audit(matrix, metric=space.metric, points=space.points, epsilon=claimed, progress=progress)
-    return report, space.unit
-
-
-def _audit_file(source: str, epsilon: str | None, key: str | None) -> tuple[AuditReport, str]:
-    from metricdp.artifacts import inspect as open_file
-
-    mechanism = open_file(source, judged=False, trusted=key).mechanism
-    promise = mechanism.guarantee
-    claimed = None if epsilon is None else parse_epsilon(epsilon, promise.unit)
-    return metricdp.audit(mechanism, epsilon=claimed), promise.unit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,11 +36,16 @@ METRICS: dict[str, Callable[[], Metric]] = {
 
 
 def metric_named(name: str) -> Metric:
-    """Return the metric a name stands for."""
-    found = METRICS.get(name.strip().lower())
+    """Return the metric a name stands for; `haversine:mi` and `l2:m` name the unit of its distances too."""
+    word, colon, unit = name.strip().partition(":")
+    found = METRICS.get(word.strip().lower())
     if found is None:
-        raise InvalidInput(f"unknown metric {name!r}: use one of {', '.join(METRICS)}.")
-    return found()
+        raise InvalidInput(f"unknown metric {word!r}: use one of {', '.join(METRICS)}.")
+    metric: Any = found()
+    if colon and (not unit.strip() or not is_dataclass(metric)):
+        raise InvalidInput(f"--metric {name} names no unit that {word} can take; write haversine:mi, or {word} alone.")
+    chosen: Metric = replace(metric, unit=unit.strip()) if colon else metric
+    return chosen
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ def design(
         epsilon: How much may leak per distance: 10/km on lat and lon, a bare number elsewhere.
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         output: Where the mechanism file goes.
-        metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein; lat and lon mean haversine.
+        metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein, with a unit
+            where wanted (haversine:mi); lat and lon mean haversine.
         builder: The name of a builder; `metricdp builders` lists them.
         options: What only some builders take.
     """

@@ -50,7 +50,7 @@ def perturb(
         mechanism: A mechanism file from `metricdp design`, instead of Laplace noise.
         key: A public key file: the mechanism file is refused unless this key signed it.
         columns: The columns of the secret with commas between, such as lat,lon.
-        metric: The metric of the Laplace noise: haversine, l1, l2 or linf.
+        metric: The metric of the Laplace noise: haversine (haversine:mi for miles), l1, l2 or linf.
         snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
         on_error: What becomes of rows without a legal secret: fail, drop or null.
         show_values: Let the error show what the first bad row holds; otherwise errors name rows and columns only.

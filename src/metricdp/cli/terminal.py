@@ -51,7 +51,11 @@ def meaning_lines(mechanism: Mechanism, promise: Guarantee, *, in_distance: bool
     certificate = mechanism.certificate
     lines = wording.meaning_lines(promise)
     known = in_distance or counts_distance(mechanism)
-    lines.append(wording.loss(certificate.loss, promise.unit, certificate.objective, is_distance=known))
+    lines.append(
+        wording.loss(
+            certificate.loss, promise.unit, certificate.objective, is_distance=known, at_most=certificate.at_most
+        )
+    )
     if not known and isinstance(mechanism, MatrixMechanism):
         lines.append(wording.average_distance(float(_distances(mechanism).mean()), promise.unit))
     return lines

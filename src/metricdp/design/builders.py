@@ -90,6 +90,8 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
             "other"),
     Builder("product", "metricdp.design.product:product", "several mechanisms on separate parts of one secret",
             "other"),
+    Builder("from_matrix", "metricdp.design.given:from_matrix", "one's own matrix: audited, then a mechanism like any "
+            "other", "other"),
     Builder("quantised", "metricdp.design.quantised:quantised", "a table in whole multiples of 1 / 2**bits, certified "
             "as such", "other"),
 ])  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.auditing.exact import audit_matrix
 from metricdp.errors import NotPrivate, SolverFailure
-from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
+from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism, Stakes
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import precision_note
 from metricdp.problems import Problem
@@ -50,7 +50,9 @@ def certify(
         note="; ".join(text for text in (note, precision_note(problem.inputs.metric)) if text),
     )
     promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate", radius=problem.radius)
-    return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate)
+    own = None if problem.loss is problem.inputs.distances else problem.loss
+    stakes = Stakes(own, None if np.ptp(problem.prior) == 0 else problem.prior)
+    return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate, stakes)
 
 
 def bound_below(bound: float, loss: float, *, scale: float | None = None) -> float:

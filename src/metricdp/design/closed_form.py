@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,12 +22,15 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.mechanisms.laplace import cell_reach, spherical_mean, stretch, tidy_pitch
-from metricdp.metrics import KM_PER_DEGREE, Haversine, Lp, Mahalanobis, Metric
+from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
+from metricdp.mechanisms.nearest import nearest_loss
+from metricdp.mechanisms.spherical import spherical_mean
+from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace, Unbounded
 
 Budget = Literal["certified", "half"]
+Noise = TypeVar("Noise", VectorLaplace, SphericalLaplace)
 # Beyond this exponent distances count as equal, min(d, 600 / epsilon): still a metric, never above d, so the promise is
 # only stronger, and no probability underflows to an impossible report.
 LARGEST_EXPONENT = 600.0
@@ -220,25 +224,18 @@ def laplace(
 ) -> VectorLaplace | SphericalLaplace:
     """Build Laplace noise with density proportional to exp(-epsilon d(x, y)), released on a public lattice.
 
-    On `Haversine`, epsilon is per kilometre and points are (latitude, longitude) in degrees. On `Lp` and `Mahalanobis`
-    the dimension defaults to two (or to that of the covariance). `pitch` is the lattice spacing, in degrees on the
-    Earth, in the points' unit elsewhere; by default a round number that is at most 1 / (100 epsilon).
+    On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
+    longitude) in degrees. On `Lp` and `Mahalanobis` the dimension defaults to two (or to that of the covariance).
+    `pitch` is the lattice spacing, in degrees on the Earth, in the points' unit elsewhere; by default a round number
+    that is at most 1 / (100 epsilon). A pitch so fine that noise drawn in doubles would show is refused.
     """
     rate = as_positive(epsilon, "epsilon")
     if isinstance(metric, Haversine):
-        step = (
-            min(1.0, tidy_pitch(1.0 / (100.0 * rate * KM_PER_DEGREE))) if pitch is None else as_positive(pitch, "pitch")
-        )
-        if abs(np.rint(90.0 / step) * step - 90.0) > 1e-9:
-            raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {step:g}.")
-        promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, 2, step), basis="theorem")
-        return SphericalLaplace(
-            Unbounded(metric, 2),
-            rate,
-            Lattice(step),
-            promise,
-            _theorem(spherical_mean(rate), rate, "spherical Laplace"),
-        )
+        lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
+        reach = cell_reach(metric, 2, lattice.pitch)
+        promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+        proof = _theorem(metric.radius * spherical_mean(rate * metric.radius), rate, "spherical Laplace")
+        return _drawn(SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, proof), reach)
     if isinstance(metric, Mahalanobis):
         size = len(metric.covariance)
         if dimension not in (None, size):
@@ -252,12 +249,24 @@ def laplace(
         )
     if size < 1:
         raise InvalidInput(f"`dimension` must be at least 1, got {size}.")
-    step = tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else as_positive(pitch, "pitch")
+    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else pitch)
     p = metric.p if isinstance(metric, Lp) else 2.0
-    promise = Guarantee(rate, metric, slack=2.0 * rate * cell_reach(metric, size, step), basis="theorem")
-    return VectorLaplace(
-        Unbounded(metric, size), rate, Lattice(step), promise, _theorem(size / rate, rate, f"l_{p:g} Laplace")
+    reach = cell_reach(metric, size, lattice.pitch)
+    promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+    proof = _theorem(size / rate, rate, f"l_{p:g} Laplace")
+    return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof), reach)
+
+
+def _drawn(mechanism: Noise, reach: float) -> Noise:
+    """Return the noise with a certificate that says what its lattice and drawing it in doubles add.
+
+    The lattice moves a secret and its report by at most `reach` each.
+    """
+    note = (
+        f"the lattice changes the mean distance by at most {2.0 * reach:.3g}; drawn in doubles, which add at most "
+        f"{mechanism.drawing_error:.1g} to a log-ratio but for 1e-22 of the draws"
     )
+    return replace(mechanism, certificate=replace(mechanism.certificate, note=note))
 
 
 def _theorem(loss: float, epsilon: float, method: str) -> Certificate:
@@ -267,7 +276,8 @@ def _theorem(loss: float, epsilon: float, method: str) -> Certificate:
 def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
     """Build Madlib: multivariate Laplace noise on the vector of a word, then the nearest word.
 
-    The whole epsilon goes into the noise; the search is post-processing.
+    The whole epsilon goes into the noise; the search is post-processing. The loss has no closed form: the certificate
+    states an upper bound of it (`nearest_loss`).
 
     References: Feyisetan et al. (2020).
     """
@@ -275,5 +285,5 @@ def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
     if not isinstance(space.metric, Lp | Mahalanobis):
         raise InvalidInput(f"`madlib` needs word vectors under Lp or Mahalanobis, got {type(space.metric).__name__}.")
     promise = Guarantee(rate, space.metric, basis="theorem")
-    proof = _theorem(space.points.shape[1] / rate, rate, "Laplace noise and nearest word")
-    return NearestMechanism(space, space, rate, promise, proof)
+    proof = _theorem(nearest_loss(space, rate), rate, "Laplace noise and nearest word")
+    return NearestMechanism(space, space, rate, promise, replace(proof, at_most=True))

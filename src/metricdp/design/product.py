@@ -54,5 +54,6 @@ def _certificate(mechanisms: tuple[Mechanism, ...]) -> Certificate:
         pairs=sum(c.pairs for _, c in found),
         method="product of " + "; ".join(c.method for _, c in found),
         seconds=float(np.sum([c.seconds for _, c in found])),
+        at_most=any(c.at_most for _, c in found),
         epsilon=max(c.epsilon / epsilon for epsilon, c in found),
     )

@@ -1,11 +1,12 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
-from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Witness
+from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
-from metricdp.mechanisms.laplace import Lattice, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism
 from metricdp.mechanisms.product import ProductMechanism
+from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "NearestMechanism",
     "ProductMechanism",
     "SphericalLaplace",
+    "Stakes",
     "StreetMechanism",
     "VectorLaplace",
     "Witness",

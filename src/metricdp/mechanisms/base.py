@@ -11,6 +11,7 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats
+from metricdp.cards import card
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
 from metricdp.randomness import Randomness
@@ -67,8 +68,8 @@ class Guarantee:
 class Witness:
     """The two secrets and the report at which a mechanism leaks most: p(report | secret) / p(report | other).
 
-    Codes, and the coordinates behind them where the spaces are known. The ratio is infinite where `other` never gives
-    that report.
+    Codes (-1 where a continuous side has none), and the coordinates behind them where the spaces are known. The ratio
+    is infinite where `other` never gives that report.
     """
 
     secret: int
@@ -81,6 +82,14 @@ class Witness:
 
     def __iter__(self) -> Iterator[int]:
         return iter((self.secret, self.other, self.report))
+
+    def __str__(self) -> str:
+        named = (self.secret, self.other, self.report)
+        one, two, seen = (
+            str(code) if code >= 0 or place is None else str(place)  # continuous secrets have coordinates only
+            for code, place in zip(named, (self.secret_at, self.other_at, self.report_at), strict=True)
+        )
+        return f"secrets {one} and {two}, report {seen}, ratio {self.ratio:.6g}"
 
     def located(self, inputs: FiniteSpace, outputs: FiniteSpace) -> Witness:
         """Return the witness with the coordinates of its codes."""
@@ -97,8 +106,9 @@ class Certificate:
     """What was verified: the loss, a proven lower bound on any mechanism's loss under this promise, the worst pair.
 
     Loss and bound are of the same `objective`: "expected" under the prior, or "worst", that of the unluckiest secret.
-    `epsilon` is what the audit found, infinite only where no promise is kept. `pairs` counts what was judged one by
-    one; it is 0, and `witness` None, where a theorem makes a search unnecessary.
+    With `at_most` the loss is only an upper bound of what the mechanism costs. `epsilon` is what the audit found,
+    infinite only where no promise is kept. `pairs` counts what was judged one by one; it is 0, and `witness` None,
+    where a theorem makes a search unnecessary.
     """
 
     loss: float
@@ -110,6 +120,7 @@ class Certificate:
     pairs: int = 0
     seconds: float = 0.0
     note: str = ""
+    at_most: bool = False
 
     def __post_init__(self) -> None:
         loss, bound = _number(self.loss, "loss"), _number(self.lower_bound, "lower_bound")
@@ -129,6 +140,49 @@ class Certificate:
         if self.loss == self.lower_bound:
             return 0.0
         return (self.loss - self.lower_bound) / abs(self.loss) if self.loss else math.inf
+
+    def _repr_html_(self) -> str:
+        least = f"{self.lower_bound:.6g} (gap {wording.gap(self.gap)})"
+        rows = [
+            (wording.objective(self.objective), f"{'at most ' if self.at_most else ''}{self.loss:.6g}"),
+            ("no mechanism below", least),
+            ("audited epsilon", f"{self.epsilon:.12g}"),
+            ("pairs judged", f"{self.pairs:,}"),
+        ]
+        if self.witness is not None:
+            rows.append(("worst pair", str(self.witness)))
+        rows += [("method", self.method), ("seconds", f"{self.seconds:.3g}")]
+        return card("Certificate", [*rows, ("note", self.note)] if self.note else rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Stakes:
+    """How the loss of a finite mechanism is counted: secrets x reports (None: the distance), and prior (None: uniform).
+
+    `known` is False where nobody said: mechanism files hold neither, since a prior may tell more than any report does.
+    """
+
+    loss: Floats | None = None
+    prior: Floats | None = None
+    known: bool = True
+
+
+def mechanism_card(mechanism: Mechanism) -> str:
+    """Return what a mechanism is, promises and costs as a small table for notebooks; no arrays."""
+    promise, certificate = mechanism.guarantee, mechanism.certificate
+    rows = [
+        ("secrets", repr(mechanism.inputs)),
+        ("reports", repr(mechanism.outputs)),
+        ("promise", str(promise)),
+        ("in short", wording.short(promise)),
+        (
+            wording.objective(certificate.objective),
+            f"{'at most ' if certificate.at_most else ''}{certificate.loss:.6g}",
+        ),
+        ("no mechanism below", f"{certificate.lower_bound:.6g}"),
+        ("method", certificate.method),
+    ]
+    return card(type(mechanism).__name__, rows)
 
 
 @runtime_checkable

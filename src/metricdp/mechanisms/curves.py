@@ -15,13 +15,30 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, Words
+from metricdp import shared
+from metricdp.arrays import Booleans, Floats, Integers, Words, as_floats
+from metricdp.errors import InvalidInput
 from metricdp.randomness import Source
 
 ULP = 2.0**-52
-LARGEST_RATIO = 1e6  # far beyond what probabilities can differ by; from 1e308 on the curve is no number
 LOG_TWO = float(np.log(2.0))
+STEEPEST = 700.0  # e^-a is an ordinary double up to here
+LARGEST_RATIO = (
+    shared.LARGEST_RATIO
+)  # far beyond what probabilities can differ by; from 1e308 on the curve is no number
+
+
+def checked_ratios(ratios: ArrayLike, size: int, *, least: float = 0.0) -> Floats:
+    """Return `size` log-ratios for `theta`, refusing what cannot be one."""
+    values = as_floats(ratios, "ratios")
+    if values.shape != (size,) or not np.all((values >= least) & (values <= LARGEST_RATIO)):
+        raise InvalidInput(
+            f"`ratios` must be {size} numbers from {least:g} to {LARGEST_RATIO:g}, got shape {values.shape}"
+            + (f" from {values.min():g} to {values.max():g}." if values.size else ".")
+        )
+    return values
 
 
 def widest_ratio(length: Floats | float) -> Floats:
@@ -48,12 +65,14 @@ def near_share(position: Floats, ratio: Floats) -> Floats:
 
 
 def speed(ratio: Floats) -> tuple[Floats, Floats]:
-    """Return theta' at the ends (theta = 0 or 1) and in the middle (theta = 1/2): L/c and L (1/c + 1/2)."""
+    """Return theta' at the ends (theta = 0 or 1) and in the middle (theta = 1/2): L/c and L (1/c + 1/2).
+
+    Within 64 ulp, and above `STEEPEST` an upper bound at the ends, where doubles would make it zero.
+    """
     length = curve_length(ratio)
-    safe = np.where(ratio > 0, ratio, 1.0)
+    safe = np.where(ratio > 0, np.minimum(ratio, STEEPEST), 1.0)
     # 1 / (e^a - 1) = e^-a / (1 - e^-a), which cannot overflow
-    with np.errstate(under="ignore"):
-        end = np.where(ratio > 0, length * np.exp(-safe) / -np.expm1(-safe), 1.0)
+    end = np.where(ratio > 0, length * np.exp(-safe) / -np.expm1(-safe), 1.0)
     return end, end + 0.5 * length
 
 

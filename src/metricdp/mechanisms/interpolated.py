@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.mechanisms.curves import LARGEST_RATIO, cell_of, flips, near_share
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.mechanisms.curves import cell_of, checked_ratios, flips, near_share
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, Source, source_of
@@ -25,6 +25,7 @@ Rule = Literal["exact", "direction", "log", "relaxed"]
 RULES = shared.RULES
 ROUNDING_RULES = ("exact", "direction")
 BATCH = 1 << 17
+MOST_AXES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,8 @@ class InterpolatedMechanism:
             raise InvalidInput(f"`rule` must be one of {', '.join(RULES)}, got {self.rule!r}.")
         if not isinstance(self.inputs, Box) or not isinstance(self.inputs.metric, Lp):
             raise InvalidInput("`inputs` must be a Box with an Lp metric.")
+        if not isinstance(self.outputs, FiniteSpace):
+            raise InvalidInput(f"`outputs` must be a FiniteSpace, got {self.outputs!r}.")
         axes = tuple(frozen(as_floats(axis, "axes")) for axis in self.axes)
         check_axes(self.inputs, axes)
         matrix = as_stochastic(self.matrix)
@@ -67,13 +70,9 @@ class InterpolatedMechanism:
             raise InvalidInput(
                 f"`matrix` must be {anchors} x {len(self.outputs)} (anchors x outputs), got {matrix.shape}."
             )
-        ratios = tuple(frozen(as_floats(ratio, "ratios")) for ratio in self.ratios)
-        if [r.shape for r in ratios] != [(len(a) - 1,) for a in axes] or any(
-            np.any((r < 0) | (r > LARGEST_RATIO)) for r in ratios
-        ):
-            raise InvalidInput(
-                f"`ratios` must hold one number from 0 to {LARGEST_RATIO:g} for every interval of every axis."
-            )
+        if len(self.ratios) != len(axes):
+            raise InvalidInput(f"`ratios` must be one array for each of the {len(axes)} axes, got {len(self.ratios)}.")
+        ratios = tuple(frozen(checked_ratios(r, len(a) - 1)) for r, a in zip(self.ratios, axes, strict=True))
         for name, value in (("axes", axes), ("matrix", frozen(matrix)), ("ratios", ratios)):
             object.__setattr__(self, name, value)
 
@@ -93,6 +92,9 @@ class InterpolatedMechanism:
     @cached_property
     def _sampler(self) -> RowSampler:
         return RowSampler(self.matrix)
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every point of the box."""
@@ -163,6 +165,8 @@ def check_axes(box: Box, axes: tuple[Floats, ...]) -> None:
     """Refuse anchors that do not cover the box from end to end with cells of positive width."""
     if len(axes) != box.dimension:
         raise InvalidInput(f"`anchors` must name {box.dimension} axes like the box, got {len(axes)}.")
+    if len(axes) > MOST_AXES:
+        raise InvalidInput(f"a box of more than {MOST_AXES} axes is not proven, 3^n points a cell; got {len(axes)}.")
     for number, axis in enumerate(axes):
         if axis.ndim != 1 or len(axis) < 2 or np.any(np.diff(axis) <= 0):
             raise InvalidInput(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, Witness
+from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
@@ -23,7 +23,7 @@ class MatrixMechanism:
     """A matrix of probabilities, one row per secret and one column per report.
 
     The law that is sampled and audited is exactly row / sum(row) of the stored doubles. Reports that are never used
-    stay as zero columns.
+    stay as zero columns. `stakes` says how its loss is counted.
     """
 
     inputs: FiniteSpace
@@ -31,6 +31,7 @@ class MatrixMechanism:
     matrix: Floats
     guarantee: Guarantee
     certificate: Certificate
+    stakes: Stakes = field(default_factory=Stakes)
 
     def __post_init__(self) -> None:
         matrix = as_stochastic(self.matrix)
@@ -43,6 +44,9 @@ class MatrixMechanism:
     def __repr__(self) -> str:
         n, m = self.matrix.shape
         return f"MatrixMechanism({n} x {m}, {self.guarantee})"
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
 
     def witness(self, secret: int, other: int, report: int) -> Witness:
         """Return how much likelier a report is from one secret than from another, as a witness with coordinates."""

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, as_codes
+from metricdp.arrays import Floats, Integers, as_codes, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.laplace import vector_noise
 from metricdp.metrics import Lp, Mahalanobis, pairwise
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace, Unbounded
+
+MOST_COMPARED = 1_000  # vectors up to which the loss is bounded by all their distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,25 @@ class NearestMechanism:
     epsilon: float
     guarantee: Guarantee
     certificate: Certificate
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
+        if not isinstance(self.inputs, FiniteSpace) or not isinstance(self.outputs, FiniteSpace):
+            raise InvalidInput("`inputs` and `outputs` must be finite spaces of vectors.")
+        metric, shape = self.inputs.metric, self.inputs.points.shape
+        if not isinstance(metric, Lp | Mahalanobis) or len(shape) != 2:
+            raise InvalidInput(f"`inputs` must be vectors under Lp or Mahalanobis, got {type(metric).__name__}.")
+        if self.outputs.points.shape[1:] != shape[1:]:
+            raise InvalidInput(
+                f"`outputs` must be vectors of {shape[1]} coordinates like the inputs, got {self.outputs.points.shape}."
+            )
+        metric.check(self.outputs.points)
+
+    def __repr__(self) -> str:
+        return f"NearestMechanism({len(self.inputs)} secrets, {len(self.outputs)} reports, {self.guarantee})"
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every secret code."""
@@ -64,3 +85,25 @@ class NearestMechanism:
         columns, halves = self._white
         # argmin |y - v|^2 = argmax y.v - |v|^2 / 2
         return np.asarray((white @ columns - halves).argmax(axis=1), dtype=np.int64)
+
+
+def nearest_loss(space: FiniteSpace, epsilon: float) -> float:
+    """Return an upper bound of the mean distance between a vector and the one that is nearest after the noise.
+
+    The noise moves x by R ~ Gamma(dimension, 1/epsilon), and what is found lies at most as far from there as x does:
+    within 2 R of x. So E d <= sum_k (d_k - d_(k-1)) Pr[2 R >= d_k] over the distances d_1 <= d_2 <= ... from x. Above
+    `MOST_COMPARED` vectors it is E min(2 R, D), D the most that any vector can lie away, by way of their middle.
+    """
+    from scipy.special import gammainc, gammaincc
+
+    dimension = space.points.shape[1]
+    if len(space) > MOST_COMPARED:
+        away = np.asarray(space.metric(space.points, space.points.mean(axis=0)[None]), dtype=np.float64)
+        most = (away + away.max()) * (1.0 + 1e-9)
+        near = 2.0 * dimension / epsilon * gammainc(dimension + 1, epsilon * most / 2.0)
+        losses = near + most * gammaincc(dimension, epsilon * most / 2.0)
+    else:
+        apart = np.sort(space.distances, axis=1)
+        steps = np.diff(apart, axis=1, prepend=0.0)
+        losses = (steps * gammaincc(dimension, epsilon * apart / 2.0)).sum(axis=1)
+    return float(losses.mean() * (1.0 + 1e-9))

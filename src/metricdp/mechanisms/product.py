@@ -11,7 +11,7 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism
+from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, mechanism_card
 from metricdp.metrics import Weighted
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import ProductSpace
@@ -50,6 +50,9 @@ class ProductMechanism:
                 "the promise of a product must be in a Weighted metric with one group of columns a part."
             )
         return metric
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
 
     def sample(self, secrets: Sequence[Any], /, *, rng: Randomness = None) -> tuple[Any, ...]:
         """Return the reports part by part, for secrets given part by part."""

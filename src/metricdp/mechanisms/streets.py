@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_stochastic, frozen
+from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.mechanisms.curves import LARGEST_RATIO, flips, near_share
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.mechanisms.curves import checked_ratios, flips, near_share
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace, Streets
+
+TINIEST_RATIO = 1e-300  # a street has a length, so its anchors may differ
 
 
 @dataclass(frozen=True)
@@ -71,16 +73,15 @@ class StreetMechanism:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        counts = frozen(np.asarray(self.counts, dtype=np.int64))
-        ratios = frozen(as_floats(self.ratios, "ratios"))
-        size = (len(self.inputs),)
-        if counts.shape != size or ratios.shape != size or np.any(counts < 1) or np.any(ratios <= 0):
-            raise InvalidInput(f"`counts` and `ratios` must be {size[0]} positive numbers, one per street.")
-        if np.any(ratios > LARGEST_RATIO):
-            raise InvalidInput(f"`ratios` must be at most {LARGEST_RATIO:g}.")
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "ratios", ratios)
+        if not isinstance(self.inputs, Streets) or not isinstance(self.outputs, FiniteSpace):
+            raise InvalidInput(f"`inputs` must be Streets and `outputs` a FiniteSpace, got {self.inputs!r}.")
         matrix = as_stochastic(self.matrix)
+        # No street has more pieces than there are anchors and one: sums of counts cannot overflow.
+        counts = frozen(as_codes(self.counts, len(matrix) + 2, "counts"))
+        if counts.shape != (len(self.inputs),) or np.any(counts < 1):
+            raise InvalidInput(f"`counts` must be {len(self.inputs)} whole numbers from 1 on, one per street.")
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "ratios", frozen(checked_ratios(self.ratios, len(counts), least=TINIEST_RATIO)))
         if matrix.shape != (self.pieces.anchors, len(self.outputs)):
             raise InvalidInput(
                 f"`matrix` must be {self.pieces.anchors} x {len(self.outputs)} (anchors x outputs), got {matrix.shape}."
@@ -101,6 +102,9 @@ class StreetMechanism:
     @cached_property
     def _sampler(self) -> RowSampler:
         return RowSampler(self.matrix)
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every place."""

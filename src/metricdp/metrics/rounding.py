@@ -20,7 +20,6 @@ SMALLEST = 2.0**-1021  # below, doubles lose relative precision: differences are
 ROUNDED_DOWN = (
     2.0**-36
 )  # computed distances lie below the true ones by a smaller share than this, near-singular data aside
-LARGEST = 2.0**1000  # coordinates beyond this could make a distance overflow
 
 
 def lowered(values: Floats, roundings: float) -> Floats:

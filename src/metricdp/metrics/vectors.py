@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Points, as_matrix, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics.rounding import LARGEST, LIBRARY, SMALLEST, UNIT, lowered, shrinking, whole
+from metricdp.metrics.rounding import LIBRARY, SMALLEST, UNIT, lowered, shrinking, whole
+from metricdp.shared import LARGEST_COORDINATE
 
 LOG_REACH = 20.0  # distances from 2^-20 to 2^20 need no scaling before their powers are taken
 CLOSE = 1e-12  # whitened distances less certain than this are measured again from the difference of the two points
@@ -21,8 +22,10 @@ def check_numbers(points: Points, metric: str) -> None:
     """Refuse text, and numbers so large that distances could overflow."""
     if points.dtype.kind not in "fiu":
         raise InvalidInput(f"{metric} measures numbers, got points of text.")
-    if points.size and not -LARGEST <= points.min() <= points.max() <= LARGEST:
-        raise InvalidInput(f"{metric} measures numbers up to {LARGEST:.2g} in size; distances of larger ones overflow.")
+    if points.size and not -LARGEST_COORDINATE <= points.min() <= points.max() <= LARGEST_COORDINATE:
+        raise InvalidInput(
+            f"{metric} measures numbers up to {LARGEST_COORDINATE:g} in size; distances of larger ones overflow."
+        )
 
 
 def refuse_rows(legal: Booleans, rule: str) -> None:
@@ -169,6 +172,11 @@ class Mahalanobis:
         error = np.abs(self._inverse @ self.covariance @ self._inverse.T - np.eye(size))
         error += (2 * size + 8) * UNIT * (w @ np.abs(self.covariance) @ w.T)
         return float(error.sum(axis=1).max() * (1.0 + (2 * size + 8) * UNIT))
+
+    @cached_property
+    def stretch(self) -> float:
+        """The longest distance that a step of length one can be, rounded up."""
+        return float(np.linalg.norm(self._inverse, 2)) * (1.0 + self._defect)
 
     def whiten(self, points: Points) -> Floats:
         """Return L^-1 x with S = L L^T: the coordinates in which this metric is Euclidean."""

@@ -12,6 +12,7 @@ from metricdp.mobility.blankets import (
     features_of,
 )
 from metricdp.mobility.composition import TraceAccount, account, allocate, trajectory_epsilon
+from metricdp.mobility.hidden import HiddenWalk, TrajectoryRisk, trajectory_adversary
 from metricdp.mobility.independence import IndependenceTest, conditional_independence, kernel_independence
 from metricdp.mobility.journey import Trajectories, public_model, trajectory_problem
 from metricdp.mobility.models import Mobility, Spent, estimate, histories_of, reachable
@@ -43,6 +44,7 @@ __all__ = [
     "Discovery",
     "Features",
     "GroupBlankets",
+    "HiddenWalk",
     "IndependenceTest",
     "Mobility",
     "Scores",
@@ -50,6 +52,7 @@ __all__ = [
     "TraceAccount",
     "Traces",
     "Trajectories",
+    "TrajectoryRisk",
     "Walks",
     "account",
     "adjusted",
@@ -78,6 +81,7 @@ __all__ = [
     "snap_distances",
     "split_trips",
     "train_predictor",
+    "trajectory_adversary",
     "trajectory_epsilon",
     "trajectory_problem",
     "trip_numbers",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_matrix
-from metricdp.auditing.traces import HiddenWalk
+from metricdp.mobility.hidden import HiddenWalk
 from metricdp.spaces import Augmented
 
 Use = Literal["past", "all"]

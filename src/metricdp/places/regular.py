@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics import KM_PER_DEGREE, Haversine, Lp, Metric
+from metricdp.metrics import Haversine, Lp, Metric
 from metricdp.spaces import FiniteSpace
 
 
@@ -21,7 +21,8 @@ def grid(
     """Return the points of a regular grid, the last axis running fastest.
 
     With `metric=Haversine()` the origin is the (latitude, longitude) of the south-west corner, `shape` is
-    (rows to the north, columns to the east) and `spacing` is in kilometres; columns are spaced right on the middle row.
+    (rows to the north, columns to the east) and `spacing` is in the unit of the metric; columns are spaced right on the
+    middle row.
     Otherwise the origin is zero and the metric `Lp(2)` unless given.
     """
     sides = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -35,8 +36,7 @@ def grid(
     if steps.shape != (len(sides),) or np.any(steps <= 0):
         raise InvalidInput(f"`spacing` must be one or {len(sides)} positive numbers, got {spacing!r}.")
     measure: Metric = Lp(2) if metric is None else metric
-    on_earth = isinstance(measure, Haversine)
-    if on_earth and (origin is None or len(sides) != 2):
+    if isinstance(measure, Haversine) and (origin is None or len(sides) != 2):
         raise InvalidInput(
             "a grid on the Earth needs `origin`, the (latitude, longitude) of its south-west corner, and a shape of "
             f"(rows, columns), got origin {origin!r} and shape {shape!r}."
@@ -44,14 +44,14 @@ def grid(
     corner = np.zeros(len(sides)) if origin is None else as_floats(origin, "origin")
     if corner.shape != (len(sides),):
         raise InvalidInput(f"`origin` must be {len(sides)} numbers, got shape {corner.shape}.")
-    if on_earth:
+    if isinstance(measure, Haversine):
         measure.check(corner[None])
-        middle = corner[0] + 0.5 * (sides[0] - 1) * steps[0] / KM_PER_DEGREE
-        top = corner[0] + (sides[0] - 1) * steps[0] / KM_PER_DEGREE
-        width = steps[1] / (KM_PER_DEGREE * max(np.cos(np.radians(middle)), 1e-300))
+        middle = corner[0] + 0.5 * (sides[0] - 1) * steps[0] / measure.degree
+        top = corner[0] + (sides[0] - 1) * steps[0] / measure.degree
+        width = steps[1] / (measure.degree * max(np.cos(np.radians(middle)), 1e-300))
         if top > 89.0 or corner[0] < -89.0 or (sides[1] - 1) * width >= 360.0:
             raise InvalidInput("a grid on the Earth must stay clear of the poles and not meet itself: make it smaller.")
-        steps = np.array([steps[0] / KM_PER_DEGREE, width])
+        steps = np.array([steps[0] / measure.degree, width])
     axes = [corner[axis] + steps[axis] * np.arange(side) for axis, side in enumerate(sides)]
     points = np.stack([values.ravel() for values in np.meshgrid(*axes, indexing="ij")], axis=1)
     return FiniteSpace(points, measure)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Metric, pairwise
+from metricdp.metrics import Haversine, Metric, pairwise
 from metricdp.spaces.base import (
     exchange_hint,
     measured_rows,
@@ -145,7 +145,9 @@ class FiniteSpace:
 
     def tolerance(self, snap: float = 0.0) -> float:
         """Return how far a value may lie from a secret and still be it: the declared snap, or rounding."""
-        scale = EARTH_RADIUS_KM if isinstance(self.ground, Haversine) else 1.0 + float(np.abs(self.coordinates).max())
+        scale = (
+            self.ground.radius if isinstance(self.ground, Haversine) else 1.0 + float(np.abs(self.coordinates).max())
+        )
         return max(float(snap), ROUNDING * scale)
 
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Integers]:

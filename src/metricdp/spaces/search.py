@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Points
-from metricdp.metrics import EARTH_RADIUS_KM, KM_PER_DEGREE, Haversine, Lp, Metric, Weighted, pairwise, unit_vectors
+from metricdp.metrics import Haversine, Lp, Metric, Weighted, pairwise, unit_vectors
 
 BLOCK_VALUES = 4_000_000  # distances computed at a time by the plain search
 GRID_SIDE = 512
@@ -131,7 +131,7 @@ class TreeSearch:
             chords, codes = self._tree.query(unit_vectors(rows), k=3)
             known = np.isfinite(chords)
             away = np.full(chords.shape, np.inf)
-            away[known] = 2.0 * EARTH_RADIUS_KM * np.arcsin(np.minimum(chords[known] / 2.0, 1.0))
+            away[known] = 2.0 * self._metric.radius * np.arcsin(np.minimum(chords[known] / 2.0, 1.0))
         else:
             away, codes = self._tree.query(rows, k=3, p=self._metric.p)
         return np.asarray(away), np.asarray(codes, dtype=np.int64)
@@ -149,7 +149,7 @@ class TreeSearch:
     def half_cell(self, sides: Floats) -> float:
         """Return a bound on the distance from the centre of a cell to any of its points."""
         if isinstance(self._metric, Haversine):  # a way that follows the cell; cos(latitude) <= 1 only shortens it
-            return float(0.5 * KM_PER_DEGREE * np.hypot(*sides))
+            return float(0.5 * self._metric.degree * np.hypot(*sides))
         return float(self._metric(0.5 * sides, np.zeros(2)))
 
 

@@ -39,6 +39,9 @@ def perturb(
     with, or to x, y, z. A product takes the columns of its parts one after the other. Columns of the secret that do not
     become columns of the report (the history of a place, the street and offset) are removed.
 
+    What a table carries besides its rows stays behind unless it is known to be harmless: names and types stay, metadata
+    (`attrs`, bounding boxes, notes on columns) do not, and categories are those of the rows that come back.
+
     Every row is protected by itself: rows of one person add up, and so do two calls on one table.
 
     Args:

@@ -39,6 +39,8 @@ def perturb_file(
     The file is read and written in batches, so memory does not grow with its length (with `id_column` it grows with
     the number of persons). The target appears when everything went well; after an error or an interruption it is as it
     was before. Columns other than the protected ones are written as they were read; in CSV files they stay text.
+    Metadata of a Parquet file stay behind unless they are known to be harmless; the summary says which did
+    (`Summary.dropped`).
 
     Args:
         source: A CSV file with a header, or a Parquet file.

@@ -75,18 +75,43 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness) -> A
             kind = wrapped.schema[name]
             fits = report_type(kinds[name], lanes[name]) == kinds[name]
             fits = fits and not (protected.bad.size and kind.is_integer())
-            if fits and isinstance(kind, nw.Enum):  # a word that is no value of the enumeration must not become null
-                fits = set(new.drop_nulls().to_list()) <= set(kind.categories)
+            if isinstance(
+                kind, nw.Enum
+            ):  # its categories are words that somebody had: those of the reports replace them
+                kind = nw.Enum(sorted(set(new.drop_nulls().to_list())))
             new = new.cast(kind) if fits and new.dtype != kind else new
         series.append(new)
     result = wrapped.with_columns(*series).drop([name for name in task.columns if name not in task.reports])
     if task.on_error == "drop" and protected.bad.size:
         result = result.filter(protected.kept(len(wrapped)).to_pylist())
-    native = result.to_native()
-    if hasattr(frame, "attrs"):  # pandas has several types of the same numbers, and keeps notes on a data frame
-        native = native.astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
-        native.attrs = {**frame.attrs, **({SIMULATED_KEY: SIMULATED} if is_simulated(rng) else {})}
-    return native
+    if not hasattr(frame, "attrs"):  # pandas has them, and several types of the same numbers
+        return _without_unused(result).to_native()
+    native = result.to_native().astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
+    return _pandas_alone(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
+
+
+def _pandas_alone(frame: Any, *, simulated: bool) -> Any:
+    """Return a pandas frame without notes, categories and index levels that are not of its rows."""
+    used = {name: column.cat.remove_unused_categories() for name, column in frame.items() if hasattr(column, "cat")}
+    frame = frame.assign(**used)
+    for method in ("remove_unused_categories", "remove_unused_levels"):
+        if hasattr(frame.index, method):
+            frame.index = getattr(frame.index, method)()
+    frame.attrs = {SIMULATED_KEY: SIMULATED} if simulated else {}
+    return frame
+
+
+def _without_unused(result: Any) -> Any:
+    """Return a data frame whose enumerations name the values of its rows only."""
+    import narwhals.stable.v2 as nw
+
+    enumerations = {name: kind for name, kind in result.schema.items() if isinstance(kind, nw.Enum)}
+    for name, kind in enumerations.items():
+        used = set(result.get_column(name).drop_nulls().unique().to_list())
+        if len(used) < len(kind.categories):
+            fewer = nw.Enum([category for category in kind.categories if category in used])
+            result = result.with_columns(result.get_column(name).cast(nw.String).cast(fewer))
+    return result
 
 
 def _arrow(series: Any, name: str) -> pa.Array:

@@ -19,6 +19,7 @@ from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.spaces import Space
 from metricdp.tables.draws import Draws
+from metricdp.tables.harmless import harmless
 from metricdp.tables.task import Lane, OnError, Task, task_for
 from metricdp.tables.values import Secrets, broken_rule, secrets_of, shown_row
 
@@ -75,7 +76,10 @@ def picked(batch: Any, task: Task) -> list[pa.Array]:
 
 
 def replace(batch: Any, task: Task, protected: Protected) -> Any:
-    """Put reports into a record batch or table, remove what is left of the secret, and drop bad rows if asked to."""
+    """Put reports into a record batch or table, remove what is left of the secret, and drop bad rows if asked to.
+
+    Of metadata and categories only what is harmless stays.
+    """
     fields = report_fields(batch.schema, task)
     for name, field, column in zip(task.reports, fields, protected.columns, strict=True):
         position = batch.schema.get_field_index(name)
@@ -85,7 +89,7 @@ def replace(batch: Any, task: Task, protected: Protected) -> Any:
         batch = batch.drop_columns(left)
     if task.on_error == "drop" and protected.bad.size:
         batch = batch.filter(protected.kept(batch.num_rows))
-    return batch
+    return harmless(batch)
 
 
 def report_schema(schema: pa.Schema, task: Task) -> pa.Schema:

@@ -94,7 +94,12 @@ def perturb_files(
             job = _done(job, run, workers, progress)
         records = list(records_of(job).values())
     named = [row for record in records for row in record.bad_rows] if len(paths) == 1 else []
-    tally = Tally(sum(record.rows for record in records), sum(record.bad for record in records), tuple(named))
+    tally = Tally(
+        sum(record.rows for record in records),
+        sum(record.bad for record in records),
+        tuple(named),
+        tuple(dict.fromkeys(name for record in records for name in record.dropped)),
+    )
     passage = Passage(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
         target=str(target),

@@ -20,6 +20,7 @@ from metricdp.arrays import Integers
 from metricdp.randomness import Randomness, fresh_stream
 from metricdp.tables.draws import Draws, Keyed, is_simulated
 from metricdp.tables.formats import Reader, open_writer, read_batches
+from metricdp.tables.harmless import fewer_categories, harmless_schema
 from metricdp.tables.kernel import picked, protect, replace, report_schema
 from metricdp.tables.marks import marked
 from metricdp.tables.people import PeopleCounter
@@ -61,6 +62,7 @@ def pump(
     """Protect all that a reader gives into a file and return what became of it."""
     rows = bad = 0
     bad_rows: list[int] = []
+    shrunk: set[str] = set()
     schema = report_schema(reader.schema, task)
     schema = marked(schema) if is_simulated(draws) else schema
     with open_writer(target, schema, reader.storage.without(task.reports)) as writer:
@@ -70,9 +72,11 @@ def pump(
                 counter.add(step.kept)
             bad_rows.extend(int(row) + first_row + rows for row in step.bad[: NAMED_ROWS - len(bad_rows)])
             rows, bad = rows + step.batch.num_rows, bad + len(step.bad)
+            shrunk |= fewer_categories(step.batch, step.result)
             if tell is not None:
                 tell(step.batch.num_rows)
-    return Tally(rows, bad, tuple(bad_rows))
+    unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
+    return Tally(rows, bad, tuple(bad_rows), (*harmless_schema(reader.schema)[1], *unused))
 
 
 def protected(

@@ -37,6 +37,7 @@ class Tally:
     rows: int
     bad: int
     bad_rows: tuple[int, ...]  # the first of them
+    dropped: tuple[str, ...] = ()  # metadata that was not carried over
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Summary:
     simulated: bool
     seconds: float
     notes: tuple[str, ...] = ()  # sentences on what else should be known
+    dropped: tuple[str, ...] = ()  # metadata that was not carried over, since it may hold values
 
     @classmethod
     def of(cls, passage: Passage, task: Task, tally: Tally, *, people: People | None, seconds: float) -> Summary:
@@ -89,6 +91,7 @@ class Summary:
             simulated=passage.simulated,
             seconds=seconds,
             notes=passage.notes,
+            dropped=tally.dropped,
         )
 
     @property
@@ -122,6 +125,8 @@ class Summary:
             lines.append(wording.kept(self.kept_columns))
         if self.revealing_columns:
             lines.append(wording.revealing(self.revealing_columns))
+        if self.dropped:
+            lines.append(wording.not_carried_over(self.dropped))
         lines.extend(self.notes)
         if self.simulated:
             lines.append(wording.simulated())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.metrics import EARTH_RADIUS_KM, Lp, ShortestPath
+from metricdp.metrics import KM_PER_DEGREE, Lp, ShortestPath
 from metricdp.places import bundled_roads, road_network
 from metricdp.spaces import Box, FiniteSpace
 
@@ -54,9 +54,8 @@ def city(name: str) -> City:
 def plane(degrees: Floats) -> Floats:
     """Return kilometres east and north of the south-west corner, with the cosine of the middle latitude."""
     low, high = degrees.min(axis=0), degrees.max(axis=0)
-    scale = EARTH_RADIUS_KM * np.pi / 180.0
-    north = (degrees[:, 0] - low[0]) * scale
-    east = (degrees[:, 1] - low[1]) * scale * np.cos(np.radians((low[0] + high[0]) / 2))
+    north = (degrees[:, 0] - low[0]) * KM_PER_DEGREE
+    east = (degrees[:, 1] - low[1]) * KM_PER_DEGREE * np.cos(np.radians((low[0] + high[0]) / 2))
     return np.stack([east, north], axis=1)
 
 

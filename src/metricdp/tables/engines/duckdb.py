@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
@@ -61,7 +62,7 @@ def duckdb_table(
     outputs = []
     for column in schema.names:
         if column in made:
-            same = made[column].type == schema.field(column).type
+            same = made[column].type == schema.field(column).type and not kinds[column].startswith("ENUM")
             value = f"q.{_quoted(column)}"
             outputs.append(f"{f'CAST({value} AS {kinds[column]})' if same else value} AS {_quoted(column)}")
         elif column not in task.columns:
@@ -85,7 +86,9 @@ def _asked(engine: Any, call: Callable[[], T], what: str, errors: Sequence[Metri
         return call()
     except engine.Error as error:
         plain = (engine.CatalogException, engine.BinderException, engine.ParserException, engine.SyntaxException)
-        told = str(error) if isinstance(error, plain) else f"it stopped with {type(error).__name__}"
+        told = f"it stopped with {type(error).__name__}"
+        if isinstance(error, plain):  # the name of an enumeration's type lists its values
+            told = re.sub(r"ENUM\(.*?\)", "ENUM", str(error), flags=re.DOTALL)
     raise errors[0] if errors else OutputProblem(f"{what}: {told}")
 
 
@@ -148,7 +151,7 @@ def _register(
     connection.create_function(
         name,
         draw,
-        [text if is_text(kind) else number for kind in kinds],
+        [text if is_text(getattr(kind, "value_type", kind)) else number for kind in kinds],  # enumerations are text
         result,
         type="arrow",
         null_handling="special",

@@ -78,9 +78,20 @@ def _schema(frame: Any, task: Task, types: Any) -> Any:
             kind = field.dataType if same else types.from_arrow_type(report.type)
             fields.append(type(field)(field.name, kind, report.nullable))
         elif field in kept:
-            fields.append(field)
+            fields.append(_without_notes(field))
     fields += [_field(frame, name, types.from_arrow_type(report.type)) for name, report in made.items()]
     return type(frame.schema)(fields)
+
+
+def _without_notes(field: Any) -> Any:
+    """Return a field of a Spark schema without metadata, which may hold values."""
+
+    def plain(entry: Any) -> Any:
+        if isinstance(entry, dict):
+            return {key: {} if key == "metadata" else plain(value) for key, value in entry.items()}
+        return [plain(item) for item in entry] if isinstance(entry, list) else entry
+
+    return type(field).fromJson(plain(field.jsonValue()))
 
 
 def _field(frame: Any, name: str, kind: Any) -> Any:

@@ -44,6 +44,7 @@ class Record:
     bad: int
     bad_rows: tuple[int, ...]
     size: int
+    dropped: tuple[str, ...] = ()  # metadata that was not carried over
 
 
 def checked_target(target: str | os.PathLike[str]) -> Path:
@@ -225,7 +226,7 @@ def records_of(job: Job) -> dict[int, Record]:
     found = {}
     for path in sorted((Path(job.folder) / "done").glob("*.json")):
         entry = json.loads(path.read_text(encoding="utf-8"))
-        record = Record(entry["rows"], entry["bad"], tuple(entry["bad_rows"]), entry["size"])
+        record = Record(entry["rows"], entry["bad"], tuple(entry["bad_rows"]), entry["size"], tuple(entry["dropped"]))
         made = Path(job.folder) / "ready" / job.partitions[int(path.stem)].target
         if job.finished or is_published(job) or (made.is_file() and made.stat().st_size == record.size):
             found[int(path.stem)] = record

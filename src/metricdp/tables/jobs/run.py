@@ -37,7 +37,7 @@ def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
             tally = pump(reader, partial, task, draws, first_row=partition.first_row, tell=tell)
         flush(partial)
         job.sources[partition.source].refuse_changes()
-        record = Record(tally.rows, tally.bad, tally.bad_rows, partial.stat().st_size)
+        record = Record(tally.rows, tally.bad, tally.bad_rows, partial.stat().st_size, tally.dropped)
         os.replace(partial, ready)  # the folder is there as long as the job is
     finally:
         partial.unlink(missing_ok=True)

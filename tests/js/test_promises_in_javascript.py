@@ -17,6 +17,7 @@ import pytest
 import browsers
 import metricdp as mdp
 from forging import rewritten
+from instances import SPACES
 from metricdp import wording
 from metricdp.artifacts import save
 
@@ -175,6 +176,25 @@ def test_snapping_in_the_metric_of_the_promise_costs_twice_the_distance(cells: s
     script = """const m = await open(given.path);
         answer = [m.slack(0.1), m.factor(0.2, { snap: 0.1 }), m.reach(2, { snap: 0.01 })];"""
     assert ask(script, path=cells) == pytest.approx([0.6, math.exp(1.2), (math.log(2) - 0.06) / 3.0])
+
+
+NOT_MEASURED = {"levenshtein", "transport", "transport on a line", "documents", "curves"}
+
+
+def test_distances_are_those_of_python_in_the_unit_that_is_stated(tmp_path: Path) -> None:
+    """The audited epsilon divides by every distance, so a unit that is only a label would show."""
+    spaces = {name: make() for name, make in SPACES.items() if name not in NOT_MEASURED}
+    for unit in ("m", "mi", "ft"):
+        spaces[unit] = mdp.FiniteSpace(CELLS, mdp.Haversine(unit=unit))
+    directions = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [-1.0, 0.1]])
+    spaces["degrees"] = mdp.FiniteSpace(directions, mdp.Angular(unit="deg"))
+    for name, space in spaces.items():
+        save(mdp.exponential(space, 1.0 / float(np.median(space.distances))), tmp_path / f"{name}.mdp")
+    script = """answer = [];
+        for (const name of given.names) answer.push((await open(`${given.folder}/${name}.mdp`)).audit().epsilon);"""
+    found = ask(script, folder=str(tmp_path), names=list(spaces))
+    for name, epsilon in zip(spaces, found, strict=True):
+        assert epsilon == pytest.approx(mdp.audit(mdp.load(tmp_path / f"{name}.mdp")).epsilon, rel=1e-9), name
 
 
 SAID = """const m = await open(given.path);

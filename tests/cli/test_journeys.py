@@ -1,0 +1,58 @@
+"""The command lines of the pages run as they stand there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import metricdp as mdp
+from metricdp import cli
+
+PAGES = Path(__file__).parents[2] / "docs" / "journeys"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    cells = np.array([(i, j) for i in range(4) for j in range(4)], dtype=float)
+    Path("cells.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in cells))
+    Path("points.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in cells))
+    matrix = mdp.exponential(mdp.FiniteSpace(cells, mdp.Lp(2)), 1.0).matrix
+    rows = "".join(",".join(repr(float(v)) for v in row) + "\n" for row in matrix)
+    Path("matrix.csv").write_text(",".join(f"r{k}" for k in range(16)) + "\n" + rows)
+    return tmp_path
+
+
+def commands(page: str) -> list[str]:
+    text = (PAGES / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.startswith("metricdp ")]
+
+
+@pytest.mark.parametrize("page", ["design.md", "audit.md"])
+def test_design_and_audit(here: Path, page: str) -> None:
+    if page == "design.md":
+        pytest.importorskip("matplotlib")
+    lines = commands(page)
+    assert lines
+    for line in lines:
+        assert cli.main(shlex.split(line)[1:]) == 0, line
+
+
+def test_protect(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    places = np.array([(41.15 + 0.001 * i, -8.61 + 0.001 * j) for i in range(3) for j in range(3)])
+    Path("points.csv").write_text("lat,lon\n41.15,-8.61\n")
+    pq.write_table(pa.table({"lat": places[:, 0] + 1e-5, "lon": places[:, 1]}), "points.parquet")
+    mdp.save(mdp.exponential(mdp.FiniteSpace(places, mdp.Haversine()), 5.0), "porto.mdp")
+    lines = commands("protect.md")
+    assert len(lines) == 3
+    for line in lines:
+        assert cli.main(shlex.split(line)[1:]) == 0, line
+        Path("out.parquet").unlink(missing_ok=True)
+    assert "into the slack" in capsys.readouterr().out

@@ -90,13 +90,20 @@ def test_what_a_mechanism_says_of_itself_is_true(builder, kind):
             assert mechanism.certificate.loss <= best / (1 - GAP) + 1e-9
 
 
-@pytest.mark.parametrize(
-    "builder", sorted(set(BUILDERS) - set(CLOSED) - {"contextual", "contextual, classes", "from_matrix"})
-)
+LIMITED = ("constopt", "constopt, expected", "decomposed", "optimal", "quantised", "spanner")
+
+
+@pytest.mark.parametrize("builder", LIMITED)
 def test_a_radius_limits_the_promise_and_the_bound_alike(builder):
     for seed in range(6):
         problem = drawn("l2", seed, radius=True)
         judged(BUILDERS[builder](problem), problem)
+
+
+@pytest.mark.parametrize("builder", ["dictionary", "optimal, worst", "contextual", "contextual, classes"])
+def test_builders_that_protect_all_pairs_say_so_when_a_radius_is_asked_for(builder):
+    with pytest.raises(mdp.MetricdpError, match="protects all pairs"):
+        BUILDERS[builder](drawn("l2", 0, radius=True))
 
 
 def test_no_builder_is_left_out():

@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from record import record
 
-SECRET = 7777.0  # every secret begins with these digits, and no text may
+SECRET = 7777.123  # no text may hold these digits
 STARTER = """
 import sys
 from metricdp.cli import main
@@ -70,7 +70,8 @@ class Watcher:
     def _look(self) -> None:
         for path in self._place.glob(".*"):  # work that is not done
             with suppress(OSError):
-                self.open_work += bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+                found = path.stat()
+                self.open_work += bool(found.st_size and stat.S_IMODE(found.st_mode) & 0o077)
         for root in self._roots:
             for path in [root] if root.is_file() else sorted(root.rglob("*.parquet")):
                 with suppress(OSError):
@@ -103,38 +104,43 @@ def command(*options: str, single: bool = False) -> list[str]:
     return ["perturb", source, "--metric", "l2", "--epsilon", "1", "--columns", "x,y", "-o", target, *options]
 
 
-def start(
-    place: Path, *options: str, single: bool = False, prepare: Callable[[], None] | None = None
-) -> subprocess.Popen[str]:
-    """Start a run that waits for a word before it begins."""
-    return subprocess.Popen(
-        [sys.executable, "-c", STARTER, *command(*options, single=single)],
-        cwd=place, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        start_new_session=True, preexec_fn=prepare,
-    )  # fmt: skip
+class Run:
+    """The command at work; it waits for a word before it begins. Its workers may outlive it."""
+
+    def __init__(
+        self, place: Path, *options: str, single: bool = False, prepare: Callable[[], None] | None = None
+    ) -> None:
+        self._errors = os.fdopen(os.memfd_create("errors"), "w+")  # a pipe would stay open as long as a worker lives
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", STARTER, *command(*options, single=single)],
+            cwd=place, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
+            start_new_session=True, preexec_fn=prepare,
+        )  # fmt: skip
+
+    def verdict(self) -> str:
+        """Wait for the end and say what became of it: right, refused, killed, or what should not be."""
+        text, _ = self.process.communicate(timeout=300)
+        self._errors.seek(0)
+        complaints, code = self._errors.read(), self.process.returncode
+        self._errors.close()
+        if code == -signal.SIGKILL:
+            return "killed"
+        if str(SECRET) in text + complaints or "Traceback" in complaints:
+            return f"wrong: {complaints[-500:]}"
+        if code == 0:
+            return "right"
+        return "refused" if code == 2 and complaints.startswith("error: ") else f"wrong: {code} {complaints[-500:]}"
 
 
-def release(processes: list[subprocess.Popen[str]]) -> None:
+def release(runs: list[Run]) -> None:
     """Let runs begin at the same moment."""
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-
-
-def verdict(process: subprocess.Popen[str]) -> str:
-    """Wait for a run and say what became of it: right, refused, killed, or what should not be."""
-    text, complaints = process.communicate(timeout=300)
-    if process.returncode == -signal.SIGKILL:
-        return "killed"
-    if str(SECRET)[:4] in text + complaints or "Traceback" in complaints:
-        return f"wrong: {complaints[-500:]}"
-    if process.returncode == 0:
-        return "right"
-    return "refused" if process.returncode == 2 and complaints.startswith("error: ") else f"wrong: {complaints[-500:]}"
+    for run in runs:
+        assert run.process.stdout is not None
+        assert run.process.stdout.readline() == "ready\n"
+    for run in runs:
+        assert run.process.stdin is not None
+        run.process.stdin.write("go\n")
+        run.process.stdin.flush()
 
 
 def whole(place: Path, rows: int, single: bool = False) -> bool:
@@ -151,15 +157,15 @@ def starts(count: int, chance: random.Random) -> Counter[str]:
     tally: Counter[str] = Counter()
     while tally["starts"] < count:
         single = chance.random() < 0.25
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             place = Path(folder)
             write_input(place, 2, 4000)
             many = min(8, count - tally["starts"])
             kinds = [chance.choice([[], [], ["--resume"], ["--discard"]]) if not single else [] for _ in range(many)]
             with Watcher(place) as watcher:
-                started = [start(place, *kind, single=single) for kind in kinds]
+                started = [Run(place, *kind, single=single) for kind in kinds]
                 release(started)
-                answers = [verdict(process) for process in started]
+                answers = [run.verdict() for run in started]
                 tally.update(answers)
             tally["starts"] += many
             tally["no right run"] += "right" not in answers
@@ -202,21 +208,21 @@ def kills(count: int, chance: random.Random) -> Counter[str]:
     rows = 40_000
     while tally["kills"] < count:
         single, bad = chance.random() < 0.15, chance.random() < 0.3
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             place = Path(folder)
             write_input(place, 4, rows, bad=rows // 4 if bad and not single else None)
             with Watcher(place) as watcher:
                 answer, longest = "", 2.0
                 while answer != "right":
-                    process = start(place, *([] if single else ["--resume"]), single=single)
-                    release([process])
+                    run = Run(place, *([] if single else ["--resume"]), single=single)
+                    release([run])
                     began = time.monotonic()
                     if tally["kills"] < count and chance.random() < 0.8:
                         time.sleep(chance.uniform(0.0, longest))
-                        if process.poll() is None:
-                            tally[f"killed {kill(process, chance)}"] += 1
+                        if run.process.poll() is None:
+                            tally[f"killed {kill(run.process, chance)}"] += 1
                             tally["kills"] += 1
-                    answer = verdict(process)
+                    answer = run.verdict()
                     if answer == "killed" and single and (place / "out.parquet").exists():
                         answer = "right"  # it was there already: to protect it again would be a new release
                     longest = max(0.5, min(longest, time.monotonic() - began)) if answer == "right" else longest
@@ -266,18 +272,18 @@ def disks(count: int, chance: random.Random) -> Counter[str]:
                 most = chance.choice([2000, 20_000, 200_000])
                 limit = None if enlarge else (lambda most=most: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
                 with Watcher(place) as watcher:
-                    first = start(place, single=single, prepare=limit)
+                    first = Run(place, single=single, prepare=limit)
                     release([first])
-                    answer = verdict(first)
+                    answer = first.verdict()
                     tally[f"first {answer}"] += 1
                     tally["on a small file system" if enlarge else "by a limit on files"] += 1
                     tally["seen of a failed job"] += answer != "right" and (place / "out").exists()
                     if enlarge:
                         enlarge(1 << 30)
                     if answer != "right":
-                        second = start(place, *([] if single else ["--resume"]), single=single)
+                        second = Run(place, *([] if single else ["--resume"]), single=single)
                         release([second])
-                        tally[verdict(second)] += 1
+                        tally[second.verdict()] += 1
                 tally["not whole"] += not whole(place, rows if single else 4 * rows, single)
                 tally["second noise"] += bool(watcher.twice)
                 tally["open work"] += bool(watcher.open_work)

@@ -79,7 +79,11 @@ function put(path, text) {
   } else writeFileSync(full, text);
 }
 
-const sha256 = (text) => createHash("sha256").update(text).digest("hex");
+/** Return the SHA-256 of what types are made of: every comment of JSDoc and the line below it. */
+function fingerprint(text) {
+  const documented = text.match(/^ *\/\*\*[\s\S]*?\*\/\n.*$/gm).join("\n");
+  return createHash("sha256").update(documented).digest("hex");
+}
 
 put("src/shared.js", sharedModule());
 const module = bundle();
@@ -89,13 +93,13 @@ for (const name of readdirSync(join(HERE, "src"))) {
   if (!inOrder("index").has(name.replace(/\.js$/, ""))) throw new Error(`src/${name} is part of nothing`);
 }
 
-const stamp = `// Written by build.js --types from metricdp.js with the SHA-256 ${sha256(module)}.\n`;
+const stamp = `// Written by build.js --types from the comments of metricdp.js, SHA-256 ${fingerprint(module)}.\n`;
 if (process.argv.includes("--types")) {
   execFileSync(join(HERE, "node_modules", ".bin", "tsc"), ["--project", join(HERE, "tsconfig.json")], { stdio: "inherit" });
   const made = readFileSync(join(HERE, "dist", "metricdp.d.ts"), "utf8");
   put("dist/metricdp.d.ts", stamp + made);
   put("dist/geolocation.d.ts", 'export { protectGeolocation } from "./metricdp.js";\n');
 } else if (!readFileSync(join(HERE, "dist", "metricdp.d.ts"), "utf8").startsWith(stamp)) {
-  console.error("js/dist/metricdp.d.ts was made from another metricdp.js: run npm install and node build.js --types in js/");
+  console.error("js/dist/metricdp.d.ts was made from other comments: run npm ci and node build.js --types in js/");
   if (check) process.exitCode = 1;
 }

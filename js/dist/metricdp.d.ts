@@ -1,4 +1,4 @@
-// Written by build.js --types from metricdp.js with the SHA-256 077af1789d96ac2041284406c278d5f5ec0e4e6a7000133b5c36c67c14899a2a.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 0b4ba458b13b886315e105a9e4e1a4362bbf446e98c3c284d7fcc4dbc5577dab.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

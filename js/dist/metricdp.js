@@ -262,6 +262,7 @@ const WORDING = {
     "without": "{rows} rows have no {column} and are not part of that count.",
     "twice": "Protecting this file a second time and releasing both costs 2 x {epsilon} = {total}{slack} for every row.",
     "kept": "Kept as they were, not protected: {columns}.",
+    "not_carried_over": "Not carried over, since it may hold values: {what}.",
     "revealing": "Look at {columns}: such columns can give away where somebody was. Remove or coarsen them before release.",
     "simulated": "SIMULATION ONLY: drawn from a seed, whoever knows it can undo the noise. Do not release."
   }

@@ -62,6 +62,7 @@ from metricdp.metrics import Temporal as Temporal
 from metricdp.metrics import Wasserstein as Wasserstein
 from metricdp.metrics import Weighted as Weighted
 from metricdp.metrics import WordMovers as WordMovers
+from metricdp.metrics import metric as metric
 from metricdp.places import grid as grid
 from metricdp.places import road_network as road_network
 from metricdp.problems import Problem as Problem

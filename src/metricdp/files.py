@@ -134,9 +134,15 @@ def replacing(target: str | os.PathLike[str], *, source: str | os.PathLike[str] 
         raise OutputProblem(f"cannot write {str(target)!r}: {error.strerror}. Choose another folder.") from error
     try:
         yield partial
-        flush(partial)
-        partial.chmod(_permissions(partial, place, mode))
-        os.replace(partial, place)
+        mode = _permissions(partial, place, mode)
+        whole = os.open(partial, os.O_RDONLY)
+        try:
+            os.fsync(whole)
+            os.replace(partial, place)
+            if hasattr(os, "fchmod"):  # only now: a run that is killed before leaves nothing that others can read
+                os.fchmod(whole, mode)
+        finally:
+            os.close(whole)
     except BaseException as error:
         with suppress(OSError):
             partial.unlink()

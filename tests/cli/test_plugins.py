@@ -71,7 +71,10 @@ def test_an_engine_from_outside_runs_a_job_over_files(here: Path) -> None:
     assert [row.split(",")[2] for row in lines] == ["n", *map(str, range(500))]
     assert len(set(lines)) == 501
     assert "threads of one process" in run(here, "engines --plugin ./engine.py").stdout
-    assert "unknown engine 'threads': use one of local" in run(here, line.replace("--plugin ./engine.py", "")).stderr
+    assert (
+        "no engine 'threads' runs jobs over files: use one of local"
+        in run(here, line.replace("--plugin ./engine.py", "")).stderr
+    )
 
 
 def test_a_study_from_outside_runs(here: Path) -> None:

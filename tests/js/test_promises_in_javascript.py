@@ -197,6 +197,21 @@ def test_distances_are_those_of_python_in_the_unit_that_is_stated(tmp_path: Path
         assert epsilon == pytest.approx(mdp.audit(mdp.load(tmp_path / f"{name}.mdp")).epsilon, rel=1e-9), name
 
 
+@pytest.mark.parametrize("unit", ["km", "m", "mi"])
+def test_noise_is_drawn_in_the_unit_that_is_stated(unit: str, tmp_path: Path) -> None:
+    """At epsilon per unit the mean distance of planar Laplace noise is 2 / epsilon units, and 95 % lie within 4.744."""
+    rate = {"km": 5.0, "m": 0.005, "mi": 8.0}[unit]
+    metric = mdp.Haversine(unit=unit)
+    save(mdp.laplace(metric, rate), tmp_path / "noise.mdp")
+    script = """const m = await open(given.path);
+        answer = [m.accuracy(0.95), Array.from({ length: 6000 }, () => m.sample([41, 2]).point)];"""
+    accuracy, reports = ask(script, path=str(tmp_path / "noise.mdp"))
+    away = metric(np.array(reports), np.array([41.0, 2.0]))
+    assert np.mean(away) == pytest.approx(2 / rate, rel=0.06)
+    assert np.mean(away <= accuracy) == pytest.approx(0.95, abs=0.02)
+    assert accuracy == pytest.approx(4.744 / rate, rel=0.02)
+
+
 SAID = """const m = await open(given.path);
     const device = { getCurrentPosition() {} };
     const said = (call) => { try { return JSON.stringify(call()); } catch (error) { return error.name; } };

@@ -92,6 +92,7 @@ def test_lp_of_whole_numbers_is_exact_where_a_double_can_hold_it():
         if math.isqrt(square) ** 2 == square:
             assert mdp.Lp(2)(grid[i], grid[j]) == math.isqrt(square)
     assert pairwise(mdp.Lp(2), grid, grid)[0, 1] == 1.0
+    assert mdp.Lp(2)(np.array([0.5, 0.25]), np.array([2.0, 2.25])) == 2.5
 
 
 def test_numbers_whose_distance_would_overflow_are_refused():

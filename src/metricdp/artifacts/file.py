@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from metricdp.artifacts.codecs import Decoder, Encoder, Entry, Tensors
+from metricdp.artifacts.distances import with_distances
 from metricdp.artifacts.kinds import KINDS, Kind, Parts, kind_of
 from metricdp.artifacts.records import certificate_entry, promise_entry
 from metricdp.artifacts.storage import Layout, Storage, layout_of
@@ -64,6 +65,7 @@ def dumps(
     `key` is a private key file from `create_keys`: the file is then signed.
     """
     kind = kind_of(mechanism)
+    mechanism = with_distances(mechanism)
     layout = layout_of(mechanism, storage)
     if not isinstance(licence, str) or len(licence) > LICENCE_LIMIT:
         raise InvalidInput(f"`licence` must be a text of at most {LICENCE_LIMIT} characters.")

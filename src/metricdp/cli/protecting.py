@@ -91,10 +91,10 @@ def engines() -> int:
 
     An example: `metricdp engines`
     """
-    from metricdp.tables.engines import ENGINES
+    from metricdp.tables.engines import for_files
 
     rows = [
-        {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"} for one in ENGINES
+        {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"} for one in for_files()
     ]
     print(terminal.text_table(["engine", "about", "needs"], rows))
     return 0

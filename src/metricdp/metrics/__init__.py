@@ -13,6 +13,7 @@ from metricdp.metrics.geography import (
     look_exchanged,
     unit_vectors,
 )
+from metricdp.metrics.own import FunctionMetric, metric
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
 from metricdp.metrics.vectors import Lp, Mahalanobis
@@ -23,6 +24,7 @@ __all__ = [
     "KM_PER_DEGREE",
     "Angular",
     "Frechet",
+    "FunctionMetric",
     "Hamming",
     "Haversine",
     "Hyperbolic",
@@ -40,6 +42,7 @@ __all__ = [
     "is_proven",
     "look_exchanged",
     "measurable",
+    "metric",
     "pairwise",
     "precision_note",
     "unit_vectors",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics.rounding import LIBRARY, lowered, rounding_error, whole
+from metricdp.metrics.rounding import LIBRARY, lowered, on_grid, rounding_error
 from metricdp.units import METRES
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class ShortestPath:
     `one_way="open"` (default) lets every street be used both ways, as on foot; `one_way="longer"` takes the longer of
     the two directed ways, max(there, back). Both are metrics.
 
-    Never above the true length of the shortest path, and within 2^-53 of it for every node; exact for whole lengths.
+    Never above the true length of the shortest path, and within 2^-53 of it for every node; exact for whole
+    lengths and their 1024ths.
     """
 
     edges: Integers
@@ -202,7 +203,7 @@ class ShortestPath:
 
     def _down(self, sums: Floats) -> Floats:
         """Take off the roundings of a path, which has fewer streets than there are nodes."""
-        if whole(self.lengths, self.lengths, 2.0**52 / self.nodes):
+        if on_grid(self.lengths, self.lengths, 2.0**52 / self.nodes):
             return np.asarray(sums)
         return lowered(sums, self.nodes)
 

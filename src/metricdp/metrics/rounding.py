@@ -17,6 +17,7 @@ from metricdp.arrays import Booleans, Floats
 UNIT = 2.0**-53  # the relative error of one correctly rounded operation
 LIBRARY = 8  # the units that an elementary function may err by: four ulp
 SMALLEST = 2.0**-1021  # below, doubles lose relative precision: differences are exact there, products are not
+GRID = 1024.0  # whole numbers, halves, ..., 1024ths are added and subtracted without rounding
 ROUNDED_DOWN = (
     2.0**-36
 )  # computed distances lie below the true ones by a smaller share than this, near-singular data aside
@@ -85,12 +86,13 @@ def squared_norms(points: Floats) -> tuple[Floats, Floats]:
     return high, low
 
 
-def whole(a: Floats, b: Floats, largest: float) -> bool:
-    """Tell whether all numbers are whole and at most `largest` in size, so that sums and differences are exact."""
-    return all(_whole(x, largest) for x in (a, b))
+def on_grid(a: Floats, b: Floats, largest: float) -> bool:
+    """Tell whether all numbers are multiples of 1 / `GRID`, at most `largest` multiples: their sums are exact."""
+    return all(_on_grid(x, largest) for x in (a, b))
 
 
-def _whole(x: Floats, largest: float) -> bool:
-    if not x.size or x.flat[0] != np.rint(x.flat[0]):  # most data is refused by its first number
+def _on_grid(x: Floats, largest: float) -> bool:
+    if not x.size or GRID * x.flat[0] != np.rint(GRID * x.flat[0]):  # most data is refused by its first number
         return not x.size
-    return bool(np.all(np.abs(x) <= largest) and np.array_equal(x, np.rint(x)))
+    steps = GRID * x
+    return bool(np.all(np.abs(steps) <= largest) and np.array_equal(steps, np.rint(steps)))

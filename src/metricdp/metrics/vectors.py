@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Points, as_matrix, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics.rounding import LIBRARY, SMALLEST, UNIT, lowered, shrinking, whole
+from metricdp.metrics.rounding import GRID, LIBRARY, SMALLEST, UNIT, lowered, on_grid, shrinking
 from metricdp.shared import LARGEST_COORDINATE
 
 LOG_REACH = 20.0  # distances from 2^-20 to 2^20 need no scaling before their powers are taken
@@ -39,8 +39,8 @@ def refuse_rows(legal: Booleans, rule: str) -> None:
 class Lp:
     """The l_p distance: (sum |a - b|**p)**(1/p), for p from 1 (Manhattan) over 2 (Euclid) to infinity (Chebyshev).
 
-    Never above the true distance, and within (n + 45) 2^-53 of it for n coordinates; for whole numbers and p = 1, 2 or
-    infinity exact where a double can hold it.
+    Never above the true distance, and within (n + 45) 2^-53 of it for n coordinates. For whole numbers,
+    halves, ..., 1024ths and p = 1, 2 or infinity exact where a double can hold it.
     """
 
     p: float = 2.0
@@ -102,10 +102,10 @@ class Lp:
         """Take off, in place, what the roundings may have added; nothing where none can have happened."""
         n = a.shape[-1]
         reach = 2.0**53 / n  # n gaps of at most 2 M, or n squares of them, stay below 2^53
-        if self.p not in (1.0, 2.0, np.inf) or not whole(a, b, 0.5 * (np.sqrt(reach) if self.p == 2 else reach)):
+        if self.p not in (1.0, 2.0, np.inf) or not on_grid(a, b, 0.5 * (np.sqrt(reach) if self.p == 2 else reach)):
             apart *= shrinking(self._roundings(n))
         elif self.p == 2:  # a square root of a whole number is whole or irrational
-            np.multiply(apart, shrinking(1), out=apart, where=apart != np.rint(apart))
+            np.multiply(apart, shrinking(1), out=apart, where=GRID * apart != np.rint(GRID * apart))
         return apart
 
     def _roundings(self, n: int) -> float:

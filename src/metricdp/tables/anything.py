@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
+from metricdp.tables.engines import engine_of
+from metricdp.tables.engines.base import Target, refuse_target
 from metricdp.tables.frames import perturb_frame
 from metricdp.tables.task import OnError, Request
 
@@ -26,7 +26,7 @@ def perturb(
     on_error: OnError = "fail",
     show_values: bool = False,
     rng: Randomness = None,
-    target: str | os.PathLike[str] | None = None,
+    target: Target = None,
 ) -> Frame:
     """Return the table with the columns of the secret replaced by reports; every other column stays as it is.
 
@@ -58,39 +58,16 @@ def perturb(
             marked as such where the table type has room for a mark. Not for Spark and Ray, whose workers draw.
         target: Where the reports are written: a folder for Spark, a Parquet file for Arrow data sets and readers.
     """
-    result: Frame = _perturb(frame, Request(mechanism, columns, snap, on_error, show_values), rng, target)
+    request = Request(mechanism, columns, snap, on_error, show_values)
+    result: Frame = _perturb(frame, request, rng, target)
     return result
 
 
-def _perturb(frame: Any, request: Request, rng: Randomness, target: Any) -> Any:
-    kind, package = type(frame).__name__, type(frame).__module__.partition(".")[0]
-    if package in ("pyspark", "ray") and rng is not None:
-        raise InvalidInput(f"`rng` cannot be given for {package}: its workers draw from streams of their own.")
-    if package in ("pyspark", "ray") and request.show_values:
-        raise InvalidInput(f"`show_values` cannot be given for {package}: its workers would write the values to logs.")
-    if package == "pyspark":
-        from metricdp.tables.engines import spark
-
-        if target is None:
-            spark.refuse_without_target(frame)
-        return spark.perturb_frame(frame, request, str(target))
-    if package == "pyarrow" and not isinstance(frame, pa.Table | pa.RecordBatch):
-        from metricdp.tables.engines import arrow
-
-        return arrow.perturb_stream(frame, request, target, rng)
-    if target is not None:
-        raise InvalidInput(
-            f"`target` is for Spark frames and Arrow data sets; a {kind} comes back as it is, in memory."
-        )
-    if package == "ray":
-        from metricdp.tables.engines import ray
-
-        return ray.perturb_dataset(frame, request)
-    if package in ("duckdb", "_duckdb"):
-        raise InvalidInput(
-            "a DuckDB relation is a recipe: every time it is evaluated it would draw new noise. Make a table of it: "
-            'mdp.duckdb_table(connection, "FROM points", "protected", mechanism).'
-        )
-    if package == "polars" and kind == "LazyFrame":
+def _perturb(frame: Any, request: Request, rng: Randomness, target: Target) -> Any:
+    engine = None if isinstance(frame, pa.Table | pa.RecordBatch) else engine_of(frame)
+    if engine is not None and engine.perturb is not None:
+        return engine.perturb(frame, request, target=target, rng=rng)
+    refuse_target(frame, target)
+    if type(frame).__module__.partition(".")[0] == "polars" and type(frame).__name__ == "LazyFrame":
         frame = frame.collect(engine="streaming")  # once: the reports must not be drawn again
     return perturb_frame(frame, request, rng)

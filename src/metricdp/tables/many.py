@@ -13,7 +13,7 @@ from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.draws import KEY_BYTES, is_simulated
-from metricdp.tables.engines import ENGINES, Run
+from metricdp.tables.engines import Run, runner
 from metricdp.tables.formats import format_of, open_reader, read_batches
 from metricdp.tables.jobs.folder import begun, checked_target, forget, publish, records_of
 from metricdp.tables.jobs.parcel import parcel_of
@@ -79,7 +79,7 @@ def perturb_files(
         progress: Called with the finished share, from 0 to 1.
     """
     started = time.perf_counter()
-    run = ENGINES.named(engine).run
+    run = runner(engine)
     paths = sources_of(sources)
     place = checked_target(target)
     with open_reader(paths[0], format_of(paths[0])) as reader:

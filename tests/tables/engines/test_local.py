@@ -178,7 +178,7 @@ def test_what_cannot_be_done(tmp_path: Path, pattern: str, target: str, message:
     (tmp_path / "in/a.csv").write_text("x,y\n1,2\n")
     with pytest.raises((InvalidInput, OutputProblem), match=message):
         perturb_files(str(tmp_path / pattern), tmp_path / target, MATRIX)
-    with pytest.raises(InvalidInput, match="unknown engine 'dask': use one of local, spark, ray"):
+    with pytest.raises(InvalidInput, match="no engine 'dask' runs jobs over files: use one of local, spark, ray"):
         perturb_files(str(tmp_path / "in"), tmp_path / "out", MATRIX, engine="dask")
 
 

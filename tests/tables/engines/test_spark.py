@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import runpy
 import shutil
+import stat
 import sys
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,7 @@ pytestmark = [
 ]
 KEY = bytes(range(32))
 EXAMPLES = Path(__file__).parents[3] / "examples" / "engines"
+WORK = ".frame.metricdp-*/ready"  # where Spark writes before all is well
 ROWS, BATCH = 100_000, 20_000
 
 
@@ -77,7 +80,13 @@ def frames(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = session.read.parquet(str(folder / "points"))
     monkeypatch.setattr("metricdp.tables.engines.spark.secrets.token_bytes", lambda count: KEY)
     target = folder / "frame"
-    thread, killed = killing(is_worker, before=lambda: any(target.glob("_temporary/*/_temporary/*/*.parquet")))
+
+    def at_work() -> bool:
+        assert not target.exists()
+        assert all(stat.S_IMODE(home.stat().st_mode) == 0o700 for home in folder.glob(".frame.metricdp-*"))
+        return any(folder.glob(f"{WORK}/_temporary/*/_temporary/*/*.parquet"))
+
+    thread, killed = killing(is_worker, before=at_work)
     result = mdp.perturb(frame, MATRIX, target=str(target))
     thread.join()
     monkeypatch.undo()
@@ -115,6 +124,12 @@ def traps(session, folder: Path) -> None:
     bad = session.range(0, 2, 1, 1).selectExpr("1.0D + 6 * id AS x", "1.0D AS y")
     with pytest.raises(OutOfDomain, match=r"in one of the partitions, row 1 .*in x, y, secrets are its 9 points"):
         mdp.perturb(bad, MATRIX, target=str(folder / "bad"))
+    half = session.range(0, 40_000, 1, 2).selectExpr("IF(id = 39999, 1.515625D, 1D) AS x", "1.0D AS y")
+    with pytest.raises(OutOfDomain, match=r"in one of the partitions, row 19999 ") as caught:
+        mdp.perturb(half, MATRIX, target=str(folder / "bad"))
+    assert "515625" not in "".join(traceback.format_exception(caught.value))
+    assert not list(folder.glob("bad*"))
+    assert not list(folder.glob(".*"))  # neither the half that was well nor any other trace
     with pytest.raises(InvalidInput, match="`rng` cannot be given"):
         mdp.perturb(bad, MATRIX, target=str(folder / "no"), rng=np.random.default_rng(0))
 

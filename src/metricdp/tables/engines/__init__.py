@@ -1,12 +1,35 @@
-"""The engines that tables live on or that run jobs over files; each is declared in its own file.
+"""The engines that run jobs over files or hold tables of their own; each is declared in its own file.
 
 An engine from outside is declared the same way: `ENGINES.declare(Engine(...))`, see docs/extend.md.
 """
 
+from collections.abc import Iterator
+
 from metricdp.catalogue import Catalogue
-from metricdp.tables.engines import local, ray, spark
-from metricdp.tables.engines.base import Engine, Run
+from metricdp.errors import InvalidInput
+from metricdp.tables.engines import arrow, duckdb, local, ray, spark
+from metricdp.tables.engines.base import Engine, Perturb, Run
 
-ENGINES: Catalogue[Engine] = Catalogue("engine", [local.ENGINE, spark.ENGINE, ray.ENGINE])
+ENGINES: Catalogue[Engine] = Catalogue("engine", [local.ENGINE, spark.ENGINE, ray.ENGINE, arrow.ENGINE, duckdb.ENGINE])
 
-__all__ = ["ENGINES", "Engine", "Run"]
+__all__ = ["ENGINES", "Engine", "Perturb", "Run", "engine_of", "for_files", "runner"]
+
+
+def for_files() -> Iterator[Engine]:
+    """Yield the engines that run jobs over files."""
+    return (engine for engine in ENGINES if engine.run is not None)
+
+
+def runner(name: str) -> Run:
+    """Return how the engine of a name runs jobs over files."""
+    found = [engine.run for engine in for_files() if engine.name == name and engine.run is not None]
+    if not found:
+        names = ", ".join(engine.name for engine in for_files())
+        raise InvalidInput(f"no engine {name!r} runs jobs over files: use one of {names}.")
+    return found[0]
+
+
+def engine_of(table: object) -> Engine | None:
+    """Return the engine that a table belongs to, by the package of its type; None for tables in memory."""
+    package = type(table).__module__.partition(".")[0]
+    return next((engine for engine in ENGINES if engine.perturb is not None and package in engine.packages), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,15 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.files import check_target, replacing
+from metricdp.files import check_target, holding, replacing
 from metricdp.randomness import Randomness
+from metricdp.tables.engines.base import Engine, Target
 from metricdp.tables.formats import PARQUET_BATCH_ROWS, SUFFIXES, Storage
 from metricdp.tables.pump import pump
 from metricdp.tables.task import Request
 
 
-def perturb_stream(source: Any, request: Request, target: str | os.PathLike[str] | None, rng: Randomness) -> Any:
+def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
     """Write the protected batches to a Parquet file, whole or not at all; return a data set over it, or a reader."""
     from pyarrow import dataset
 
@@ -35,7 +35,7 @@ def perturb_stream(source: Any, request: Request, target: str | os.PathLike[str]
     for file in getattr(source, "files", ()):
         check_target(target, source=file)
     task = request.task(source.schema.names)
-    with replacing(target) as partial:
+    with holding(target), replacing(target) as partial:
         if pump(StreamReader(source), partial, task, rng).rows == 0:
             raise InvalidInput("the data set has no rows: there is nothing to protect.")
     if once:
@@ -62,3 +62,8 @@ class StreamReader:
 
     def share(self, rows: int) -> float:
         return 0.0  # nobody knows how long it is
+
+
+ENGINE = Engine(
+    "arrow", "Arrow data sets and readers, streamed to a Parquet file", packages=("pyarrow",), perturb=perturb_stream
+)

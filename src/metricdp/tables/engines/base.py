@@ -1,13 +1,19 @@
-"""What a table engine is: whoever runs the partitions of a job over files, possibly one of them twice."""
+"""What a table engine is: whoever runs the partitions of a job over files, or holds tables of its own, or both."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from metricdp.errors import InvalidInput
+from metricdp.randomness import Randomness
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.pump import Tell
+from metricdp.tables.task import Request
+
+Target = str | os.PathLike[str] | None
 
 
 class Run(Protocol):
@@ -21,18 +27,45 @@ class Run(Protocol):
     def __call__(self, job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None: ...
 
 
+class Perturb(Protocol):
+    """How an engine protects a table of its own: a table comes back whose reports were drawn once."""
+
+    def __call__(self, table: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any: ...
+
+
 @dataclass(frozen=True)
 class Engine:
     """A table engine, declared once, in its own file.
 
     Attributes:
-        name: `perturb_files(..., engine=name)` and `metricdp perturb --engine name`.
+        name: `perturb_files(..., engine=name)` and `metricdp perturb --engine name`, where it runs jobs.
         about: One line for people.
-        run: How it runs partitions.
+        run: How it runs the partitions of a job over files; None where it does not.
+        packages: The packages whose tables it takes: `mdp.perturb` hands them over.
+        perturb: How it protects such a table.
         extra: The extra of metricdp that brings what it needs; empty where it needs nothing.
     """
 
     name: str
     about: str
-    run: Run
+    run: Run | None = None
+    packages: tuple[str, ...] = ()
+    perturb: Perturb | None = None
     extra: str = ""
+
+
+def refuse_target(table: Any, target: Target) -> None:
+    """Refuse a place to write to for a table that comes back as it is."""
+    if target is not None:
+        raise InvalidInput(
+            f"`target` is for Spark frames and Arrow data sets; a {type(table).__name__} comes back as it is, in "
+            "memory."
+        )
+
+
+def refuse_for_workers(engine: str, request: Request, rng: Randomness) -> None:
+    """Refuse what cannot be done where workers draw the noise and write logs."""
+    if rng is not None:
+        raise InvalidInput(f"`rng` cannot be given for {engine}: its workers draw from streams of their own.")
+    if request.show_values:
+        raise InvalidInput(f"`show_values` cannot be given for {engine}: its workers would write the values to logs.")

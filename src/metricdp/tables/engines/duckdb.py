@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
+from metricdp.randomness import Randomness
+from metricdp.tables.engines.base import Engine, Target
 from metricdp.tables.kernel import protect, report_fields, whole
 from metricdp.tables.task import OnError, Request, Task, usual_names
 from metricdp.tables.values import is_text
@@ -118,6 +120,14 @@ def duckdb_function(
     _register(engine, connection, name, task, kinds)
 
 
+def refuse_relation(relation: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
+    """Say how a DuckDB relation is protected: as a table that is made once."""
+    raise InvalidInput(
+        "a DuckDB relation is a recipe: every time it is evaluated it would draw new noise. Make a table of it: "
+        'mdp.duckdb_table(connection, "FROM points", "protected", mechanism).'
+    )
+
+
 def _register(
     engine: Any,
     connection: Any,
@@ -161,3 +171,12 @@ def _register(
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+ENGINE = Engine(
+    "duckdb",
+    "tables in DuckDB, made once from a query with mdp.duckdb_table",
+    packages=("duckdb", "_duckdb"),
+    perturb=refuse_relation,
+    extra="duckdb",
+)

@@ -24,7 +24,7 @@ from metricdp.tables.pump import Tell
 ATTEMPTS = 3  # how often a partition may take its worker down with it
 
 
-def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = None) -> None:
+def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
     """Protect the pending partitions on worker processes, as many as there are cores."""
     count = max(1, min(len(pending), workers or os.cpu_count() or 1))
     board = _Board(pending)

@@ -12,9 +12,10 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from metricdp.errors import InvalidInput, OutputProblem, import_extra
+from metricdp.errors import InvalidInput, import_extra
+from metricdp.randomness import Randomness
 from metricdp.tables.draws import KEY_BYTES, Draws
-from metricdp.tables.engines.base import Engine
+from metricdp.tables.engines.base import Engine, Target, refuse_for_workers, refuse_target
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import run_partition
@@ -37,8 +38,10 @@ def started() -> Any:
     return ray
 
 
-def perturb_dataset(dataset: Any, request: Request) -> Any:
+def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
     """Return a materialised Ray data set with the secrets replaced by reports; blocks and rows keep their order."""
+    refuse_for_workers("ray", request, rng)
+    refuse_target(dataset, target)
     ray = started()
     parcel = parcel_of(request.task(dataset.schema().names))
     key = secrets.token_bytes(KEY_BYTES)
@@ -49,7 +52,7 @@ def perturb_dataset(dataset: Any, request: Request) -> Any:
     if not made:
         raise InvalidInput("the data set is empty: there is no row to protect.")
     for number, (_, answer) in enumerate(made):
-        failed = ray.get(answer)
+        failed = _answer(ray, answer, ray.exceptions.RayError)
         if failed is not None:
             for _, other in made[number + 1 :]:
                 ray.cancel(other)
@@ -68,7 +71,15 @@ def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple
         return None, packed(error)
 
 
-def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = None) -> None:
+def _answer(ray: Any, ticket: Any, lost: type[Exception]) -> Any:
+    """Return what a task gave back; of one that Ray lost only the kind of its loss, since its words may show data."""
+    try:
+        return ray.get(ticket)
+    except lost as error:
+        return packed(error)
+
+
+def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
     """Protect the pending partitions of a job over files as Ray tasks; the job's folder must be seen by all workers."""
     ray = started()
     work = ray.remote(max_retries=RETRIES, retry_exceptions=False)(_partition)
@@ -78,26 +89,30 @@ def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = N
         ready, _ = ray.wait(list(left), timeout=1.0)
         for ticket in ready:
             number = left.pop(ticket)
-            try:
-                rows, failed = ray.get(ticket)
-            except ray.exceptions.RayError as error:
-                raise OutputProblem(f"partition {number} was lost: {type(error).__name__}.") from None
-            if failed is None:
-                tell(rows)
-            elif not is_ours(failed) and tries[number] < RETRIES:
+            answer = _answer(ray, ticket, ray.exceptions.RayError)
+            if isinstance(answer, int):
+                tell(answer)
+            elif not is_ours(answer) and tries[number] < RETRIES:
                 tries[number] += 1
                 left[work.remote(job.folder, number)] = number
             else:
                 for other in left:
                     ray.cancel(other)
-                raise unpacked(failed)
+                raise unpacked(answer)
 
 
-def _partition(folder: str, number: int) -> tuple[int, Packed | None]:
+def _partition(folder: str, number: int) -> int | Packed:
     try:
-        return run_partition(folder, number).rows, None
+        return run_partition(folder, number).rows
     except Exception as error:
-        return 0, packed(error)
+        return packed(error)
 
 
-ENGINE = Engine("ray", "tasks on Ray; all its workers must see the files", run, extra="ray")
+ENGINE = Engine(
+    "ray",
+    "tasks on Ray, whose workers must see the files; Ray data sets",
+    run,
+    packages=("ray",),
+    perturb=perturb_dataset,
+    extra="ray",
+)

@@ -7,7 +7,6 @@ bound to the partition's number, the batch's number and its content, so both run
 
 from __future__ import annotations
 
-import re
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,26 +15,31 @@ from typing import Any
 
 import pyarrow as pa
 
-import metricdp.errors
-from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
+from metricdp.errors import InvalidInput, OutputProblem, import_extra
+from metricdp.randomness import Randomness
 from metricdp.tables.draws import KEY_BYTES, Keyed
-from metricdp.tables.engines.base import Engine
+from metricdp.tables.engines.base import Engine, Target, refuse_for_workers
 from metricdp.tables.jobs.folder import records_of
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import run_partition
-from metricdp.tables.jobs.travel import Packed, is_ours, packed, unpacked
+from metricdp.tables.jobs.travel import Packed, bare, is_ours, packed, retold, told, unpacked
 from metricdp.tables.kernel import report_fields
 from metricdp.tables.pump import Tell, protected
 from metricdp.tables.task import Request, Task
 
 POLL_SECONDS = 1.0
-OURS = re.compile(r"metricdp\.errors\.(\w+): (.*)")
 
 
-def perturb_frame(frame: Any, request: Request, target: str) -> Any:
+def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
     """Write the protected frame to a folder of Parquet files and return the frame that reads it."""
     types = import_extra("pyspark.sql.pandas.types", "spark")
+    refuse_for_workers("pyspark", request, rng)
+    if target is None:
+        raise InvalidInput(
+            f"a Spark {type(frame).__name__} is a recipe: every time it is evaluated it would draw new noise, and two "
+            'draws cost twice the budget. Name a folder, target="protected", where the reports are written once.'
+        )
     if type(frame).__module__.startswith("pyspark.sql.connect"):
         raise InvalidInput(
             "frames of Spark Connect are not supported: write the frame to Parquet and protect the files, "
@@ -48,20 +52,42 @@ def perturb_frame(frame: Any, request: Request, target: str) -> Any:
     file = session.sparkContext.broadcast(parcel.file)
     rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)
     mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES), tuple(frame.columns))
-    noisy = frame.mapInArrow(mapper, _schema(frame, task, types))
-    problem = _written(noisy, target)
+    problem = _written(frame.mapInArrow(mapper, _schema(frame, task, types)), session.sparkContext, str(target))
     file.destroy()
     if problem is not None:
         raise problem
-    return session.read.parquet(target)
+    return session.read.parquet(str(target))
 
 
-def _written(noisy: Any, target: str) -> Exception | None:
-    """Write a frame, or return what went wrong; Spark's own words may show values and go no further."""
+def _written(noisy: Any, context: Any, target: str) -> Exception | None:
+    """Write a frame out of sight and put it in its place, or return what went wrong.
+
+    Spark writes where it is told before it knows whether all goes well, so it is told a hidden folder beside the target
+    that only its owner can look into; what it leaves there goes. Its own words may show values and go no further.
+    """
     try:
-        noisy.write.mode("errorifexists").parquet(target)
+        hadoop = context._jvm.org.apache.hadoop.fs
+        place = hadoop.Path(target)
+        system = place.getFileSystem(context._jsc.hadoopConfiguration())
+        place = system.makeQualified(place)
+        if system.exists(place):
+            return OutputProblem(f"cannot write {target!r}: it exists already. Choose a new folder for the output.")
+        home = hadoop.Path(place.getParent(), f".{place.getName()}.metricdp-{secrets.token_hex(4)}")
+        try:
+            system.mkdirs(home)
+            system.setPermission(home, hadoop.permission.FsPermission("700"))
+            ready = hadoop.Path(home, "ready")
+            noisy.write.mode("errorifexists").parquet(ready.toString())
+            if system.exists(place) or not system.rename(ready, place):
+                return OutputProblem(f"cannot write {target!r}: something is there by now. Choose another folder.")
+        finally:
+            system.delete(home, True)
     except Exception as error:  # Spark wraps what a worker raised in an error of its own
-        return _ours(error, target)
+        found = told(str(error))
+        if found is not None:
+            return retold(found, f"in one of the partitions, {found}")
+        condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
+        return OutputProblem(f"cannot write {target!r}: Spark stopped with {condition}; its log says where.")
     return None
 
 
@@ -112,26 +138,16 @@ class _Mapper:
 
         columns, snap, on_error, applied = self.rest
         context: Any = TaskContext.get()
-        task = Parcel(self.file.value, columns, snap, on_error).task(self.names)
         draws = Keyed(self.key, f"partition {context.partitionId()}", applied)
-        for step in protected(batches, task, draws):
-            yield step.result
+        try:
+            task = Parcel(self.file.value, columns, snap, on_error).task(self.names)
+            for step in protected(batches, task, draws):
+                yield step.result
+        except Exception as error:  # Spark logs what is raised, with all it came from
+            raise bare(error) from None
 
 
-def _ours(error: Exception, target: str) -> Exception:
-    """Return the error of ours that a worker raised, or the one Spark gave."""
-    text = str(error)
-    found = OURS.search(text)
-    if found is not None and hasattr(metricdp.errors, found[1]):
-        kind: type[MetricdpError] = getattr(metricdp.errors, found[1])
-        return kind(f"in one of the partitions, {found[2]}")
-    if "PATH_ALREADY_EXISTS" in text:
-        return OutputProblem(f"cannot write {target!r}: it exists already. Choose a new folder for the output.")
-    condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
-    return OutputProblem(f"cannot write {target!r}: Spark stopped with {condition}; its log says where.")
-
-
-def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = None) -> None:
+def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
     """Protect the pending partitions of a job over files as Spark tasks; all workers must see the job's folder."""
     context = _session().sparkContext
     before = set(records_of(job))
@@ -150,7 +166,7 @@ def run(job: Job, pending: Sequence[int], tell: Tell, *, workers: int | None = N
     try:
         answers = context.parallelize(list(pending), len(pending)).map(_Partition(job.folder)).collect()
     except Exception as error:  # py4j's errors share no base with ours
-        raise OutputProblem(f"Spark gave up: {type(error).__name__}.") from None
+        raise told(str(error)) or OutputProblem(f"Spark gave up: {type(error).__name__}.") from None
     finally:
         over.set()
         watcher.join()
@@ -175,17 +191,16 @@ class _Partition:
             run_partition(self.folder, number)
         except Exception as error:
             if not is_ours(packed(error)):  # Spark tries again what fails
-                raise OutputProblem(str(unpacked(packed(error)))) from None
+                raise bare(error) from None
             return packed(error)
         return None
 
 
-def refuse_without_target(frame: Any) -> None:
-    """Say why a Spark frame needs a place to be written to."""
-    raise InvalidInput(
-        f"a Spark {type(frame).__name__} is a recipe: every time it is evaluated it would draw new noise, and two "
-        'draws cost twice the budget. Name a folder, target="protected", where the reports are written once.'
-    )
-
-
-ENGINE = Engine("spark", "tasks on Spark; all its workers must see the files", run, extra="spark")
+ENGINE = Engine(
+    "spark",
+    "tasks on Spark, whose workers must see the files; Spark frames",
+    run,
+    packages=("pyspark",),
+    perturb=perturb_frame,
+    extra="spark",
+)

@@ -7,11 +7,13 @@ only its kind travels, and of one of the system its reason.
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import metricdp.errors
 from metricdp.errors import MetricdpError, OutputProblem
 
+TRACED = re.compile(r"metricdp\.errors\.(\w+): (.*)")
 Packed = dict[str, Any]  # kind, message, rows: what JSON and every engine can carry
 
 
@@ -37,6 +39,17 @@ def unpacked(parcel: Packed) -> MetricdpError:
     if parcel["rows"] and hasattr(error, "rows"):
         error.rows = tuple(parcel["rows"])
     return error
+
+
+def told(text: str) -> MetricdpError | None:
+    """Return the error of ours that an engine put into a text of its own, as the last line of a traceback."""
+    found = TRACED.search(text)
+    return None if found is None else unpacked({"kind": found[1], "message": found[2], "rows": []})
+
+
+def bare(error: Exception) -> MetricdpError:
+    """Return an error that may be raised in a worker: whoever logs it logs no other that it came from."""
+    return unpacked(packed(error))
 
 
 def retold(error: MetricdpError, message: str) -> MetricdpError:

@@ -1,0 +1,128 @@
+"""A metric of one's own, from a plain function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Floats, Points
+from metricdp.errors import InvalidInput
+from metricdp.metrics.base import by_blocks
+from metricdp.metrics.discrete import check_distances
+from metricdp.metrics.rounding import shrinking
+from metricdp.metrics.vectors import refuse_rows
+
+TRIED_POINTS = 40  # a set of points is tried for the axioms on so many of them; a space of secrets on all
+LARGEST_ERROR = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionMetric:
+    """A distance given by a function; made by `mdp.metric`."""
+
+    function: Callable[[Any, Any], Any]
+    name: str
+    unit: str = ""
+    rule: Callable[[Any], Any] | None = None
+    error: float | None = None
+    vectorised: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InvalidInput(f"`function` must be a function of two points, got {self.function!r}.")
+        if self.rule is not None and not callable(self.rule):
+            raise InvalidInput(f"`check` must be a function of one point, got {self.rule!r}.")
+        if self.error is not None and not 0.0 <= float(self.error) < LARGEST_ERROR:
+            raise InvalidInput(f"`error` must be a relative error from 0 to {LARGEST_ERROR:g}, got {self.error!r}.")
+
+    def __repr__(self) -> str:
+        return f"metric({self.name})"
+
+    @property
+    def proven(self) -> bool:
+        """Whether the rounding error was stated, so that distances are rounded down by it."""
+        return self.error is not None
+
+    def __call__(self, a: Points, b: Points, /) -> Floats:
+        a, b = np.asarray(a), np.asarray(b)
+        if self.vectorised:
+            found = np.asarray(self.function(a, b))
+            shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+            if found.shape != shape:
+                raise InvalidInput(
+                    f"{self.name} must return one number per pair of points, shape {shape}, got {found.shape}; "
+                    "leave `vectorised` away where it takes two single points."
+                )
+        else:
+            a, b = np.broadcast_arrays(a, b)
+            pairs = zip(a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1]), strict=True)
+            found = np.asarray([self.function(x, y) for x, y in pairs]).reshape(a.shape[:-1])
+        try:
+            apart = found.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"{self.name} must return a number for two points, got {found.dtype}.") from error
+        return apart if self.error is None else np.asarray(apart * ((1.0 - self.error) * shrinking(2)))
+
+    def pairwise(self, a: Points, b: Points, /) -> Floats:
+        """Return all distances; those within one set of points are checked to be a metric's."""
+        apart = by_blocks(self, a, b)
+        if a is b or np.array_equal(a, b):
+            self._refuse(apart)
+        return apart
+
+    def _refuse(self, apart: Floats) -> None:
+        if not np.all(np.isfinite(apart)):
+            i, j = (int(x) for x in np.argwhere(~np.isfinite(apart))[0])
+            raise InvalidInput(f"{self.name} must return finite numbers, it does not between the points {i} and {j}.")
+        try:
+            check_distances(apart)
+        except InvalidInput as error:
+            raise InvalidInput(f"{self.name} is no metric on these points: {error}") from error
+
+    def check(self, points: Points, /) -> None:
+        refuse_rows(self.legal(points), f"points must be what {self.name} can measure, by its own `check`")
+        some = points[np.unique(np.linspace(0, len(points) - 1, min(TRIED_POINTS, len(points))).astype(int))]
+        self.pairwise(some, some)
+
+    def legal(self, points: Points, /) -> Booleans:
+        if self.rule is None:
+            return np.ones(points.shape[:-1], dtype=bool)
+        return np.fromiter((_allows(self.rule, point) for point in points), dtype=bool, count=len(points))
+
+
+def _allows(rule: Callable[[Any], Any], point: Points) -> bool:
+    """Ask a rule about one point: an `InvalidInput` or anything false but None means no."""
+    try:
+        answer = rule(point)
+    except InvalidInput:
+        return False
+    return answer is None or bool(answer)
+
+
+def metric(
+    function: Callable[[Any, Any], Any],
+    /,
+    *,
+    unit: str = "",
+    check: Callable[[Any], Any] | None = None,
+    error: float | None = None,
+    vectorised: bool = False,
+) -> FunctionMetric:
+    """Make a metric of a function of two points, such as `lambda a, b: abs(a[0] - b[0])`.
+
+    A point is an array of its coordinates. With `vectorised=True` the function takes arrays of points, coordinates on
+    the last axis, and broadcasts: much quicker for many points. `unit` names the unit of the distances. `check` is a
+    function of one point that is false, or raises `InvalidInput`, where the point cannot be measured.
+
+    The axioms are checked on the secrets of a space: never negative, zero between a point and itself, symmetric, and
+    no detour shorter (to 1e-9). `error` is a bound of the relative rounding error of the function, such as 1e-15;
+    distances are then rounded down by it, and proofs hold for the true ones. Without it, certificates say that they
+    hold for the distances as the function computes them.
+
+    A mechanism file cannot hold a function: it stores the distances between the secrets instead.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    return FunctionMetric(function, "the function" if name == "<lambda>" else name, unit, check, error, vectorised)

@@ -19,16 +19,21 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const PYTHON = join(HERE, "..", "src", "metricdp");
 const IMPORT = /^import \{([^}]*)\} from "\.\/([\w-]+)\.js";\n/gm;
 const DECLARED = /^(?:export )?(?:async )?(?:function|class|const|let) (\w+)/gm;
+const SAID = [
+  "digits", "largest_factor", "beyond_largest", "lengths", "along", "things", "shares", "scale", "outside", "per", "promise", "short", "meaning",
+];
 const check = process.argv.includes("--check");
 
 const source = (name) => readFileSync(join(HERE, "src", `${name}.js`), "utf8");
 
-/** What both languages share, as a module. */
+/** What both languages share, as a module: all constants, and of the sentences those that are said here. */
 function sharedModule() {
-  const read = (name) => JSON.stringify(JSON.parse(readFileSync(join(PYTHON, name), "utf8")), null, 2);
+  const read = (name) => JSON.parse(readFileSync(join(PYTHON, name), "utf8"));
+  const spelled = (value) => JSON.stringify(value, null, 2);
+  const said = Object.fromEntries(Object.entries(read("wording.json")).filter(([name]) => SAID.includes(name)));
   return (
     "/** What both languages share: written by build.js from src/metricdp/shared.json and wording.json; change those. */\n\n" +
-    `export const SHARED = ${read("shared.json")};\n\nexport const WORDING = ${read("wording.json")};\n`
+    `export const SHARED = ${spelled(read("shared.json"))};\n\nexport const WORDING = ${spelled(said)};\n`
   );
 }
 

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 0b4ba458b13b886315e105a9e4e1a4362bbf446e98c3c284d7fcc4dbc5577dab.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 42a890dd65b8b83a33573781b2f4ff403e7a1106b23cc702d06f9ebf32369cf9.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.
@@ -222,8 +222,9 @@ export class Mechanism {
     secretAt(code: number): any[];
     /**
      * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
-     * more; where coordinates are measured otherwise (roads) epsilon times the largest distance between two secrets that
-     * can be reached from one place.
+     * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
+     * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
+     * one value is put on to any secret that the other can reach.
      * @param {number} [snap]
      * @returns {number}
      */

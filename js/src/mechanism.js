@@ -141,8 +141,9 @@ export class Mechanism {
 
   /**
    * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
-   * more; where coordinates are measured otherwise (roads) epsilon times the largest distance between two secrets that
-   * can be reached from one place.
+   * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
+   * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
+   * one value is put on to any secret that the other can reach.
    * @param {number} [snap]
    * @returns {number}
    */

@@ -17,7 +17,16 @@ export function perKilometre(unit) {
 }
 
 function parallel(latitude) {
-  return Math.abs(latitude) === 90 ? 0 : Math.cos(radians(latitude)); // every longitude is one place at a pole
+  return Math.sin(radians(90 - Math.abs(latitude))); // by the distance to the pole, which is exact near it and zero at it
+}
+
+/** Return the difference of two longitudes, taken the short way round, as one rounding of the exact one. */
+function around(east, other) {
+  const gap = east - other;
+  if (!(Math.abs(gap) > 180)) return gap;
+  const part = gap - east;
+  const lost = east - (gap - part) - (other + part); // what rounding the difference took off, exactly
+  return gap - 360 * Math.round(gap / 360) + lost;
 }
 
 /**
@@ -27,7 +36,7 @@ function parallel(latitude) {
  * @returns {number}
  */
 export function haversine(a, b) {
-  const east = mod(a[1] - b[1] + 180, 360) - 180;
+  const east = around(a[1], b[1]);
   const half =
     Math.sin(radians(a[0] - b[0]) / 2) ** 2 + parallel(a[0]) * parallel(b[0]) * Math.sin(radians(east) / 2) ** 2;
   return 2 * EARTH_RADIUS_KM * Math.atan2(Math.sqrt(half), Math.sqrt(Math.max(0, 1 - half)));

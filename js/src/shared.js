@@ -148,48 +148,8 @@ export const WORDING = {
     "nothing": "This promises nothing: it is for comparisons and must not protect data.",
     "part": "Part {number}, while the others stay the same: {sentence}"
   },
-  "lead": "Whatever is reported, two {things} {near} apart{along} would have given that report with probabilities at most a factor of {times} apart. Closer {things} are harder still to tell apart.{outside}",
-  "lead_slack": "Whatever is reported, two {things} {near} apart{along} would have given that report with probabilities at most a factor of {times} apart.{outside}",
-  "wish": "Asked for: {things} {distance} apart{along} differ by at most a factor of {asked}. Kept: at most a factor of {kept} there, slack included.",
   "meaning": {
     "head": "What epsilon means: any report is at most so many times likelier from one of two {things} than from the other, and whoever has to guess between them at even odds is right at most so often.",
     "row": "  {distance} apart: factor {factor}   {words}"
-  },
-  "loss": {
-    "expected": "On average a report lies {loss} from the truth.",
-    "worst": "For the secret that fares worst a report lies {loss} from the truth on average; for every other no farther.",
-    "average": "With all secrets equally likely a report lies {loss} from the truth on average.",
-    "snapped": "From the value in the table it lies up to {snap} farther: that far values were put on a secret.",
-    "expected_cost": "On average a report costs {loss}, in the loss and under the prior it was made for.",
-    "worst_cost": "For the secret that fares worst a report costs {loss} on average, in the loss it was made for; for every other no more."
-  },
-  "objective": {
-    "expected": "expected loss",
-    "worst": "worst loss of any secret"
-  },
-  "fact": {
-    "expected": "expected distance between truth and report",
-    "worst": "expected distance between truth and report for the secret that fares worst"
-  },
-  "compared": {
-    "expected": "Expected distance between the true place and the reported one, under the same prior.",
-    "worst": "Expected distance between the true place and the reported one, for the place that fares worst."
-  },
-  "bound": "no mechanism can go below {bound} under this promise",
-  "certificate": {
-    "proven": "Certificate: {method}; audited epsilon {epsilon} over {pairs} pairs; {objective} {loss}, {bound} (gap {gap}).",
-    "stated": "Certificate: {method}."
-  },
-  "rows": {
-    "promise": "Promise per row: {promise}.",
-    "snap": "Snapping up to {snap} put 2 x {epsilon} x {value} = {slack} into the slack.",
-    "unknown": "Rows of one person add up; name the person's column with --id to have them counted.",
-    "person": "{count} persons by {column}; the one with the most has {rows} rows. Rows add up, so that person's whole history is protected at {rows} x {epsilon} = {total}{slack}.",
-    "without": "{rows} rows have no {column} and are not part of that count.",
-    "twice": "Protecting this file a second time and releasing both costs 2 x {epsilon} = {total}{slack} for every row.",
-    "kept": "Kept as they were, not protected: {columns}.",
-    "not_carried_over": "Not carried over, since it may hold values: {what}.",
-    "revealing": "Look at {columns}: such columns can give away where somebody was. Remove or coarsen them before release.",
-    "simulated": "SIMULATION ONLY: drawn from a seed, whoever knows it can undo the noise. Do not release."
   }
 };

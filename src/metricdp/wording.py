@@ -347,15 +347,31 @@ def simulated() -> str:
     return _of_rows("simulated")
 
 
-def snapped(snap: float, promise: Promise) -> str:
-    """Return what putting values on the nearest secret up to `snap` cost: 2 * epsilon * snap."""
-    digits, slack = templates()["digits"], 2 * promise.epsilon * snap
+class Snapped(Protocol):
+    """What is read of snapping: how far, and the slack of epsilon * apart that it costs."""
+
+    @property
+    def snap(self) -> float: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def apart(self) -> float: ...
+    @property
+    def slack(self) -> float: ...
+    @property
+    def same_ground(self) -> bool: ...
+
+
+def snapped(snapping: Snapped, promise: Promise) -> str:
+    """Return what putting values on the nearest secret cost, and between what distances are meant."""
+    digits = templates()["digits"]
     return _of_rows(
-        "snap",
-        snap=distance(snap, promise.unit, "up"),
-        epsilon=number(promise.epsilon, digits["epsilon"], "up"),
-        value=number(snap, digits["epsilon"], "up"),
-        slack=number(slack, digits["slack"], "up"),
+        "snap" if snapping.same_ground else "detour",
+        snap=distance(snapping.snap, promise.unit, "up"),
+        epsilon=number(snapping.epsilon, digits["epsilon"], "up"),
+        value=number(snapping.snap if snapping.same_ground else snapping.apart, digits["epsilon"], "up"),
+        apart=distance(snapping.apart, promise.unit, "up"),
+        slack=number(snapping.slack, digits["slack"], "up"),
     )
 
 

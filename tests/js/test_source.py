@@ -13,11 +13,10 @@ import pytest
 
 import browsers
 from metricdp import shared, units, wording
-from metricdp.artifacts.codecs import METRICS
-from metricdp.artifacts.kinds import KINDS
 from metricdp.artifacts.storage import STORAGES
+from metricdp.mechanisms import MECHANISMS
 from metricdp.mechanisms.interpolated import RULES
-from metricdp.metrics import EARTH_RADIUS_KM
+from metricdp.metrics import EARTH_RADIUS_KM, METRICS
 
 FOLDER = Path(__file__).parents[2] / "js"
 SOURCES = sorted((FOLDER / "src").glob("*.js"))
@@ -126,10 +125,12 @@ def test_both_languages_share_one_file_of_constants() -> None:
     texts = re.search(r"SHARED = (\{.*?\n\});\n\nexport const WORDING = (\{.*\n\});\n", found, re.DOTALL)
     assert texts is not None
     place = Path(wording.__file__).parent
-    for text, name in zip(texts.groups(), ("shared.json", "wording.json"), strict=True):
-        assert json.loads(text) == json.loads((place / name).read_text(encoding="utf-8"))
-    assert set(shared.KINDS) == set(KINDS)
-    assert set(shared.METRICS) == set(METRICS)
+    constants, sentences = (json.loads((place / name).read_text()) for name in ("shared.json", "wording.json"))
+    assert json.loads(texts[1]) == constants
+    baked = json.loads(texts[2])
+    assert baked == {name: sentences[name] for name in baked}
+    assert set(shared.KINDS) == set(MECHANISMS.names)
+    assert set(shared.METRICS) == set(METRICS.names)
     assert (shared.STORAGES, shared.RULES) == (STORAGES, RULES)
     assert (shared.EARTH_RADIUS_KM, shared.METRES) == (EARTH_RADIUS_KM, units.METRES)
 

@@ -41,8 +41,9 @@ def test_bound_is_the_formula_term_by_term():
     expected = reduced.min(axis=1).sum()
     both = np.stack([np.maximum(signed, 0), np.maximum(-signed, 0)])
     for dual in (signed, both, both + 0.05):
-        value = lower_bound(cost, pairs, w, dual)
+        value = lower_bound(cost, pairs, w, dual, rise=0.0)
         assert value == pytest.approx(expected, abs=1e-12)
+        assert expected - 1e-6 < lower_bound(cost, pairs, w, dual) < value  # distances come rounded down
         assert value < expected
 
 

@@ -19,5 +19,6 @@ mechanism again: a matrix by the exact audit, noise by its theorem.
 """
 
 from metricdp.artifacts.file import Inspection, dumps, inspect, load, loads, save
+from metricdp.artifacts.limits import Limits
 
-__all__ = ["Inspection", "dumps", "inspect", "load", "loads", "save"]
+__all__ = ["Inspection", "Limits", "dumps", "inspect", "load", "loads", "save"]

@@ -1,322 +1,288 @@
-"""Metrics and spaces as manifest entries and tensors."""
+"""From declarations to manifest entries and back: every metric, space and mechanism, field by field.
+
+What is stored and what is possible stands in the declarations (`metricdp.declarations`); here is the one way to write
+a field and the one way to read it. A value that its field does not allow is refused before anything is made of it.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.metrics import (
-    Angular,
-    Frechet,
-    Hamming,
-    Haversine,
-    Hyperbolic,
-    Levenshtein,
-    Lp,
-    Mahalanobis,
-    Metric,
-    Precomputed,
-    ShortestPath,
-    StreetPath,
-    Temporal,
-    Wasserstein,
-    Weighted,
-    WordMovers,
+from metricdp import shared
+from metricdp.artifacts.container import Entry, Tensors
+from metricdp.artifacts.limits import Budget
+from metricdp.artifacts.plain import number_from, plain, text_from, whole_from
+from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE, certificate_from, certificate_values
+from metricdp.artifacts.storage import Layout, decode_table, encode_table, layout_of
+from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range
+from metricdp.declarations import (
+    Array,
+    Declaration,
+    Field,
+    Group,
+    Many,
+    Maybe,
+    Number,
+    Part,
+    Registry,
+    Table,
+    Text,
+    Whole,
 )
-from metricdp.spaces import Box, FiniteSpace, Space, Streets, Unbounded
+from metricdp.errors import CorruptFile, InvalidInput
+from metricdp.mechanisms import MECHANISMS, Guarantee, Mechanism
+from metricdp.metrics import METRICS, Metric
+from metricdp.spaces import SPACES
 
-Entry = dict[str, Any]
-Tensors = dict[str, NDArray[Any]]
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON holds it: numbers that are not finite become {"float": name}."""
-    if isinstance(value, bool | str) or value is None:
-        return value
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        number = float(value)
-        return number if math.isfinite(number) else {"float": str(number)}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    raise InvalidInput(f"a mechanism file cannot hold a value of type {type(value).__name__}.")
+MOST_NESTED = 16  # a metric of metrics of metrics
+KINDS = {"float": "f", "whole": "i", "points": "fiU"}
+STORED = Many(Whole(), least=1, most=shared.LARGEST_COUNT)
+UNSTORABLE = {
+    "metric": "give the distances as mdp.Precomputed(space.distances), or declare the class (metricdp.declarations).",
+    "space": "declare the class (metricdp.declarations).",
+    "mechanism": "it can hold {}.",
+}
 
 
-def from_plain(value: Any) -> Any:
-    """Undo `plain`; lists become tuples."""
-    if isinstance(value, dict):
-        if set(value) != {"float"} or value["float"] not in ("inf", "-inf", "nan"):
-            raise CorruptFile(f"unknown value {value!r}")
-        return float(value["float"])
-    return tuple(from_plain(item) for item in value) if isinstance(value, list) else value
+class Unknown(CorruptFile):
+    """The file holds something that was declared later, or elsewhere."""
 
 
-@dataclass
 class Encoder:
     """Collects metrics, spaces and tensors; what is the same object is stored once."""
 
-    metrics: list[Entry] = field(default_factory=list)
-    spaces: list[Entry] = field(default_factory=list)
-    tensors: Tensors = field(default_factory=dict)
-    _seen: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # keeps objects alive, so that ids stay theirs
+    def __init__(self) -> None:
+        self.metrics: list[Entry] = []
+        self.spaces: list[Entry] = []
+        self.tensors = TensorWriter()
+        self._numbers: dict[int, tuple[Any, int]] = {}  # keeps objects alive, so that ids stay theirs
+        self._layout = Layout()
 
-    def tensor(self, array: NDArray[Any], name: str) -> str:
-        """Store an array and return its name; text becomes its UTF-8 bytes and their ends."""
-        known = self._seen.get(id(array))
-        if known is not None:
-            return str(known[1])
-        label = self._label(name)
-        if array.dtype.kind == "U":
-            texts = [str(text).encode() for text in array.ravel()]
-            self.tensors[f"{label}.bytes"] = np.frombuffer(b"".join(texts) or b"\0", dtype=np.uint8)
-            self.tensors[f"{label}.ends"] = np.cumsum([len(text) for text in texts], dtype=np.int64).reshape(
-                array.shape
-            )
-        elif array.dtype.kind in "fiu":
-            whole = array.dtype.kind in "iu"
-            self.tensors[label] = np.ascontiguousarray(array, dtype=np.int64 if whole else np.float64)
-        else:
-            raise InvalidInput(f"a mechanism file cannot hold an array of {array.dtype}.")
-        self._seen[id(array)] = (array, label)
-        return label
-
-    def whole(self, array: NDArray[Any], name: str) -> str:
-        """Store numbers of at least 0 in the narrowest unsigned type that holds them, and return the name."""
-        label = self._label(name)
-        self.tensors[label] = np.ascontiguousarray(array, dtype=narrowest(int(array.max(initial=0))))
-        return label
-
-    def _label(self, name: str) -> str:
-        """Return the name, or a longer one where it is taken."""
-        free = name not in self.tensors and f"{name}.bytes" not in self.tensors
-        return name if free else f"{name}.{len(self.tensors)}"
+    def mechanism(self, mechanism: Mechanism, layout: Layout) -> Entry:
+        """Return kind, body, promise and certificate of a mechanism."""
+        declaration = declared(MECHANISMS, mechanism)
+        self._layout = layout
+        body = self._record(declaration.fields, declaration.values_of(mechanism), "")
+        promise = {name: getattr(mechanism.guarantee, name) for name in PROMISE}
+        certificate = certificate_values(mechanism.certificate)
+        return {
+            "kind": declaration.name,
+            "body": body,
+            "guarantee": self._record(PROMISE, promise, ""),
+            "certificate": self._record({name: CERTIFICATE[name] for name in certificate}, certificate, ""),
+        }
 
     def metric(self, metric: Metric) -> int:
-        """Store a metric and return its number."""
-        known = self._seen.get(id(metric))
-        if known is not None:
-            return int(known[1])
-        codec = METRICS.get(type(metric).__name__)
-        if codec is None or codec.kind is not type(metric):
-            raise InvalidInput(
-                f"a mechanism file cannot hold the metric {type(metric).__name__}: give the distances as "
-                "mdp.Precomputed(space.distances)."
-            )
-        entry = {"name": type(metric).__name__, "parameters": codec.encode(metric, self)}
-        self.metrics.append(entry)
-        self._seen[id(metric)] = (metric, len(self.metrics) - 1)
-        return len(self.metrics) - 1
+        """Store a metric and return its number; one that files cannot hold is refused."""
+        return int(self._part(Part("metric"), metric, ""))
 
-    def space(self, space: Space, name: str) -> int:
-        """Store a space and return its number."""
-        known = self._seen.get(id(space))
-        if known is not None:
-            return int(known[1])
-        entry: Entry = {"metric": self.metric(space.metric)}
-        if isinstance(space, FiniteSpace):
-            entry |= {
-                "kind": "finite",
-                "points": self.tensor(space.points, f"{name}.points"),
-                "coordinates": self.tensor(space.coordinates, f"{name}.coordinates"),
-                "ground": self.metric(space.ground),
-                "columns": list(space.columns),
-            }
-        elif isinstance(space, Box):
-            entry |= {"kind": "box", "lower": plain(space.lower.tolist()), "upper": plain(space.upper.tolist())}
-        elif isinstance(space, Unbounded):
-            entry |= {"kind": "unbounded", "dimension": space.dimension}
-        elif isinstance(space, Streets):
-            entry |= {"kind": "streets"}
+    def _part(self, kind: Part, value: Any, name: str) -> Any:
+        if kind.of == "mechanism":
+            return self.mechanism(value, layout_of(value, None))
+        if id(value) in self._numbers:
+            return self._numbers[id(value)][1]
+        if kind.of == "metric":
+            declaration, entries = declared(METRICS, value), self.metrics
+            fields = self._record(declaration.fields, declaration.values_of(value), "metric.")
+            entry: Entry = {"name": declaration.name, "parameters": fields}
         else:
-            raise InvalidInput(f"a mechanism file cannot hold a space of type {type(space).__name__}.")
-        self.spaces.append(entry)
-        self._seen[id(space)] = (space, len(self.spaces) - 1)
-        return len(self.spaces) - 1
+            declaration, entries = declared(SPACES, value), self.spaces
+            entry = {"kind": declaration.name}
+            entry |= self._record(declaration.fields, declaration.values_of(value), f"{name}.")
+        entries.append(entry)
+        _list(entries, STORED, f"its {kind.of}s")
+        self._numbers[id(value)] = (value, len(entries) - 1)
+        return len(entries) - 1
+
+    def _record(self, fields: Mapping[str, Field], values: Mapping[str, Any], prefix: str) -> Entry:
+        return {name: self._field(kind, values[name], f"{prefix}{name}") for name, kind in fields.items()}
+
+    def _field(self, kind: Field, value: Any, name: str) -> Any:
+        match kind:
+            case Maybe():
+                return None if value is None else self._field(kind.of, value, name)
+            case Many():
+                _list(list(value), kind, name)
+                return [self._field(kind.of, item, f"{name}{number}") for number, item in enumerate(value)]
+            case Group():
+                pairs = enumerate(zip(kind.of, value, strict=True))
+                return [self._field(field, item, f"{name}.{number}") for number, (field, item) in pairs]
+            case Part():
+                return self._part(kind, value, name)
+            case Array():
+                return self.tensors.array(checked_range(kind, value, name), name)
+            case Table():
+                return encode_table(value, self.tensors, self._layout)
+            case Number() | Whole() | Text():
+                return _checked(kind, plain(value), name)
+
+
+def _checked(kind: Number | Whole | Text, value: Any, where: str) -> Any:
+    """Return a plain value that its field allows, as it is."""
+    match kind:
+        case Number():
+            number_from(kind, value, where)
+        case Whole():
+            whole_from(kind, value, where)
+        case Text():
+            text_from(kind, value, where)
+    return value
+
+
+def declared(registry: Registry, thing: object) -> Declaration:
+    """Return the declaration of a thing, or say that files cannot hold it."""
+    found = registry.of(thing)
+    if found is None:
+        known = ", ".join(declaration.thing.__name__ for declaration in registry)
+        raise InvalidInput(
+            f"a mechanism file cannot hold the {registry.sort} {type(thing).__name__}: "
+            + UNSTORABLE[registry.sort].format(known)
+        )
+    return found
 
 
 class Decoder:
-    """Rebuilds metrics and spaces, in the order they were stored."""
+    """Rebuilds metrics, spaces and the mechanism, in the order they were stored."""
 
-    def __init__(self, manifest: Entry, tensors: Tensors) -> None:
-        self._tensors = tensors
-        self._used: set[str] = set()
-        self._arrays: dict[str, NDArray[Any]] = {}
+    def __init__(self, manifest: Entry, tensors: Tensors, budget: Budget) -> None:
+        self._version: int = manifest["version"]
+        self._tensors = TensorReader(tensors, budget)
+        self._budget = budget
         self._metrics: list[Metric] = []
-        for entry in manifest["metrics"]:
-            self._metrics.append(METRICS[entry["name"]].decode(entry["parameters"], self))
-        self._spaces: list[Space | Streets] = []
-        for entry in manifest["spaces"]:
-            self._spaces.append(self._space(entry))
+        self._spaces: list[Any] = []
+        self._sizes: list[tuple[int, int]] = []  # of every metric: how deep it is nested, how many it is made of
+        self._open = (1, 1)
+        self._inside = False
+        for number, entry in enumerate(_list(manifest["metrics"], STORED, "its metrics")):
+            where = f"metric {number}"
+            known = self._known(METRICS, _object(entry, ("name", "parameters"), where)["name"], where)
+            self._open = (1, 1)
+            values = self._record(known.fields, entry["parameters"], where)
+            self._metrics.append(known.made(**values))
+            self._sizes.append(self._open)
+        for number, entry in enumerate(_list(manifest["spaces"], STORED, "its spaces")):
+            where = f"space {number}"
+            kind = entry.get("kind") if isinstance(entry, dict) else None
+            known = self._known(SPACES, kind, where)
+            values = self._record(known.fields, {k: v for k, v in entry.items() if k != "kind"}, where)
+            if known.effort is not None:
+                budget.spend(known.effort(**values), where)
+            self._spaces.append(known.made(**values))
 
-    def tensor(self, name: str) -> NDArray[Any]:
-        """Return an array by name; the same name gives the same array."""
-        if name not in self._arrays:
-            if f"{name}.bytes" in self._tensors:
-                self._used |= {f"{name}.bytes", f"{name}.ends"}
-                array = _texts(self._tensors[f"{name}.bytes"], self._tensors[f"{name}.ends"])
-            else:
-                self._used.add(name)
-                array = np.array(self._tensors[name])
-            array.flags.writeable = False
-            self._arrays[name] = array
-        return self._arrays[name]
+    def mechanism(self, entry: Entry) -> Mechanism:
+        """Return the mechanism of the manifest, refusing tensors that nothing refers to."""
+        made = self._mechanism(entry, "it")
+        self._tensors.refuse_leftovers()
+        return made
 
-    def metric(self, number: int) -> Metric:
-        return self._metrics[_index(number)]
+    def _mechanism(self, entry: Entry, where: str) -> Mechanism:
+        known = self._known(MECHANISMS, entry["kind"], where)
+        promise = self._record(PROMISE, entry["guarantee"], "its promise", LATER)
+        metric, unit = promise["metric"], promise.pop("unit")
+        if unit != metric.unit:
+            raise CorruptFile(f"its promise is per {unit!r} and its metric measures in {metric.unit!r}")
+        guarantee = Guarantee(**promise)
+        stated = self._record(CERTIFICATE, entry["certificate"], "its certificate", LATER)
+        certificate, codes = certificate_from(stated, guarantee)
+        body = self._record(known.fields, entry["body"], "its body")
+        made: Mechanism = known.made(**body, guarantee=guarantee, certificate=certificate)
+        if not codes:
+            return made
+        if not hasattr(made, "witness"):
+            raise CorruptFile("its certificate names a worst pair where there are no pairs")
+        return replace(made, certificate=replace(certificate, witness=made.witness(*codes)))  # type: ignore[type-var]
 
-    def space(self, number: int) -> Space | Streets:
-        return self._spaces[_index(number)]
+    def _known(self, registry: Registry, name: object, where: str) -> Declaration:
+        if not isinstance(name, str):
+            raise CorruptFile(f"{where} has no name")
+        found = registry.find(name)
+        if found is None:
+            raise Unknown(f"it holds a {registry.sort} of the kind {name!r}, which this metricdp does not know")
+        if found.since > self._version:
+            raise CorruptFile("it holds what its version does not know")
+        return found
 
-    def refuse_leftovers(self) -> None:
-        """Refuse tensors that nothing refers to."""
-        left = sorted(set(self._tensors) - self._used)
-        if left:
-            raise CorruptFile(f"it holds the tensor {left[0]!r} that nothing refers to")
+    def _record(
+        self, fields: Mapping[str, Field], entry: object, where: str, later: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Return the values of an entry that holds these fields and nothing else; `later` ones may be absent."""
+        defaults = {name: value for name, value in (later or {}).items() if name in fields}
+        _object(entry, tuple(fields), where, tuple(defaults))
+        assert isinstance(entry, dict)
+        given = {name: self._field(fields[name], entry[name], f"{name} of {where}") for name in entry}
+        return defaults | given
 
-    def _space(self, entry: Entry) -> Space | Streets:
-        metric = self.metric(entry["metric"])
-        if entry["kind"] == "finite":
-            points, places = self.tensor(entry["points"]), self.tensor(entry["coordinates"])
-            return FiniteSpace(
-                points,
-                metric,
-                coordinates=None if places is points else places,
-                ground=self.metric(entry["ground"]),
-                columns=tuple(entry["columns"]),
-            )
-        if entry["kind"] == "box":
-            return Box(from_plain(entry["lower"]), from_plain(entry["upper"]), metric)
-        if entry["kind"] == "unbounded":
-            dimension = entry["dimension"]
-            if not isinstance(dimension, int) or dimension < 1:
-                raise CorruptFile(f"a space has the dimension {dimension!r}")
-            return Unbounded(metric, dimension)
-        if entry["kind"] == "streets" and isinstance(metric, StreetPath):
-            return Streets(metric.network)
-        raise CorruptFile(f"it holds a space of the unknown kind {entry['kind']!r}")
+    def _field(self, kind: Field, value: Any, where: str) -> Any:
+        match kind:
+            case Maybe():
+                return None if value is None else self._field(kind.of, value, where)
+            case Many():
+                return tuple(self._field(kind.of, item, where) for item in _list(value, kind, where))
+            case Group():
+                items = zip(kind.of, _list(value, Many(kind, len(kind.of), len(kind.of)), where), strict=True)
+                return tuple(self._field(field, item, where) for field, item in items)
+            case Part():
+                return self._part(kind, value, where)
+            case Array():
+                array = self._tensors.array(value, KINDS[kind.of], where, kind.sides)
+                return checked_range(kind, array, where)
+            case Table():
+                if self._version == 1 and not isinstance(value, str):
+                    raise CorruptFile("it holds what its version does not know")
+                return decode_table(value, self._tensors, where)
+            case Number():
+                return number_from(kind, value, where)
+            case Whole():
+                return whole_from(kind, value, where)
+            case Text():
+                return text_from(kind, value, where)
 
+    def _part(self, kind: Part, value: Any, where: str) -> Any:
+        if kind.of == "mechanism":
+            return self._inner(value, where)
+        made: list[Any] = self._metrics if kind.of == "metric" else self._spaces
+        if type(value) is not int or not 0 <= value < len(made):
+            raise CorruptFile(f"{where} is a reference to nothing")
+        found = made[value]
+        registry = METRICS if kind.of == "metric" else SPACES
+        known = registry.of(found)
+        if kind.named and (known is None or known.name not in kind.named):
+            raise CorruptFile(f"{where} must be a {registry.sort} of the kind {' or '.join(kind.named)}")
+        if kind.of == "metric":
+            self._nest(value, where)
+        return found
 
-def narrowest(largest: int) -> np.dtype[Any]:
-    """Return the narrowest unsigned type that holds whole numbers up to `largest`."""
-    kinds = (np.uint8, np.uint16, np.uint32, np.uint64)
-    return np.dtype(next(kind for kind in kinds if largest <= np.iinfo(kind).max))
+    def _nest(self, number: int, where: str) -> None:
+        """Count what a metric is made of: a few words could otherwise say a metric that takes years to measure."""
+        depth, parts = self._sizes[number]
+        self._open = (max(self._open[0], depth + 1), self._open[1] + parts)
+        if self._open[0] > MOST_NESTED or self._open[1] > shared.LARGEST_METRIC_TERMS:
+            raise CorruptFile(f"{where} is nested too deep")
 
-
-def _index(number: Any) -> int:
-    if not isinstance(number, int) or number < 0:
-        raise CorruptFile(f"a reference is {number!r}")
-    return number
-
-
-def _texts(data: NDArray[Any], ends: NDArray[Any]) -> NDArray[Any]:
-    whole = data.tobytes()
-    stops = ends.ravel().tolist()
-    starts = [0, *stops[:-1]]
-    return np.array([whole[a:b].decode() for a, b in zip(starts, stops, strict=True)], dtype=np.str_).reshape(
-        ends.shape
-    )
-
-
-@dataclass(frozen=True)
-class MetricCodec:
-    """How one metric is stored."""
-
-    kind: type
-    encode: Callable[[Any, Encoder], Entry]
-    decode: Callable[[Entry, Decoder], Metric]
-
-
-def _scalars(kind: type, *names: str) -> MetricCodec:
-    """Store a metric that is described by numbers and text alone."""
-    return MetricCodec(
-        kind,
-        lambda metric, encoder: {name: plain(getattr(metric, name)) for name in names},
-        lambda entry, decoder: kind(**{name: from_plain(entry[name]) for name in names}),
-    )
-
-
-def _array(kind: type, name: str) -> MetricCodec:
-    """Store a metric that is described by one array and its unit."""
-    return MetricCodec(
-        kind,
-        lambda metric, encoder: {name: encoder.tensor(getattr(metric, name), f"metric.{name}"), "unit": metric.unit},
-        lambda entry, decoder: kind(decoder.tensor(entry[name]), unit=entry["unit"]),
-    )
-
-
-def _encode_roads(metric: ShortestPath, encoder: Encoder) -> Entry:
-    return {
-        "edges": encoder.tensor(metric.edges, "metric.edges"),
-        "lengths": encoder.tensor(metric.lengths, "metric.lengths"),
-        "nodes": metric.nodes,
-        "one_way": metric.one_way,
-        "unit": metric.unit,
-    }
-
-
-def _decode_roads(entry: Entry, decoder: Decoder) -> ShortestPath:
-    edges, lengths = decoder.tensor(entry["edges"]), decoder.tensor(entry["lengths"])
-    return ShortestPath(edges, lengths, entry["nodes"], one_way=entry["one_way"], unit=entry["unit"])
-
-
-def _decode_streets(entry: Entry, decoder: Decoder) -> StreetPath:
-    network = decoder.metric(entry["network"])
-    if not isinstance(network, ShortestPath):
-        raise CorruptFile("its streets are not those of a road network")
-    return StreetPath(network)
+    def _inner(self, value: Any, where: str) -> Mechanism:
+        _object(value, ("kind", "body", "guarantee", "certificate"), where)
+        if self._inside:
+            raise CorruptFile("a part of it is made of parts")
+        self._inside = True
+        made = self._mechanism(value, where)
+        self._inside = False
+        return made
 
 
-def _encode_weighted(metric: Weighted, encoder: Encoder) -> Entry:
-    parts = [[encoder.metric(part), list(columns), weight] for part, columns, weight in metric.parts]
-    return {"parts": parts, "unit": metric.unit}
+def _object(entry: object, wanted: tuple[str, ...], where: str, optional: tuple[str, ...] = ()) -> Entry:
+    if not isinstance(entry, dict):
+        raise CorruptFile(f"{where} is not an object")
+    strange, missing = sorted(set(entry) - set(wanted)), sorted(set(wanted) - set(entry) - set(optional))
+    if strange:
+        raise CorruptFile(f"{where} says {strange[0]!r}, which this metricdp does not know")
+    if missing:
+        raise CorruptFile(f"{where} does not say {missing[0]!r}")
+    return entry
 
 
-def _decode_weighted(entry: Entry, decoder: Decoder) -> Weighted:
-    parts = [(decoder.metric(number), columns, weight) for number, columns, weight in entry["parts"]]
-    return Weighted(parts, unit=entry["unit"])
-
-
-METRICS: dict[str, MetricCodec] = {
-    "Lp": _scalars(Lp, "p", "unit"),
-    "Haversine": _scalars(Haversine, "unit"),
-    "Angular": _scalars(Angular, "unit"),
-    "Hyperbolic": _scalars(Hyperbolic, "unit"),
-    "Hamming": _scalars(Hamming, "unit"),
-    "Levenshtein": _scalars(Levenshtein, "unit"),
-    "Temporal": _scalars(Temporal, "period", "unit"),
-    "Mahalanobis": _array(Mahalanobis, "covariance"),
-    "Precomputed": _array(Precomputed, "distances"),
-    "Wasserstein": _array(Wasserstein, "ground"),
-    "ShortestPath": MetricCodec(ShortestPath, _encode_roads, _decode_roads),
-    "StreetPath": MetricCodec(
-        StreetPath, lambda metric, encoder: {"network": encoder.metric(metric.network)}, _decode_streets
-    ),
-    "Weighted": MetricCodec(Weighted, _encode_weighted, _decode_weighted),
-    "WordMovers": MetricCodec(
-        WordMovers,
-        lambda metric, encoder: {
-            "vectors": encoder.tensor(metric.vectors, "metric.vectors"),
-            "ground": encoder.metric(metric.ground),
-            "unit": metric.unit,
-        },
-        lambda entry, decoder: WordMovers(
-            decoder.tensor(entry["vectors"]), decoder.metric(entry["ground"]), entry["unit"]
-        ),
-    ),
-    "Frechet": MetricCodec(
-        Frechet,
-        lambda metric, encoder: {
-            "ground": encoder.metric(metric.ground),
-            "dimension": metric.dimension,
-            "unit": metric.unit,
-        },
-        lambda entry, decoder: Frechet(decoder.metric(entry["ground"]), entry["dimension"], entry["unit"]),
-    ),
-}
+def _list(value: object, kind: Many, where: str) -> list[Any]:
+    if not isinstance(value, list) or not kind.least <= len(value) <= kind.most:
+        raise CorruptFile(f"{where} is not a list of the right length")
+    return value

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -24,11 +24,14 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from metricdp import shared
+from metricdp.artifacts.container import digest_of
 from metricdp.errors import CorruptFile, InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file
 
-PURPOSE = b"metricdp-mechanism-signature-1\0"
+PURPOSE = shared.SIGNATURE_PURPOSE.encode() + b"\0"
 BLANK = "0" * 128
+PRIME = 2**255 - 19
 PathLike = str | os.PathLike[str]
 
 
@@ -80,6 +83,10 @@ def read_public(path: PathLike) -> str:
         raise InvalidInput(f"{str(path)!r} is not a public key in PEM form.") from error
     if not isinstance(key, Ed25519PublicKey):
         raise InvalidInput(f"{str(path)!r} must be an Ed25519 key. Make a pair with `metricdp keys`.")
+    if is_weak(key.public_bytes(Encoding.Raw, PublicFormat.Raw)):
+        raise InvalidInput(
+            f"{str(path)!r} is a weak key, for which anybody can sign. Make a pair with `metricdp keys`."
+        )
     return _digits(key)
 
 
@@ -93,34 +100,47 @@ def trusted_keys(trusted: PathLike | Sequence[PathLike] | None) -> tuple[str, ..
     return tuple(read_public(name) for name in names)
 
 
-def sign(key: Ed25519PrivateKey, digest: bytes) -> str:
-    """Return the 128 digits of the signature of a file's digest."""
-    return key.sign(PURPOSE + digest).hex()
+def signature_over(path: PathLike, digest: Callable[[dict[str, str]], bytes]) -> dict[str, str]:
+    """Return the manifest entry of a signature; `digest` gives that of the file with a blank entry in it."""
+    key = read_private(path)
+    entry = {"algorithm": "ed25519", "public_key": _digits(key.public_key()), "value": BLANK}
+    return entry | {"value": key.sign(PURPOSE + digest(entry)).hex()}
 
 
-def public_digits(key: Ed25519PrivateKey) -> str:
-    """Return the 64 digits of the public half of a key."""
-    return _digits(key.public_key())
+def check_signature(entry: object, zeroed: bytes, data: bytes) -> str:
+    """Verify a signature over a file, whose header is `zeroed` of its checksum; return the digits of the key."""
+    public, value = _parts_of(entry)
+    if zeroed.count(value.encode()) != 1:
+        raise CorruptFile("its signature is not written as one")
+    if is_weak(bytes.fromhex(public)):
+        raise CorruptFile("its signature is by a weak key, for which anybody can sign")
+    digest = digest_of(zeroed.replace(value.encode(), BLANK.encode()), data)
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(value), PURPOSE + digest)
+    except (InvalidSignature, ValueError) as error:
+        raise CorruptFile("its signature does not fit its contents: it was altered after it was signed") from error
+    return public
 
 
-def check_entry(entry: object) -> tuple[str, str]:
+def _parts_of(entry: object) -> tuple[str, str]:
     """Return the digits of the key and of the signature in a manifest."""
     if not isinstance(entry, dict) or set(entry) != {"algorithm", "public_key", "value"}:
         raise CorruptFile("its signature is not written as one")
     if entry["algorithm"] != "ed25519":
-        raise CorruptFile(f"it is signed with the unknown algorithm {entry['algorithm']!r}")
+        raise CorruptFile("it is signed with an unknown algorithm")
     for name, length in (("public_key", 64), ("value", 128)):
         if not isinstance(entry[name], str) or not re.fullmatch(f"[0-9a-f]{{{length}}}", entry[name]):
             raise CorruptFile("its signature is not written as one")
     return entry["public_key"], entry["value"]
 
 
-def verify(public: str, signature: str, digest: bytes) -> None:
-    """Refuse a signature that the key did not make over this digest."""
-    try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), PURPOSE + digest)
-    except (InvalidSignature, ValueError) as error:
-        raise CorruptFile("its signature does not fit its contents: it was altered after it was signed") from error
+def is_weak(public: bytes) -> bool:
+    """Tell whether a public key is a point of small order, under which signatures can be made by anybody.
+
+    y alone decides, the sign of x does not matter; other spellings of a y (y >= p) are no keys either.
+    """
+    y = int.from_bytes(public, "little") & ((1 << 255) - 1)
+    return y >= PRIME or y.to_bytes(32, "little").hex() in shared.WEAK_KEYS
 
 
 def _digits(key: Ed25519PublicKey) -> str:

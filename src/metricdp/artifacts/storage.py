@@ -15,13 +15,17 @@ from typing import Any, Literal
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.artifacts.codecs import Decoder, Encoder, Entry, narrowest
+from metricdp.artifacts.container import Entry
+from metricdp.artifacts.plain import whole_from
+from metricdp.artifacts.tensors import TensorReader, TensorWriter, narrowest
+from metricdp.declarations import Effort, Whole
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
 
 Storage = Literal["dense", "sparse", "quantised"]
 STORAGES = ("dense", "sparse", "quantised")
-LARGEST_MATRIX = 1 << 29  # entries: a small file must not claim a matrix that no machine holds
+COMMON = ("storage", "shape", "columns")
+WAYS = {"sparse": ("values", "present"), "quantised": ("bits", "counts")}
 
 
 @dataclass(frozen=True)
@@ -65,73 +69,84 @@ def _smallest(matrix: Floats, bits: int | None) -> Layout:
     return min(sizes, key=lambda layout: sizes[layout])
 
 
-def encode_matrix(matrix: Floats, encoder: Encoder, layout: Layout) -> str | Entry:
+def encode_table(matrix: Floats, tensors: TensorWriter, layout: Layout) -> str | Entry:
     """Store a matrix and return what its body says about it."""
     if layout.storage == "dense":
-        return encoder.tensor(matrix, "matrix")
+        return tensors.array(matrix, "matrix")
     used = np.flatnonzero((matrix > 0).any(axis=0))
     entry: Entry = {
         "storage": layout.storage,
         "shape": list(matrix.shape),
-        "columns": encoder.whole(used, "matrix.columns"),
+        "columns": tensors.narrow(used, "matrix.columns"),
     }
     block = matrix[:, used]
     if layout.storage == "sparse":
         present = block > 0
-        entry["values"] = encoder.tensor(block[present], "matrix.values")
-        full = bool(present.all())
+        entry["values"] = tensors.array(block[present], "matrix.values")
         packed = np.packbits(present.ravel(), bitorder="little")
-        return entry | {"present": None if full else encoder.whole(packed, "matrix.present")}
+        return entry | {"present": None if present.all() else tensors.narrow(packed, "matrix.present")}
     bits = 0 if layout.bits is None else layout.bits
-    return entry | {"bits": bits, "counts": encoder.whole(np.ldexp(block, bits).astype(np.uint64), "matrix.counts")}
+    return entry | {"bits": bits, "counts": tensors.narrow(np.ldexp(block, bits).astype(np.uint64), "matrix.counts")}
 
 
-def decode_matrix(entry: str | Entry, decoder: Decoder) -> Floats:
-    """Return the stored matrix as doubles, exactly."""
+def decode_table(entry: object, tensors: TensorReader, where: str) -> Floats:
+    """Return the stored matrix as doubles, exactly; its size is charged before it is made."""
     if isinstance(entry, str):
-        return decoder.tensor(entry)
-    storage, shape = entry["storage"], entry["shape"]
-    wanted = {"storage", "shape", "columns", *(("values", "present") if storage == "sparse" else ("bits", "counts"))}
-    if storage not in ("sparse", "quantised") or set(entry) != wanted:
-        raise CorruptFile(f"its probabilities are stored in an unknown way, {storage!r}")
-    if len(shape) != 2 or not all(isinstance(side, int) and side > 0 for side in shape):
-        raise CorruptFile(f"its matrix has the shape {shape!r}")
-    rows, reports = shape
-    if rows * reports > LARGEST_MATRIX:
-        raise CorruptFile(f"its matrix would have {rows} x {reports} entries")
-    columns = decoder.tensor(entry["columns"]).astype(np.int64)
-    if columns.ndim != 1 or np.any(np.diff(columns) <= 0) or columns.min() < 0 or columns.max() >= reports:
+        matrix = tensors.array(entry, "f", where, 2)
+        tensors.budget.spend(Effort(values=2.0 * matrix.size), "its probabilities")
+        return matrix
+    storage = entry.get("storage") if isinstance(entry, dict) else None
+    if (
+        not isinstance(entry, dict)
+        or not isinstance(storage, str)
+        or storage not in WAYS
+        or set(entry) != {*COMMON, *WAYS[storage]}
+    ):
+        raise CorruptFile("its probabilities are stored in an unknown way")
+    shape = entry["shape"]
+    if not isinstance(shape, list) or len(shape) != 2:
+        raise CorruptFile("its matrix has no shape")
+    rows, reports = (whole_from(Whole(1), side, "a side of its matrix") for side in shape)
+    columns = tensors.array(entry["columns"], "u", where, 1)
+    if columns.size == 0 or columns.max() >= reports or np.any(columns[1:] <= columns[:-1]):
         raise CorruptFile("the used reports are not listed in order")
-    block = _sparse(entry, decoder, rows, len(columns)) if storage == "sparse" else _counts(entry, decoder, rows)
-    if block.shape != (rows, len(columns)) or not np.all((block > 0).any(axis=0)):
-        raise CorruptFile("its probabilities do not fill the reports that are listed")
+    # the table itself, the block of its used reports, and what checking them holds
+    tensors.budget.spend(Effort(values=2.0 * rows * reports + 3.0 * rows * columns.size), "its probabilities")
+    size = (rows, int(columns.size))
+    block = _sparse(entry, tensors, size, where) if storage == "sparse" else _counts(entry, tensors, size, where)
+    if not np.all((block > 0).any(axis=0)):
+        raise CorruptFile("a report is listed as used that nobody uses")
     matrix = np.zeros((rows, reports))
-    matrix[:, columns] = block
+    matrix[:, columns.astype(np.int64)] = block
     matrix.flags.writeable = False
     return matrix
 
 
-def _sparse(entry: Entry, decoder: Decoder, rows: int, used: int) -> Floats:
-    values = decoder.tensor(entry["values"])
-    if values.ndim != 1 or values.dtype != np.float64 or not np.all(values > 0):
+def _sparse(entry: Entry, tensors: TensorReader, shape: tuple[int, int], where: str) -> Floats:
+    values = tensors.array(entry["values"], "f", where, 1)
+    size = shape[0] * shape[1]
+    if not np.all(values > 0):
         raise CorruptFile("a stored probability is not positive")
     if entry["present"] is None:
-        return np.asarray(values.reshape(rows, used))
-    bits = decoder.tensor(entry["present"])
-    size = rows * used
-    present = np.unpackbits(bits, bitorder="little")
-    if bits.shape != (-(-size // 8),) or present[size:].any() or present[:size].sum() != len(values):
+        if values.size != size:
+            raise CorruptFile("its probabilities do not fill the reports that are listed")
+        return values.reshape(shape)
+    bits = tensors.array(entry["present"], "u", where, 1)
+    if bits.dtype != np.uint8 or bits.size != -(-size // 8):
+        raise CorruptFile("its bits do not say where the probabilities belong")
+    present = np.unpackbits(bits, bitorder="little").astype(bool)
+    if present[size:].any() or np.count_nonzero(present) != values.size:
         raise CorruptFile("its bits do not say where the probabilities belong")
     block = np.zeros(size)
-    block[present[:size].astype(bool)] = values
-    return block.reshape(rows, used)
+    block[present[:size]] = values
+    return block.reshape(shape)
 
 
-def _counts(entry: Entry, decoder: Decoder, rows: int) -> Floats:
-    bits: Any = entry["bits"]
-    counts = decoder.tensor(entry["counts"])
-    if not isinstance(bits, int) or not FEWEST_BITS <= bits <= MOST_BITS or counts.dtype.kind != "u":
-        raise CorruptFile(f"its probabilities are whole numbers of {bits!r} bits")
-    if counts.ndim != 2 or np.any(counts > 2**bits) or np.any(counts.sum(axis=1, dtype=np.uint64) != 2**bits):
+def _counts(entry: Entry, tensors: TensorReader, shape: tuple[int, int], where: str) -> Floats:
+    bits = whole_from(Whole(FEWEST_BITS, MOST_BITS), entry["bits"], "the number of bits of its probabilities")
+    counts = tensors.array(entry["counts"], "u", where, 2)
+    if counts.shape != shape:
+        raise CorruptFile("its probabilities do not fill the reports that are listed")
+    if np.any(counts > 2**bits) or np.any(counts.sum(axis=1, dtype=np.uint64) != 2**bits):
         raise CorruptFile(f"a row of counts does not sum to 2**{bits}")
     return np.ldexp(counts.astype(np.float64), -bits)

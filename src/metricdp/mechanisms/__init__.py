@@ -1,6 +1,7 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
+from metricdp.mechanisms.declared import MECHANISMS, judging
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
@@ -10,6 +11,7 @@ from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 
 __all__ = [
+    "MECHANISMS",
     "Certificate",
     "Guarantee",
     "InterpolatedMechanism",
@@ -23,4 +25,5 @@ __all__ = [
     "StreetMechanism",
     "VectorLaplace",
     "Witness",
+    "judging",
 ]

@@ -3,6 +3,7 @@
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise, precision_note
 from metricdp.metrics.composed import Temporal, Weighted
 from metricdp.metrics.curved import Angular, Hyperbolic
+from metricdp.metrics.declared import METRICS, measuring, width_of
 from metricdp.metrics.discrete import Hamming, Levenshtein, Precomputed
 from metricdp.metrics.geography import (
     DEGREES,
@@ -22,6 +23,7 @@ __all__ = [
     "DEGREES",
     "EARTH_RADIUS_KM",
     "KM_PER_DEGREE",
+    "METRICS",
     "Angular",
     "Frechet",
     "FunctionMetric",
@@ -42,8 +44,10 @@ __all__ = [
     "is_proven",
     "look_exchanged",
     "measurable",
+    "measuring",
     "metric",
     "pairwise",
     "precision_note",
     "unit_vectors",
+    "width_of",
 ]

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
+from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers.program import SparseMatrix
 
 UNIT = float(np.finfo(np.float64).eps) / 2
 MOST_LOG_RATIO = 300.0  # e^w stays finite; heavier edges get no multiplier
 
 
-def lower_bound(cost: Floats, edges: Integers, log_ratios: Floats, dual: NDArray[Any]) -> float:
+def lower_bound(
+    cost: Floats, edges: Integers, log_ratios: Floats, dual: NDArray[Any], *, rise: float = ROUNDED_DOWN
+) -> float:
     """Return a number no larger than the loss of any matrix that satisfies the constraints along `edges`.
 
     For any multipliers lam >= 0 of Z[i] <= g Z[j]:
@@ -27,14 +30,15 @@ def lower_bound(cost: Floats, edges: Integers, log_ratios: Floats, dual: NDArray
     by Lagrangian relaxation over the row simplices. `dual` has shape (2, edges, columns), second half
     reversed; or (edges, columns) with a sign, where negative numbers belong to the reversed constraint.
     Numbers that are no multipliers count as zero, and the rounding errors of every operation are subtracted,
-    so the bound is rigorous in floating point.
+    so the bound is rigorous in floating point. Log ratios count as higher by the share `rise`: they come from distances
+    that are rounded down.
     """
     cost = np.asarray(cost, dtype=np.float64)
     n, m = cost.shape
     count = len(edges)
     if dual.shape not in ((2, count, m), (count, m)):
         raise InvalidInput(f"`dual` must have shape (2, {count}, {m}) or ({count}, {m}), got {dual.shape}.")
-    gather = _gather(n, edges, log_ratios)
+    gather = _gather(n, edges, log_ratios * (1.0 + rise))
     degree = int(np.diff(gather.indptr).max()) if count else 0
     least: Floats = np.full(n, np.inf)
     width = max(1, int(2e7 // max(count, n)))

@@ -3,12 +3,14 @@
 from metricdp.spaces.augmented import Augmented
 from metricdp.spaces.base import Space, checked, exchange_hint
 from metricdp.spaces.continuous import Box, Unbounded
+from metricdp.spaces.declared import SPACES
 from metricdp.spaces.finite import ROUNDING, FiniteSpace
 from metricdp.spaces.product import ProductSpace
 from metricdp.spaces.streets import Streets
 
 __all__ = [
     "ROUNDING",
+    "SPACES",
     "Augmented",
     "Box",
     "FiniteSpace",

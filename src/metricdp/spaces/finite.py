@@ -25,6 +25,7 @@ from metricdp.spaces.base import (
     show_missing,
 )
 from metricdp.spaces.search import Search, search_for
+from metricdp.spaces.snapping import widest
 
 ROUNDING = (
     shared.ROUNDING
@@ -150,6 +151,31 @@ class FiniteSpace:
         )
         return max(float(snap), ROUNDING * scale)
 
+    @property
+    def same_ground(self) -> bool:
+        """Whether values are put on secrets by the very distances that the metric measures."""
+        alike = self.ground is self.metric or bool(self.ground == self.metric)
+        return alike and (self.coordinates is self.points or np.array_equal(self.coordinates, self.points))
+
+    def charge(self, snap: float) -> float:
+        """Return the distance that snapping can add between two secrets: times epsilon, it is the slack of snapping.
+
+        Where `ground` is the metric it is 2 * snap, by the triangle inequality. Where it is not (roads under latitude
+        and longitude) two values an arm's length apart can be put on secrets that are far apart in the metric: it is
+        the largest distance between two secrets that one place can reach, max { d(s, s') : ground(s, s') <= 2 snap }.
+        """
+        if snap == 0:
+            return 0.0
+        if self.same_ground:
+            return 2.0 * snap
+        if snap not in self._charges:
+            self._charges[snap] = widest(self, 2.0 * self.tolerance(snap))
+        return self._charges[snap]
+
+    @cached_property
+    def _charges(self) -> dict[float, float]:
+        return {}
+
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Integers]:
         """Return which rows are secrets (or within `snap` of one), and the codes of all rows."""
         if not (np.isfinite(snap) and snap >= 0):
@@ -212,8 +238,10 @@ class FiniteSpace:
     def encode(self, values: Any, /, *, snap: float = 0.0) -> Integers:
         """Return the codes of values, refusing strangers.
 
-        With `snap`, a value up to that distance from a secret becomes that secret; the promise then holds with a slack
-        of 2 * epsilon * snap. Farther values are refused.
+        With `snap`, a value x up to that distance (in `ground`) from a secret becomes the nearest one, s(x); farther
+        values are refused. The promise then holds for d(s(x), s(x')), the distance of the secrets that values were put
+        on. For the values themselves it has a slack of epsilon * `charge(snap)`: where `ground` is the metric,
+        d(s(x), s(x')) <= d(x, x') + 2 snap; where it is not, the slack is what two values at one place can differ by.
         """
         rows = as_points(values, "values")
         if (rows.dtype.kind == "U") != self.is_text or rows.shape[1:] != self.coordinates.shape[1:]:

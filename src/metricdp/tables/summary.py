@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from metricdp import wording
 from metricdp.mechanisms import Guarantee
-from metricdp.tables.task import Task
+from metricdp.tables.task import Snapping, Task
 
 NAMED_ROWS = 1000  # bad rows that a summary names
 
@@ -65,7 +65,7 @@ class Summary:
     on_error: str
     bad_rows: tuple[int, ...]  # the first of them
     guarantee: Guarantee
-    snap: float
+    snapping: Snapping | None
     people: People | None
     simulated: bool
     seconds: float
@@ -86,7 +86,7 @@ class Summary:
             on_error=task.on_error,
             bad_rows=tally.bad_rows,
             guarantee=task.guarantee,
-            snap=task.snap,
+            snapping=task.snapping,
             people=people,
             simulated=passage.simulated,
             seconds=seconds,
@@ -98,6 +98,11 @@ class Summary:
     def revealing_columns(self) -> tuple[str, ...]:
         """The kept columns whose names suggest that they say where or when somebody was, or who."""
         return tuple(name for name in self.kept_columns if REVEALING.search(name))
+
+    @property
+    def snap(self) -> float:
+        """The distance up to which values became the nearest secret."""
+        return 0.0 if self.snapping is None else self.snapping.snap
 
     @property
     def composed_epsilon(self) -> float | None:
@@ -117,8 +122,8 @@ class Summary:
             named = ", ".join(str(row) for row in self.bad_rows[:10]) + (", ..." if self.bad > 10 else "")
             lines.append(f"{self.bad:,} of {self.rows:,} rows held no legal secret and were {done}: rows {named}.")
         lines.append(wording.row_promise(self.guarantee))
-        if self.snap:
-            lines.append(wording.snapped(self.snap, self.guarantee))
+        if self.snapping is not None:
+            lines.append(wording.snapped(self.snapping, self.guarantee))
         lines.extend(self._composition())
         lines.append(wording.released_again(self.guarantee))
         if self.kept_columns:

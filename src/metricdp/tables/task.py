@@ -12,12 +12,13 @@ from typing import Literal
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
-from metricdp.spaces import Space
+from metricdp.spaces import FiniteSpace, Space
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
 LONGITUDES = ("lon", "lng", "long", "longitude")
 AXES = ("x", "y", "z")
+LARGEST_DETOUR_SLACK = 30.0  # a factor of ten million millions
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,40 @@ class Lane:
     columns: tuple[str, ...]
     reports: tuple[str, ...]
     snap: float
+
+
+@dataclass(frozen=True)
+class Snapping:
+    """How far values are put on secrets, and what that costs: a slack of epsilon * apart.
+
+    Where values are put on secrets by the distances of the promise, `apart` is twice the snap; where they are not, it
+    is how far apart two secrets can be that one place may be put on, and distances are those of the secrets.
+    """
+
+    snap: float
+    epsilon: float
+    apart: float
+    same_ground: bool
+
+    @property
+    def slack(self) -> float:
+        return self.epsilon * self.apart
+
+
+def snapping_of(lane: Lane) -> Snapping:
+    """Return what snapping costs on the space of a lane, or refuse it where no promise would be left."""
+    space, epsilon = lane.mechanism.inputs, lane.mechanism.guarantee.epsilon
+    if not isinstance(space, FiniteSpace):  # histories are written in codes, which have no nearest ones
+        raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
+    found = Snapping(lane.snap, epsilon, space.charge(lane.snap), space.same_ground)
+    if not found.same_ground and not found.slack <= LARGEST_DETOUR_SLACK:
+        unit = f" {space.unit}" if space.unit else ""
+        apart = "with no way between them" if math.isinf(found.apart) else f"{found.apart:.4g}{unit} apart"
+        raise InvalidInput(
+            f"snapping up to {lane.snap:g}{unit} can put one place on secrets {apart}: no promise is left of epsilon "
+            f"{epsilon:g}. Snap less far, or design on secrets that lie as they are measured."
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -61,10 +96,15 @@ class Task:
         return max(lane.snap for lane in self.lanes)
 
     @property
+    def snapping(self) -> Snapping | None:
+        """What snapping does to the promise; None where nothing is snapped."""
+        return next((snapping_of(lane) for lane in self.lanes if lane.snap), None)
+
+    @property
     def guarantee(self) -> Guarantee:
-        """The promise for the rows of a table: snapping adds 2 * epsilon * snap to the slack."""
-        extra = sum(2.0 * lane.mechanism.guarantee.epsilon * lane.snap for lane in self.lanes)
-        return self.mechanism.guarantee.with_slack(extra) if extra else self.mechanism.guarantee
+        """The promise for the rows of a table, the slack of snapping included."""
+        snapping = self.snapping
+        return self.mechanism.guarantee.with_slack(snapping.slack) if snapping else self.mechanism.guarantee
 
 
 @dataclass(frozen=True)
@@ -118,6 +158,7 @@ def _checked(names: Sequence[str], request: Request) -> Task:
         lanes.append(Lane(part, own, _report_names(part, own), float(snap) if number in snapping else 0.0))
     task = Task(mechanism, tuple(lanes), on_error, request.show_values)
     _check_names(names, task)
+    _ = task.snapping  # refused before any row is read
     return task
 
 

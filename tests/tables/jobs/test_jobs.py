@@ -50,7 +50,7 @@ def test_nothing_is_seen_of_a_job_that_failed_and_the_mended_one_gives_the_same_
     files(tmp_path / "in", rows=2000, count=2)
     column = [0.0] * 1500 + [0.5] + [1.0] * 499
     pq.write_table(table(2000).set_column(1, "x", pa.array(column)), tmp_path / "in/day2.parquet", row_group_size=1000)
-    with pytest.raises(OutOfDomain, match=r"row 1500 .*--resume.*--discard") as caught:
+    with pytest.raises(OutOfDomain, match=r"in 'day2.parquet', row 1500 .*--resume.*--discard") as caught:
         perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
     assert caught.value.rows == (1500,)
     assert sorted(path.name for path in tmp_path.iterdir()) == [HOME, "in"]

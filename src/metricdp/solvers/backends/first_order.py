@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats
+from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
 from metricdp.solvers.program import Progress, RatioProgram, Solution, Status
 
@@ -300,5 +301,5 @@ class Pace:
 def bound_factors(program: RatioProgram, small: Floats) -> tuple[Floats, Floats]:
     """Return what turns y into multipliers of z_i <= g z_j, and g rounded up; zero for the heaviest edges."""
     heavy = program.log_ratios > MOST_LOG_RATIO
-    ratio = np.exp(np.where(heavy, 0.0, program.log_ratios)) * (1.0 + 8.0 * UNIT)
+    ratio = np.exp(np.where(heavy, 0.0, program.log_ratios) * (1.0 + ROUNDED_DOWN)) * (1.0 + 8.0 * UNIT)
     return np.where(heavy, 0.0, small), ratio

@@ -7,13 +7,14 @@ import secrets
 from dataclasses import asdict
 from pathlib import Path
 
-from metricdp.errors import InvalidInput
+from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.files import flush
 from metricdp.tables.draws import Keyed
 from metricdp.tables.formats import format_of, open_reader
 from metricdp.tables.jobs.folder import Record, read_job, write_json
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.jobs.plan import Job
+from metricdp.tables.jobs.travel import retold
 from metricdp.tables.pump import Tell, pump
 
 
@@ -39,6 +40,8 @@ def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
         job.sources[partition.source].refuse_changes()
         record = Record(tally.rows, tally.bad, tally.bad_rows, partial.stat().st_size, tally.dropped)
         os.replace(partial, ready)  # the folder is there as long as the job is
+    except OutOfDomain as error:  # of many files, the one to mend
+        raise retold(error, f"in {path.name!r}, {error}") from None
     finally:
         partial.unlink(missing_ok=True)
     write_json(place / "done" / f"{number}.json", asdict(record))

@@ -1,0 +1,199 @@
+"""One declaration per thing: what a metric, a space or a mechanism is called, is made of and takes to be judged.
+
+A declaration stands beside its class. Files read from it how the thing is stored and which values are possible, the
+command its names and its one-line description, pages and other languages all of it (`Registry.table`). So a new metric
+or mechanism is one class and one declaration, in this package or in another:
+
+    METRICS.declare(Declaration(Temporal, "Temporal", "time apart", {"period": Number(above=0), "unit": Text()}))
+
+The fields are attributes of the thing and arguments of its constructor by the same names; where they are not, `read`
+and `make` translate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from metricdp import shared
+from metricdp.catalogue import Catalogue
+from metricdp.errors import InvalidInput
+
+LARGEST_WHOLE = 2**53 - 1  # what every reader of JSON holds exactly
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in a range; with `infinite` infinity too."""
+
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    infinite: bool = False
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number in a range."""
+
+    least: int = 0
+    most: int = LARGEST_WHOLE
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text, one of `choices` where there are some."""
+
+    choices: tuple[str, ...] = ()
+    longest: int = shared.LICENCE_LIMIT
+
+
+@dataclass(frozen=True)
+class Array:
+    """A tensor of numbers ("float", "whole") or of text or numbers ("points"), of so many sides (0: any) and range."""
+
+    of: Literal["float", "whole", "points"] = "float"
+    sides: int = 0
+    least: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A matrix of probabilities, stored dense, sparse or as whole numbers."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Another thing that is stored by itself; `named` says which kinds will do, by the names of their declarations."""
+
+    of: Literal["metric", "space", "mechanism"]
+    named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Many:
+    """A list, so long at least and at most."""
+
+    of: Field
+    least: int = 0
+    most: int = shared.LARGEST_DIMENSION
+
+
+@dataclass(frozen=True)
+class Group:
+    """A list with one field for every place."""
+
+    of: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """A field that may be nothing (null)."""
+
+    of: Field
+
+
+Field = Number | Whole | Text | Array | Table | Part | Many | Group | Maybe
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What some work takes: numbers held in memory at once, and elementary steps of about a nanosecond."""
+
+    values: float = 0.0
+    steps: float = 0.0
+
+    def __add__(self, other: Effort) -> Effort:
+        return Effort(self.values + other.values, self.steps + other.steps)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What the house knows about one kind of thing.
+
+    Attributes:
+        thing: The class.
+        name: Its name in files and on pages.
+        about: One line for people.
+        fields: What it is made of, as it lies in files.
+        words: Names people type at the command line, each with what it makes.
+        since: The first version of the file format that holds it.
+        read: Returns the fields of a thing, where they are not its attributes.
+        make: Returns the thing from its fields (as keyword arguments), where its constructor does not take them.
+        effort: For a metric, what measuring takes: (metric, points, others, width) -> Effort. For a space, what making
+            it takes, from its fields. For a mechanism, what judging it takes: (mechanism) -> Effort. Files that would
+            take too much are refused before any of it.
+    """
+
+    thing: type
+    name: str
+    about: str
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    words: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    since: int = 1
+    read: Callable[[Any], Mapping[str, Any]] | None = None
+    make: Callable[..., Any] | None = None
+    effort: Callable[..., Effort] | None = None
+
+    def values_of(self, thing: Any) -> Mapping[str, Any]:
+        """Return the fields of a thing."""
+        return {name: getattr(thing, name) for name in self.fields} if self.read is None else self.read(thing)
+
+    def made(self, **values: Any) -> Any:
+        """Return a thing from its fields."""
+        return self.thing(**values) if self.make is None else self.make(**values)
+
+
+class Registry(Catalogue[Declaration]):
+    """All declarations of one sort of thing, by name and by class."""
+
+    def declare(self, entry: Declaration) -> Declaration:
+        """Add a declaration; a name, a word or a class that is taken is refused."""
+        for other in self:
+            if entry.thing is other.thing:
+                raise InvalidInput(f"{entry.thing.__name__} is declared already, as the {self.sort} {other.name!r}.")
+            taken = set(entry.words) & set(other.words)
+            if taken:
+                raise InvalidInput(f"the word {sorted(taken)[0]!r} stands for the {self.sort} {other.name!r} already.")
+        return super().declare(entry)
+
+    def find(self, name: str) -> Declaration | None:
+        """Return the declaration of exactly this name, or None: how files ask."""
+        return next((entry for entry in self if entry.name == name), None)
+
+    def of(self, thing: object) -> Declaration | None:
+        """Return the declaration of a thing's class, or None."""
+        return next((entry for entry in self if entry.thing is type(thing)), None)
+
+    def words(self) -> dict[str, Callable[[], Any]]:
+        """Return every word of the command line with what it makes."""
+        return {word: make for entry in self for word, make in entry.words.items()}
+
+    def table(self) -> dict[str, Any]:
+        """Return everything that is declared as plain values, for pages and for other languages."""
+        return {
+            entry.name: {
+                "about": entry.about,
+                "fields": {name: plain_field(kind) for name, kind in entry.fields.items()},
+                "words": list(entry.words),
+                "since": entry.since,
+            }
+            for entry in self
+        }
+
+
+def plain_field(kind: Field) -> dict[str, Any]:
+    """Return a field as plain values: its type in lower case, and its limits where it has some."""
+    limits = {
+        name: value for name, value in asdict(kind).items() if name != "of" and value not in (None, False, (), [])
+    }
+    entry: dict[str, Any] = {"type": type(kind).__name__.lower()} | limits
+    if isinstance(kind, Many | Maybe):
+        return entry | {"of": plain_field(kind.of)}
+    if isinstance(kind, Group):
+        return entry | {"of": [plain_field(item) for item in kind.of]}
+    if isinstance(kind, Array | Part):
+        return entry | {"of": kind.of}
+    return entry

@@ -1,0 +1,164 @@
+"""The declarations of the kinds of mechanism: names, files, descriptions, and what judging takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from metricdp import shared
+from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Table, Text
+from metricdp.mechanisms.base import Certificate, Mechanism, Stakes
+from metricdp.mechanisms.interpolated import ROUNDING_RULES, RULES, InterpolatedMechanism
+from metricdp.mechanisms.laplace import Lattice, VectorLaplace
+from metricdp.mechanisms.matrix import MatrixMechanism
+from metricdp.mechanisms.nearest import NearestMechanism, nearest_loss
+from metricdp.mechanisms.product import ProductMechanism
+from metricdp.mechanisms.spherical import SphericalLaplace
+from metricdp.mechanisms.streets import StreetMechanism
+from metricdp.metrics import Lp, Mahalanobis, measuring, width_of
+from metricdp.spaces import FiniteSpace
+
+MECHANISMS = Registry("mechanism")
+FINITE = Part("space", ("finite",))
+RATE = Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE)
+RATIOS = Array(sides=1, least=0, most=shared.LARGEST_RATIO)
+MOST_AXES = 64
+NOISE: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "epsilon": RATE, "pitch": RATE}
+
+
+def judging(mechanism: Any) -> Effort:
+    """Return what it takes to judge a mechanism; nothing where a theorem does."""
+    found = MECHANISMS.of(mechanism)
+    return Effort() if found is None or found.effort is None else found.effort(mechanism)
+
+
+def _every_pair(mechanism: MatrixMechanism) -> Effort:
+    n, m = (float(side) for side in mechanism.matrix.shape)
+    points = mechanism.inputs.points
+    apart = measuring(mechanism.inputs.metric, len(points), len(points), width_of(points))
+    return apart + Effort(6.0 * n * n + 4.0 * n * m, n * n * (m + 50.0))
+
+
+def _every_cell(mechanism: InterpolatedMechanism) -> Effort:
+    rows, reports = (float(side) for side in mechanism.matrix.shape)
+    axes = len(mechanism.axes)
+    cells = float(math.prod(len(axis) - 1 for axis in mechanism.axes))
+    corners, vertices = 2.0**axes, 3.0**axes if mechanism.rule in ROUNDING_RULES else 1.0
+    return Effort(
+        8.0 * rows * reports + 4.0 * cells * corners + 2_000_000.0 * (axes + 3.0),
+        10.0 * cells * vertices * corners * (axes + 1.0) * reports,
+    )
+
+
+def _every_piece(mechanism: StreetMechanism) -> Effort:
+    pieces, reports = float(mechanism.counts.sum()), float(mechanism.matrix.shape[1])
+    return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
+
+
+def _every_part(mechanism: ProductMechanism) -> Effort:
+    return sum((judging(part) for part in mechanism.parts), Effort())
+
+
+def _read_noise(mechanism: VectorLaplace | SphericalLaplace) -> dict[str, Any]:
+    return {"inputs": mechanism.inputs, "epsilon": mechanism.epsilon, "pitch": mechanism.lattice.pitch}
+
+
+def _matrix(**fields: Any) -> MatrixMechanism:
+    return MatrixMechanism(**fields, stakes=Stakes(known=False))  # files hold neither loss nor prior
+
+
+def _nearest(*, inputs: FiniteSpace, epsilon: float, certificate: Certificate, **rest: Any) -> NearestMechanism:
+    # The first files stated the mean length of the noise, which bounds nothing: the bound is computed again.
+    if isinstance(inputs.metric, Lp | Mahalanobis):
+        loss = nearest_loss(inputs, epsilon)
+        certificate = replace(certificate, loss=loss, lower_bound=min(0.0, loss), at_most=True)
+    return NearestMechanism(inputs=inputs, epsilon=epsilon, certificate=certificate, **rest)
+
+
+def _product(*, parts: tuple[Mechanism, ...], certificate: Certificate, **rest: Any) -> ProductMechanism:
+    if any(part.certificate.at_most for part in parts):
+        loss = sum(part.guarantee.epsilon * part.certificate.loss for part in parts)
+        certificate = replace(certificate, loss=loss, at_most=True)
+    return ProductMechanism(parts=parts, certificate=certificate, **rest)
+
+
+def _vector(*, pitch: float, **rest: Any) -> VectorLaplace:
+    return VectorLaplace(lattice=Lattice(pitch), **rest)
+
+
+def _spherical(*, pitch: float, **rest: Any) -> SphericalLaplace:
+    return SphericalLaplace(lattice=Lattice(pitch), **rest)
+
+
+for _declaration in (
+    Declaration(
+        MatrixMechanism,
+        "matrix",
+        "a table with one row of probabilities for every secret",
+        {"inputs": FINITE, "outputs": FINITE, "matrix": Table()},
+        make=_matrix,
+        effort=_every_pair,
+    ),
+    Declaration(
+        InterpolatedMechanism,
+        "interpolated",
+        "tables at the corners of a grid, for any point of a box",
+        {
+            "inputs": Part("space", ("box",)),
+            "outputs": FINITE,
+            "axes": Many(Array(sides=1), least=1, most=MOST_AXES),
+            "ratios": Many(RATIOS, least=1, most=MOST_AXES),
+            "matrix": Table(),
+            "rule": Text(RULES),
+        },
+        effort=_every_cell,
+    ),
+    Declaration(
+        StreetMechanism,
+        "streets",
+        "tables at crossings, for any place along the streets",
+        {
+            "inputs": Part("space", ("streets",)),
+            "outputs": FINITE,
+            "counts": Array("whole", sides=1, least=1, most=shared.LARGEST_MATRIX),
+            "ratios": RATIOS,
+            "matrix": Table(),
+        },
+        since=2,
+        effort=_every_piece,
+    ),
+    Declaration(
+        SphericalLaplace,
+        "spherical-laplace",
+        "noise for any place on Earth",
+        NOISE,
+        read=_read_noise,
+        make=_spherical,
+    ),
+    Declaration(
+        VectorLaplace,
+        "vector-laplace",
+        "noise for any point of a plane or space",
+        NOISE,
+        read=_read_noise,
+        make=_vector,
+    ),
+    Declaration(
+        NearestMechanism,
+        "nearest",
+        "noise in an embedding, then the nearest word",
+        {"inputs": FINITE, "outputs": FINITE, "epsilon": RATE},
+        make=_nearest,
+    ),
+    Declaration(
+        ProductMechanism,
+        "product",
+        "several mechanisms side by side, one for each part of the secret",
+        {"parts": Many(Part("mechanism"), least=2, most=shared.LARGEST_PARTS)},
+        since=2,
+        make=_product,
+        effort=_every_part,
+    ),
+):
+    MECHANISMS.declare(_declaration)

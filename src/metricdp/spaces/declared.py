@@ -1,0 +1,71 @@
+"""The declarations of the spaces that files hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from metricdp import shared
+from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Text, Whole
+from metricdp.metrics import Metric, StreetPath, measuring, width_of
+from metricdp.spaces.continuous import Box, Unbounded
+from metricdp.spaces.finite import FiniteSpace
+from metricdp.spaces.streets import Streets
+
+SPACES = Registry("space")
+FAR = shared.LARGEST_COORDINATE
+CORNER = Many(Number(least=-FAR, most=FAR), least=1)
+PLACES = Array("points", least=-FAR, most=FAR)
+METRIC: dict[str, Field] = {"metric": Part("metric")}
+
+
+def _finite(*, points: Any, coordinates: Any, **rest: Any) -> FiniteSpace:
+    return FiniteSpace(points, coordinates=None if coordinates is points else coordinates, **rest)
+
+
+def _making(*, points: Any, metric: Metric, **rest: Any) -> Effort:
+    # some metrics prepare themselves when the first point is checked; sorting finds points that stand twice
+    return measuring(metric, 1, 1, width_of(points)) + Effort(4.0 * points.size, 200.0 * points.size)
+
+
+def _streets(metric: Metric) -> Streets:
+    if not isinstance(metric, StreetPath):
+        raise TypeError(metric)
+    made = Streets(metric.network)
+    made.__dict__["metric"] = metric  # one object, as in a space that was just built
+    return made
+
+
+for _declaration in (
+    Declaration(
+        FiniteSpace,
+        "finite",
+        "finitely many secrets, numbered from 0",
+        METRIC
+        | {
+            "points": PLACES,
+            "coordinates": PLACES,
+            "ground": Part("metric"),
+            "columns": Many(Text(longest=1000)),
+        },
+        make=_finite,
+        effort=_making,
+    ),
+    Declaration(
+        Box,
+        "box",
+        "every point between two corners",
+        METRIC | {"lower": CORNER, "upper": CORNER},
+        read=lambda box: {"metric": box.metric, "lower": box.lower.tolist(), "upper": box.upper.tolist()},
+    ),
+    Declaration(
+        Unbounded, "unbounded", "every point of a dimension", METRIC | {"dimension": Whole(1, shared.LARGEST_DIMENSION)}
+    ),
+    Declaration(
+        Streets,
+        "streets",
+        "every place along the streets of a network",
+        {"metric": Part("metric", ("StreetPath",))},
+        make=_streets,
+    ),
+):
+    SPACES.declare(_declaration)

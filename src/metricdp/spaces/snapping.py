@@ -1,0 +1,60 @@
+"""What it costs to put values on the nearest secret, where the promise is in other distances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from metricdp.arrays import Integers
+from metricdp.errors import InvalidInput
+from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, pairwise, unit_vectors
+
+if TYPE_CHECKING:
+    from metricdp.spaces.finite import FiniteSpace
+
+BLOCK = 256  # secrets whose neighbours are looked for at a time
+PLAIN_LIMIT = 10_000  # secrets whose pairs are all measured where no tree can find the near ones
+ROUNDING_UP = 1.0 + 1e-9  # pairs that lie at the limit count
+
+
+def widest(space: FiniteSpace, near: float) -> float:
+    """Return max { d(s, s') : ground(s, s') <= near }: how far apart secrets can be that are near on the ground.
+
+    Two secrets that one place can be put on are both within h of it, so at most 2 h apart on the ground.
+    """
+    largest = 0.0
+    for left, right in _near_pairs(space, near * ROUNDING_UP):
+        if left.size:
+            largest = max(largest, float(np.max(space.metric(space.points[left], space.points[right]))))
+    return largest
+
+
+def _near_pairs(space: FiniteSpace, near: float) -> Iterator[tuple[Integers, Integers]]:
+    """Yield the pairs of secrets at most so far apart on the ground, block by block."""
+    places, ground = space.coordinates, space.ground
+    tree, radius, rows = None, near, places
+    if isinstance(ground, Haversine | Lp):
+        from scipy.spatial import cKDTree
+
+        if isinstance(ground, Haversine):  # chords grow with great circles
+            rows = unit_vectors(places)
+            radius = 2.0 * np.sin(min(near / (2.0 * EARTH_RADIUS_KM), np.pi / 2.0)) * ROUNDING_UP
+        tree = cKDTree(rows)
+    elif len(places) > PLAIN_LIMIT:
+        raise InvalidInput(
+            f"what snapping costs is found by measuring all pairs of at most {PLAIN_LIMIT:,} secrets here, there are "
+            f"{len(places):,}. Put the values on the secrets first."
+        )
+    for start in range(0, len(places), BLOCK):
+        block = slice(start, start + BLOCK)
+        if tree is None:
+            left, right = np.nonzero(pairwise(ground, places[block], places) <= near)
+        else:
+            found = tree.query_ball_point(rows[block], radius, p=ground.p if isinstance(ground, Lp) else 2.0)
+            left = np.repeat(np.arange(len(found)), [len(row) for row in found])
+            right = np.concatenate([np.asarray(row, dtype=np.int64) for row in found])
+        left = left + start
+        other = left < right  # every pair once, and none with itself
+        yield left[other], right[other]

@@ -1,4 +1,4 @@
-"""The shape of the house: no cycle even lazily, pages of readable length, tests that mirror the source and stand alone."""
+"""The shape of the house: no cycle even lazily, pages of readable length, tests that mirror the source, alone."""
 
 from __future__ import annotations
 

@@ -56,7 +56,9 @@ def perturb(
         show_values: Let the error show what the first bad row holds. Errors end in logs, so they name rows and columns
             only unless this is asked for. Not for Spark and Ray, whose workers write logs of their own.
         rng: None draws cryptographic randomness. A NumPy generator is for tests and simulations, and its output is
-            marked as such where the table type has room for a mark. Not for Spark and Ray, whose workers draw.
+            marked as such, and so is that of any other source that is not cryptographic: in the metadata
+            `metricdp.simulated` (Arrow, Parquet), in `attrs` (pandas), in a column `metricdp_simulated` (Polars, CSV).
+            Not for Spark and Ray, whose workers draw.
         target: Where the reports are written: a folder for Spark, a Parquet file for Arrow data sets and readers.
     """
     request = Request(mechanism, columns, snap, on_error, show_values)

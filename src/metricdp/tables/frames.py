@@ -11,7 +11,7 @@ from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
-from metricdp.tables.marks import SIMULATED, SIMULATED_KEY, marked
+from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
 from metricdp.tables.task import Request, Task
 
 
@@ -28,7 +28,7 @@ def _perturb_arrow(frame: Any, task: Task, rng: Randomness) -> Any:
     protected = protect(picked(frame, task), task, rng=rng)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
-    return result.replace_schema_metadata(marked(result.schema).metadata) if is_simulated(rng) else result
+    return marked_table(result) if is_simulated(rng) else result
 
 
 def _wrapped(frame: Any) -> Any:
@@ -85,6 +85,8 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness) -> A
     if task.on_error == "drop" and protected.bad.size:
         result = result.filter(protected.kept(len(wrapped)).to_pylist())
     if not hasattr(frame, "attrs"):  # pandas has them, and several types of the same numbers
+        if is_simulated(rng):
+            result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
         return _without_unused(result).to_native()
     native = result.to_native().astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
     return _pandas_alone(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)

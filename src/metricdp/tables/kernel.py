@@ -18,8 +18,9 @@ from metricdp.errors import OutOfDomain
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.spaces import Space
-from metricdp.tables.draws import Draws
+from metricdp.tables.draws import Draws, is_simulated
 from metricdp.tables.harmless import harmless
+from metricdp.tables.marks import marked_table
 from metricdp.tables.task import Lane, OnError, Task, task_for
 from metricdp.tables.values import Secrets, broken_rule, secrets_of, shown_row
 
@@ -55,7 +56,8 @@ def perturb_batch(
     `first_row` is the number of the first row in error messages, for a batch that is part of something longer.
     """
     task = task_for(batch.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
-    return replace(batch, task, protect(picked(batch, task), task, rng=rng, first_row=first_row))
+    result = replace(batch, task, protect(picked(batch, task), task, rng=rng, first_row=first_row))
+    return marked_table(result) if is_simulated(rng) else result
 
 
 def protected_table(table: pa.Table, task: Task, rng: Randomness | Draws = None) -> pa.Table:

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
+from metricdp.randomness import Randomness, source_of
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import Run, runner
 from metricdp.tables.formats import format_of, open_reader, read_batches
@@ -43,7 +42,7 @@ def perturb_files(
     engine: str = "local",
     resume: bool = False,
     discard: bool = False,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Summary:
@@ -74,7 +73,7 @@ def perturb_files(
         discard: Give up the job for this target that was not finished: its key and all it has done are destroyed, and
             a new one begins with new noise. Nothing of it was released, so nothing is released twice. Of a finished
             job whose output is gone it means that the same rows are protected, and paid for, once more.
-        rng: A NumPy generator, for tests and simulations; the output is marked.
+        rng: As in `perturb`: a NumPy generator is for tests and simulations, and the output is marked.
         workers: How many processes the local engine starts; all cores unless said.
         progress: Called with the finished share, from 0 to 1.
     """
@@ -87,7 +86,7 @@ def perturb_files(
     task = Request(mechanism, columns, snap, on_error).task(names)
     counter = None if id_column is None else PeopleCounter(id_column, names)
     parcel = parcel_of(task)
-    key = None if rng is None else rng.bytes(KEY_BYTES)
+    key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
     planned = plan(paths, place, parcel, simulated=is_simulated(rng))
     with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
         if not job.finished:

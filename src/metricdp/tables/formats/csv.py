@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from metricdp.errors import InvalidInput
 from metricdp.tables.formats.base import Storage
 from metricdp.tables.formats.reading import delimiter_of
+from metricdp.tables.marks import SIMULATED_COLUMN, is_marked
 from metricdp.tables.task import reads_as_number
 from metricdp.tables.values import is_text
 
@@ -25,10 +26,11 @@ class CsvReader:
 
         self.name = str(path)
         self.storage = Storage("CSV", delimiter=delimiter_of(path))
+        read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, skip_rows=_blank_lines(path))
         parse = csv.ParseOptions(delimiter=self.storage.delimiter, newlines_in_values=True)
-        read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES)
         with csv.open_csv(path, read_options=read, parse_options=parse) as first:
             names = first.schema.names
+        parse.ignore_empty_lines = len(names) > 1  # in a single column a blank line is a row without a value
         if all(reads_as_number(name) for name in names) and not all(name.strip().isdigit() for name in names):
             raise InvalidInput(
                 f"{str(path)!r} has numbers where the names of the columns belong: a CSV file needs a header."
@@ -56,18 +58,21 @@ class CsvReader:
 
 
 class CsvWriter:
-    """Writes CSV with quotes only where a value needs them."""
+    """Writes CSV with quotes only where a value needs them; the mark of a simulation is a column."""
 
     def __init__(self, path: Path, schema: pa.Schema, storage: Storage) -> None:
         self._delimiter = storage.delimiter
+        self._marks = is_marked(schema) and SIMULATED_COLUMN not in schema.names
         self._file = path.open("wb")
-        names = self._quoted(pa.array(schema.names, pa.string()))
+        names = self._quoted(pa.array([*schema.names, *([SIMULATED_COLUMN] if self._marks else [])], pa.string()))
         self._file.write(self._delimiter.join(names.to_pylist()).encode() + b"\n")
 
     def write(self, batch: pa.RecordBatch, /) -> None:
         if not batch.num_rows:
             return
         columns = [self._text(column) for column in batch.columns]
+        if self._marks:
+            columns.append(pa.repeat("true", batch.num_rows))
         if len(columns) == 1:  # an empty line would not count as a row
             columns = [pc.if_else(pc.equal(pc.binary_length(columns[0]), 0), '""', columns[0])]
         lines = pc.binary_join_element_wise(*columns, self._delimiter) if len(columns) > 1 else columns[0]
@@ -91,3 +96,12 @@ class CsvWriter:
             return column
         inner = pc.replace_substring(column, '"', '""')
         return pc.if_else(special, pc.binary_join_element_wise('"', inner, '"', ""), column)
+
+
+def _blank_lines(path: Path) -> int:
+    """Return how many blank lines stand above the header."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            if line.strip(b"\r\n"):
+                return number
+    return 0

@@ -45,7 +45,9 @@ def read_batches(reader: Reader) -> Iterator[pa.RecordBatch]:
 def delimiter_of(path: Path) -> str:
     """Return the most frequent delimiter of the header line, quoted parts left out."""
     with path.open("rb") as file:
-        line = file.readline(1 << 20).decode("utf-8", errors="replace")
+        line = "\n"
+        while line and not line.strip("\r\n"):
+            line = file.readline(1 << 20).decode("utf-8", errors="replace")
     bare = "".join(line.split('"')[::2])
     return max(DELIMITERS, key=lambda mark: (bare.count(mark), mark == ","))
 

@@ -132,7 +132,7 @@ def signed_gamma_root(p: float, size: tuple[int, ...], source: Source) -> Floats
         magnitude = -np.log(fraction)
     else:
         drawn = gammaincinv(1.0 / p, fraction)
-        # Near zero P(a, x) = x^a / Gamma(a + 1) to the last digit, and x itself may be no double: take its root at once.
+        # Near zero P(a, x) = x^a / Gamma(a + 1) to the last digit, and x may be no double: take its root at once.
         tiny = drawn < 1e-250
         magnitude = np.where(tiny, fraction * gamma(1.0 + 1.0 / p), np.where(tiny, 1.0, drawn) ** (1.0 / p))
     return np.where(upper, magnitude, -magnitude).reshape(size)

@@ -14,12 +14,14 @@ from metricdp.catalogue import Catalogue
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.experiments import STUDIES
+from metricdp.metrics import METRICS
 
 PROJECT = Path(__file__).parents[1]
 NAMES = [
     "Angular", "AuditReport", "Augmented", "Box", "Certificate", "FiniteSpace", "Frechet", "Guarantee", "Hamming",
     "Haversine", "Hyperbolic", "Inspection", "InterpolatedMechanism", "Levenshtein", "Lp", "Mahalanobis",
-    "MatrixMechanism", "Mechanism", "Metric", "MetricdpError", "Precomputed", "Problem", "ShortestPath", "Temporal",
+    "MatrixMechanism", "Mechanism", "Metric", "MetricdpError", "Precomputed", "Problem", "ShortestPath",
+    "StreetPath", "Temporal",
     "Wasserstein", "Weighted", "Witness", "WordMovers", "adversary_error", "audit", "audit_samples", "constopt",
     "contextual", "continuous_violations", "create_keys", "decomposed", "dictionary", "duckdb_function",
     "duckdb_table", "epsilon_at", "epsilon_for", "errors", "expected_loss", "exponential", "from_matrix", "grid",
@@ -100,6 +102,8 @@ def test_declarations_are_true():
     options = importlib.import_module("metricdp.cli.building").Options.__dataclass_fields__
     for builder in BUILDERS:
         assert set(builder.options) <= set(options)
+    for metric in METRICS:
+        assert getattr(mdp, metric.name) is metric.thing
     for study in STUDIES:
         assert study.about
     assert set(STUDIES.names) == {

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from metricdp.design.builders import BUILDERS
 from metricdp.experiments import STUDIES
+from metricdp.metrics import METRICS
 
 PROJECT = Path(__file__).resolve().parents[1]
 PART = re.compile(r"(<!-- (\w+): written by tools/pages\.py -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -38,7 +39,21 @@ def studies_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
-PARTS = {"builders_api": builders_api, "builders_table": builders_table, "studies_table": studies_table}
+def metrics_table() -> str:
+    """The metrics, with the words the command knows."""
+    rows = ["| metric | what it measures | at the command line |", "| --- | --- | --- |"]
+    for one in METRICS:
+        words = " ".join(f"`--metric {word}`" for word in one.words)
+        rows.append(f"| `mdp.{one.name}` | {one.about} | {words} |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+PARTS = {
+    "metrics_table": metrics_table,
+    "builders_api": builders_api,
+    "builders_table": builders_table,
+    "studies_table": studies_table,
+}
 
 
 def written(page: str) -> str:

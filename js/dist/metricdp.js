@@ -79,7 +79,7 @@ const SHARED = {
   "format": "metricdp-mechanism",
   "version": 2,
   "signature_purpose": "metricdp-mechanism-signature-1",
-  "header_limit": 67108864,
+  "header_limit": 4194304,
   "licence_limit": 10000,
   "kinds": [
     "matrix",

@@ -1,7 +1,7 @@
 """Metric differential privacy: design mechanisms, prove what they promise, apply them, see what they cost.
 
 The public names stand in `__init__.pyi` and nowhere else: type checkers read them there, and so does this module, which
-imports each when it is first used. Builders that are declared elsewhere (`design.builders`, plugins) are found as well.
+imports each when it is first used. Builders and metrics have the names of their declarations, those of plugins too.
 """
 
 import ast
@@ -24,8 +24,18 @@ _HOMES = _homes()
 __all__ = sorted(_HOMES)
 
 
-def _builders() -> Any:
-    return importlib.import_module("metricdp.design.builders").BUILDERS
+def _declared(name: str) -> Any:
+    """Return a builder or a metric by the name of its declaration, or None; plugins declare more of them."""
+    builders, metrics = _catalogues()
+    if name in builders.names:
+        return builders.named(name).function
+    return metrics.named(name).thing if name in metrics.names else None
+
+
+def _catalogues() -> tuple[Any, Any]:
+    rooms = ("metricdp.design.builders", "metricdp.metrics")
+    builders, metrics = (importlib.import_module(room) for room in rooms)
+    return builders.BUILDERS, metrics.METRICS
 
 
 def __getattr__(name: str) -> Any:
@@ -34,13 +44,14 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     if home is not None:
         value = getattr(importlib.import_module(home), name)
-    elif not name.startswith("_") and find_spec(f"{__name__}.{name}") is None and name in _builders().names:
-        value = _builders().named(name).function
     else:  # a room of the house (`from metricdp import wording`) is imported by the import itself
+        private = name.startswith("_") or find_spec(f"{__name__}.{name}") is not None
+        value = None if private else _declared(name)
+    if value is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*_HOMES, *_builders().names})
+    return sorted({*_HOMES, *(name for catalogue in _catalogues() for name in catalogue.names)})

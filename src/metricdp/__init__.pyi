@@ -58,6 +58,7 @@ from metricdp.metrics import Mahalanobis as Mahalanobis
 from metricdp.metrics import Metric as Metric
 from metricdp.metrics import Precomputed as Precomputed
 from metricdp.metrics import ShortestPath as ShortestPath
+from metricdp.metrics import StreetPath as StreetPath
 from metricdp.metrics import Temporal as Temporal
 from metricdp.metrics import Wasserstein as Wasserstein
 from metricdp.metrics import Weighted as Weighted

@@ -56,6 +56,8 @@ class Certified(Protocol):
     def pairs(self) -> int: ...
     @property
     def method(self) -> str: ...
+    @property
+    def stated(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -285,11 +287,16 @@ def certified(certificate: Certified, unit: str, *, is_distance: bool = True) ->
             epsilon=number(certificate.epsilon, digits["audited"], "up"),
             pairs=f"{certificate.pairs:,}",
             objective=words["objective"][certificate.objective],
-            loss=distance(certificate.loss, unit if is_distance else ""),
-            bound=bound(certificate.lower_bound, unit if is_distance else ""),
+            loss=distance(certificate.loss, unit if is_distance else "") + unverified(certificate, "loss"),
+            bound=bound(certificate.lower_bound, unit if is_distance else "") + unverified(certificate, "lower_bound"),
             gap=gap(certificate.gap),
         )
     )
+
+
+def unverified(certificate: Certified, figure: str) -> str:
+    """Return what stands behind a figure that a file states and nobody verified again; nothing behind others."""
+    return str(templates()["unverified"]) if figure in certificate.stated else ""
 
 
 def fact(kind: Objective) -> str:

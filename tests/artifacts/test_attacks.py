@@ -338,3 +338,61 @@ def test_products_of_products_are_refused() -> None:
         manifest["body"]["parts"][0] = inner
 
     assert "made of parts" in refused(forged(dumps(place_and_hour()), nest))
+
+
+PRIME = 2**255 - 19
+TWIST = -121665 * pow(121666, -1, PRIME) % PRIME
+
+
+def added(p: tuple[int, int], q: tuple[int, int]) -> tuple[int, int]:
+    """Add two points of the curve -x^2 + y^2 = 1 + d x^2 y^2 of Ed25519."""
+    (a, b), (c, d) = p, q
+    cross = TWIST * a * b * c * d
+    return (a * d + b * c) * pow(1 + cross, -1, PRIME) % PRIME, (b * d + a * c) * pow(1 - cross, -1, PRIME) % PRIME
+
+
+def lifted(y: int) -> tuple[int, int] | None:
+    """Return a point with this y, if there is one."""
+    square = (y * y - 1) * pow(TWIST * y * y + 1, -1, PRIME) % PRIME
+    x = pow(square, (PRIME + 3) // 8, PRIME)
+    if (x * x - square) % PRIME:
+        x = x * pow(2, (PRIME - 1) // 4, PRIME) % PRIME
+    return None if (x * x - square) % PRIME else (x, y)
+
+
+def test_keys_of_small_order_are_weak_and_all_eight_are_known() -> None:
+    from metricdp.artifacts.signing import is_weak
+
+    order = 2**252 + 27742317777372353535851937790883648493
+    torsion = set()
+    for y in range(2, 40):  # any point times the large prime order is one of the eight
+        point = lifted(y)
+        if point is None:
+            continue
+        result, power = (0, 1), point
+        for bit in bin(order)[:1:-1]:
+            result, power = added(result, power) if bit == "1" else result, added(power, power)
+        torsion.add(result)
+    assert len({y for _, y in torsion} | {0, 1, PRIME - 1}) == 5
+    for y in {y for _, y in torsion} | {0, 1, PRIME - 1}:
+        for spelling in (y, y + PRIME if y + PRIME < 2**255 else y):
+            for sign in (0, 1 << 255):
+                assert is_weak((spelling | sign).to_bytes(32, "little"))
+    assert not is_weak((4 * pow(5, -1, PRIME) % PRIME).to_bytes(32, "little"))  # the base point
+
+
+def test_a_signature_by_a_weak_key_is_refused() -> None:
+    for_all = {"algorithm": "ed25519", "public_key": "01" + "00" * 31, "value": "01" + "00" * 63}
+    data = forged(dumps(some_matrix()), lambda manifest, tensors: manifest.update(signature=for_all))
+    assert "weak key" in refused(data)
+
+
+def test_a_weak_key_cannot_be_trusted(tmp_path: Path) -> None:
+    import base64
+
+    raw = bytes.fromhex("302a300506032b6570032100") + b"\x01" + bytes(31)
+    path = tmp_path / "weak.pub"
+    text = base64.b64encode(raw).decode()
+    path.write_text(f"-----BEGIN PUBLIC KEY-----\n{text}\n-----END PUBLIC KEY-----\n")
+    with pytest.raises(InvalidInput, match="weak key"):
+        loads(dumps(some_matrix()), trusted=path)

@@ -15,7 +15,7 @@ from metricdp.artifacts import load, save
 from metricdp.auditing import AuditReport, Claim, audit_matrix, judge
 from metricdp.auditing.exact import float_leakage
 from metricdp.cli import main
-from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
+from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import Certificate, Guarantee
 
 LINE = mdp.FiniteSpace([[0.0], [1.0], [3.0]], mdp.Lp(1))
@@ -171,7 +171,7 @@ def test_a_promise_about_a_single_secret_is_kept_and_the_report_says_why(tmp_pat
 
 
 def test_a_radius_that_covers_no_pair_is_no_promise():
-    with pytest.raises(NotPrivate, match="nothing to judge"):
+    with pytest.raises(InvalidInput, match="covers no two secrets"):
         mdp.optimal(mdp.Problem(LINE, 1.0, radius=0.5))
     with pytest.raises(InvalidInput, match="radius"):
         mdp.MatrixMechanism(LINE, LINE, np.eye(3), Guarantee(1.0, LINE.metric, radius=math.nan), KINDS["matrix"]())
@@ -276,12 +276,19 @@ def test_the_verdict_is_that_of_fractions_and_400_bits(seeds):
         assert not math.isnan(float_leakage(matrix, apart))
 
 
-@pytest.mark.parametrize(("kind", "tensor"), [("box", "ratio0"), ("streets", "ratios")])
+@pytest.mark.parametrize("kind", ["box", "streets"])
 @pytest.mark.parametrize("value", [1e308, 1e7, -1.0, math.nan])
-def test_forged_curves_are_refused(kind, tensor, value, tmp_path):
+def test_forged_curves_are_refused(kind, value, tmp_path):
     path = tmp_path / "some.mdp"
     save(KINDS[kind](), path)
-    rewritten(path, lambda manifest, tensors: tensors[tensor].fill(value))
+
+    def forge(manifest, tensors):
+        names = [name for name in tensors if "ratio" in name]
+        assert names
+        for name in names:
+            tensors[name].fill(value)
+
+    rewritten(path, forge)
     with pytest.raises(CorruptFile):
         load(path)
 

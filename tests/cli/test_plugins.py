@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -33,6 +34,12 @@ def run(folder: Path, line: str, *paths: Path) -> subprocess.CompletedProcess[st
     return subprocess.run(
         [*COMMAND, *line.split()], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
+
+
+def python(folder: Path, script: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=120, check=True
+    ).stdout
 
 
 def test_a_builder_from_outside_is_designed_saved_listed_and_compared(here: Path) -> None:
@@ -129,3 +136,30 @@ def test_workers_inherit_what_was_named(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(InvalidInput):
         plugins.load("a_module_nobody_has")
     assert len(plugins.inherited()) == 1
+
+
+def test_a_metric_from_outside_is_named_saved_judged_and_used(here: Path) -> None:
+    rooms = [(x, y, floor) for floor in range(2) for x in (0.0, 6.0) for y in (0.0, 4.0)]
+    (here / "rooms.csv").write_text("x,y,floor\n" + "".join(f"{x},{y},{floor}\n" for x, y, floor in rooms))
+    line = "design --plugin ./metric.py --points rooms.csv --metric walking --protect 2x@10m --builder exponential"
+    done = run(here, f"{line} -o rooms.mdp")
+    assert done.returncode == 0, done.stderr
+    assert "per m (Walking)" in done.stdout
+    assert "at most a factor of 2 there" in done.stdout
+    judged = run(here, "audit --plugin ./metric.py rooms.mdp --json")
+    assert judged.returncode == 0, judged.stderr
+    # the promise, over every pair, written out here
+    script = "import json, metricdp; print(json.dumps(metricdp.load('rooms.mdp').matrix.tolist()))"
+    matrix = np.array(json.loads(python(here, f"from metricdp import plugins; plugins.load('./metric.py'); {script}")))
+    for i, a in enumerate(rooms):
+        for j, b in enumerate(rooms):
+            apart = np.hypot(a[0] - b[0], a[1] - b[1]) + 15.0 * abs(a[2] - b[2])
+            assert np.abs(np.log(matrix[i] / matrix[j])).max() <= np.log(2) / 10 * apart * (1 + 1e-9)
+    stranger = run(here, "audit rooms.mdp")
+    assert stranger.returncode == 2
+    assert "Walking" in stranger.stderr
+    assert "unknown metric 'walking'" in run(here, line.replace("--plugin ./metric.py ", "") + " -o x.mdp").stderr
+    assert "walking" in run(here, "metrics --plugin ./metric.py").stdout
+    (here / "people.csv").write_text("x,y,floor,who\n0,0,0,a\n6,4,1,b\n")
+    done = run(here, "perturb people.csv --plugin ./metric.py --mechanism rooms.mdp -o out.csv")
+    assert done.returncode == 0, done.stderr

@@ -8,6 +8,7 @@ from pyarrow import csv
 
 import metricdp as mdp
 from metricdp.cli import main
+from metricdp.files import holding
 from metricdp.places import bundled_roads, bundled_trips, spread_places
 
 
@@ -62,4 +63,13 @@ def test_a_mistake_is_answered_and_nothing_is_written(trips, tmp_path, capsys, m
     command = [str(trips / "trips.parquet"), "--places", "porto", "--count", "4", *mistake, "-o", str(out)]
     assert main(["trajectories", *command]) == 2
     assert answer in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_two_releases_of_one_output_are_not_made_at_once(trips, tmp_path, capsys):
+    out = tmp_path / "out.parquet"
+    command = [str(trips / "trips.parquet"), "--places", "porto", "--count", "4", "--epsilon", "0.5/km"]
+    with holding(out):
+        assert main(["trajectories", *command, "-o", str(out)]) == 2
+    assert "is at work on it" in capsys.readouterr().err
     assert not out.exists()

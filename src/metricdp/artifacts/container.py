@@ -21,7 +21,7 @@ Entry = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
 
 FORMAT, KEY = shared.FORMAT, "metricdp"
-HEADER_LIMIT = 4 << 20  # bytes; a header holds names and a few numbers
+HEADER_LIMIT = shared.HEADER_LIMIT  # bytes; a header holds names and a few numbers
 LONGEST_WHOLE = 16  # digits: 2**53 has 16, and every reader of JSON holds them exactly
 MOST_SIDES = 8
 ZEROS = "0" * 64

@@ -16,6 +16,7 @@ from metricdp import shared
 from metricdp.artifacts.codecs import Decoder, Encoder, Unknown, declared
 from metricdp.artifacts.container import FORMAT, HEADER_LIMIT, Entry, Foreign, Tensors, check_seal, pack, sealed, unpack
 from metricdp.artifacts.distances import with_distances
+from metricdp.artifacts.figures import with_verified_figures
 from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
 from metricdp.artifacts.storage import Layout, Storage, layout_of
 from metricdp.auditing import audit
@@ -177,6 +178,7 @@ def _opened(data: bytes, name: str, budget: Budget, *, judged: bool, trusted: tu
             if judged:
                 budget.spend(judging(mechanism), "judging it")
                 _refuse_broken(mechanism)
+            mechanism = with_verified_figures(mechanism, budget, judged=judged)
     except NotPrivate as error:
         reason = f"the mechanism does not keep the promise in the file: {error}"
         raise CorruptFile(f"{name!r} was refused: {reason}. {AGAIN}") from error

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from metricdp import shared
 from metricdp.arrays import Floats
 from metricdp.artifacts.container import Entry
 from metricdp.artifacts.plain import whole_from
@@ -23,7 +24,7 @@ from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
 
 Storage = Literal["dense", "sparse", "quantised"]
-STORAGES = ("dense", "sparse", "quantised")
+STORAGES = shared.STORAGES
 COMMON = ("storage", "shape", "columns")
 WAYS = {"sparse": ("values", "present"), "quantised": ("bits", "counts")}
 

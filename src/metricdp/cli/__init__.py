@@ -12,7 +12,7 @@ import metricdp
 from metricdp import plugins
 from metricdp.cli import files
 from metricdp.cli.comparing import compare
-from metricdp.cli.designing import builders, design
+from metricdp.cli.designing import builders, design, metrics
 from metricdp.cli.judging import audit
 from metricdp.cli.protecting import engines, perturb
 from metricdp.cli.studies import demo, reproduce
@@ -31,7 +31,7 @@ app = App(
 
 
 for _command in (
-    *(perturb, engines, design, builders, audit, compare, trajectories),
+    *(perturb, engines, design, builders, metrics, audit, compare, trajectories),
     *(files.inspect, files.export, files.keys, demo, reproduce),
 ):  # fmt: skip
     app.command(_command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
@@ -16,31 +15,22 @@ from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism
-from metricdp.metrics import Metric
+from metricdp.metrics import METRICS, Metric
 from metricdp.spaces import FiniteSpace
 from metricdp.units import HOW_TO_WRITE, Wish, parse_epsilon, parse_wish
 
 Progress = Callable[[float], None]
 Output = Annotated[str, Parameter(name=["--output", "-o"])]
 Epsilon = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  # so that -1 gets our own answer
-METRICS: dict[str, Callable[[], Metric]] = {
-    "l1": lambda: metricdp.Lp(1),
-    "l2": lambda: metricdp.Lp(2),
-    "linf": lambda: metricdp.Lp(math.inf),
-    "haversine": metricdp.Haversine,
-    "angular": metricdp.Angular,
-    "hyperbolic": metricdp.Hyperbolic,
-    "hamming": metricdp.Hamming,
-    "levenshtein": metricdp.Levenshtein,
-}
 
 
 def metric_named(name: str) -> Metric:
     """Return the metric a name stands for; `haversine:mi` and `l2:m` name the unit of its distances too."""
     word, colon, unit = name.strip().partition(":")
-    found = METRICS.get(word.strip().lower())
+    words = METRICS.words()
+    found = words.get(word.strip().lower())
     if found is None:
-        raise InvalidInput(f"unknown metric {word!r}: use one of {', '.join(METRICS)}.")
+        raise InvalidInput(f"unknown metric {word!r}: use one of {', '.join(words)}.")
     metric: Any = found()
     if colon and (not unit.strip() or not is_dataclass(metric)):
         raise InvalidInput(f"--metric {name} names no unit that {word} can take; write haversine:mi, or {word} alone.")

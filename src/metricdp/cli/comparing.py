@@ -40,8 +40,8 @@ def compare(
         points: A CSV file with a header, one point a row and one coordinate a column (or lat, lon).
         epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
         output: Where the picture goes; a CSV file of the same name is put beside it.
-        metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein, with a unit
-            where wanted (haversine:mi); lat and lon mean haversine.
+        metric: Its name (`metricdp metrics` lists them), with a unit where wanted: l2, haversine:mi; lat and lon mean
+            haversine.
         builders: Names with commas between; `metricdp builders` lists them. madlib has no matrix to compare.
         objective: Which loss is compared and bounded: expected (on average over the points) or worst (of any point).
         prior: A CSV file with a header and one number a point: how likely each is.

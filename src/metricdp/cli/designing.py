@@ -1,4 +1,4 @@
-"""The commands that make mechanisms: design one, list the builders."""
+"""The commands that make mechanisms: design one, list builders and metrics."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from metricdp.cli import building, choices, terminal
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.design.builders import BUILDERS
+from metricdp.metrics import METRICS
 
 
 def design(
@@ -33,8 +34,8 @@ def design(
         epsilon: How much may leak per distance: 10/km on lat and lon, a bare number elsewhere.
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         output: Where the mechanism file goes.
-        metric: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein, with a unit
-            where wanted (haversine:mi); lat and lon mean haversine.
+        metric: Its name (`metricdp metrics` lists them), with a unit where wanted: l2, haversine:mi; lat and lon mean
+            haversine.
         builder: The name of a builder; `metricdp builders` lists them.
         options: What only some builders take.
     """
@@ -50,6 +51,16 @@ def design(
     save(made, output)
     print(f"{output}: {builder} on {len(space)} points.")
     print("\n".join([*terminal.promise_lines(made, in_distance=made.certificate.pairs > 0), *kept]))
+    return 0
+
+
+def metrics() -> int:
+    """List the metrics that can be named, with what each one measures.
+
+    An example: `metricdp metrics`
+    """
+    rows = [{"metric": ", ".join(one.words), "about": one.about.replace("`", "")} for one in METRICS if one.words]
+    print(terminal.text_table(["metric", "about"], rows))
     return 0
 
 

@@ -10,20 +10,10 @@ from metricdp import wording
 from metricdp.cli import terminal
 from metricdp.cli.choices import Output
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism, ProductMechanism
+from metricdp.mechanisms import MECHANISMS, Mechanism, ProductMechanism
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
-
-KINDS = {
-    "matrix": "a table with one row of probabilities for every secret",
-    "spherical-laplace": "noise for any place on Earth",
-    "vector-laplace": "noise for any point of a plane or space",
-    "interpolated": "tables at the corners of a grid, for any point of a box",
-    "streets": "tables at crossings, for any place along the streets",
-    "product": "several mechanisms side by side, one for each part of the secret",
-    "nearest": "noise in an embedding, then the nearest word",
-}
 
 
 def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> int:
@@ -43,7 +33,7 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
         print(jsons.dumps(_values(found), indent=2, sort_keys=True, allow_nan=False))
         return 0
     mechanism = found.mechanism
-    print(f"{source}: {KINDS[found.kind]} ({found.kind}), unaltered.")
+    print(f"{source}: {MECHANISMS.named(found.kind).about} ({found.kind}), unaltered.")
     print(f"From {mechanism.inputs} to {mechanism.outputs}.")
     print("\n".join(terminal.promise_lines(mechanism)))
     print(f"In short: {_in_short(mechanism)}")
@@ -179,6 +169,7 @@ def _values(found: Inspection) -> dict[str, object]:
             "objective": certificate.objective,
             "method": certificate.method,
             "note": certificate.note,
+            "stated_not_verified": list(certificate.stated),
         },
         "in_short": _in_short(found.mechanism),
     }

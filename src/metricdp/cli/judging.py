@@ -30,7 +30,7 @@ def audit(
     Args:
         source: A mechanism file, or a CSV file with anyone's matrix: a header, then one row per secret.
         points: For a matrix: the secrets, one a row.
-        metric: For a matrix: l1, l2, linf, haversine, angular, hyperbolic, hamming or levenshtein.
+        metric: For a matrix: how far secrets are apart, such as l2; `metricdp metrics` lists the names.
         epsilon: The promise to judge; a mechanism file brings its own.
         key: A public key file: a mechanism file is refused unless this key signed it.
         json: Print the report as JSON.

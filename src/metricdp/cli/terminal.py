@@ -55,6 +55,7 @@ def meaning_lines(mechanism: Mechanism, promise: Guarantee, *, in_distance: bool
         wording.loss(
             certificate.loss, promise.unit, certificate.objective, is_distance=known, at_most=certificate.at_most
         )
+        + wording.unverified(certificate, "loss")
     )
     if not known and isinstance(mechanism, MatrixMechanism):
         lines.append(wording.average_distance(float(_distances(mechanism).mean()), promise.unit))

@@ -8,7 +8,7 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.auditing.exact import audit_matrix
-from metricdp.errors import NotPrivate, SolverFailure
+from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism, Stakes
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import precision_note
@@ -34,6 +34,11 @@ def certify(
     The loss is computed here, for the law that is sampled; `lower_bound` must be one of the same objective.
     """
     report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon, radius=problem.radius)
+    if problem.radius is not None and report.pairs == 0 and not report.vacuous:
+        raise InvalidInput(
+            f"`radius` {problem.radius:g} covers no two secrets, so that nothing would be protected: the nearest two "
+            f"lie {_nearest(problem):.6g} apart."
+        )
     if not report.kept:
         raise NotPrivate(f"the {method} matrix does not keep its promise: {report}. Nothing was returned.")
     loss, trivial, scale = _losses(problem, matrix, objective)
@@ -53,6 +58,11 @@ def certify(
     own = None if problem.loss is problem.inputs.distances else problem.loss
     stakes = Stakes(own, None if np.ptp(problem.prior) == 0 else problem.prior)
     return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate, stakes)
+
+
+def _nearest(problem: Problem) -> float:
+    apart = problem.inputs.distances
+    return float(apart[~np.eye(len(apart), dtype=bool)].min())
 
 
 def bound_below(bound: float, loss: float, *, scale: float | None = None) -> float:

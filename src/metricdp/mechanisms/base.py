@@ -108,7 +108,8 @@ class Certificate:
     Loss and bound are of the same `objective`: "expected" under the prior, or "worst", that of the unluckiest secret.
     With `at_most` the loss is only an upper bound of what the mechanism costs. `epsilon` is what the audit found,
     infinite only where no promise is kept. `pairs` counts what was judged one by one; it is 0, and `witness` None,
-    where a theorem makes a search unnecessary.
+    where a theorem makes a search unnecessary. `stated` names the figures ("loss", "lower_bound") that a file states
+    and nobody verified again.
     """
 
     loss: float
@@ -121,6 +122,7 @@ class Certificate:
     seconds: float = 0.0
     note: str = ""
     at_most: bool = False
+    stated: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         loss, bound = _number(self.loss, "loss"), _number(self.lower_bound, "lower_bound")
@@ -141,10 +143,13 @@ class Certificate:
             return 0.0
         return (self.loss - self.lower_bound) / abs(self.loss) if self.loss else math.inf
 
+    def _loss_words(self) -> str:
+        return f"{'at most ' if self.at_most else ''}{self.loss:.6g}{wording.unverified(self, 'loss')}"
+
     def _repr_html_(self) -> str:
-        least = f"{self.lower_bound:.6g} (gap {wording.gap(self.gap)})"
+        least = f"{self.lower_bound:.6g} (gap {wording.gap(self.gap)}){wording.unverified(self, 'lower_bound')}"
         rows = [
-            (wording.objective(self.objective), f"{'at most ' if self.at_most else ''}{self.loss:.6g}"),
+            (wording.objective(self.objective), self._loss_words()),
             ("no mechanism below", least),
             ("audited epsilon", f"{self.epsilon:.12g}"),
             ("pairs judged", f"{self.pairs:,}"),

@@ -9,7 +9,7 @@ from typing import Any
 from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Table, Text
 from metricdp.mechanisms.base import Certificate, Mechanism, Stakes
-from metricdp.mechanisms.interpolated import ROUNDING_RULES, RULES, InterpolatedMechanism
+from metricdp.mechanisms.interpolated import MOST_AXES, ROUNDING_RULES, RULES, InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism, nearest_loss
@@ -23,7 +23,6 @@ MECHANISMS = Registry("mechanism")
 FINITE = Part("space", ("finite",))
 RATE = Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE)
 RATIOS = Array(sides=1, least=0, most=shared.LARGEST_RATIO)
-MOST_AXES = 64
 NOISE: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "epsilon": RATE, "pitch": RATE}
 
 

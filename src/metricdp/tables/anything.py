@@ -50,7 +50,7 @@ def perturb(
         columns: The columns that hold the secret, in the order of its coordinates.
         snap: For mechanisms on finitely many points: values up to this distance from a point become that point. It
             adds a slack to the promise: 2 * epsilon * snap, and on roads epsilon times the largest distance by road
-            between two points that one place can reach (`FiniteSpace.charge`). Kilometres on the Earth.
+            between two points that one place can reach (`FiniteSpace.charge`). In the unit of the metric.
         on_error: What becomes of rows that hold no legal secret: "fail" raises an error that names them, "drop" leaves
             them out, "null" empties their columns; the number of such rows is logged.
         show_values: Let the error show what the first bad row holds. Errors end in logs, so they name rows and columns

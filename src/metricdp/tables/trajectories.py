@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from metricdp.design.contextual import contextual
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import check_target, existing_file, replacing
+from metricdp.files import check_target, existing_file, holding, replacing
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mobility import (
     Mobility,
@@ -103,11 +103,23 @@ def perturb_trajectories(
     """
     path = existing_file(source)
     check_target(target, source=path)
-    kind = format_of(Path(target))
+    format_of(Path(target))
     if len(tuple(journey.columns)) != len(COLUMNS):
         raise InvalidInput(f"`columns` must be four: {', '.join(COLUMNS)}; got {', '.join(journey.columns)}.")
     if journey.learn is not None and journey.history is not None:
         raise InvalidInput("steps are counted in this table (`learn`) or in another (`history`): choose one.")
+    with holding(target):
+        return _released(path, target, places, journey, progress)
+
+
+def _released(
+    path: Path,
+    target: str | os.PathLike[str],
+    places: FiniteSpace,
+    journey: Journey,
+    progress: Callable[[float], None] | None,
+) -> TripSummary:
+    """Read, design, draw and write, with nobody else at work on the target."""
     trip, time, latitude, longitude = journey.columns
     table = read_trips(path)
     fixes = load_traces(table, trip=trip, time=time, latitude=latitude, longitude=longitude)
@@ -123,9 +135,9 @@ def perturb_trajectories(
         seconds = pa.array(np.round(made.walks.seconds * 1e6).astype("datetime64[us]"))
     result = pa.table({trip: pa.array(owners), time: seconds, latitude: at[:, 0], longitude: at[:, 1]})
     with replacing(target, source=path) as partial:
-        _write(result, partial, kind)
+        _write(result, partial, format_of(Path(target)))
     _tell(progress, 1.0)
-    return TripSummary(str(source), str(target), made, mechanism)
+    return TripSummary(str(path), str(target), made, mechanism)
 
 
 def _stated(fixes: Traces, places: FiniteSpace, journey: Journey) -> Trajectories:

@@ -12,11 +12,13 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as dataset
 import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
+from metricdp.files import holding
 from metricdp.tables import perturb_file, perturb_files, task_for
 from metricdp.tables.draws import Draws
 from metricdp.tables.engines import local
@@ -304,3 +306,16 @@ def test_however_often_a_job_is_killed_a_secret_is_seen_with_one_noise(tmp_path:
     for path in (tmp_path / "out").iterdir():
         assert drawn.setdefault(path.name, path.read_bytes()) == path.read_bytes()
     assert not list(tmp_path.rglob("key"))
+
+
+def test_every_way_to_a_file_is_closed_while_somebody_is_at_work_on_it(tmp_path: Path) -> None:
+    files(tmp_path / "in", rows=100, count=1)
+    ways = {
+        "out.parquet": lambda target: perturb_file(tmp_path / "in/day0.parquet", target, MATRIX),
+        "stream.parquet": lambda target: mdp.perturb(dataset.dataset(tmp_path / "in"), MATRIX, target=target),
+        "out": lambda target: perturb_files(tmp_path / "in", target, MATRIX),
+    }
+    for name, way in ways.items():
+        with holding(tmp_path / name), pytest.raises(OutputProblem, match=f"process {os.getpid()} .* is at work on it"):
+            way(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]

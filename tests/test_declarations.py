@@ -1,0 +1,105 @@
+"""One declaration per thing: a metric and a mechanism from outside the package are built, saved, loaded and judged."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metricdp as mdp
+from brute import leakage
+from metricdp.artifacts import dumps, loads
+from metricdp.cli.choices import metric_named
+from metricdp.declarations import Declaration, Number, Registry, Text
+from metricdp.errors import CorruptFile, InvalidInput
+from metricdp.mechanisms import MECHANISMS
+from metricdp.metrics import METRICS
+from metricdp.spaces import SPACES
+
+PAGE = (Path(__file__).parents[1] / "docs" / "format.md").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Flat:
+    """The distance, but never above a height: what lies far away is all equally far."""
+
+    height: float = 1.0
+    unit: str = ""
+
+    def __call__(self, a: Any, b: Any, /) -> Any:
+        return np.minimum(np.abs(np.asarray(a, float) - np.asarray(b, float)).sum(axis=-1), self.height)
+
+    def check(self, points: Any, /) -> None:
+        if points.dtype.kind == "U":
+            raise InvalidInput("Flat measures numbers.")
+
+
+@pytest.fixture
+def flat() -> Iterator[None]:
+    fields = {"height": Number(above=0), "unit": Text()}
+    METRICS.declare(Declaration(Flat, "Flat", "the distance up to a height", fields, words={"flat": Flat}))
+    yield
+    METRICS._entries.pop("Flat")
+
+
+@pytest.mark.usefixtures("flat")
+def test_a_metric_from_outside_is_built_saved_loaded_judged_and_typed() -> None:
+    space = mdp.FiniteSpace(np.arange(6.0)[:, None], Flat(2.5))
+    made = mdp.exponential(space, 0.8)
+    back: Any = loads(dumps(made))
+    assert back.inputs.metric == Flat(2.5)
+    assert mdp.audit(back).verdict == "holds"
+    apart = [[min(abs(i - j), 2.5) for j in range(6)] for i in range(6)]
+    assert leakage(back.matrix, np.array(apart))[0] <= 0.8
+    assert np.array_equal(
+        back.sample(np.arange(6), rng=np.random.default_rng(1)), made.sample(np.arange(6), rng=np.random.default_rng(1))
+    )
+    assert metric_named("flat") == Flat()
+    assert dumps(back) == dumps(made)
+
+
+def test_a_file_with_a_metric_nobody_declared_says_where_to_look(flat: None) -> None:
+    data = dumps(mdp.exponential(mdp.FiniteSpace(np.arange(6.0)[:, None], Flat(2.5)), 0.8))
+    entry = METRICS._entries.pop("Flat")
+    with pytest.raises(
+        CorruptFile, match=r"'Flat', which this metricdp does not know.*import the package that declares"
+    ):
+        loads(data)
+    METRICS._entries["Flat"] = entry
+
+
+def test_a_name_a_class_or_a_word_is_declared_once() -> None:
+    for declaration in (
+        Declaration(Flat, "Lp", "x"),
+        Declaration(mdp.Lp, "Other", "x"),
+        Declaration(Flat, "Flat", "x", words={"l2": Flat}),
+        Declaration(Flat, "Flat", ""),
+    ):
+        with pytest.raises(InvalidInput):
+            METRICS.declare(declaration)
+    assert METRICS.find("Flat") is None
+
+
+def test_every_declaration_stands_on_the_page_of_the_format() -> None:
+    for registry in (METRICS, SPACES, MECHANISMS):
+        for entry in registry:
+            assert f"`{entry.name}`" in PAGE or f'`"{entry.name}"`' in PAGE or f"**{entry.name}**" in PAGE, entry.name
+            for name in entry.fields:
+                assert f"`{name}`" in PAGE, (entry.name, name)
+
+
+def test_declarations_are_plain_values_for_other_languages() -> None:
+    for registry in (METRICS, SPACES, MECHANISMS):
+        text = json.dumps(registry.table(), allow_nan=False)
+        assert set(json.loads(text)) == set(registry.names)
+    table = METRICS.table()
+    assert table["Lp"]["fields"]["p"] == {"type": "number", "least": 1, "infinite": True}
+    assert table["StreetPath"]["fields"]["network"] == {"type": "part", "named": ("ShortestPath",), "of": "metric"}
+    assert metric_named("linf") == mdp.Lp(math.inf)
+    assert isinstance(METRICS, Registry)

@@ -37,9 +37,9 @@ from metricdp.design.given import from_matrix as from_matrix
 from metricdp.design.interpolation.box import interpolated as interpolated
 from metricdp.design.optimal import dictionary as dictionary
 from metricdp.design.optimal import optimal as optimal
-from metricdp.design.optimal import spanner as spanner
 from metricdp.design.product import product as product
 from metricdp.design.quantised import quantised as quantised
+from metricdp.design.spanner import spanner as spanner
 from metricdp.errors import MetricdpError as MetricdpError
 from metricdp.mechanisms import Certificate as Certificate
 from metricdp.mechanisms import Guarantee as Guarantee

@@ -24,7 +24,7 @@ from metricdp import create_keys, quantised
 from metricdp.artifacts import dumps, inspect, load, loads, save
 from metricdp.artifacts import file as container
 from metricdp.errors import CorruptFile, Infeasible, InvalidInput, NotPrivate, OutputProblem
-from metricdp.mechanisms import MatrixMechanism, Mechanism
+from metricdp.mechanisms import MatrixMechanism, Mechanism, Stakes
 
 DATA = Path(__file__).parents[1] / "data"
 TABLES: dict[str, Callable[[], Any]] = {
@@ -152,7 +152,8 @@ def test_the_loss_of_the_rounded_law_is_stated() -> None:
     other = mdp.exponential(space, 1.0, prior=prior)
     known = quantised(other, bits=10, problem=problem)
     assert known.certificate.loss == pytest.approx(float((prior[:, None] * known.matrix * space.distances).sum()))
-    unknown = quantised(other, bits=10)
+    assert quantised(other, bits=10).certificate.loss == pytest.approx(known.certificate.loss)  # it knows its own
+    unknown = quantised(replace(other, stakes=Stakes(known=False)), bits=10)
     assert unknown.certificate.loss == other.certificate.loss
     assert "before rounding" in unknown.certificate.note
     assert quantised(rounded, bits=16) is rounded  # nothing to round
@@ -310,7 +311,8 @@ def forge_values(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
         ({"storage": "quantised"}, lambda m, t: m["body"]["matrix"].update(bits=99), "number of bits"),
         ({"storage": "quantised"}, lambda m, t: m["body"]["matrix"].update(more=1), "unknown way"),
         ({"storage": "quantised"}, lambda m, t: m["body"]["matrix"].update(shape=[25, 26]), "make a mechanism"),
-        ({"storage": "quantised"}, lambda m, t: m["body"]["matrix"].update(shape=[25, 2**40]), "of memory"),
+        ({"storage": "quantised"}, lambda m, t: m["body"]["matrix"].update(shape=[25, 2**40]), "a side of its matrix"),
+        ({"storage": "quantised"}, lambda m, t: m["body"]["matrix"].update(shape=[25, 2**28]), "of memory"),
         ({"storage": "quantised"}, lambda m, t: t["matrix.columns"].__setitem__(0, 1), "in order"),
         ({"storage": "quantised"}, lambda m, t: t["matrix.columns"].__setitem__(-1, 30), "in order"),
         ({"storage": "sparse"}, lambda m, t: t["matrix.values"].__setitem__(0, 0.0), "not positive"),

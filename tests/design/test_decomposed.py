@@ -358,3 +358,36 @@ def test_bad_options_are_refused() -> None:
         mdp.decomposed(problem, resume=True)
     with pytest.raises(InvalidInput, match="start"):
         decomposed(problem, start="somewhere")  # type: ignore[arg-type]
+
+
+def test_a_forged_checkpoint_cannot_state_a_false_bound(tmp_path: Path) -> None:
+    problem = mdp.Problem(mdp.grid((3, 3)), 1.0)
+    file = tmp_path / "run.mdpc"
+    honest = mdp.decomposed(problem, gap=1e-6, start="kernels", checkpoint=file).certificate
+    with np.load(file) as arrays:
+        kept = {name: arrays[name] for name in arrays.files}
+
+    def rewrite(changed: dict[str, Any]) -> None:
+        with file.open("wb") as opened:
+            np.savez(opened, **(kept | changed))
+
+    uniform = np.full((9, 9), 1 / 9)
+    nothing = np.where(np.eye(9, dtype=bool), 1.0, 0.0)  # the identity: no loss, no privacy
+    forgeries: list[dict[str, Any]] = [
+        {"lower": np.array(99.0), "upper": np.array(0.0)},
+        {"proof_value": kept["proof_value"] * 5.0},
+        {"proof_value": np.full_like(kept["proof_value"], np.inf)},
+        {"proof_value": -kept["proof_value"], "best": uniform},
+        {"cut_constants": kept["cut_constants"] + 1e3},
+        {"best": nothing},
+    ]
+    for forged in forgeries:
+        rewrite(forged)
+        found = mdp.decomposed(problem, gap=1e-6, start="kernels", checkpoint=file, resume=True).certificate
+        assert found.lower_bound <= honest.loss
+        assert found.loss >= honest.lower_bound
+        assert found.epsilon <= 1.0
+    for damaged in ({"proof_tail": kept["proof_tail"] + 9}, {"best": uniform[:4]}, {"best": uniform * np.nan}):
+        rewrite(damaged)
+        with pytest.raises(CorruptFile, match="Remove it to begin anew"):
+            mdp.decomposed(problem, gap=1e-6, start="kernels", checkpoint=file, resume=True)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.errors import InvalidInput
+from forging import rewritten
+from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import Lattice
 
 BAD_NUMBERS = (0.0, -1.0, np.nan, np.inf, "one", None, [1.0, 2.0])
@@ -91,3 +92,30 @@ def test_a_box_of_so_many_axes_that_a_proof_never_ends_is_refused():
     cube = mdp.Box([0.0] * 9, [1.0] * 9, mdp.Lp(2))
     with pytest.raises(InvalidInput, match="9"):
         mdp.interpolated(cube, mdp.FiniteSpace(np.eye(9), mdp.Lp(2)), 1.0, anchors=(1,) * 9)
+
+
+def two_places():
+    return mdp.exponential(mdp.FiniteSpace([[41.0, -8.0], [41.1, -8.0]], mdp.Haversine()), 0.1)
+
+
+def in_unit(unit):
+    def change(manifest, tensors):
+        manifest["metrics"][0]["parameters"]["unit"] = manifest["units"] = manifest["guarantee"]["unit"] = unit
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("made", "change", "match"),
+    [
+        (noise, lambda manifest, tensors: manifest["body"].update(pitch=1e-14), "finer than noise"),
+        (earth, lambda manifest, tensors: manifest["body"].update(pitch=1e-12), "finer than noise"),
+        (earth, in_unit("leagues"), "unit"),
+        (two_places, in_unit("mi"), "violated"),
+    ],
+)
+def test_a_forged_file_meets_the_same_refusals(tmp_path, made, change, match):
+    mdp.save(made(), tmp_path / "forged.mdp")
+    rewritten(tmp_path / "forged.mdp", change)
+    with pytest.raises(CorruptFile, match=match):
+        mdp.load(tmp_path / "forged.mdp")

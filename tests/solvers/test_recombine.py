@@ -7,9 +7,10 @@ import pytest
 
 from metricdp.errors import SolverFailure
 from metricdp.solvers.edges import nearest
-from metricdp.solvers.repair.closure import _closure_in_blocks, classes_of, excess, upper_closure
+from metricdp.solvers.repair.closure import _closure_in_blocks, excess, upper_closure
 from metricdp.solvers.repair.combination import best_combination
-from metricdp.solvers.repair.recombine import bumps, quotient, recombine, repair, safe_weights, strict
+from metricdp.solvers.repair.quotient import classes_of, quotient
+from metricdp.solvers.repair.recombine import bumps, recombine, repair, safe_weights, strict
 from programs import scattered, square, worst_excess
 
 

@@ -19,7 +19,7 @@ from metricdp.solvers.benders.cuts import Cut, Multipliers
 from metricdp.solvers.benders.master import MasterState
 from metricdp.solvers.benders.run import Decomposition, Memory, Round
 
-FORMAT = 2
+FORMAT = 3
 FIELDS = ("tail", "head", "column")
 
 
@@ -61,7 +61,9 @@ class CheckpointFile:
                     f"the checkpoint {str(place)!r} belongs to another problem, or to other blocks or neighbours: "
                     "resume with the same ones, or choose another file."
                 )
-            return _unpacked(stored)
+            memory = _unpacked(stored)
+            _check(memory, program)
+            return memory
         except (OSError, KeyError, ValueError, IndexError, zipfile.BadZipFile, EOFError) as error:
             if isinstance(error, InvalidInput):
                 raise
@@ -81,14 +83,34 @@ def fingerprint(program: Decomposition) -> str:
     return digest.hexdigest()
 
 
+def _check(memory: Memory, program: Decomposition) -> None:
+    """Raise where stored arrays do not fit the program; bounds are not among them, they are computed again."""
+    size, width = program.cost.shape
+    if memory.best is not None and (memory.best.shape != (size, width) or not np.all(np.isfinite(memory.best))):
+        raise ValueError(f"its matrix is none of {size} x {width} numbers")
+    parts = [memory.proof]
+    if memory.master is not None:
+        parts += [cut.multipliers for cut in memory.master.cuts]
+        for cut in memory.master.cuts:
+            _within(cut.rows, size)
+            _within(cut.columns, width)
+    for part in parts:
+        _within(part.tail, size)
+        _within(part.head, size)
+        _within(part.column, width)
+
+
+def _within(codes: Integers, size: int) -> None:
+    if codes.dtype.kind != "i" or codes.ndim != 1 or (codes.size and not 0 <= codes.min() <= codes.max() < size):
+        raise ValueError(f"a row or column is not one of {size}")
+
+
 def _packed(memory: Memory, mark: str) -> dict[str, Any]:
     master = memory.master
     cuts = () if master is None else master.cuts
     arrays: dict[str, Any] = {
         "format": np.array(FORMAT),
         "fingerprint": np.array(mark),
-        "lower": np.array(memory.lower),
-        "upper": np.array(memory.upper),
         "best": np.empty((0, 0)) if memory.best is None else memory.best,
         "rounds": np.array([(r.lower, r.upper, r.seconds, r.cuts, r.feasible) for r in memory.rounds]).reshape(-1, 5),
         "cut_blocks": np.array([cut.block for cut in cuts], dtype=np.int64),
@@ -171,8 +193,6 @@ def _unpacked(stored: dict[str, Any]) -> Memory:
         master=master,
         states=states,
         best=best if best.size else None,
-        upper=float(stored["upper"]),
-        lower=float(stored["lower"]),
         proof=_stored_multipliers(stored, "proof", slice(None)),
         rounds=[Round(float(a), float(b), float(c), int(d), bool(e)) for a, b, c, d, e in stored["rounds"]],
     )

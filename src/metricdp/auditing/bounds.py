@@ -15,7 +15,7 @@ from metricdp.metrics import Metric, pairwise
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers import Edges, solve_ratio
 from metricdp.solvers.edges import nearest
-from metricdp.solvers.repair.closure import SAME
+from metricdp.solvers.repair.quotient import SAME
 from metricdp.spaces import Box
 
 UNIT = 2.0**-53

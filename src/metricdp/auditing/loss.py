@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
+from metricdp.auditing.exact import within
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
@@ -83,30 +84,31 @@ def quantile_loss(mechanism: MatrixMechanism, level: float = 0.95, *, loss: Arra
     return float(losses[int(np.ceil(level * len(losses))) - 1])
 
 
-def packing_lower_bound(space: FiniteSpace, epsilon: float) -> float:
+def packing_lower_bound(space: FiniteSpace, epsilon: float, *, radius: float | None = None) -> float:
     """Return a lower bound on the worst loss (in distance) of any epsilon-private mechanism on the space.
 
     For a set S with disjoint open balls of radius r, the loss is at least r (1 - 1 / N), N = max_w sum_{s in S}
     exp(-epsilon d(w, s)). Sets are found by farthest-first search from every start, r is half the smallest distance.
 
-    The reports are taken anywhere in the space of the secrets.
+    The reports are taken anywhere in the space of the secrets. With a `radius` the promise is for pairs this close, and
+    only they count in N.
     """
     rate = as_positive(epsilon, "epsilon")
     apart = space.distances
     n = len(space)
     if n < 2:
         return 0.0
-    kernel = np.exp(-rate * apart * (1 + ROUNDED_DOWN))
-    best = 0.0
+    kernel = np.exp(-rate * within(apart, radius) * (1 + ROUNDED_DOWN))
+    best, rounding = 0.0, 4 * n * 2.0**-53  # of the sums
     for first in range(n):
         nearest = apart[first].copy()
         mass = kernel[first].copy()
         for _ in range(1, n):
             far = int(nearest.argmax())
-            radius = float(nearest[far]) / 2.0  # farthest-first: this is the smallest distance within the set
-            if radius <= best:
+            half = float(nearest[far]) / 2.0  # farthest-first: this is the smallest distance within the set
+            if half <= best:
                 break
             mass += kernel[far]
             nearest = np.minimum(nearest, apart[far])
-            best = max(best, radius * (1.0 - 1.0 / float(mass.max())))
+            best = max(best, half * (1.0 - 1.0 / float(mass.max()) - rounding))
     return best

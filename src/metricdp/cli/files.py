@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from metricdp import wording
 from metricdp.cli import terminal
 from metricdp.cli.choices import Output
+from metricdp.declarations import Many, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism, ProductMechanism
 
@@ -120,7 +121,7 @@ def _storage(found: Inspection) -> str:
         return "zeros left out, exact"
     return (
         "stored in full"
-        if found.kind in ("matrix", "interpolated", "streets", "product")
+        if any(isinstance(field, Table | Many) for field in MECHANISMS.named(found.kind).fields.values())
         else "no table, noise is drawn"
     )
 

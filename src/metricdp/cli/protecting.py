@@ -13,6 +13,7 @@ from metricdp.cli import choices, terminal
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
+from metricdp.spaces import FiniteSpace
 from metricdp.units import parse_distance
 
 
@@ -81,7 +82,8 @@ def perturb(
             )  # fmt: skip
     print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
-    if snapping:
+    space = chosen.inputs
+    if snapping and isinstance(space, FiniteSpace) and space.same_ground:  # elsewhere the two distances do not add
         print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
     return 0
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from metricdp.cli import terminal
 from metricdp.cli.choices import Epsilon, Output
-from metricdp.cli.reading import read_points
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.spaces import FiniteSpace
@@ -80,6 +79,8 @@ def trajectories(
 def _places(source: str, count: int) -> FiniteSpace:
     """Return the points of a file, or crossings that cover a road network."""
     if Path(source).is_file():
+        from metricdp.cli.reading import read_points
+
         found = read_points(source)
         if not found.geographic:
             raise InvalidInput(f"{source!r} must have the columns lat and lon: places are measured along the Earth.")

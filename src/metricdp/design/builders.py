@@ -76,7 +76,7 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
             "problem", (*SEARCH, "objective"), progress=True),
     Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
             "problem", ("prior",)),
-    Builder("spanner", "metricdp.design.optimal:spanner", "the optimum over the edges of a sparse graph, its detours "
+    Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "
             "charged", "problem", (*SEARCH, "stretch"), progress=True),
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
             "report; it counts the worst loss unless told otherwise", "problem", ("prior", "nearest", "objective"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.auditing.exact import audit_matrix
-from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
+from metricdp.errors import Infeasible, InvalidInput, NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism, Stakes
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import precision_note
@@ -16,6 +16,7 @@ from metricdp.problems import Problem
 
 # Builders aim this far below the promise, so that rounding can never carry a matrix above it.
 MARGIN = 1e-10
+LOST = 1e-13  # what rounding may add to a log ratio of a law: the margin of secrets almost at one place
 ROUNDING = 1e-9  # a bound this far above the loss, relative to its terms, is one that meets it
 
 
@@ -41,7 +42,7 @@ def certify(
         )
     if not report.kept:
         raise NotPrivate(f"the {method} matrix does not keep its promise: {report}. Nothing was returned.")
-    loss, trivial, scale = _losses(problem, matrix, objective)
+    loss, trivial, scale = losses_of(problem, matrix, objective)
     bound = trivial if lower_bound is None else max(trivial, lower_bound)
     certificate = Certificate(
         loss=loss,
@@ -58,6 +59,20 @@ def certify(
     own = None if problem.loss is problem.inputs.distances else problem.loss
     stakes = Stakes(own, None if np.ptp(problem.prior) == 0 else problem.prior)
     return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate, stakes)
+
+
+def safe_epsilon(epsilon: float, distances: Floats) -> float:
+    """Return the epsilon to aim at: below the promise by a margin that no rounding uses up, however close two are."""
+    apart = distances[distances > 0]
+    least = epsilon * float(apart.min(initial=np.inf))
+    share = max(MARGIN, LOST / least)
+    if share > 0.5:
+        i, j = (int(x) for x in np.argwhere(distances == apart.min())[0])
+        raise Infeasible(
+            f"the secrets {i} and {j} may differ by a factor of 1 + {least:.2g} only, less than the rounding of a law: "
+            "merge them into one, raise epsilon, or use mdp.optimal, which gives them one law."
+        )
+    return epsilon * (1.0 - share)
 
 
 def _nearest(problem: Problem) -> float:
@@ -79,11 +94,12 @@ def bound_below(bound: float, loss: float, *, scale: float | None = None) -> flo
     return min(bound, loss)
 
 
-def _losses(problem: Problem, matrix: Floats, objective: Objective) -> tuple[float, float, float]:
+def losses_of(problem: Problem, matrix: Floats, objective: Objective) -> tuple[float, float, float]:
     """Return the loss of the law row / sum(row), what no promise at all would cost, and the size of the terms."""
     terms = problem.loss * (matrix / matrix.sum(axis=1, keepdims=True))
     least, sizes = problem.loss.min(axis=1), np.abs(terms).sum(axis=1)
     if objective == "worst":
         return float(terms.sum(axis=1).max()), float(least.max()), float(sizes.max())
     prior = problem.prior
-    return float(prior @ terms.sum(axis=1)), float(prior @ least), float(prior @ sizes)
+    trivial = float(prior @ least) - (len(least) + 4) * 2.0**-53 * float(prior @ np.abs(least))  # rounded down
+    return float(prior @ terms.sum(axis=1)), trivial, float(prior @ sizes)

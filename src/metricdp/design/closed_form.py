@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.exact import float_leakage
-from metricdp.design.certify import MARGIN, certify
+from metricdp.design.certify import certify, safe_epsilon
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.mechanisms import (
     Certificate,
@@ -114,6 +114,7 @@ def _normalised(
     """Return softmax rows of log_weights - a * apart and the inner budget a."""
     epsilon = problem.epsilon
     apart = np.minimum(apart, LARGEST_EXPONENT / epsilon)
+    goal = safe_epsilon(epsilon, problem.inputs.distances)
 
     def rows(inner: float) -> Floats:
         exponents = log_weights - inner * apart
@@ -122,7 +123,7 @@ def _normalised(
         return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
 
     if budget == "half":
-        return rows(epsilon * (1 - MARGIN) / 2), epsilon / 2
+        return rows(goal / 2), epsilon / 2
     if budget != "certified":
         raise InvalidInput(f"`budget` must be 'certified' or 'half', got {budget!r}.")
     same = problem.outputs is problem.inputs
@@ -137,7 +138,6 @@ def _normalised(
         log_sums = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
         return inner + lipschitz(log_sums, distances)
 
-    goal = epsilon * (1 - MARGIN)
     if len(problem.inputs) == 1 or leaks(goal) <= goal:
         return rows(goal), goal
     low, high = goal / 2, goal  # half always keeps the promise; every accepted value is checked, not assumed
@@ -165,23 +165,26 @@ def tight_constraints(
     """
     started = time.perf_counter()
     problem = Problem(space, epsilon, prior=prior, loss=loss)
-    kernel = np.exp(-np.minimum(problem.epsilon * (1 - MARGIN) * space.distances, LARGEST_EXPONENT))
+    kernel = np.exp(-np.minimum(safe_epsilon(problem.epsilon, space.distances) * space.distances, LARGEST_EXPONENT))
     try:
         weights = np.linalg.solve(kernel, np.ones(len(space)))
     except np.linalg.LinAlgError as error:
         raise Infeasible("the tight-constraints system is singular; use mdp.exponential or mdp.optimal.") from error
     residual = float(np.abs(kernel @ weights - 1.0).max())
+    ill = Infeasible(
+        f"the tight-constraints system is too ill-conditioned here (residual {residual:.1e}): epsilon times the "
+        "nearest distance is too small. Use mdp.exponential or mdp.optimal."
+    )
     if residual > 1e-9:
-        raise Infeasible(
-            f"the tight-constraints system is too ill-conditioned here (residual {residual:.1e}): epsilon times the "
-            "nearest distance is too small. Use mdp.exponential or mdp.optimal."
-        )
+        raise ill
     if weights.min() < 0:
         worst = int(weights.argmin())
         raise Infeasible(
             f"no mechanism with all constraints tight exists here: the weight of report {worst} would be "
             f"{weights[worst]:.3g}. A larger epsilon or evener spacing may allow it; mdp.optimal always works."
         )
+    if float_leakage(kernel * weights, space.distances) > problem.epsilon:
+        raise ill
     return certify(problem, kernel * weights, method="tight constraints", started=started)
 
 

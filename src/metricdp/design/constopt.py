@@ -12,7 +12,7 @@ from scipy import sparse
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
-from metricdp.design.certify import MARGIN, certify
+from metricdp.design.certify import certify, safe_epsilon
 from metricdp.design.closed_form import Budget
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
@@ -56,15 +56,18 @@ def constopt(
     prior = problem.prior if objective == "expected" else None
     metric_loss = np.array_equal(problem.loss, problem.inputs.distances)  # then the packing bound applies
 
+    # Rows of M sum to at least one: a loss below nothing would make them sum to anything.
+    above = problem.loss - min(0.0, float(problem.loss.min()))
+
     def open_program(inner: float, charge: float) -> _Program:
         exponents = np.minimum(inner * problem.inputs.distances, MOST_EXPONENT)
-        return _Program(exponents, problem.loss, free, charge, prior)
+        return _Program(exponents, above, free, charge, prior)
 
     def value(matrix: Floats) -> float:
         losses = (matrix * problem.loss).sum(axis=1)
         return float(losses.max() if prior is None else prior @ losses)
 
-    goal = problem.epsilon * (1 - MARGIN)
+    goal = safe_epsilon(problem.epsilon, problem.inputs.distances)
     # Row sums stay close to one, so nearly the whole epsilon can go into the kernel: start there and step back.
     inner = goal / 2 if budget == "half" else 0.995 * goal
     programs = [open_program(inner, charge) for charge in (PENALTIES if penalty is None else (penalty,))]
@@ -84,7 +87,7 @@ def constopt(
         f"inner budget {inner / problem.epsilon:.4f} epsilon",
         started=started,
         objective=objective,
-        lower_bound=packing_lower_bound(problem.inputs, problem.epsilon)
+        lower_bound=packing_lower_bound(problem.inputs, problem.epsilon, radius=problem.radius)
         if objective == "worst" and metric_loss
         else None,
     )

@@ -22,13 +22,14 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes
 from metricdp.auditing.exact import audit_matrix
-from metricdp.design.certify import MARGIN, certify
+from metricdp.design.certify import bound_below, certify, losses_of
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
 from metricdp.problems import Problem
-from metricdp.solvers import RatioSolution, solve_ratio
+from metricdp.solvers import solve_ratio
 from metricdp.solvers.bounds import block_bound
-from metricdp.solvers.repair.recombine import quotient
+from metricdp.solvers.repair.quotient import quotient
+from metricdp.solvers.repair.recombine import safe_weights
 from metricdp.solvers.solve import SolverName
 
 REFINE_MARGIN = 1e-4  # the reduced start of a refined program keeps this much of epsilon free
@@ -54,7 +55,6 @@ def contextual(
     program: Literal["auto", "full", "reduced", "refined"] = "auto",
     gap: float = 1e-3,
     seconds: float | None = None,
-    lower_bound: float | None = None,
     solver: SolverName = "auto",
 ) -> MatrixMechanism:
     """Build the best mechanism that is constant on classes of augmented secrets.
@@ -67,8 +67,8 @@ def contextual(
     Guarantee: epsilon * d(s, s') for ALL pairs of augmented secrets, those of different classes included, audited
     exactly. The loss of a reduced or refined mechanism is an upper bound on the full program's; it equals it where
     the context that was dropped is independent of all the rest. The certificate's lower bound holds for the full
-    program: pass `lower_bound` where one is known (the full program's, or `context_bound`), otherwise it is the sum
-    of the row minima.
+    program: proven there by its multipliers, and the sum of the row minima elsewhere. `context_bound` gives better
+    ones for less than the full program costs.
     """
     started = time.perf_counter()
     if program not in ("auto", "full", "reduced", "refined"):
@@ -79,21 +79,24 @@ def contextual(
     if (classes is None) != (chosen == "full"):
         raise InvalidInput(f"the {chosen} program {'takes no' if chosen == 'full' else 'needs'} `classes`.")
     if chosen == "full":
-        solution = _solve(problem.exponents, problem.cost, gap, seconds, solver)
-        bound = solution.lower_bound if lower_bound is None else max(solution.lower_bound, lower_bound)
+        solution = solve_ratio(problem.cost, problem.exponents, gap=gap, seconds=seconds, solver=solver)
         return certify(
-            problem, solution.matrix, method=f"contextual, full program, {solution.method}", started=started,
-            lower_bound=bound, note=solution.note,
-        )  # fmt: skip
+            problem,
+            solution.matrix,
+            method=f"contextual, full program, {solution.method}",
+            started=started,
+            lower_bound=solution.lower_bound,
+            note=solution.note,
+        )
     reduced = quotient_of(problem, classes)
     shrink = 1.0 - REFINE_MARGIN if chosen == "refined" else 1.0
-    solution = _solve(reduced.log_ratios * shrink, reduced.cost, gap, seconds, solver)
+    solution = solve_ratio(reduced.cost, reduced.log_ratios * shrink, gap=gap, seconds=seconds, solver=solver)
     matrix, method = solution.matrix[reduced.labels], f"contextual, {len(reduced)} classes, {solution.method}"
     if chosen == "refined":
         matrix = _refined(problem, reduced, matrix)
         method = f"contextual, refined from {len(reduced)} classes"
     note = f"upper bound of the full program; constant on classes at least {solution.lower_bound:.6g}. {solution.note}"
-    return certify(problem, matrix, method=method, started=started, lower_bound=lower_bound, note=note.strip())
+    return certify(problem, matrix, method=method, started=started, note=note.strip())
 
 
 def quotient_of(problem: Problem, classes: ArrayLike | None) -> Quotient:
@@ -106,12 +109,6 @@ def quotient_of(problem: Problem, classes: ArrayLike | None) -> Quotient:
     labels = np.unique(names, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
     log_ratios, cost = quotient(problem.exponents, problem.cost, labels)
     return Quotient(labels, log_ratios, cost)
-
-
-def _solve(
-    log_ratios: Floats, cost: Floats, gap: float, seconds: float | None, solver: SolverName = "auto"
-) -> RatioSolution:
-    return solve_ratio(cost, log_ratios * (1.0 - MARGIN), gap=gap, seconds=seconds, solver=solver)
 
 
 def context_bound(problem: Problem, blocks: ArrayLike, *, gap: float = 1e-2) -> float:
@@ -148,7 +145,7 @@ def _refined(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
     if n * m > REFINE_ENTRIES or n * (n - 1) * m > 4_000_000:
         raise InvalidInput(f"the refined program is for small problems, got {n} secrets and {m} reports.")
     pairs = all_pairs(n)
-    exponents = problem.exponents * (1.0 - MARGIN)
+    exponents = safe_weights(problem.exponents)
     base = RatioProgram(problem.cost, pairs, exponents[pairs[:, 0], pairs[:, 1]]).to_linear()
     members = sparse.csr_array((problem.prior, (reduced.labels, np.arange(n))), shape=(len(reduced), n))
     averages = sparse.kron(members, sparse.eye_array(m), format="csr")
@@ -203,17 +200,19 @@ def published(
     for group in np.unique(chosen):
         members = chosen == group
         weight = np.where(members, problem.prior, 0.0)
+        weight = weight if weight.any() else members.astype(np.float64)  # secrets that never occur count alike
         part = Problem(
             problem.inputs, problem.epsilon, outputs=problem.outputs, loss=problem.loss, prior=weight / weight.sum()
         )
         reduced = quotient_of(part, blankets[int(group)])
-        solution = _solve(reduced.log_ratios, reduced.cost, gap, seconds)
+        solution = solve_ratio(reduced.cost, reduced.log_ratios, gap=gap, seconds=seconds)
         matrix[members] = solution.matrix[reduced.labels][members]
     report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon)
     promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="none")
+    loss, trivial, scale = losses_of(problem, matrix, "expected")
     certificate = Certificate(
-        loss=float(np.sum(problem.cost * matrix)),
-        lower_bound=float(np.sum(problem.cost.min(axis=1, keepdims=True) * matrix)),
+        loss=loss,
+        lower_bound=bound_below(trivial, loss, scale=scale),
         witness=None if report.witness is None else report.witness.located(problem.inputs, problem.outputs),
         pairs=report.pairs,
         method="contextual, one program per group of secrets (as published)",

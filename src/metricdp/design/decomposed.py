@@ -263,7 +263,7 @@ def _repaired(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tupl
         for candidate in candidates:
             value = float((candidate[rows] * cost[rows]).sum())
             if best is None or value < best.objective:
-                enough = value * (1.0 + 1e-7)
+                enough = value + 1e-7 * abs(value)
                 found = recombine(candidate[rows], cost[rows], weights, pairs=pairs, enough=enough)
                 best = found if best is None or found.objective < best.objective else best
         if best is not None:
@@ -284,8 +284,8 @@ def _note(problem: Problem, answer: BendersSolution, graph: Neighbours, gap: flo
             answer.status, "no cut brought more"
         )
         parts.append(f"asked for a gap of {gap:.3g} between the bounds, reached {answer.gap:.3g}: {why}.")
-    elif loss > answer.objective * (1.0 + gap):
-        parts.append(f"strict feasibility cost {loss / answer.objective - 1.0:.3g} of the loss.")
+    elif loss - answer.objective > gap * abs(answer.objective):
+        parts.append(f"strict feasibility cost {loss - answer.objective:.3g} of the loss of {loss:.3g}.")
     if problem.radius is not None:
         count = int(graph.parts.max()) + 1
         parts.append(f"{count} parts that no chain joins are unprotected against each other, as asked.")

@@ -5,23 +5,18 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from metricdp.arrays import Integers, as_positive
 from metricdp.design.certify import certify
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import ShortestPath
 from metricdp.problems import Problem
-from metricdp.solvers import Edges, Progress, RatioSolution, solve_ratio
-from metricdp.solvers.edges import measured_stretch, unique_pairs
-from metricdp.solvers.edges import spanner as greedy_spanner
+from metricdp.solvers import Edges, Progress, RatioSolution, solve_parts, solve_ratio
+from metricdp.solvers.edges import unique_pairs
+from metricdp.solvers.repair.quotient import merged
 from metricdp.solvers.repair.recombine import combine, safe_weights, strict
 from metricdp.solvers.solve import SolverName
-
-BOUND_GAP = 1e-2  # how well the bound of a spanner is solved for
 
 
 def optimal(
@@ -81,38 +76,8 @@ def _solve_expected(
         )
     # Only near pairs are protected, on purpose: parts that no chain of near pairs joins are solved on their own.
     near = np.argwhere(np.triu(np.isfinite(problem.exponents), 1))
-    size = len(problem.inputs)
-    graph = coo_array((np.ones(len(near)), (near[:, 0], near[:, 1])), shape=(size, size))
-    parts, label = connected_components(graph, directed=False)
-    answers: list[tuple[Integers, RatioSolution]] = []
-    for part in range(parts):
-        rows = np.flatnonzero(label == part)
-        inside = near[label[near[:, 0]] == part]
-        pairs = np.searchsorted(rows, inside)
-        ratios = problem.exponents[inside[:, 0], inside[:, 1]]
-        edges = Edges(pairs, ratios)
-        answer = solve_ratio(
-            problem.cost[rows], edges=edges, gap=gap, seconds=seconds, solver=solver, progress=progress
-        )
-        answers.append((rows, answer))
-    matrix = np.empty(problem.cost.shape)
-    for members, answer in answers:
-        matrix[members] = answer.matrix
-    objective = sum(answer.objective for _, answer in answers)
-    bound = sum(answer.lower_bound for _, answer in answers)
-    last = answers[-1][1]
-    return RatioSolution(
-        matrix=matrix,
-        objective=objective,
-        lower_bound=bound,
-        gap=(objective - bound) / objective if objective > 0 else 0.0,
-        edges=last.edges,
-        dual=last.dual,
-        method=f"{last.method}, {parts} parts",
-        seconds=sum(answer.seconds for _, answer in answers),
-        iterations=sum(answer.iterations for _, answer in answers),
-        note=" ".join(answer.note for _, answer in answers if answer.note),
-    )
+    edges = Edges(near, problem.exponents[near[:, 0], near[:, 1]])
+    return solve_parts(problem.cost, edges, gap=gap, seconds=seconds, solver=solver, progress=progress)
 
 
 def exact_edges(problem: Problem) -> Edges | None:
@@ -124,41 +89,6 @@ def exact_edges(problem: Problem) -> Edges | None:
     position[problem.inputs.points[:, 0].astype(np.int64)] = np.arange(metric.nodes)
     pairs = unique_pairs(position[metric.edges])
     return Edges(pairs, problem.exponents[pairs[:, 0], pairs[:, 1]])
-
-
-def spanner(
-    problem: Problem,
-    *,
-    stretch: float = 1.05,
-    gap: float = 1e-3,
-    seconds: float | None = None,
-    progress: Progress | None = None,
-) -> MatrixMechanism:
-    """Build the optimal mechanism over the edges of a greedy spanner, at epsilon divided by its measured stretch.
-
-    Constraints along the edges of a graph bind every pair at the graph's distance, d <= d_G <= s d; so epsilon / s
-    keeps the promise. s is measured, not the nominal `stretch`. The lower bound is for the full epsilon.
-
-    References: Bordenabe, Chatzikokolakis and Palamidessi (2014).
-    """
-    started = time.perf_counter()
-    distances = problem.inputs.distances
-    pairs = greedy_spanner(distances, as_positive(stretch, "stretch"))
-    measured = measured_stretch(distances, pairs)
-    lengths = distances[pairs[:, 0], pairs[:, 1]]
-    reduced = Edges(pairs, problem.epsilon / measured * lengths)
-    answer = solve_ratio(problem.cost, edges=reduced, gap=gap, seconds=seconds, progress=progress)
-    # The same edges at the full epsilon are some of all constraints: their optimum bounds every mechanism's loss.
-    relaxed = Edges(pairs, problem.epsilon * lengths)
-    bound = solve_ratio(problem.cost, edges=relaxed, gap=max(gap, BOUND_GAP), seconds=seconds, progress=progress)
-    return certify(
-        problem,
-        answer.matrix,
-        method=f"spanner, {len(pairs)} edges, measured stretch {measured:.4f} ({answer.method})",
-        started=started,
-        lower_bound=bound.lower_bound,
-        note=answer.note,
-    )
 
 
 PLATEAUS = (0.5, 1.5)  # in units of 1 / epsilon
@@ -177,10 +107,12 @@ def dictionary(problem: Problem) -> MatrixMechanism:
     exponents = problem.exponents
     if problem.radius is not None:
         raise InvalidInput("`dictionary` protects all pairs; leave `radius` out.")
+    # secrets so close that rounding could part them get one law
+    labels, exponents, cost = merged(exponents, problem.cost) or (np.arange(len(exponents)), exponents, problem.cost)
     inner = safe_weights(exponents)
     columns = [np.exp(-np.maximum(inner - plateau, 0.0)) for plateau in PLATEAUS]
     columns += [np.exp(-np.minimum(inner, reach)) for reach in REACHES]
     columns += [np.exp(-np.clip(inner - 1.0, 0.0, reach)) for reach in REACHES[1:]]
     columns += [np.exp(np.minimum(inner - depth, 0.0)) for depth in DIPS]
-    matrix = strict(combine(np.concatenate(columns, axis=1), problem.cost, inner), exponents)
-    return certify(problem, matrix, method="dictionary", started=started)
+    matrix = strict(combine(np.concatenate(columns, axis=1), cost, inner), exponents)
+    return certify(problem, matrix[labels], method="dictionary", started=started)

@@ -49,7 +49,7 @@ def _certificate(mechanisms: tuple[Mechanism, ...]) -> Certificate:
         )
     return Certificate(
         loss=float(np.sum([epsilon * c.loss for epsilon, c in found])),
-        lower_bound=float(np.sum([epsilon * c.lower_bound for epsilon, c in found])),
+        lower_bound=_rounded_down([epsilon * c.lower_bound for epsilon, c in found]),
         objective=objectives[0],
         pairs=sum(c.pairs for _, c in found),
         method="product of " + "; ".join(c.method for _, c in found),
@@ -57,3 +57,8 @@ def _certificate(mechanisms: tuple[Mechanism, ...]) -> Certificate:
         at_most=any(c.at_most for _, c in found),
         epsilon=max(c.epsilon / epsilon for epsilon, c in found),
     )
+
+
+def _rounded_down(terms: list[float]) -> float:
+    """Return a number no larger than the sum of rounded products."""
+    return float(np.sum(terms) - (len(terms) + 2) * 2.0**-53 * np.abs(terms).sum())

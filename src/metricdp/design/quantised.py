@@ -24,7 +24,8 @@ from metricdp.arrays import Floats
 from metricdp.auditing import audit
 from metricdp.auditing.exact import float_leakage, within
 from metricdp.auditing.lipschitz import prove
-from metricdp.design.certify import MARGIN
+from metricdp.auditing.loss import expected_loss, worst_loss
+from metricdp.design.certify import MARGIN, bound_below, losses_of
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
 from metricdp.mechanisms import InterpolatedMechanism, MatrixMechanism, StreetMechanism
 from metricdp.problems import Problem
@@ -40,8 +41,10 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
     """Return the mechanism with every probability a whole multiple of 2**-bits, re-certified at the same promise.
 
     Without `bits`, the fewest of 16, 32 and 48 that ask for mixing in at most 1 % of a uniform law. The loss is
-    computed again where it is known what it is: from `problem`, or when it is the mean distance. Elsewhere the
-    certificate keeps the loss of the law before, and its note bounds how much of the law was moved.
+    computed again where it is known how it is counted: by the mechanism's own stakes, or by `problem`, which must ask
+    for the promise of the mechanism. Elsewhere (interpolated, or read from a file) the certificate keeps the loss of
+    the law before, and its note bounds how much of the law was moved. The bound stays with the loss it belongs to: for
+    a `problem` that the mechanism was not made for, no proof is at hand and the bound is the trivial one.
 
     Guarantee: that of the mechanism, audited exactly for the rounded law; `Infeasible` where that takes more bits.
     """
@@ -49,14 +52,31 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
         raise InvalidInput(f"a {type(mechanism).__name__} holds no table of probabilities to round.")
     if bits is not None and (not isinstance(bits, int) or not FEWEST_BITS <= bits <= MOST_BITS):
         raise InvalidInput(f"`bits` must be a whole number from {FEWEST_BITS} to {MOST_BITS}, got {bits!r}.")
+    if problem is not None:
+        _check_problem(mechanism, problem)
     started = time.perf_counter()
     for candidate in AUTOMATIC_BITS if bits is None else (bits,):
         if _is_multiple(mechanism.matrix, candidate):
-            return mechanism
+            return (
+                mechanism
+                if problem is None
+                else _certified(mechanism, mechanism.matrix, 0.0, candidate, problem, started)
+            )
         found = _search(mechanism, candidate, LITTLE if bits is None else MOST)
         if found is not None:
             return _certified(mechanism, *found, candidate, problem, started)
     raise Infeasible(_too_few(mechanism, AUTOMATIC_BITS[-1] if bits is None else bits))
+
+
+def _check_problem(mechanism: Quantisable, problem: Problem) -> None:
+    shape, promise = mechanism.matrix.shape, mechanism.guarantee
+    if problem.cost.shape != shape:
+        raise InvalidInput(f"`problem` must be about a matrix of {shape}, got {problem.cost.shape}.")
+    if (problem.epsilon, problem.radius) != (promise.epsilon, promise.radius):
+        raise InvalidInput(
+            f"`problem` must ask for the promise of the mechanism, epsilon {promise.epsilon:g} and radius "
+            f"{promise.radius}, got {problem.epsilon:g} and {problem.radius}."
+        )
 
 
 def smallest_bits(matrix: Floats) -> int | None:
@@ -146,16 +166,15 @@ def _certified(
     before = mechanism.certificate
     law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
     moved = float(0.5 * np.abs(matrix - law).sum(axis=1).max()) * (1.0 + 1e-9)
-    loss = _loss(mechanism, matrix, problem)
-    note = f"rounded to {bits} bits, {share:.2g} of a uniform law mixed in, at most {moved:.2g} of any law moved"
-    if loss is None:
-        note += "; the loss is that before rounding"
-    finite = isinstance(made, MatrixMechanism)
+    loss, bound, about = _priced(mechanism, matrix, problem)
+    note = (
+        f"rounded to {bits} bits, {share:.2g} of a uniform law mixed in, at most {moved:.2g} of any law moved; {about}"
+    )
     certificate = replace(
         before,
-        loss=before.loss if loss is None else loss,
-        lower_bound=before.lower_bound if loss is None else min(before.lower_bound, loss),
-        witness=report.witness if finite else None,
+        loss=loss,
+        lower_bound=bound_below(bound, loss),
+        witness=report.witness if isinstance(made, MatrixMechanism) else None,
         pairs=report.pairs,
         method=f"{before.method}; {bits} bits",
         seconds=before.seconds + time.perf_counter() - started,
@@ -165,21 +184,33 @@ def _certified(
     return replace(made, certificate=certificate)
 
 
-def _loss(mechanism: Quantisable, matrix: Floats, problem: Problem | None) -> float | None:
-    """Return the loss of the rounded law, where it is known how the loss was counted."""
+def _priced(mechanism: Quantisable, matrix: Floats, problem: Problem | None) -> tuple[float, float, str]:
+    """Return the loss of the rounded law and a bound of the same problem, and in words which loss that is."""
+    before = mechanism.certificate
+    unknown = before.loss, before.lower_bound, "the loss is that before rounding"
     if not isinstance(mechanism, MatrixMechanism):
-        return None
+        return unknown
     if problem is not None:
-        if problem.cost.shape != matrix.shape:
-            raise InvalidInput(f"`problem` must be about a matrix of {matrix.shape}, got {problem.cost.shape}.")
-        return float(np.sum(problem.cost * matrix))
-    if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
-        return None
-    apart = mechanism.inputs.distances_to(mechanism.outputs) / len(matrix)
-    same = float(np.sum(apart * mechanism.matrix))  # the mean distance under a uniform prior, the default of `Problem`
-    if abs(same - mechanism.certificate.loss) > 1e-9 * abs(same):
-        return None
-    return float(np.sum(apart * matrix))
+        # a bound belongs to a problem, and the one before may be of any
+        loss, trivial, _ = losses_of(problem, matrix, before.objective)
+        if _is_own(mechanism, problem):
+            return loss, before.lower_bound, "the loss is that of the rounded law"
+        return loss, trivial, "loss and bound are those of the problem given, the bound is the trivial one"
+    if not mechanism.stakes.known:
+        return unknown
+    rounded = replace(mechanism, matrix=matrix)
+    loss = worst_loss(rounded) if before.objective == "worst" else expected_loss(rounded)
+    return loss, before.lower_bound, "the loss is that of the rounded law"
+
+
+def _is_own(mechanism: MatrixMechanism, problem: Problem) -> bool:
+    """Tell whether the mechanism was made for the loss and the prior of this problem."""
+    stakes = mechanism.stakes
+    if not stakes.known or problem.inputs is not mechanism.inputs or problem.outputs is not mechanism.outputs:
+        return False
+    costs = mechanism.inputs.distances_to(mechanism.outputs) if stakes.loss is None else stakes.loss
+    prior = np.full(len(costs), 1.0 / len(costs)) if stakes.prior is None else stakes.prior
+    return np.array_equal(costs, problem.loss) and np.array_equal(prior, problem.prior)
 
 
 def _too_few(mechanism: Quantisable, bits: int) -> str:

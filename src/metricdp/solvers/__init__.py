@@ -1,7 +1,7 @@
 """Structured linear programs: how they are stated, solved, repaired and bounded. Knows nothing of privacy."""
 
-from metricdp.solvers.program import LinearProgram, Progress, RatioProgram, Solution, Solver
-from metricdp.solvers.solve import Edges, RatioSolution, solve_ratio
+from metricdp.solvers.program import Edges, LinearProgram, Progress, RatioProgram, Solution, Solver
+from metricdp.solvers.solve import RatioSolution, solve_parts, solve_ratio
 
 __all__ = [
     "Edges",
@@ -11,5 +11,6 @@ __all__ = [
     "RatioSolution",
     "Solution",
     "Solver",
+    "solve_parts",
     "solve_ratio",
 ]

@@ -53,6 +53,13 @@ def lower_bound(
     return result
 
 
+def row_minima(cost: Floats) -> float:
+    """Return a number no larger than sum_i min_k c_ik: what no matrix with rows that sum to one can go below."""
+    width = np.shape(cost)[1]
+    least = lower_bound(cost, np.empty((0, 2), dtype=np.int64), np.empty(0), np.empty((0, width)))
+    return max(least, 0.0) if cost.min() >= 0.0 else least  # nothing costs less than nothing
+
+
 def _gather(size: int, edges: Integers, log_ratios: Floats) -> SparseMatrix:
     """Return A^T for rows z_i - g z_j, edges as listed and then reversed; nothing for the heaviest edges."""
     count = len(edges)
@@ -67,12 +74,17 @@ def _gather(size: int, edges: Integers, log_ratios: Floats) -> SparseMatrix:
     return sparse.csr_array((values, (rows, columns)), shape=(size, 2 * count))
 
 
+def signed(dual: NDArray[Any]) -> Floats:
+    """Return multipliers as one number a pair and column, negative where they belong to the reversed constraint."""
+    exact = np.nan_to_num(np.asarray(dual, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    # both directions positive only lowers a bound: take the common part away
+    return np.maximum(exact[0], 0.0) - np.maximum(exact[1], 0.0) if exact.ndim == 3 else exact
+
+
 def _multipliers(dual: NDArray[Any]) -> Floats:
     """Return non-negative multipliers (2 edges, columns), at most one of each pair of directions positive."""
-    exact = np.nan_to_num(dual.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    # both directions positive only lowers the bound: take the common part away
-    signed = np.maximum(exact[0], 0.0) - np.maximum(exact[1], 0.0) if exact.ndim == 3 else exact
-    return np.concatenate([np.maximum(signed, 0.0), np.maximum(-signed, 0.0)])
+    one = signed(dual)
+    return np.concatenate([np.maximum(one, 0.0), np.maximum(-one, 0.0)])
 
 
 def block_bound(blocks: Iterable[Integers], bound_of_block: Callable[[Integers], float]) -> float:
@@ -94,3 +106,9 @@ def block_bound(blocks: Iterable[Integers], bound_of_block: Callable[[Integers],
         size += abs(value)
         count += 1
     return total - (count + 1) * UNIT * size
+
+
+def relative_gap(upper: float, lower: float) -> float:
+    """Return (upper - lower) / |upper|, at least 0; 0 where both are as good as zero."""
+    difference = max(upper - lower, 0.0)
+    return 0.0 if difference == 0.0 else difference / max(abs(upper), 1e-300)

@@ -10,9 +10,9 @@ from math import gcd
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.sparse.csgraph import connected_components, shortest_path
+from scipy.sparse.csgraph import shortest_path
 
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput
 
 BETWEEN = 1e-12  # relative: a detour no longer than this counts as no detour
@@ -105,8 +105,13 @@ def nearest(distances: Floats, count: int) -> Integers:
     close = np.argpartition(masked, max(reach - 1, 0), axis=1)[:, :reach]
     first = np.repeat(np.arange(size), reach)
     pairs = np.stack([first, close.ravel()], axis=1)
-    tree = sparse.csgraph.minimum_spanning_tree(np.maximum(distances, np.finfo(float).tiny)).tocoo()
+    tree = sparse.csgraph.minimum_spanning_tree(graph_of(distances)).tocoo()
     return unique_pairs(np.concatenate([pairs, np.stack([tree.row, tree.col], axis=1)]))
+
+
+def graph_of(lengths: Floats) -> sparse.csr_matrix:
+    """Return the complete graph with these lengths: a dense matrix would lose the edges shorter than 1e-8."""
+    return sparse.csr_matrix(np.maximum(lengths, np.finfo(float).tiny))
 
 
 def spanner(distances: Floats, stretch: float) -> Integers:
@@ -131,31 +136,37 @@ def spanner(distances: Floats, stretch: float) -> Integers:
 
 def path_distances(size: int, edges: Integers, lengths: Floats) -> Floats:
     """Return shortest-path distances over the edges; raise where the graph falls apart."""
+    return _paths(edges, lengths, np.ones((size, size), dtype=bool))
+
+
+def _paths(edges: Integers, lengths: Floats, wanted: Booleans) -> Floats:
+    """Return shortest-path distances; raise where a wanted pair has no path."""
+    size = len(wanted)
     # sparse graphs read 0 as "no edge"
     graph = sparse.csr_matrix(
         (np.maximum(lengths, np.finfo(float).tiny), (edges[:, 0], edges[:, 1])), shape=(size, size)
     )
-    pieces, label = connected_components(graph, directed=False)
-    if pieces > 1:
-        lonely = int(np.flatnonzero(label != label[0])[0])
+    paths = np.asarray(shortest_path(graph, method="D", directed=False))
+    lost = np.argwhere(wanted & np.isinf(paths))
+    if len(lost):
         raise InvalidInput(
-            f"the edges must connect all {size} rows, got {pieces} pieces: no path from row 0 to {lonely}. "
+            f"the edges must connect all {size} rows, got no path from row {int(lost[0, 0])} to {int(lost[0, 1])}. "
             "Add edges or treat the pieces apart."
         )
-    return np.asarray(shortest_path(graph, method="D", directed=False))
+    return paths
 
 
 def measured_stretch(distances: Floats, edges: Integers) -> float:
-    """Return max path length / distance over all pairs; an error where a pair has no path."""
+    """Return max path length / distance over all pairs at a finite distance; an error where one has no path."""
     size = len(distances)
-    if size < 2:
+    wanted = np.isfinite(distances) & ~np.eye(size, dtype=bool)
+    if not wanted.any():
         return 1.0
-    paths = path_distances(size, edges, distances[edges[:, 0], edges[:, 1]])
-    off = ~np.eye(size, dtype=bool)
-    positive = off & (distances > 0)
-    if np.any(paths[off & ~positive] > 1e-300):
+    paths = _paths(edges, distances[edges[:, 0], edges[:, 1]], wanted)
+    apart = wanted & (distances > 0)
+    if np.any(paths[wanted & ~apart] > 1e-300):
         return float("inf")
-    return max(1.0, float((paths[positive] / distances[positive]).max())) if positive.any() else 1.0
+    return max(1.0, float((paths[apart] / distances[apart]).max(initial=1.0)))
 
 
 def violated_pairs(matrix: Floats, weights: Floats, edges: Integers, count: int) -> Integers:

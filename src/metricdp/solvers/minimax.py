@@ -12,12 +12,12 @@ from metricdp.arrays import Floats, Integers, as_matrix, as_positive
 from metricdp.errors import SolverFailure
 from metricdp.solvers.backends.clarabel import Interior
 from metricdp.solvers.backends.interior import Structured
-from metricdp.solvers.bounds import lower_bound
+from metricdp.solvers.bounds import lower_bound, relative_gap
 from metricdp.solvers.edges import all_pairs, non_redundant, unique_pairs, violated_pairs
-from metricdp.solvers.program import LinearProgram, Progress, RatioProgram
-from metricdp.solvers.repair.closure import classes_of
-from metricdp.solvers.repair.recombine import LEAST_COLUMN, closed, quotient, safe_weights, shifted, strict
-from metricdp.solvers.solve import Edges, RatioSolution, checked_weights, relative_gap
+from metricdp.solvers.program import Edges, LinearProgram, Progress, RatioProgram
+from metricdp.solvers.repair.quotient import class_means, classes_of, quotient
+from metricdp.solvers.repair.recombine import LEAST_COLUMN, closed, safe_weights, shifted, strict
+from metricdp.solvers.solve import RatioSolution, checked_weights
 
 FIRST_STRETCH = 1.005
 LEAST_RATIO = 1e-6
@@ -77,7 +77,6 @@ class _Minimax:
         self.gap, self.seconds, self.progress, self.started = gap, seconds, progress, started
         self.labels = classes_of(weights)
         self.weights, _ = quotient(weights, cost, self.labels)
-        self.members = np.bincount(self.labels).astype(np.float64)
         self.lower, self.upper = -np.inf, np.inf
         self.matrix: Floats | None = None
         self.iterations = 0
@@ -141,7 +140,8 @@ class _Minimax:
     def _bound(self, pairs: Integers, dual: Floats, prior: Floats) -> None:
         # the float prior sums to one only to rounding: divide by a sum rounded away from the bound
         weighed = prior[:, None] * self.cost
-        value = lower_bound(weighed, pairs, self.relaxed[pairs[:, 0], pairs[:, 1]], dual)
+        log_ratios = self.relaxed[pairs[:, 0], pairs[:, 1]]
+        value = lower_bound(weighed, pairs, log_ratios, dual)
         slack = 4e-16 * (len(prior) + 4)
         value = value / (float(prior.sum()) * (1.0 + slack if value > 0 else 1.0 - slack))
         value -= slack * float(np.abs(weighed).sum(axis=0).max())
@@ -151,9 +151,7 @@ class _Minimax:
     def _repair(self, primal: Floats, prior: Floats) -> None:
         """Keep the best of shift repair and of the best combination for the worst row."""
         inner = safe_weights(self.weights)
-        shared = np.zeros((len(self.weights), primal.shape[1]))
-        np.add.at(shared, self.labels, np.maximum(primal, 0.0))
-        columns = closed(shared / self.members[:, None], inner)
+        columns = closed(class_means(primal, self.labels), inner)
         law = columns.mean(axis=0) / columns.mean(axis=0).sum()
         candidates = [("shift", shifted(columns, inner, law))]
         if self._worst(candidates[0][1]) > self.lower * (1.0 + 0.1 * self.gap):

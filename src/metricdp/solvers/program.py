@@ -50,6 +50,14 @@ class LinearProgram:
 
 
 @dataclass(frozen=True)
+class Edges:
+    """Pairs of rows and the log ratios between them."""
+
+    pairs: Integers
+    log_ratios: Floats
+
+
+@dataclass(frozen=True)
 class RatioProgram:
     """minimise <cost, Z> over Z >= 0 with rows summing to 1 and columns that vary slowly along edges.
 

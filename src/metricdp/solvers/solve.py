@@ -8,12 +8,14 @@ from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
 
 from metricdp.arrays import Floats, Integers, as_matrix, as_positive
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.solvers.backends.chains import chain_of_blocks
-from metricdp.solvers.bounds import lower_bound
+from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima, signed
 from metricdp.solvers.edges import (
     all_pairs,
     near_pairs,
@@ -22,9 +24,9 @@ from metricdp.solvers.edges import (
     unique_pairs,
     violated_pairs,
 )
-from metricdp.solvers.program import Progress, RatioProgram, Solution, Solver
-from metricdp.solvers.repair.closure import classes_of
-from metricdp.solvers.repair.recombine import Repaired, quotient, recombine
+from metricdp.solvers.program import Edges, Progress, RatioProgram, Solution, Solver
+from metricdp.solvers.repair.quotient import lifted, merged
+from metricdp.solvers.repair.recombine import Repaired, recombine
 
 SolverName: TypeAlias = Literal["auto", "interior", "first_order", "gpu", "highs", "clarabel"]
 SOLVERS = ("auto", "interior", "first_order", "gpu", "highs", "clarabel")
@@ -39,18 +41,10 @@ OPERATIONS = 1.2e10  # floating-point operations a second, two cores, small bloc
 
 
 @dataclass(frozen=True)
-class Edges:
-    """Pairs of rows and the log ratios between them."""
-
-    pairs: Integers
-    log_ratios: Floats
-
-
-@dataclass(frozen=True)
 class RatioSolution:
     """A matrix that keeps all ratios, and how far it can be from the best one.
 
-    `dual` are multipliers for `edges` (of the classes, where rows were merged) that prove `lower_bound`.
+    `dual` are multipliers for `edges` that prove `lower_bound`.
     """
 
     matrix: Floats
@@ -96,11 +90,11 @@ def solve_ratio(
     if solver not in SOLVERS:
         raise InvalidInput(f"`solver` must be one of {', '.join(SOLVERS)}, got {solver!r}.")
     matrix_weights, exact = checked_weights(costs.shape[0], weights, edges)
-    labels = classes_of(matrix_weights)
-    if labels.max() + 1 == len(labels):
+    classes = merged(matrix_weights, costs)
+    if classes is None:
         return _Search(costs, matrix_weights, edges, exact, gap, seconds, solver, progress, start, started).run()
     # rows that must be equal become one row
-    reduced_weights, reduced_costs = quotient(matrix_weights, costs, labels)
+    labels, reduced_weights, reduced_costs = classes
     first = np.unique(labels, return_index=True)[1]
     inner = _Search(
         reduced_costs,
@@ -114,7 +108,66 @@ def solve_ratio(
         None if start is None else start[first],
         started,
     ).run()
-    return replace(inner, matrix=inner.matrix[labels])
+    proof, dual = lifted(costs, matrix_weights, labels, inner.matrix, inner.edges, inner.dual)
+    bound = max(row_minima(costs), lower_bound(costs, proof.pairs, proof.log_ratios, dual))
+    return replace(
+        inner,
+        matrix=inner.matrix[labels],
+        lower_bound=bound,
+        gap=relative_gap(inner.objective, bound),
+        edges=proof,
+        dual=dual,
+        note=inner.note or shortfall(gap, relative_gap(inner.objective, bound), "some rows are almost at one place"),
+    )
+
+
+def solve_parts(
+    cost: ArrayLike,
+    edges: Edges,
+    *,
+    gap: float = 1e-3,
+    seconds: float | None = None,
+    solver: SolverName = "auto",
+    progress: Progress | None = None,
+) -> RatioSolution:
+    """Solve over edges that need not connect all rows: every part that they join on its own."""
+    started = time.perf_counter()
+    costs = as_matrix(cost, "cost")
+    size = len(costs)
+    graph = sparse.coo_array((np.ones(len(edges.pairs)), (edges.pairs[:, 0], edges.pairs[:, 1])), shape=(size, size))
+    parts, label = connected_components(graph, directed=False)
+    if parts == 1:
+        return solve_ratio(costs, edges=edges, gap=gap, seconds=seconds, solver=solver, progress=progress)
+    matrix = np.empty(costs.shape)
+    found: list[RatioSolution] = []
+    proofs: list[Edges] = []
+    for part in range(parts):
+        rows = np.flatnonzero(label == part)
+        inside = label[edges.pairs[:, 0]] == part
+        own = Edges(np.searchsorted(rows, edges.pairs[inside]), edges.log_ratios[inside])
+        answer = solve_ratio(costs[rows], edges=own, gap=gap, seconds=seconds, solver=solver, progress=progress)
+        matrix[rows] = answer.matrix
+        found.append(answer)
+        proofs.append(Edges(rows[answer.edges.pairs], answer.edges.log_ratios))
+    pairs = np.concatenate([proof.pairs for proof in proofs])
+    log_ratios = np.concatenate([proof.log_ratios for proof in proofs])
+    dual = np.concatenate([signed(answer.dual) for answer in found])
+    objective = float((matrix * costs).sum())
+    bound = max(row_minima(costs), lower_bound(costs, pairs, log_ratios, dual))
+    reached = relative_gap(objective, bound)
+    notes = sorted({answer.note for answer in found if answer.note}) if reached > gap else []
+    return RatioSolution(
+        matrix=matrix,
+        objective=objective,
+        lower_bound=bound,
+        gap=reached,
+        edges=Edges(pairs, log_ratios),
+        dual=dual,
+        method=f"{found[-1].method}, {parts} parts",
+        seconds=time.perf_counter() - started,
+        iterations=sum(answer.iterations for answer in found),
+        note=" ".join(notes),
+    )
 
 
 def checked_weights(size: int, weights: ArrayLike | None, edges: Edges | None) -> tuple[Floats, bool]:
@@ -157,7 +210,7 @@ class _Search:
         self.iterations = 0
         self.pairs: Integers | None = None
         self.device: Any = None
-        self.lower = 0.0 if cost.min() >= 0.0 else -np.inf  # nothing costs less than nothing
+        self.lower = row_minima(cost)
         self.best: Repaired | None = None if start is None else self._candidate(start)
         self.proof: tuple[Integers, NDArray[Any]] = (
             np.empty((0, 2), dtype=np.int64),
@@ -169,7 +222,6 @@ class _Search:
     def run(self) -> RatioSolution:
         """Return the best matrix with its proof."""
         n, m = self.cost.shape
-        self._bound(*self.proof)
         if n == 1 or m == 1:
             matrix = np.zeros((n, m))
             matrix[np.arange(n), self.cost.argmin(axis=1)] = 1.0
@@ -301,12 +353,14 @@ class _Search:
         """Evaluate the bound again from the multipliers; where that takes too long keep the solver's own."""
         value = proved
         if dual.size <= MOST_MULTIPLIERS or not np.isfinite(proved):
-            value = lower_bound(self.cost, pairs, self.weights[pairs[:, 0], pairs[:, 1]], dual)
+            log_ratios = self.weights[pairs[:, 0], pairs[:, 1]]
+            value = lower_bound(self.cost, pairs, log_ratios, dual)
         if value > self.lower:
             self.lower, self.proof = value, (pairs, dual)
 
     def _candidate(self, matrix: Any) -> Repaired:
-        enough = self.lower / (1.0 - self.gap) if self.lower > 0.0 else -np.inf
+        # what is within the gap: upper - lower <= gap |upper|
+        enough = self.lower / (1.0 - self.gap) if self.lower > 0.0 else self.lower / (1.0 + self.gap)
         if self.solver == "gpu":
             on_device: Repaired = self._device().recombine(matrix, enough)
             return on_device
@@ -332,11 +386,7 @@ class _Search:
         if self.best is None:
             raise SolverFailure("no matrix was found before the limit: allow more seconds.")
         reached = relative_gap(self.best.objective, self.lower)
-        note = ""
-        if reached > self.gap:
-            late = "the time limit came first" if self._left() <= 0.0 else "no better one was found"
-            why = self.stopped or late
-            note = f"asked for a gap of {self.gap:.3g}, reached {reached:.3g}: {why}."
+        late = "the time limit came first" if self._left() <= 0.0 else "no better one was found"
         pairs, dual = self.proof
         return RatioSolution(
             matrix=self.best.matrix,
@@ -348,14 +398,13 @@ class _Search:
             method=f"{self.method}, {self.best.method}",
             seconds=time.perf_counter() - self.started,
             iterations=self.iterations,
-            note=note,
+            note=shortfall(self.gap, reached, self.stopped or late),
         )
 
 
-def relative_gap(upper: float, lower: float) -> float:
-    """Return (upper - lower) / |upper|, at least 0; 0 where both are as good as zero."""
-    difference = max(upper - lower, 0.0)
-    return 0.0 if difference == 0.0 else difference / max(abs(upper), 1e-300)
+def shortfall(asked: float, reached: float, why: str) -> str:
+    """Return the sentence about a gap that was missed, nothing where it was reached."""
+    return "" if reached <= asked else f"asked for a gap of {asked:.3g}, reached {reached:.3g}: {why}."
 
 
 def interior_needs(program: RatioProgram) -> tuple[float, float]:

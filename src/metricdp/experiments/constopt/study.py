@@ -21,7 +21,8 @@ from metricdp.arrays import Floats
 from metricdp.auditing import epsilon_at, packing_lower_bound, quantile_loss, worst_loss
 from metricdp.design import exponential, madlib
 from metricdp.design.constopt import constopt
-from metricdp.design.optimal import optimal, spanner
+from metricdp.design.optimal import optimal
+from metricdp.design.spanner import spanner
 from metricdp.errors import SolverFailure
 from metricdp.experiments.constopt.plan import FULL, Plan, Row
 from metricdp.experiments.constopt.published import NOTES, PUBLISHED, PUBLISHED_ABLATION

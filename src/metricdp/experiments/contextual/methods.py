@@ -163,7 +163,7 @@ def compare(
     bound = (full_program(setting, epsilon) if full is None else full).lower
 
     def aware(sizes: Integers) -> MatrixMechanism:
-        return contextual(whole, classes=blanket_classes(histories, sizes), gap=gap, lower_bound=bound)
+        return contextual(whole, classes=blanket_classes(histories, sizes), gap=gap)
 
     one = np.ones(len(histories), dtype=np.int64)
     builders: dict[str, Callable[[], MatrixMechanism]] = {
@@ -188,7 +188,7 @@ def compare(
             method,
             epsilon,
             mechanism.certificate.loss,
-            best_alone.certificate.lower_bound if free else mechanism.certificate.lower_bound,
+            best_alone.certificate.lower_bound if free else bound,
             mechanism.certificate.loss,
             setting.held_out(rows),
             report.epsilon,

@@ -56,7 +56,6 @@ class Highs:
         highs = highspy.Highs()
         options: dict[str, Any] = {
             "output_flag": False,
-            "solver": self.method,
             "primal_feasibility_tolerance": max(self.tolerance, 1e-10),
             "dual_feasibility_tolerance": max(self.tolerance, 1e-10),
             "ipm_optimality_tolerance": max(self.tolerance, 1e-12),
@@ -79,9 +78,14 @@ class Highs:
         model.a_matrix_.start_, model.a_matrix_.index_ = rows.indptr, rows.indices
         model.a_matrix_.value_ = rows.data
         _check(highspy, highs.passModel(model), "the model")
-        _check(highspy, highs.run(), "the run")
-        found = highs.getModelStatus()
         states = highspy.HighsModelStatus
+        for method in (self.method, "simplex"):  # where the interior point ends nowhere, the simplex method may not
+            _check(highspy, highs.setOptionValue("solver", method), f"option solver={method!r}")
+            run, found = highs.run(), highs.getModelStatus()
+            if found not in (states.kUnknown, states.kSolveError, states.kNotset):
+                break
+            _check(highspy, highs.clearSolver(), "a restart")
+        _check(highspy, run, "the run")
         status: dict[Any, Status] = {
             states.kOptimal: "optimal",
             states.kInfeasible: "infeasible",

@@ -18,6 +18,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.backends.warm import Basis, WarmModel
 from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, cut_from, unseen
+from metricdp.solvers.bounds import MOST_LOG_RATIO
 from metricdp.solvers.program import LinearProgram, Status
 
 ROUNDS = 200
@@ -108,7 +109,7 @@ class Subproblem:
         before = self._model.iterations
         lower, upper, from_lower, from_upper = self._bounds(boundary)
         # no entry exceeds one, so a larger bound says nothing and only spoils the numbers
-        ceiling = np.where(upper <= 1.0, upper / self._block.scale, np.inf)
+        ceiling = np.where(upper <= 1.0, np.minimum(upper, 1.0) / self._block.scale, np.inf)
         self._model.change_bounds(self._entries, (lower / self._block.scale).ravel(), ceiling.ravel())
         # the answer is a function of rows, basis and boundary, whatever this worker did before
         self._model.start_from(self._basis)
@@ -233,6 +234,8 @@ class Subproblem:
         x, k = np.nonzero((base > 0.0) & (from_lower >= 0))
         push = Multipliers(n + from_lower[x, k], x, k, base[x, k])  # e^-W z_y <= z_x
         x, k = np.nonzero((base < 0.0) & (from_upper >= 0))
+        light = self._block.weights[x, n + from_upper[x, k]] <= MOST_LOG_RATIO  # heavier pairs get no multiplier
+        x, k = x[light], k[light]
         y = from_upper[x, k]
         pull = Multipliers(x, n + y, k, -base[x, k] / self._decay_across[x, y])  # e^-W z_x <= z_y
         local = Multipliers.joined([inside, push, pull])

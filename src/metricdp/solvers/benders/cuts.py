@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.solvers.bounds import lower_bound
+from metricdp.solvers.bounds import lower_bound, row_minima
 
 LEAST = 1e-13  # multipliers below this, relative to the largest, say nothing
 
@@ -131,7 +131,7 @@ def proven_bound(cost: Floats, weights: Floats, multipliers: Multipliers) -> flo
     multipliers = multipliers.cleaned()
     n, m = cost.shape
     if not len(multipliers):
-        return float(cost.min(axis=1).sum()) * (1.0 - 1e-15)
+        return row_minima(cost)
     low = np.minimum(multipliers.tail, multipliers.head)
     high = np.maximum(multipliers.tail, multipliers.head)
     codes, index = np.unique(low * n + high, return_inverse=True)
@@ -140,7 +140,8 @@ def proven_bound(cost: Floats, weights: Floats, multipliers: Multipliers) -> flo
     lam = multipliers.value * np.exp(-weights[multipliers.tail, multipliers.head])
     reverse = (multipliers.tail > multipliers.head).astype(np.int64)
     np.add.at(dual, (reverse, index, multipliers.column), lam)
-    return lower_bound(cost, pairs, weights[pairs[:, 0], pairs[:, 1]], dual)
+    log_ratios = weights[pairs[:, 0], pairs[:, 1]]
+    return max(row_minima(cost), lower_bound(cost, pairs, log_ratios, dual))
 
 
 def natural_scale(cost: Floats, weights: Floats) -> Floats:

@@ -22,6 +22,7 @@ from metricdp.solvers.benders.cuts import Cut, Multipliers, cut_from, natural_sc
 from metricdp.solvers.benders.master import Master, MasterPoint, MasterState
 from metricdp.solvers.benders.partition import boundary_of
 from metricdp.solvers.benders.workers import LocalWorkers, Workers
+from metricdp.solvers.bounds import relative_gap
 from metricdp.solvers.program import Progress
 
 WorkersFactory = Callable[..., Workers]
@@ -87,7 +88,7 @@ class BendersSolution:
     def gap(self) -> float:
         if not np.isfinite(self.objective):
             return float("inf")
-        return (self.objective - self.lower_bound) / max(abs(self.objective), 1e-300)
+        return relative_gap(self.objective, self.lower_bound)
 
 
 @dataclass
@@ -120,7 +121,7 @@ class Benders:
     ) -> None:
         """`memory.best` may hold a feasible matrix to begin with; `keep` is called with what was learnt so far."""
         self._problem, self._gap, self._seconds, self._stabilise = problem, gap, seconds, stabilise
-        self._memory = Memory() if memory is None else memory
+        self._memory = self._proven(Memory() if memory is None else memory)
         self._keep, self._progress = keep, progress
         self._started = time.perf_counter()
         self._factory = workers
@@ -133,6 +134,13 @@ class Benders:
             self._master.restore(self._memory.master)
         elif len(self._memory.proof):
             self._master.add_cuts(self._cuts_of(self._memory.proof))
+
+    def _proven(self, memory: Memory) -> Memory:
+        """Return what was learnt with its bounds computed again: nobody's word is taken for them."""
+        problem = self._problem
+        memory.lower = proven_bound(problem.cost, problem.weights, memory.proof)
+        memory.upper = np.inf if memory.best is None else float((problem.cost * memory.best).sum())
+        return memory
 
     def solve(self) -> BendersSolution:
         """Run and return the best matrix with its bound."""
@@ -153,7 +161,6 @@ class Benders:
 
     def _run(self, workers: Workers) -> str:
         memory = self._memory
-        memory.lower = max(memory.lower, proven_bound(self._problem.cost, self._problem.weights, Multipliers.none()))
         if self._closed():
             return "optimal"
         if self._late():
@@ -220,12 +227,12 @@ class Benders:
                 fresh.append(cut)
                 continue
             short = cut.value_at(asked) - cut.share * float(point.estimates[number])
+            # less than the master's own tolerance it would not see, and ask for the same point again and again
+            least = 0.1 * problem.tolerance * self._master.size_of(cut)
             if cut.share:
-                size = max(abs(memory.upper) if np.isfinite(memory.upper) else 1.0, 1e-12)
-                needed = short > 1e-3 * self._gap * size / len(problem.blocks)
-            else:
-                needed = short > 0.1 * problem.tolerance * self._master.size_of(cut)
-            if needed:
+                size = abs(memory.upper) if np.isfinite(memory.upper) else 1.0
+                least = max(least, 1e-3 * self._gap * size / len(problem.blocks))
+            if short > least:
                 useful += 1
                 fresh.append(cut)
             elif answer.feasible and self._stabilise:

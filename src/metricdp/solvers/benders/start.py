@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.solvers.benders.cuts import Multipliers, proven_bound
 from metricdp.solvers.benders.run import Memory
+from metricdp.solvers.bounds import signed
+from metricdp.solvers.program import Edges
 from metricdp.solvers.repair.recombine import combine, safe_weights
-from metricdp.solvers.solve import Edges, RatioSolution, solve_ratio
+from metricdp.solvers.solve import RatioSolution, solve_ratio
 
 
 def kernels(cost: Floats, weights: Floats, parts: Sequence[Integers]) -> Memory:
@@ -66,14 +66,12 @@ def engine(
 
 def _multipliers(answer: RatioSolution, rows: Integers, weights: Floats, adjacency: Booleans) -> Multipliers:
     """Return lam of z_i <= e^W z_j as pi = e^W lam of e^-W z_i <= z_j, for neighbours only."""
-    signed: NDArray[Any] = np.nan_to_num(np.asarray(answer.dual, dtype=np.float64), posinf=0.0, neginf=0.0)
-    if signed.ndim == 3:
-        signed = np.maximum(signed[0], 0.0) - np.maximum(signed[1], 0.0)
-    pair, column = np.nonzero(signed)
-    value = signed[pair, column]
+    multipliers = signed(answer.dual)
+    pair, column = np.nonzero(multipliers)
+    value = multipliers[pair, column]
     first, second = rows[answer.edges.pairs[pair, 0]], rows[answer.edges.pairs[pair, 1]]
     tail, head = np.where(value > 0.0, first, second), np.where(value > 0.0, second, first)
-    # rows that were merged carry other numbers, and too heavy edges no multiplier
+    # rows almost at one place are tied to each other, neighbours or not; too heavy edges carry no multiplier
     good = adjacency[tail, head] & (weights[tail, head] < 300.0)
     tail, head, column, value = tail[good], head[good], column[good], np.abs(value[good])
     return Multipliers(tail, head, column, value * np.exp(weights[tail, head])).cleaned()

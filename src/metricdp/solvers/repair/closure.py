@@ -6,14 +6,12 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import scipy.sparse as sparse
-from scipy.sparse.csgraph import connected_components
 
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Floats
+from metricdp.solvers.repair.quotient import SAME
 
 SAFETY = 1e-12  # relative margin of every log ratio
 ROUNDING = 4e-14  # absolute margin: what float64 sums of a few thousand terms may lose
-SAME = 1e-9  # rows joined by a log ratio at most this large become one row
 
 
 def margin(weights: Floats) -> float:
@@ -77,9 +75,3 @@ def excess(matrix: Floats, weights: Floats) -> float:
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         list(pool.map(work, range(n)))
     return float(worst.max()) if n > 1 else 0.0
-
-
-def classes_of(weights: Floats, threshold: float = SAME) -> Integers:
-    """Return for every row the class it falls into when rows closer than `threshold` become one."""
-    _, labels = connected_components(sparse.csr_matrix(weights <= threshold), directed=False)
-    return np.asarray(labels, dtype=np.int64)

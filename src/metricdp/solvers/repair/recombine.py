@@ -6,7 +6,7 @@ combination of such columns whose rows sum to one is feasible, and the best one 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from metricdp.errors import SolverFailure
 from metricdp.solvers.edges import nearest
 from metricdp.solvers.repair.closure import excess, margin, upper_closure
 from metricdp.solvers.repair.combination import best_combination
+from metricdp.solvers.repair.quotient import class_means, merged
 
 MOST_WEIGHT = 600.0  # min(W, T) is a metric too; keeps e^-W a normal number and costs about m e^-T
 LEAST_COLUMN = 1e-30  # columns nowhere larger than this become zero columns
@@ -168,8 +169,14 @@ def recombine(
     """Return the cheapest strictly feasible matrix among shift, recombination and local recombination.
 
     Later ways are tried only while the best costs more than `enough`; the local one also only where the row
-    sums of the closure promise something better. `pairs` are the neighbours that limit a column.
+    sums of the closure promise something better. `pairs` are the neighbours that limit a column. Rows so close that
+    rounding could part them get one law.
     """
+    classes = merged(weights, cost)
+    if classes is not None:
+        labels, between, costs = classes
+        whole = recombine(class_means(matrix, labels), costs, between, enough=enough)
+        return replace(whole, matrix=whole.matrix[labels])
     inner = safe_weights(weights)
     columns = closed(matrix, inner)
     sums = columns.sum(axis=1, keepdims=True)
@@ -187,22 +194,3 @@ def recombine(
     best = int(np.argmin(values))
     result = strict(found[best][1], weights)
     return Repaired(result, float((result * cost).sum()), found[best][0])
-
-
-def quotient(weights: Floats, cost: Floats, labels: Integers) -> tuple[Floats, Floats]:
-    """Return log ratios and costs when the rows of one class share one row.
-
-    Q(C, C') = the least W between members, closed by shortest paths; costs add up. Rows of a matrix for the
-    quotient serve every member: Q <= W, so all ratios hold.
-    """
-    from scipy.sparse.csgraph import shortest_path
-
-    count = int(labels.max()) + 1
-    order = np.argsort(labels, kind="stable")
-    starts = np.searchsorted(labels[order], np.arange(count))
-    rows = np.minimum.reduceat(weights[order], starts, axis=0)
-    between = np.minimum.reduceat(rows[:, order], starts, axis=1)
-    np.fill_diagonal(between, 0.0)
-    paths = shortest_path(np.maximum(between, np.finfo(float).tiny), method="FW", directed=False)
-    np.fill_diagonal(paths, 0.0)
-    return np.asarray(paths), np.add.reduceat(cost[order], starts, axis=0)

@@ -9,7 +9,6 @@ from metricdp.artifacts import Inspection as Inspection
 from metricdp.artifacts import inspect as inspect
 from metricdp.artifacts import load as load
 from metricdp.artifacts import save as save
-from metricdp.artifacts.resumable import decomposed as decomposed
 from metricdp.artifacts.signing import create_keys as create_keys
 from metricdp.auditing import AuditReport as AuditReport
 from metricdp.auditing import adversary_error as adversary_error
@@ -33,6 +32,7 @@ from metricdp.design.closed_form import truncated_exponential as truncated_expon
 from metricdp.design.closed_form import weighted_exponential as weighted_exponential
 from metricdp.design.constopt import constopt as constopt
 from metricdp.design.contextual import contextual as contextual
+from metricdp.design.decomposed import decomposed as decomposed
 from metricdp.design.given import from_matrix as from_matrix
 from metricdp.design.interpolation.box import interpolated as interpolated
 from metricdp.design.optimal import dictionary as dictionary

@@ -81,7 +81,7 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
             "report; it counts the worst loss unless told otherwise", "problem", ("prior", "nearest", "objective"),
             objective="worst"),
-    Builder("decomposed", "metricdp.artifacts.resumable:decomposed", "the optimum by blocks that are solved apart, in "
+    Builder("decomposed", "metricdp.design.decomposed:decomposed", "the optimum by blocks that are solved apart, in "
             "threads, processes or on Ray, with checkpoints", "problem",
             (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"), progress=True),
     Builder("interpolated", "metricdp.design.interpolation.box:interpolated", "private at every point of a box, from "

@@ -227,7 +227,7 @@ def _refuse_broken(mechanism: Mechanism) -> None:
     report, stated = audit(mechanism), mechanism.certificate.epsilon
     if not report.kept:
         raise NotPrivate(f"the audit says {report}")
-    if report.epsilon > stated * (1.0 + 1e-9):
+    if not report.epsilon <= stated * (1.0 + 1e-9) <= mechanism.guarantee.epsilon * (1.0 + 2e-9):
         raise NotPrivate(f"its certificate says epsilon {stated:g}, the audit says {report}")
 
 

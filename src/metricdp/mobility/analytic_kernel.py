@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_floats
 from metricdp.errors import InvalidInput
-from metricdp.solvers.backends.interior import one_thread_per_product
+from metricdp.threads import one_thread_per_product
 
 LOCATIONS = 5  # J
 FIT_SAMPLES = 200  # samples on which width and ridge are chosen, as published

@@ -9,12 +9,10 @@ is strictly inside the ratio constraints along its edges.
 
 from __future__ import annotations
 
-import importlib
 import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +24,7 @@ from metricdp.errors import SolverFailure
 from metricdp.solvers.backends.chains import ChainFactor, Pattern, chain_of_blocks
 from metricdp.solvers.backends.coupling import Average, Coupling, Point, Worst
 from metricdp.solvers.program import Progress, RatioProgram, Solution, SparseMatrix, Status, row_scaling
+from metricdp.threads import one_thread_per_product
 
 
 @dataclass(frozen=True)
@@ -272,16 +271,6 @@ def _centred(goal: float, primal_step: float, dual_step: float) -> Callable[[Poi
         return result
 
     return aim
-
-
-def one_thread_per_product() -> AbstractContextManager[object]:
-    """Keep matrix products from starting threads of their own: the chunks already use all cores."""
-    try:
-        threadpoolctl = importlib.import_module("threadpoolctl")
-    except ImportError:
-        return nullcontext()
-    limits: AbstractContextManager[object] = threadpoolctl.threadpool_limits(1, "blas")
-    return limits
 
 
 def sum_all(pool: ThreadPoolExecutor, work: Callable[[_Columns], Floats], chunks: list[_Columns]) -> Floats:

@@ -1,0 +1,19 @@
+"""Threads: who starts them, so that threads do not wait for threads."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import AbstractContextManager, nullcontext
+
+
+def one_thread_per_product() -> AbstractContextManager[object]:
+    """Keep matrix products from starting threads of their own, where the caller uses all cores or has none to gain.
+
+    Without threadpoolctl (the extra `fast`) they start them as before, which only costs time.
+    """
+    try:
+        threadpoolctl = importlib.import_module("threadpoolctl")
+    except ImportError:
+        return nullcontext()
+    limits: AbstractContextManager[object] = threadpoolctl.threadpool_limits(1, "blas")
+    return limits

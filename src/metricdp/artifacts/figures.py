@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.artifacts.limits import Budget
-from metricdp.design import laplace
+from metricdp.design.laplace import laplace
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import (
     Certificate,

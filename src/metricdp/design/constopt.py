@@ -13,7 +13,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.certify import certify, safe_epsilon
-from metricdp.design.closed_form import Budget
+from metricdp.design.exponential import Budget
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem

@@ -11,8 +11,8 @@ import time
 import traceback
 
 import numpy as np
+from maps import grid, road_program, rome_graph
 
-from instances import grid, road_program, rome_graph
 from metricdp.arrays import Floats
 from metricdp.solvers import Edges, Gpu, solve_ratio
 from metricdp.solvers.edges import lattice

@@ -40,3 +40,42 @@ def grid(side):
 def softmax_rows(exponents):
     kernel = np.exp(exponents - exponents.max(axis=1, keepdims=True))
     return kernel / kernel.sum(axis=1, keepdims=True)
+
+
+def least_loss(loss, prior, exponents, objective="expected"):
+    """Return the least loss of any matrix with z_i <= exp(w_ij) z_j, by scipy's HiGHS on the program as written.
+
+    Pairs at an infinite exponent are not constrained; "worst" minimises the largest row loss instead of the mean.
+    """
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    n, m = loss.shape
+    worst = int(objective == "worst")
+    pairs = [(i, j) for i, j in itertools.permutations(range(n), 2) if math.isfinite(exponents[i, j])]
+    rows, columns, values = [], [], []
+    for at, (i, j) in enumerate(pairs):
+        for k in range(m):  # exp(-w) z_ik - z_jk <= 0: no coefficient is huge
+            rows += [at * m + k] * 2
+            columns += [i * m + k, j * m + k]
+            values += [math.exp(-exponents[i, j]), -1.0]
+    size = len(pairs) * m
+    for i in range(n * worst):  # sum_k loss_ik z_ik <= t
+        rows += [size + i] * (m + 1)
+        columns += [*range(i * m, (i + 1) * m), n * m]
+        values += [*loss[i].tolist(), -1.0]
+    size += n * worst
+    above = sparse.csr_array((values, (rows, columns)), shape=(size, n * m + worst)) if size else None
+    sums = sparse.csr_array((np.ones(n * m), (np.repeat(np.arange(n), m), np.arange(n * m))), shape=(n, n * m + worst))
+    cost = np.append(np.zeros(n * m), 1.0) if worst else (np.asarray(prior)[:, None] * loss).ravel()
+    found = linprog(
+        cost,
+        A_ub=above,
+        b_ub=None if above is None else np.zeros(size),
+        A_eq=sums,
+        b_eq=np.ones(n),
+        bounds=[(0.0, None)] * (n * m) + [(None, None)] * worst,
+        method="highs",
+    )
+    assert found.status == 0, found.message
+    return float(found.fun)

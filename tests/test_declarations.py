@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,13 @@ import pytest
 
 import metricdp as mdp
 from brute import leakage
+from forging import forged
 from metricdp.artifacts import dumps, loads
+from metricdp.auditing.claim import Claim
+from metricdp.auditing.judging import judge
+from metricdp.auditing.report import AuditReport
 from metricdp.cli.choices import metric_named
-from metricdp.declarations import Declaration, Number, Registry, Text
+from metricdp.declarations import Declaration, Number, Part, Registry, Text
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
@@ -74,6 +79,62 @@ def test_a_file_with_a_metric_nobody_declared_says_where_to_look(flat: None) -> 
     METRICS._entries["Flat"] = entry
 
 
+@dataclass(frozen=True, eq=False)
+class Response:
+    """Randomised response: the truth with one probability, every other answer with the rest, shared equally."""
+
+    inputs: mdp.FiniteSpace
+    truth: float
+    guarantee: mdp.Guarantee
+    certificate: mdp.Certificate
+
+    @property
+    def outputs(self) -> mdp.FiniteSpace:
+        return self.inputs
+
+    def sample(self, secrets: Any, /, *, rng: Any = None) -> Any:
+        generator = np.random.default_rng() if rng is None else rng
+        codes = np.asarray(secrets)
+        other = (codes + generator.integers(1, len(self.inputs), codes.shape)) % len(self.inputs)
+        return np.where(generator.random(codes.shape) < self.truth, codes, other)
+
+    def log_density(self, secrets: Any, reports: Any, /) -> Any:
+        other = (1 - self.truth) / (len(self.inputs) - 1)
+        return np.log(np.where(np.asarray(secrets) == np.asarray(reports), self.truth, other))
+
+
+def judge_response(mechanism: Response, claim: Claim) -> AuditReport:
+    other = (1 - mechanism.truth) / (len(mechanism.inputs) - 1)
+    least = min(
+        abs(float(a - b)) for a in mechanism.inputs.points[:, 0] for b in mechanism.inputs.points[:, 0] if a != b
+    )
+    found = abs(math.log(mechanism.truth / other)) / least
+    return AuditReport(claimed=claim.epsilon, epsilon=found, basis="theorem", method="two probabilities")
+
+
+def test_a_mechanism_from_outside_is_saved_loaded_and_judged() -> None:
+    space = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.Lp(2))
+    promise = mdp.Guarantee(1.0, space.metric)
+    made = Response(space, 0.4, promise, mdp.Certificate(loss=1.0, lower_bound=0.0, method="response", epsilon=1.0))
+    with pytest.raises(InvalidInput, match="cannot hold the mechanism Response"):
+        dumps(made)
+    fields = {"inputs": Part("space", ("finite",)), "truth": Number(above=0)}
+    MECHANISMS.declare(Declaration(Response, "response", "the truth, or any other answer", fields))
+    judge.register(Response, judge_response)
+    try:
+        back: Any = loads(dumps(made))
+        assert (back.truth, back.guarantee.epsilon) == (0.4, 1.0)
+        assert mdp.audit(back).verdict == "holds"
+        assert back.certificate.stated == ("loss", "lower_bound")
+        lying = forged(dumps(made), lambda manifest, tensors: manifest["body"].update(truth=0.9))
+        with pytest.raises(CorruptFile, match="does not keep the promise"):
+            loads(lying)
+        with pytest.raises(CorruptFile, match="truth of its body is not a number"):
+            loads(forged(dumps(made), lambda manifest, tensors: manifest["body"].update(truth="1")))
+    finally:
+        MECHANISMS._entries.pop("response")
+
+
 def test_a_name_a_class_or_a_word_is_declared_once() -> None:
     for declaration in (
         Declaration(Flat, "Lp", "x"),
@@ -92,6 +153,19 @@ def test_every_declaration_stands_on_the_page_of_the_format() -> None:
             assert f"`{entry.name}`" in PAGE or f'`"{entry.name}"`' in PAGE or f"**{entry.name}**" in PAGE, entry.name
             for name in entry.fields:
                 assert f"`{name}`" in PAGE, (entry.name, name)
+
+
+def test_javascript_checks_the_same_fields() -> None:
+    text = (Path(__file__).parents[1] / "js" / "src" / "manifest.js").read_text(encoding="utf-8")
+    for registry, table in ((METRICS, "PARAMETERS"), (SPACES, "SPACE_FIELDS"), (MECHANISMS, "BODIES")):
+        part = text[text.index(f"const {table} = ") :]
+        part = part[: part.index("\n};")]
+        for entry in registry:
+            if entry.name == "product":  # stands below the others, since its parts are made of them
+                continue
+            found = re.search(rf'^  "?{entry.name}"?: \{{(.*?)\}},$', part, re.MULTILINE | re.DOTALL)
+            assert found, entry.name
+            assert set(entry.fields) <= set(re.findall(r"\w+", found[1])), entry.name
 
 
 def test_declarations_are_plain_values_for_other_languages() -> None:

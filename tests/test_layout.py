@@ -1,25 +1,69 @@
-"""The tests themselves: what they share lies in helper modules, and no test imports another."""
+"""The shape of the house: no cycle even lazily, pages of readable length, tests that mirror the source, alone."""
 
 from __future__ import annotations
 
 import ast
+import statistics
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+SOURCE = TESTS.parent / "src"
+LONGEST, MEDIAN = 400, 150
 
 
-def imported(path: Path) -> set[str]:
-    """The modules a file imports, wherever in it."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-    return names
+def imports(path: Path) -> list[tuple[str, str]]:
+    """What a file imports, wherever in it, as (module, name); what only the type checker sees is left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    unseen = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and id(node) not in unseen:
+            found += [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and id(node) not in unseen:
+            found += [(node.module, alias.name) for alias in node.names]
+    return found
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package and its file."""
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def test_no_import_goes_round_in_a_circle_even_inside_functions() -> None:
+    known = modules()
+    graph = {
+        module: {
+            found
+            for name, part in imports(path)
+            if (found := f"{name}.{part}" if f"{name}.{part}" in known else name) in known and found != module
+        }
+        for module, path in known.items()
+    }
+    TopologicalSorter(graph).prepare()  # raises with the circle where there is one
+
+
+def test_every_page_can_be_read_in_one_go() -> None:
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
+    assert not {name: length for name, length in lengths.items() if length >= LONGEST}
+    assert statistics.median(lengths.values()) < MEDIAN
+
+
+def test_every_room_has_its_tests_where_one_looks_for_them() -> None:
+    rooms = {path.name for path in (SOURCE / "metricdp").iterdir() if (path / "__init__.py").is_file()}
+    assert not {room for room in rooms if not list((TESTS / room).glob("test_*.py"))}
 
 
 def test_no_test_imports_another_test() -> None:
     for path in TESTS.rglob("*.py"):
-        last = {name.split(".")[-1] for name in imported(path)}
+        last = {module.split(".")[-1] for module, _ in imports(path)}
         assert not {name for name in last if name.startswith("test_") or name == "conftest"}, path

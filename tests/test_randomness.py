@@ -182,3 +182,25 @@ def test_direction_law(p):
         assert stats.kstest(drawn, "norm").pvalue > 1e-6
     else:
         assert stats.kstest(np.abs(drawn) ** p, stats.gamma(1 / p).cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("p", [1.5, 3.0, 20.0, 100.0, 1000.0])
+def test_the_direction_of_l_p_noise_is_right_down_to_the_smallest_uniforms(p):
+    """The magnitude m has Pr[m <= x] = P(1/p, x^p), compared in 200 bits where doubles of x^p would be zero."""
+    import flint
+
+    words = np.array([1 << 20, 1 << 40, 1 << 52, 1 << 60, 1 << 62, 7 << 60], dtype=np.uint64)
+
+    class Chosen:
+        def words(self, count):
+            return words[:count]
+
+    uniforms = open_uniform(len(words), Chosen())
+    drawn = -signed_gamma_root(p, (len(words),), Chosen())
+    assert np.all(drawn > 0)
+    with flint.ctx.workprec(200):
+        for uniform, value in zip(uniforms.tolist(), drawn.tolist(), strict=True):
+            fraction = 2 * flint.arb(uniform)
+            shape = flint.arb(1) / flint.arb(p)
+            reached = (flint.arb(value) ** flint.arb(p)).gamma_lower(shape, regularized=1)
+            assert float(reached / fraction) == pytest.approx(1.0, rel=1e-9)

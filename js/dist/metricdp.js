@@ -134,6 +134,7 @@ const SHARED = {
   "largest_coordinate": 1e+300,
   "largest_rate": 1e+100,
   "largest_ratio": 1000000,
+  "smallest_ratio": 1e-290,
   "largest_cell": 2251799813685248,
   "largest_drawing_error": 0.01,
   "rounding": 1e-9,
@@ -659,7 +660,7 @@ function rint(value) {
 /** Read the log-ratios that shape the curves; larger ones than any two laws in doubles can have are refused. */
 function readRatios(file, name, count) {
   const ratios = file.floats(name, [count], "its ratios");
-  for (const ratio of ratios) refuse(!(ratio >= 0 && ratio <= SHARED.largest_ratio), "a ratio is none that two laws can have");
+  for (const ratio of ratios) refuse(!(ratio === 0 || (ratio >= SHARED.smallest_ratio && ratio <= SHARED.largest_ratio)), "a ratio is none that two laws can have");
   return ratios;
 }
 

@@ -7,7 +7,7 @@ import { ULP, exactFlip } from "./whole.js";
 /** Read the log-ratios that shape the curves; larger ones than any two laws in doubles can have are refused. */
 export function readRatios(file, name, count) {
   const ratios = file.floats(name, [count], "its ratios");
-  for (const ratio of ratios) refuse(!(ratio >= 0 && ratio <= SHARED.largest_ratio), "a ratio is none that two laws can have");
+  for (const ratio of ratios) refuse(!(ratio === 0 || (ratio >= SHARED.smallest_ratio && ratio <= SHARED.largest_ratio)), "a ratio is none that two laws can have");
   return ratios;
 }
 

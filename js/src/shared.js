@@ -59,6 +59,7 @@ export const SHARED = {
   "largest_coordinate": 1e+300,
   "largest_rate": 1e+100,
   "largest_ratio": 1000000,
+  "smallest_ratio": 1e-290,
   "largest_cell": 2251799813685248,
   "largest_drawing_error": 0.01,
   "rounding": 1e-9,

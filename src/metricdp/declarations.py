@@ -123,8 +123,9 @@ class Declaration:
         read: Returns the fields of a thing, where they are not its attributes.
         make: Returns the thing from its fields (as keyword arguments), where its constructor does not take them.
         effort: For a metric, what measuring takes: (metric, points, others, width) -> Effort. For a space, what making
-            it takes, from its fields. For a mechanism, what judging it takes: (mechanism) -> Effort. Files that would
-            take too much are refused before any of it.
+            it takes, from its fields. For a mechanism, what judging it takes, from an object that has its
+            fields, the table only by its shape; parts count by themselves. Files that would take too much are refused
+            before any of it.
     """
 
     thing: type

@@ -11,11 +11,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from metricdp import design, wording
+from metricdp import wording
 from metricdp.arrays import Floats, Integers
 from metricdp.artifacts import save
 from metricdp.auditing import audit, expected_loss
+from metricdp.design.exponential import exponential
+from metricdp.design.laplace import laplace
 from metricdp.design.optimal import optimal
+from metricdp.design.remapped import remapped
+from metricdp.design.tight import tight_constraints
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.files import made_folder, replacing
 from metricdp.mechanisms import MatrixMechanism
@@ -228,16 +232,16 @@ def _closed_forms(problem: Problem, tell: Progress) -> list[Contender]:
         )
     ]
     tell(0.08, "exponential mechanism")
-    half = design.exponential(space, problem.epsilon, prior=prior, budget="half")
+    half = exponential(space, problem.epsilon, prior=prior, budget="half")
     found.append(Contender("exponential, as published", half.certificate.loss, "half of the budget, for safety"))
-    certified = design.exponential(space, problem.epsilon, prior=prior)
+    certified = exponential(space, problem.epsilon, prior=prior)
     found.append(Contender("exponential, certified budget", certified.certificate.loss, "the whole budget, proven"))
     tell(0.14, "Bayesian remap")
-    moved = design.remapped(certified, prior=prior)
+    moved = remapped(certified, prior=prior)
     found.append(Contender("exponential, remapped", expected_loss(moved, prior=prior), "the best guess after noise"))
     tell(0.18, "tight constraints")
     try:
-        tight = design.tight_constraints(space, problem.epsilon, prior=prior)
+        tight = tight_constraints(space, problem.epsilon, prior=prior)
     except Infeasible:
         tell(0.19, "tight constraints do not exist on these streets")
         return found
@@ -253,7 +257,7 @@ def _laplace_loss(problem: Problem) -> float:
     """
     space, generator = problem.inputs, np.random.default_rng(11)
     secrets = generator.choice(len(space), size=DRAWS, p=problem.prior)
-    noise = design.laplace(Haversine(), problem.epsilon)
+    noise = laplace(Haversine(), problem.epsilon)
     codes, _ = space.nearest(noise.sample(space.decode(secrets), rng=generator))
     return float(problem.loss[secrets, codes].mean())
 

@@ -117,7 +117,7 @@ def erlang(shape: int, count: int, source: Source) -> Floats:
 
 def signed_gamma_root(p: float, size: tuple[int, ...], source: Source) -> Floats:
     """Return s * G**(1/p) with G ~ Gamma(1/p) and a fair sign s: the direction law of the l_p Laplace."""
-    from scipy.special import gammaincinv, ndtri
+    from scipy.special import gamma, gammaincinv, ndtri
 
     count = int(np.prod(size))
     uniform = open_uniform(count, source)
@@ -128,5 +128,11 @@ def signed_gamma_root(p: float, size: tuple[int, ...], source: Source) -> Floats
     upper = uniform >= 0.5
     fraction = np.where(upper, 2.0 * uniform - 1.0, 2.0 * uniform)
     fraction = np.clip(fraction, 2.0**-64, 1.0 - 2.0**-53)
-    magnitude = -np.log(fraction) if p == 1.0 else gammaincinv(1.0 / p, fraction) ** (1.0 / p)
+    if p == 1.0:
+        magnitude = -np.log(fraction)
+    else:
+        drawn = gammaincinv(1.0 / p, fraction)
+        # Near zero P(a, x) = x^a / Gamma(a + 1) to the last digit, and x may be no double: take its root at once.
+        tiny = drawn < 1e-250
+        magnitude = np.where(tiny, fraction * gamma(1.0 + 1.0 / p), np.where(tiny, 1.0, drawn) ** (1.0 / p))
     return np.where(upper, magnitude, -magnitude).reshape(size)

@@ -35,6 +35,7 @@ LARGEST_NODES: int = _READ["largest_nodes"]
 LARGEST_COORDINATE: float = _READ["largest_coordinate"]
 LARGEST_RATE: float = _READ["largest_rate"]  # of noise, pitches and weights; the smallest is one over it
 LARGEST_RATIO: float = _READ["largest_ratio"]  # log-ratio between anchors
+SMALLEST_RATIO: float = _READ["smallest_ratio"]  # half of a smaller one is no ordinary double: the curve would jump
 
 # Numbers
 EARTH_RADIUS_KM: float = _READ["earth_radius_km"]

@@ -1,4 +1,4 @@
-"""How many threads numbers use: parallel work of our own keeps the libraries below from starting more."""
+"""Threads: who starts them, so that threads do not wait for threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 
 
 def one_thread_per_product() -> AbstractContextManager[object]:
-    """Keep matrix products from starting threads of their own: the caller already uses all cores."""
+    """Keep matrix products from starting threads of their own, where the caller uses all cores or has none to gain.
+
+    Without threadpoolctl (the extra `fast`) they start them as before, which only costs time.
+    """
     try:
         threadpoolctl = importlib.import_module("threadpoolctl")
     except ImportError:

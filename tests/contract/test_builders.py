@@ -8,6 +8,7 @@ import pytest
 import metricdp as mdp
 from brute import euclid, grid, leakage, softmax_rows
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
+from spaces_drawn import SPACES
 
 BUILDERS = {
     "exponential": mdp.exponential,
@@ -20,28 +21,6 @@ BUILDERS = {
     "truncated half": lambda s, e, **k: mdp.truncated_exponential(s, e, beta=0.2, budget="half", **k),
     "tight": mdp.tight_constraints,
     "remapped": lambda s, e, **k: mdp.remapped(mdp.exponential(s, e, **k), **k),
-}
-
-
-def road(n, rng):
-    ring = np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1)
-    edges = np.concatenate([ring, rng.integers(0, n, (n, 2))])
-    edges = edges[edges[:, 0] != edges[:, 1]]
-    return mdp.FiniteSpace(np.arange(n), mdp.ShortestPath(edges, rng.uniform(0.3, 2, len(edges)), one_way="longer"))
-
-
-def words(n, rng):
-    drawn = {"".join(rng.choice(list("abc"), size=rng.integers(1, 5))) for _ in range(3 * n)}
-    return mdp.FiniteSpace(sorted(drawn)[:n], mdp.Levenshtein())
-
-
-SPACES = {
-    "l1": lambda n, rng: mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(1)),
-    "l2": lambda n, rng: mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(2)),
-    "linf": lambda n, rng: mdp.FiniteSpace(rng.uniform(0, 4, (n, 3)), mdp.Lp(np.inf)),
-    "earth": lambda n, rng: mdp.FiniteSpace(rng.normal(size=(n, 2)) * 0.02 + [-17.7, 180.0], mdp.Haversine()),
-    "road": road,
-    "words": words,
 }
 
 
@@ -225,13 +204,13 @@ def test_one_secret():
 
 
 def test_no_matrix_leaves_without_its_audit(monkeypatch):
-    from metricdp.design import closed_form
+    from metricdp.design import exponential
 
     space = mdp.FiniteSpace(grid(3), mdp.Lp(2))
-    monkeypatch.setattr(closed_form, "_normalised", lambda *_: (np.eye(9), 1.0))
+    monkeypatch.setattr(exponential, "_normalised", lambda *_: (np.eye(9), 1.0))
     with pytest.raises(NotPrivate, match="Nothing was returned"):
         mdp.exponential(space, 1.0)
-    monkeypatch.setattr(closed_form, "_normalised", lambda *_: (softmax_rows(-1.01 * euclid(grid(3))), 1.0))
+    monkeypatch.setattr(exponential, "_normalised", lambda *_: (softmax_rows(-1.01 * euclid(grid(3))), 1.0))
     with pytest.raises(NotPrivate, match="claimed 1"):
         mdp.exponential(space, 1.0)
 

@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 
 import metricdp as mdp
 from decompositions import bounds_of, decomposition, instance
+from metricdp.checkpoints import Arrays, Checkpoint
 from metricdp.design.decomposed import Neighbours, decomposed
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.solvers.benders.block import Answer, Subproblem
@@ -282,14 +283,18 @@ def test_a_worker_that_hangs_is_replaced() -> None:
 class Pages:
     """A checkpoint in memory: every page ever written, and the one to go on from."""
 
-    def __init__(self, page: Memory | None = None) -> None:
-        self.page, self.written = page, []
+    def __init__(self, page: Arrays | None = None) -> None:
+        self.page = page
+        self.written: list[Arrays] = []
 
-    def recall(self, program: Decomposition, part: str) -> Memory | None:
+    def load(self) -> Arrays | None:
         return copy.deepcopy(self.page)
 
-    def keeper(self, program: Decomposition, part: str) -> Any:
-        return lambda memory: self.written.append(copy.deepcopy(memory))
+    def save(self, arrays: Arrays, /) -> None:
+        self.written.append(copy.deepcopy(arrays))
+
+    def part(self, name: str, /) -> Checkpoint:
+        raise AssertionError("these problems have one program")
 
 
 @pytest.mark.parametrize("start", ["kernels", "engine"])
@@ -297,14 +302,14 @@ def test_a_run_ends_the_same_from_every_page_of_its_checkpoint(start: Any, monke
     monkeypatch.setattr("metricdp.solvers.benders.run.KEPT_APART", 0.0)  # a page a round, however busy the machine is
     problem, _ = instance(1)
     whole = Pages()
-    certificate = decomposed(problem, gap=1e-6, start=start, memory=whole).certificate
-    rounds = [(r.lower, r.upper) for r in whole.written[-1].rounds]
-    pages = [page for page in whole.written if len(page.rounds) < len(rounds)]
+    certificate = decomposed(problem, gap=1e-6, start=start, checkpoint=whole).certificate
+    rounds = whole.written[-1]["rounds"][:, :2]  # lower and upper bounds
+    pages = [page for page in whole.written if len(page["rounds"]) < len(rounds)]
     assert len(pages) > 4
     for page in pages[:: max(1, len(pages) // 6)]:
         again = Pages(page)
-        found = decomposed(problem, gap=1e-6, start=start, memory=again).certificate
-        assert [(r.lower, r.upper) for r in again.written[-1].rounds] == [pytest.approx(r, abs=1e-9) for r in rounds]
+        found = decomposed(problem, gap=1e-6, start=start, checkpoint=again).certificate
+        assert again.written[-1]["rounds"][:, :2] == pytest.approx(rounds, abs=1e-9)
         assert found.loss == pytest.approx(certificate.loss, abs=1e-9)
         assert found.lower_bound == pytest.approx(certificate.lower_bound, abs=1e-9)
 
@@ -360,6 +365,8 @@ def test_bad_options_are_refused() -> None:
         decomposed(problem, partition="random")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="resume"):
         mdp.decomposed(problem, resume=True)
+    with pytest.raises(InvalidInput, match="`resume` is for a `checkpoint` that is a path"):
+        mdp.decomposed(problem, checkpoint=Pages(), resume=True)
     with pytest.raises(InvalidInput, match="start"):
         decomposed(problem, start="somewhere")  # type: ignore[arg-type]
 

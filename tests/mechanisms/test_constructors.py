@@ -62,7 +62,7 @@ def test_noise_belongs_to_its_metric():
         replace(words(), inputs=mdp.FiniteSpace([[0.0, 0.0], [1.0, 1.0]], mdp.Hamming()))
 
 
-@pytest.mark.parametrize("value", [1e308, np.inf, np.nan, -1.0])
+@pytest.mark.parametrize("value", [1e308, np.inf, np.nan, -1.0, 5e-324, 1e-300])
 def test_ratios_that_no_promise_needs_are_refused(value):
     made = box()
     with pytest.raises(InvalidInput, match="ratios"):

@@ -4,7 +4,7 @@ A mechanism file is a safetensors file. Its metadata has one entry, `metricdp`: 
 sorted, no spaces, UTF-8; numbers that are not finite as {"float": "inf"}). The manifest holds
 
     format    "metricdp-mechanism"          version   1 or 2; 2 is written
-    kind      "matrix", "vector-laplace", "spherical-laplace", "interpolated", "streets", "nearest"
+    kind      the name of a declared mechanism (`metricdp.mechanisms.MECHANISMS`)
     metrics   list; a metric is {"name", "parameters"} and may refer to earlier ones
     spaces    list; a space refers to its metrics by number and to its points by the names of tensors
     body      what belongs to the kind: spaces by number, tensors by name, plain numbers

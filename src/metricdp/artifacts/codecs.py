@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 from metricdp import shared
@@ -15,7 +16,7 @@ from metricdp.artifacts.container import Entry, Tensors
 from metricdp.artifacts.limits import Budget
 from metricdp.artifacts.plain import number_from, plain, text_from, whole_from
 from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE, certificate_from, certificate_values
-from metricdp.artifacts.storage import Layout, decode_table, encode_table, layout_of
+from metricdp.artifacts.storage import Layout, decode_table, encode_table, layout_of, outline
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range
 from metricdp.declarations import (
     Array,
@@ -146,7 +147,8 @@ def declared(registry: Registry, thing: object) -> Declaration:
 class Decoder:
     """Rebuilds metrics, spaces and the mechanism, in the order they were stored."""
 
-    def __init__(self, manifest: Entry, tensors: Tensors, budget: Budget) -> None:
+    def __init__(self, manifest: Entry, tensors: Tensors, budget: Budget, *, judged: bool = True) -> None:
+        self._judged = judged
         self._version: int = manifest["version"]
         self._tensors = TensorReader(tensors, budget)
         self._budget = budget
@@ -186,6 +188,7 @@ class Decoder:
         guarantee = Guarantee(**promise)
         stated = self._record(CERTIFICATE, entry["certificate"], "its certificate", LATER)
         certificate, codes = certificate_from(stated, guarantee)
+        self._foresee(known, entry["body"])
         body = self._record(known.fields, entry["body"], "its body")
         made: Mechanism = known.made(**body, guarantee=guarantee, certificate=certificate)
         if not codes:
@@ -193,6 +196,19 @@ class Decoder:
         if not hasattr(made, "witness"):
             raise CorruptFile("its certificate names a worst pair where there are no pairs")
         return replace(made, certificate=replace(certificate, witness=made.witness(*codes)))  # type: ignore[type-var]
+
+    def _foresee(self, known: Declaration, body: object) -> None:
+        """Refuse a mechanism that takes too much to judge, before its table is made."""
+        if known.effort is None or not self._judged:
+            return
+        tables = {name for name, kind in known.fields.items() if isinstance(kind, Table)}
+        _object(body, tuple(known.fields), "its body")
+        assert isinstance(body, dict)
+        values = {name: outline(body[name], self._tensors, f"{name} of its body") for name in tables}
+        for name, kind in known.fields.items():
+            if name not in tables:
+                values[name] = self._field(kind, body[name], f"{name} of its body")
+        self._budget.spend(known.effort(SimpleNamespace(**values)), "judging it")
 
     def _known(self, registry: Registry, name: object, where: str) -> Declaration:
         if not isinstance(name, str):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.artifacts.limits import Budget
-from metricdp.design import laplace
+from metricdp.design.laplace import laplace
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import (
     Certificate,
@@ -24,7 +24,7 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.metrics import measuring, width_of
+from metricdp.metrics import measurable, measuring, width_of
 
 SAME = 1e-6  # relative: two ways to compute one number
 UNVERIFIED = ("loss", "lower_bound")
@@ -51,6 +51,8 @@ def with_verified_figures(mechanism: Any, budget: Budget, *, judged: bool = True
 def _table(mechanism: MatrixMechanism, budget: Budget) -> tuple[str, ...]:
     inputs, outputs, certificate = mechanism.inputs, mechanism.outputs, mechanism.certificate
     if inputs.points.shape[1:] != outputs.points.shape[1:] or inputs.points.dtype.kind != outputs.points.dtype.kind:
+        return UNVERIFIED
+    if not measurable(inputs.metric, outputs.points).all():  # histories in codes, reports in degrees
         return UNVERIFIED
     budget.spend(measuring(inputs.metric, len(inputs), len(outputs), width_of(inputs.points)), "its loss")
     apart = inputs.distances_to(outputs)

@@ -22,7 +22,7 @@ from metricdp.artifacts.storage import Layout, Storage, layout_of
 from metricdp.auditing import audit
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
-from metricdp.mechanisms import MECHANISMS, Mechanism, ProductMechanism, judging
+from metricdp.mechanisms import MECHANISMS, Mechanism, ProductMechanism
 
 VERSION = shared.VERSION
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
@@ -172,11 +172,10 @@ def _opened(data: bytes, name: str, budget: Budget, *, judged: bool, trusted: tu
                 raise CorruptFile(
                     f"it is signed by {signed_by}, which is no key you trust" if signed_by else "nobody signed it"
                 )
-            mechanism = Decoder(manifest, tensors, budget).mechanism(manifest)
+            mechanism = Decoder(manifest, tensors, budget, judged=judged).mechanism(manifest)
             if manifest["units"] != mechanism.inputs.unit:
                 raise CorruptFile("its units are not those of its distances")
             if judged:
-                budget.spend(judging(mechanism), "judging it")
                 _refuse_broken(mechanism)
             mechanism = with_verified_figures(mechanism, budget, judged=judged)
     except NotPrivate as error:
@@ -228,7 +227,7 @@ def _refuse_broken(mechanism: Mechanism) -> None:
     report, stated = audit(mechanism), mechanism.certificate.epsilon
     if not report.kept:
         raise NotPrivate(f"the audit says {report}")
-    if report.epsilon > stated * (1.0 + 1e-9):
+    if not report.epsilon <= stated * (1.0 + 1e-9) <= mechanism.guarantee.epsilon * (1.0 + 2e-9):
         raise NotPrivate(f"its certificate says epsilon {stated:g}, the audit says {report}")
 
 

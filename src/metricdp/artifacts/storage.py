@@ -90,12 +90,25 @@ def encode_table(matrix: Floats, tensors: TensorWriter, layout: Layout) -> str |
     return entry | {"bits": bits, "counts": tensors.narrow(np.ldexp(block, bits).astype(np.uint64), "matrix.counts")}
 
 
+def outline(entry: object, tensors: TensorReader, where: str) -> Floats:
+    """Return a matrix of the shape of the stored one that takes no room, to ask what judging it would take."""
+    if isinstance(entry, str):
+        return tensors.array(entry, "f", where, 2)
+    sides = entry.get("shape") if isinstance(entry, dict) else None
+    if not isinstance(sides, list) or len(sides) != 2:
+        raise CorruptFile("its matrix has no shape")
+    shape = tuple(whole_from(Whole(1, shared.LARGEST_MATRIX), side, "a side of its matrix") for side in sides)
+    if shape[0] * shape[1] > 2**60:
+        raise CorruptFile("its matrix is larger than any memory")
+    return np.broadcast_to(np.float64(0.0), shape)
+
+
 def decode_table(entry: object, tensors: TensorReader, where: str) -> Floats:
     """Return the stored matrix as doubles, exactly; its size is charged before it is made."""
+    rows, reports = outline(entry, tensors, where).shape
     if isinstance(entry, str):
-        matrix = tensors.array(entry, "f", where, 2)
-        tensors.budget.spend(Effort(values=2.0 * matrix.size), "its probabilities")
-        return matrix
+        tensors.budget.spend(Effort(values=2.0 * rows * reports), "its probabilities")
+        return tensors.array(entry, "f", where, 2)
     storage = entry.get("storage") if isinstance(entry, dict) else None
     if (
         not isinstance(entry, dict)
@@ -104,10 +117,6 @@ def decode_table(entry: object, tensors: TensorReader, where: str) -> Floats:
         or set(entry) != {*COMMON, *WAYS[storage]}
     ):
         raise CorruptFile("its probabilities are stored in an unknown way")
-    shape = entry["shape"]
-    if not isinstance(shape, list) or len(shape) != 2:
-        raise CorruptFile("its matrix has no shape")
-    rows, reports = (whole_from(Whole(1), side, "a side of its matrix") for side in shape)
     columns = tensors.array(entry["columns"], "u", where, 1)
     if columns.size == 0 or columns.max() >= reports or np.any(columns[1:] <= columns[:-1]):
         raise CorruptFile("the used reports are not listed in order")

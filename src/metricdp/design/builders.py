@@ -65,19 +65,19 @@ def _solver(name: str) -> Any:
 
 
 BUILDERS: Catalogue[Builder] = Catalogue("builder", [
-    Builder("laplace", "metricdp.design.closed_form:laplace", "Laplace noise on the Earth, in the plane or in any "
+    Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
             "dimension, released on a lattice", "other"),
-    Builder("exponential", "metricdp.design.closed_form:exponential", "the exponential mechanism with the largest "
+    Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "
             "inner budget that keeps the promise, proven", "space", ("prior",)),
-    Builder("weighted_exponential", "metricdp.design.closed_form:weighted_exponential", "the same with a weight for "
+    Builder("weighted_exponential", "metricdp.design.exponential:weighted_exponential", "the same with a weight for "
             "every report", "space", ("prior", "weights")),
-    Builder("truncated_exponential", "metricdp.design.closed_form:truncated_exponential", "the exponential mechanism "
+    Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
             "of distances that are cut off far away", "space", ("prior",)),
-    Builder("tight_constraints", "metricdp.design.closed_form:tight_constraints", "every ratio used up, where such a "
+    Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every ratio used up, where such a "
             "mechanism exists", "space", ("prior",)),
-    Builder("remapped", "metricdp.design.closed_form:remapped", "a mechanism whose reports are replaced by the best "
+    Builder("remapped", "metricdp.design.remapped:remapped", "a mechanism whose reports are replaced by the best "
             "guess after seeing them", "other"),
-    Builder("madlib", "metricdp.design.closed_form:madlib", "noise on the vector of a word, then the nearest word",
+    Builder("madlib", "metricdp.design.laplace:madlib", "noise on the vector of a word, then the nearest word",
             "space"),
     Builder("optimal", "metricdp.design.optimal:optimal", "the least loss there can be, with a proven gap",
             "problem", (*SEARCH, "objective"), {"solver": _solver}, progress=True),
@@ -88,7 +88,7 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
             "report; it counts the worst loss unless told otherwise", "problem", ("prior", "nearest", "objective"),
             objective="worst"),
-    Builder("decomposed", "metricdp.artifacts.resumable:decomposed", "the optimum by blocks that are solved apart, in "
+    Builder("decomposed", "metricdp.design.decomposed:decomposed", "the optimum by blocks that are solved apart, in "
             "threads, processes or on Ray, with checkpoints", "problem",
             (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"), progress=True),
     Builder("interpolated", "metricdp.design.interpolation.box:interpolated", "private at every point of a box, from "

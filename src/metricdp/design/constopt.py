@@ -13,18 +13,19 @@ from metricdp.arrays import Floats, Integers
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.certify import certify, safe_epsilon
-from metricdp.design.closed_form import Budget
+from metricdp.design.exponential import Budget
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers import LinearProgram
 from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.repair.closure import upper_closure
+from metricdp.solvers.repair.recombine import safe_log_ratios
 
 PENALTIES = (0.001, 0.1, 1.0)  # the published sweep
 ROUNDS = 2  # of adding violated rows after the sweep; the closure repairs the rest
 TOLERANCE = 1e-6
-MOST_EXPONENT = 25.0  # min(a d, 25) is a metric too: it only strengthens the promise and keeps the program well scaled
+MOST_LOG_RATIO = 25.0  # min(a d, 25) is a metric too: it only strengthens the promise and keeps the program well scaled
 
 
 def constopt(
@@ -60,8 +61,8 @@ def constopt(
     above = problem.loss - min(0.0, float(problem.loss.min()))
 
     def open_program(inner: float, charge: float) -> _Program:
-        exponents = np.minimum(inner * problem.inputs.distances, MOST_EXPONENT)
-        return _Program(exponents, above, free, charge, prior)
+        log_ratios = np.minimum(inner * problem.inputs.distances, MOST_LOG_RATIO)
+        return _Program(log_ratios, above, free, charge, prior)
 
     def value(matrix: Floats) -> float:
         losses = (matrix * problem.loss).sum(axis=1)
@@ -130,16 +131,16 @@ class _Program:
     """The variables M_uv (u in I(v), report by report), Y_v and t, and the rows between them."""
 
     def __init__(
-        self, exponents: Floats, loss: Floats, free: list[Integers], charge: float, prior: Floats | None
+        self, log_ratios: Floats, loss: Floats, free: list[Integers], charge: float, prior: Floats | None
     ) -> None:
-        self.exponents, self.free, self.charge = exponents, free, charge
-        size = len(exponents)
+        self.log_ratios, self.free, self.charge = log_ratios, free, charge
+        size = len(log_ratios)
         self.start = np.concatenate([[0], np.cumsum([len(members) for members in free])])
         self.entries = int(self.start[-1])
         self.width = self.entries + size + 1
         self.owner = np.repeat(np.arange(size), np.diff(self.start))  # the report v of each free entry
         self.secret = np.concatenate(free)
-        self.tied = np.exp(-exponents)
+        self.tied = np.exp(-log_ratios)
         self.tied[self.secret, self.owner] = 0.0  # where M is free, the kernel does not count
         self.rows = _Rows()
         for v in range(size):
@@ -153,12 +154,12 @@ class _Program:
 
     def _tie(self, v: int) -> None:
         members = self.free[v]
-        others = np.setdiff1d(np.arange(len(self.exponents)), members, assume_unique=True)
+        others = np.setdiff1d(np.arange(len(self.log_ratios)), members, assume_unique=True)
         if others.size == 0:
             return
         here = self.start[v] + np.arange(len(members))
         kernel = np.full(len(members), self.entries + v)
-        away, reach = self.exponents[np.ix_(members, others)], self.exponents[others, v]
+        away, reach = self.log_ratios[np.ix_(members, others)], self.log_ratios[others, v]
         # (25) M_uv <= Y_v min_w exp(a (d_uw - d_wv))
         above = (away - reach).min(axis=1)
         self.rows.add((here, kernel), (np.exp(-np.maximum(above, 0)), -np.exp(np.minimum(above, 0))))
@@ -167,7 +168,7 @@ class _Program:
 
     def _relate(self, first: Integers, second: Integers) -> None:
         """Add (22): M_uv <= exp(a d_uu') M_u'v for entries of one report."""
-        weight = self.exponents[self.secret[first], self.secret[second]]
+        weight = self.log_ratios[self.secret[first], self.secret[second]]
         self.rows.add((first, second), (np.exp(-weight), -np.ones(len(first))))
 
     def _objective(
@@ -210,7 +211,7 @@ class _Program:
         matrix = np.maximum(answer[self.entries : -1], 0.0)[None, :] * self.tied
         matrix[self.secret, self.owner] = np.maximum(answer[: self.entries], 0.0)
         # Whatever the solver and the rows left out still violate, the closure repairs exactly.
-        closed = upper_closure(matrix, self.exponents * (1 - 1e-12))
+        closed = upper_closure(matrix, safe_log_ratios(self.log_ratios))
         closed[:, closed.max(axis=0) < 1e-30] = 0.0
         return np.asarray(closed / closed.sum(axis=1, keepdims=True))
 
@@ -218,7 +219,7 @@ class _Program:
         found = False
         for v, members in enumerate(self.free):
             values = answer[self.start[v] : self.start[v + 1]]
-            within = np.exp(-self.exponents[np.ix_(members, members)])
+            within = np.exp(-self.log_ratios[np.ix_(members, members)])
             first, second = np.nonzero(within * values[:, None] > values[None, :] * (1 + 1e-3) + 1e-9)
             if first.size:
                 found = True

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from metricdp.arrays import Booleans, Floats, Integers, as_positive
+from metricdp.checkpoints import Checkpoint, opened
 from metricdp.design.certify import certify
 from metricdp.design.optimal import exact_edges
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
+from metricdp.solvers.benders.memory import keeper, recalled
 from metricdp.solvers.benders.partition import PartitionName, balance
 from metricdp.solvers.benders.partition import partition as cut_graph
 from metricdp.solvers.benders.run import Benders, BendersSolution, Decomposition, Memory, WorkersFactory
@@ -33,16 +36,6 @@ ENGINE_GAP = 1e-2  # how well the whole program is solved before the blocks are
 ENGINE_SHARE = 0.5  # of the time there is
 CROWDED = 0.8  # share of secrets on the boundary from which on the master is the whole problem, and left to the engine
 SAME_LENGTH = 1.0 + 1e-12  # a path this little longer than the distance is the distance, rounded
-
-
-class Checkpoint(Protocol):
-    """Where a long run leaves what it has learnt and finds it again; `part` is "" or "full", for the second program."""
-
-    def recall(self, program: Decomposition, part: str) -> Memory | None:
-        """Return what an earlier run has learnt, or None."""
-
-    def keeper(self, program: Decomposition, part: str) -> Callable[[Memory], None]:
-        """Return what to call with what was learnt."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +95,8 @@ def decomposed(
     start: Start = "engine",
     stabilise: bool = True,
     executor: Executor = None,
-    memory: Checkpoint | None = None,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    resume: bool = False,
     progress: Progress | None = None,
 ) -> MatrixMechanism:
     """Build the mechanism of least expected loss by Benders decomposition.
@@ -121,8 +115,12 @@ def decomposed(
     lie on the boundary and the blocks have nothing to do; its multipliers are the first cuts) or
     "kernels" (the best combination of exponential columns; the blocks do the rest). `stabilise=False` gives the plain
     method, without any start. `executor` is None (threads), "processes", "ray" (a Ray of its own, or the one at
-    RAY_ADDRESS) or "ray:address"; workers that die are replaced and the answer is the same. `memory` is where a long
-    run leaves what it has learnt; `metricdp.decomposed(checkpoint=...)` keeps it in a file.
+    RAY_ADDRESS) or "ray:address"; workers that die are replaced and the answer is the same.
+
+    With `checkpoint` cuts, rows, bases, the best matrix and the bounds are kept while the run goes on: in the file of
+    that path, or by an object of one's own that loads and saves arrays (`metricdp.checkpoints.Checkpoint`).
+    `resume=True` goes on from the file, where there is one: a run that was killed ends with the same bounds as one that
+    was not.
 
     The search ends at the asked `gap`, at `seconds` or on Ctrl-C; the best matrix is repaired to strict feasibility
     and audited exactly, and `certificate.lower_bound` holds at the full epsilon whatever the solvers did.
@@ -134,7 +132,7 @@ def decomposed(
     if seconds is not None:
         as_positive(seconds, "seconds")
     reach = None if neighbours is None else as_positive(neighbours, "neighbours")
-    workers = _workers(executor)
+    workers, place = _workers(executor), opened(checkpoint, resume=resume)
     graph = Neighbours.of(problem, reach=reach)
     points = problem.inputs.points
     labels = cut_graph(
@@ -147,7 +145,7 @@ def decomposed(
     end = None if seconds is None else started + seconds - 1e-8 * len(points) ** 2 * problem.cost.shape[1]
     if start not in ("engine", "kernels"):
         raise InvalidInput(f"`start` must be 'engine' or 'kernels', got {start!r}.")
-    options = _Options(gap, end, start, stabilise, workers, memory, progress)
+    options = _Options(gap, end, start, stabilise, workers, place, progress)
     half = end if graph.stretch == 1.0 or end is None else 0.5 * (end + time.perf_counter())
     answer, first = _solved(problem.cost, graph, graph.log_ratios, labels, "", replace(options, end=half))
     candidates = [answer.matrix, first] if answer.matrix.size else [first]
@@ -181,7 +179,7 @@ class _Options:
     start: Start
     stabilise: bool
     workers: WorkersFactory
-    memory: Checkpoint | None
+    checkpoint: Checkpoint | None
     progress: Progress | None
 
     def left(self, share: float = 1.0) -> float | None:
@@ -222,10 +220,10 @@ def _solved(
     program = Decomposition.of(cost, log_ratios, graph.adjacency, labels, tolerance=tolerance)
     first = memory = kernels(cost, log_ratios, graph.members())
     interrupted = False
-    recalled = None if options.memory is None else options.memory.recall(program, part)
-    keep = None if options.memory is None else options.memory.keeper(program, part)
-    if recalled is not None:
-        memory = recalled
+    place = options.checkpoint.part(part) if options.checkpoint is not None and part else options.checkpoint
+    known = None if place is None else recalled(place, program)
+    if known is not None:
+        memory = known
     elif not options.stabilise:
         memory = Memory()
     elif options.start == "engine" and first.upper - first.lower > options.gap * abs(first.upper):
@@ -241,7 +239,7 @@ def _solved(
         stabilise=options.stabilise,
         workers=options.workers,
         memory=memory,
-        keep=keep,
+        keep=None if place is None else keeper(place, program),
         progress=options.progress,
     )
     answer = run.solve()

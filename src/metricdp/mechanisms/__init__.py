@@ -1,7 +1,7 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
-from metricdp.mechanisms.declared import MECHANISMS, judging
+from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.matrix import MatrixMechanism
@@ -25,5 +25,4 @@ __all__ = [
     "StreetMechanism",
     "VectorLaplace",
     "Witness",
-    "judging",
 ]

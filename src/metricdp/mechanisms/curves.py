@@ -33,9 +33,11 @@ LARGEST_RATIO = (
 def checked_ratios(ratios: ArrayLike, size: int, *, least: float = 0.0) -> Floats:
     """Return `size` log-ratios for `theta`, refusing what cannot be one."""
     values = as_floats(ratios, "ratios")
-    if values.shape != (size,) or not np.all((values >= least) & (values <= LARGEST_RATIO)):
+    possible = (values >= max(least, shared.SMALLEST_RATIO)) | ((values == 0.0) & (least == 0.0))
+    if values.shape != (size,) or not np.all(possible & (values <= LARGEST_RATIO)):
         raise InvalidInput(
-            f"`ratios` must be {size} numbers from {least:g} to {LARGEST_RATIO:g}, got shape {values.shape}"
+            f"`ratios` must be {size} numbers, each {'0 or ' if least == 0.0 else ''}from "
+            f"{max(least, shared.SMALLEST_RATIO):g} to {LARGEST_RATIO:g}, got shape {values.shape}"
             + (f" from {values.min():g} to {values.max():g}." if values.size else ".")
         )
     return values

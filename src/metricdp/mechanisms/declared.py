@@ -26,12 +26,6 @@ RATIOS = Array(sides=1, least=0, most=shared.LARGEST_RATIO)
 NOISE: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "epsilon": RATE, "pitch": RATE}
 
 
-def judging(mechanism: Any) -> Effort:
-    """Return what it takes to judge a mechanism; nothing where a theorem does."""
-    found = MECHANISMS.of(mechanism)
-    return Effort() if found is None or found.effort is None else found.effort(mechanism)
-
-
 def _every_pair(mechanism: MatrixMechanism) -> Effort:
     n, m = (float(side) for side in mechanism.matrix.shape)
     points = mechanism.inputs.points
@@ -53,10 +47,6 @@ def _every_cell(mechanism: InterpolatedMechanism) -> Effort:
 def _every_piece(mechanism: StreetMechanism) -> Effort:
     pieces, reports = float(mechanism.counts.sum()), float(mechanism.matrix.shape[1])
     return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
-
-
-def _every_part(mechanism: ProductMechanism) -> Effort:
-    return sum((judging(part) for part in mechanism.parts), Effort())
 
 
 def _read_noise(mechanism: VectorLaplace | SphericalLaplace) -> dict[str, Any]:
@@ -157,7 +147,6 @@ for _declaration in (
         {"parts": Many(Part("mechanism"), least=2, most=shared.LARGEST_PARTS)},
         since=2,
         make=_product,
-        effort=_every_part,
     ),
 ):
     MECHANISMS.declare(_declaration)

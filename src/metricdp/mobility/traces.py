@@ -58,16 +58,15 @@ def load_traces(
     Times are unix seconds or a column of dates with times (without a zone they are taken as UTC); rows may come in any
     order and are sorted by trip and time.
     """
-    import narwhals as nw
-
-    if isinstance(table, str | Path):
-        table = read_trips(table)
-    frame = nw.from_native(table, eager_only=True)
+    from_file = isinstance(table, str | Path)
+    frame = _frame(read_trips(table) if from_file else table)
     missing = [name for name in (trip, time, latitude, longitude) if name not in frame.columns]
     if missing:
+        # Where none is there, the first line of the file may be a row: it is not shown.
+        there = "none of them; has the file a header?" if from_file and len(missing) == 4 else f"{frame.columns}."
         raise InvalidInput(
-            f"the table must have the columns {missing}, it has {frame.columns}. Say what yours are called: "
-            "load_traces(table, trip=..., time=..., latitude=..., longitude=...)."
+            f"the table must have the columns {missing}, it has {there} Say what yours are "
+            "called: load_traces(table, trip=..., time=..., latitude=..., longitude=...)."
         )
     numbers, _ = trip_numbers(frame[trip].to_numpy())
     seconds = _unix_seconds(frame[time].to_numpy(), time)
@@ -81,16 +80,30 @@ def load_traces(
     return Traces(numbers[order], seconds[order], places[order], numbers[order])
 
 
+def _frame(table: Any) -> Any:
+    """Return a data frame of any kind behind one interface."""
+    import narwhals as nw
+
+    try:
+        return nw.from_native(table, eager_only=True)
+    except Exception as error:  # repeated names raise an error of narwhals' own, which shows them
+        kind = type(error).__name__
+    raise InvalidInput(
+        f"this is no data frame with different names for its columns ({kind}): got {type(table).__name__}."
+    )
+
+
 def read_trips(source: str | Path) -> Any:
     """Return a CSV or Parquet file of fixes as an Arrow table."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
     path = existing_file(source, "table")
-    if path.suffix.lower() in (".csv", ".txt", ".tsv"):
-        from pyarrow import csv
-
-        return csv.read_csv(path)
-    import pyarrow.parquet as parquet
-
-    return parquet.read_table(path)
+    try:
+        return csv.read_csv(path) if path.suffix.lower() in (".csv", ".txt", ".tsv") else parquet.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        kind = type(error).__name__  # what Arrow says shows the row it could not read
+    raise InvalidInput(f"the table {str(source)!r} cannot be read ({kind}). Is it a whole, valid file with a header?")
 
 
 def trip_numbers(labels: Any) -> tuple[Integers, Any]:
@@ -111,7 +124,7 @@ def _unix_seconds(values: Any, name: str) -> Floats:
         return np.asarray(values.astype("datetime64[us]").astype(np.int64) / 1e6)
     if values.dtype.kind not in "iuf":
         raise InvalidInput(
-            f"`{name}` must be unix seconds or dates with times, got {str(values[:1])[:60]}; convert it first."
+            f"`{name}` must be unix seconds or dates with times, got values of type {values.dtype}; convert it first."
         )
     return as_floats(values, name)
 

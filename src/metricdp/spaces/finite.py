@@ -169,7 +169,9 @@ class FiniteSpace:
         if self.same_ground:
             return 2.0 * snap
         if snap not in self._charges:
-            self._charges[snap] = widest(self, 2.0 * self.tolerance(snap))
+            self._charges[snap] = widest(
+                self.points, self.metric, self.coordinates, self.ground, 2.0 * self.tolerance(snap)
+            )
         return self._charges[snap]
 
     @cached_property

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metricdp.arrays import Integers
+from metricdp.arrays import Integers, Points
 from metricdp.errors import InvalidInput
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, pairwise, unit_vectors
-
-if TYPE_CHECKING:
-    from metricdp.spaces.finite import FiniteSpace
+from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric, pairwise, unit_vectors
 
 BLOCK = 256  # secrets whose neighbours are looked for at a time
 PLAIN_LIMIT = 10_000  # secrets whose pairs are all measured where no tree can find the near ones
 ROUNDING_UP = 1.0 + 1e-9  # pairs that lie at the limit count
 
 
-def widest(space: FiniteSpace, near: float) -> float:
+def widest(points: Points, metric: Metric, coordinates: Points, ground: Metric, near: float) -> float:
     """Return max { d(s, s') : ground(s, s') <= near }: how far apart secrets can be that are near on the ground.
 
     Two secrets that one place can be put on are both within h of it, so at most 2 h apart on the ground.
     """
     largest = 0.0
-    for left, right in _near_pairs(space, near * ROUNDING_UP):
+    for left, right in _near_pairs(coordinates, ground, near * ROUNDING_UP):
         if left.size:
-            largest = max(largest, float(np.max(space.metric(space.points[left], space.points[right]))))
+            largest = max(largest, float(np.max(metric(points[left], points[right]))))
     return largest
 
 
-def _near_pairs(space: FiniteSpace, near: float) -> Iterator[tuple[Integers, Integers]]:
+def _near_pairs(places: Points, ground: Metric, near: float) -> Iterator[tuple[Integers, Integers]]:
     """Yield the pairs of secrets at most so far apart on the ground, block by block."""
-    places, ground = space.coordinates, space.ground
     tree, radius, rows = None, near, places
     if isinstance(ground, Haversine | Lp):
         from scipy.spatial import cKDTree

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.design import laplace
 from metricdp.design.constopt import constopt
+from metricdp.design.laplace import laplace
 from metricdp.design.optimal import optimal
 from metricdp.experiments.aipo.cities import Setting
 from metricdp.metrics import Lp, Metric, pairwise

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.design.closed_form import exponential
 from metricdp.design.decomposed import Start, decomposed
+from metricdp.design.exponential import exponential
 from metricdp.design.optimal import optimal
 from metricdp.errors import SolverFailure
 from metricdp.mechanisms import MatrixMechanism

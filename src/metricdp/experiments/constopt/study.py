@@ -19,8 +19,9 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.auditing import epsilon_at, packing_lower_bound, quantile_loss, worst_loss
-from metricdp.design import exponential, madlib
 from metricdp.design.constopt import constopt
+from metricdp.design.exponential import exponential
+from metricdp.design.laplace import madlib
 from metricdp.design.optimal import optimal
 from metricdp.design.spanner import spanner
 from metricdp.errors import SolverFailure

@@ -10,9 +10,9 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing import audit
-from metricdp.design import exponential
 from metricdp.design.constopt import constopt
 from metricdp.design.contextual import contextual
+from metricdp.design.exponential import exponential
 from metricdp.design.optimal import optimal
 from metricdp.experiments.contextual.cities import City
 from metricdp.mechanisms import MatrixMechanism

@@ -8,8 +8,8 @@ import numpy as np
 
 from metricdp.arrays import Integers
 from metricdp.auditing import bounded_range, current_place
-from metricdp.design import exponential
 from metricdp.design.contextual import contextual, published
+from metricdp.design.exponential import exponential
 from metricdp.design.optimal import optimal
 from metricdp.experiments.contextual.blankets import Study
 from metricdp.experiments.contextual.methods import Setting

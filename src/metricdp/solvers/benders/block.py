@@ -144,7 +144,7 @@ class Subproblem:
             low = decay * row
             better = low > lower
             lower[better], from_lower[better] = low[better], y
-            with np.errstate(divide="ignore", over="ignore"):
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 high = np.where((row > 0.0) & (decay > 0.0), row / decay, np.where(decay > 0.0, 0.0, np.inf))
             better = (high < upper) | ((high == upper) & (decay > near))
             upper[better], from_upper[better] = high[better], y

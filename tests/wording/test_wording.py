@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from metricdp import wording
 from metricdp.metrics import Haversine, Lp, ShortestPath
 
-SOURCE = Path(wording.__file__).parent
+SOURCE = Path(wording.__file__).parents[1]
 UNITS = {"m": 0.001, "km": 1.0}
 
 

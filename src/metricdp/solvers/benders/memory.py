@@ -1,19 +1,16 @@
-"""The state of a long decomposition in one file of plain arrays: cuts, rows, bases, the best matrix, the bounds."""
+"""What a long decomposition has learnt, as plain arrays: cuts, rows, bases, the best matrix, the bounds."""
 
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from metricdp.arrays import Integers
-from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.files import check_target, replacing
+from metricdp.checkpoints import UNREADABLE, Arrays, Checkpoint, unreadable
+from metricdp.errors import InvalidInput
 from metricdp.solvers.benders.block import State
 from metricdp.solvers.benders.cuts import Cut, Multipliers
 from metricdp.solvers.benders.master import MasterState
@@ -23,56 +20,32 @@ FORMAT = 3
 FIELDS = ("tail", "head", "column")
 
 
-@dataclass(frozen=True)
-class CheckpointFile:
-    """A file for what a run has learnt; the second program of a run has a file of its own beside it (`.full`)."""
-
-    path: Path
-    resume: bool
-
-    def keeper(self, program: Decomposition, part: str) -> Callable[[Memory], None]:
-        """Return a function that writes what a run has learnt, whole or not at all."""
-        place, mark = self._place(part), fingerprint(program)
-
-        def keep(memory: Memory) -> None:
-            with replacing(place) as partial, open(partial, "wb") as file:
-                np.savez(file, **_packed(memory, mark))
-
-        return keep
-
-    def recall(self, program: Decomposition, part: str) -> Memory | None:
-        """Return what an earlier run of the same problem has learnt, or None where there is none."""
-        place = self._place(part)
-        check_target(place)
-        if not place.exists():
-            return None
-        if not self.resume:
+def recalled(place: Checkpoint, program: Decomposition) -> Memory | None:
+    """Return what an earlier run of the same program has learnt, or None where there is none."""
+    stored = place.load()
+    if stored is None:
+        return None
+    try:
+        if int(stored["format"]) != FORMAT:
+            raise InvalidInput(f"{place} has format {int(stored['format'])}, not {FORMAT}.")
+        if str(stored["fingerprint"]) != fingerprint(program):
             raise InvalidInput(
-                f"the checkpoint {str(place)!r} exists: say resume=True (--resume) to go on from it, or remove it to "
-                "begin anew."
+                f"{place} belongs to another problem, or to other blocks or neighbours: resume with the same ones, or "
+                "choose another file."
             )
-        try:
-            with open(place, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-                stored = {name: arrays[name] for name in arrays.files}
-            if int(stored["format"]) != FORMAT:
-                raise InvalidInput(f"the checkpoint {str(place)!r} has format {int(stored['format'])}, not {FORMAT}.")
-            if str(stored["fingerprint"]) != fingerprint(program):
-                raise InvalidInput(
-                    f"the checkpoint {str(place)!r} belongs to another problem, or to other blocks or neighbours: "
-                    "resume with the same ones, or choose another file."
-                )
-            memory = _unpacked(stored)
-            _check(memory, program)
-            return memory
-        except (OSError, KeyError, ValueError, IndexError, zipfile.BadZipFile, EOFError) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise CorruptFile(
-                f"the checkpoint {str(place)!r} cannot be read ({error}). Remove it to begin anew."
-            ) from error
+        memory = _unpacked(stored)
+        _check(memory, program)
+    except UNREADABLE as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise unreadable(place, error) from error
+    return memory
 
-    def _place(self, part: str) -> Path:
-        return self.path.with_name(f"{self.path.name}.{part}") if part else self.path
+
+def keeper(place: Checkpoint, program: Decomposition) -> Callable[[Memory], None]:
+    """Return a function that keeps what a run of this program has learnt."""
+    mark = fingerprint(program)
+    return lambda memory: place.save(_packed(memory, mark))
 
 
 def fingerprint(program: Decomposition) -> str:
@@ -149,7 +122,7 @@ def _multipliers(name: str, value: Multipliers) -> dict[str, Any]:
     }
 
 
-def _unpacked(stored: dict[str, Any]) -> Memory:
+def _unpacked(stored: Arrays) -> Memory:
     slopes = np.concatenate([[0], np.cumsum(stored["cut_sizes"])])
     pieces = np.concatenate([[0], np.cumsum(stored["multiplier_sizes"])])
     cuts = []
@@ -198,7 +171,7 @@ def _unpacked(stored: dict[str, Any]) -> Memory:
     )
 
 
-def _stored_multipliers(stored: dict[str, Any], name: str, part: slice) -> Multipliers:
+def _stored_multipliers(stored: Arrays, name: str, part: slice) -> Multipliers:
     return Multipliers(
         stored[f"{name}_tail"][part],
         stored[f"{name}_head"][part],

@@ -1,0 +1,87 @@
+"""The independent judge: fractions for sums, 400-bit intervals for logarithms and distances. Nothing of the library."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+
+BITS = 400
+EARTH_RADIUS_KM = 6371.009  # the radius that the docs state
+
+
+def ball(value: float | Fraction) -> Any:
+    """Return a double or a fraction as an interval that contains it."""
+    exact = Fraction(value)
+    return flint.arb(flint.fmpz(exact.numerator)) / flint.arb(flint.fmpz(exact.denominator))
+
+
+def leakage(matrix: Any, distances: Any, *, slack: float = 0.0) -> Any:
+    """Return the smallest epsilon of row / sum(row) as an interval; None where no epsilon is enough.
+
+    `distances[i][j]` are intervals, or None for pairs that nobody protects.
+    """
+    flint.ctx.prec = BITS
+    rows = [[Fraction(float(value)) for value in row] for row in np.asarray(matrix, dtype=np.float64)]
+    laws = [[value / total for value in row] for row, total in ((row, sum(row)) for row in rows)]
+    worst = flint.arb(0)
+    for i in range(len(laws)):
+        for j in range(len(laws)):
+            apart = distances[i][j]
+            if i == j or apart is None or laws[i] == laws[j]:
+                continue
+            if any((a == 0) != (b == 0) for a, b in zip(laws[i], laws[j], strict=True)) or apart.contains(0):
+                return None
+            most = max(a / b for a, b in zip(laws[i], laws[j], strict=True) if b)
+            value = (ball(most).log() - ball(slack)) / apart
+            worst = value if bool(value > worst) else worst.max(value)
+    return worst
+
+
+def given(distances: Any) -> list[list[Any]]:
+    """Return doubles as intervals; infinite ones are not protected."""
+    return [[None if math.isinf(value) else ball(value) for value in row] for row in np.asarray(distances).tolist()]
+
+
+def measured(name: str, points: Any) -> list[list[Any]]:
+    """Return the true distances between points of doubles, by the name of their metric."""
+    flint.ctx.prec = BITS
+    rows = [[ball(value) for value in row] for row in np.asarray(points, dtype=np.float64).tolist()]
+    return [[METRICS[name](a, b) for b in rows] for a in rows]
+
+
+def _l1(a: list[Any], b: list[Any]) -> Any:
+    return sum((abs(x - y) for x, y in zip(a, b, strict=True)), flint.arb(0))
+
+
+def _l2(a: list[Any], b: list[Any]) -> Any:
+    return sum(((x - y) ** 2 for x, y in zip(a, b, strict=True)), flint.arb(0)).sqrt()
+
+
+def _linf(a: list[Any], b: list[Any]) -> Any:
+    most = flint.arb(0)
+    for x, y in zip(a, b, strict=True):
+        most = most.max(abs(x - y))
+    return most
+
+
+def _vector(place: list[Any]) -> list[Any]:
+    latitude, longitude = (value * flint.arb.pi() / 180 for value in place)
+    return [latitude.cos() * longitude.cos(), latitude.cos() * longitude.sin(), latitude.sin()]
+
+
+def _haversine(a: list[Any], b: list[Any]) -> Any:
+    half = _l2(_vector(a), _vector(b)) / 2
+    return 2 * ball(EARTH_RADIUS_KM) * half.min(flint.arb(1)).asin()
+
+
+def _angular(a: list[Any], b: list[Any]) -> Any:
+    scaled = [[x / sum((v * v for v in row), flint.arb(0)).sqrt() for x in row] for row in (a, b)]
+    minus, plus = _l2(*scaled), _l2(scaled[0], [-x for x in scaled[1]])
+    return 2 * flint.arb.atan2(minus, plus)
+
+
+METRICS = {"l1": _l1, "l2": _l2, "linf": _linf, "haversine": _haversine, "angular": _angular}

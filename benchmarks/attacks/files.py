@@ -1,0 +1,100 @@
+"""Forged and damaged files: refused with an error of ours, or what they hold keeps what it promises."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import metricdp as mdp
+from attacks import exact
+from attacks.forgery import forged
+from metricdp.artifacts import loads
+from metricdp.mechanisms import MatrixMechanism
+
+KNOWN = {
+    ("Lp", 1.0): "l1",
+    ("Lp", 2.0): "l2",
+    ("Lp", np.inf): "linf",
+    ("Haversine", None): "haversine",
+    ("Angular", None): "angular",
+}
+
+
+def attack(number: int) -> tuple[str, str]:
+    """Open one forged file and judge whatever comes out of it."""
+    what, data = forged(number)
+    try:
+        made = loads(data)
+    except mdp.MetricdpError as error:
+        return "refused", type(error).__name__
+    wrong = _faults(made, number)
+    return ("unsound", f"{what}: {wrong}") if wrong else ("held", "accepted")
+
+
+def _faults(made: Any, number: int) -> str:
+    """Say what is untrue about a mechanism that came out of a file."""
+    promise, found = made.guarantee, made.certificate
+    numbers = (promise.epsilon, promise.slack, found.epsilon)
+    if not all(math.isfinite(value) and value >= 0 for value in numbers) or promise.epsilon <= 0:
+        return f"promises {promise}"
+    if promise.radius is not None and not (math.isfinite(promise.radius) and promise.radius > 0):
+        return f"a radius of {promise.radius!r}"
+    if math.isfinite(found.loss) and found.lower_bound > found.loss:
+        return "a bound above the loss"
+    if isinstance(made, MatrixMechanism):
+        return _matrix_faults(made)
+    if hasattr(made, "parts"):
+        return next((wrong for part in made.parts if (wrong := _faults(part, number))), "")
+    return _pair_faults(made, number)
+
+
+def _matrix_faults(made: Any) -> str:
+    space, promise = made.inputs, made.guarantee
+    if type(promise.metric) is not type(space.metric) or promise.unit != space.unit:
+        return "the promise is in another metric than the secrets"
+    name = KNOWN.get((type(space.metric).__name__, getattr(space.metric, "p", None)))
+    scale = getattr(space.metric, "unit", "km")
+    if name == "haversine" and scale != "km":
+        name = None
+    apart = exact.given(space.distances) if name is None else exact.measured(name, space.points)
+    if promise.radius is not None:
+        near = space.distances <= promise.radius
+        apart = [[cell if near[i, j] else None for j, cell in enumerate(row)] for i, row in enumerate(apart)]
+    truth = exact.leakage(made.matrix, apart, slack=promise.slack)
+    if truth is None or not bool(truth <= exact.ball(promise.epsilon)):
+        return f"leaks {truth} where {promise.epsilon!r} is promised"
+    return ""
+
+
+def _pair_faults(made: Any, number: int) -> str:
+    """Compare densities at random pairs of legal secrets: log p(y | x) - log p(y | x') <= epsilon d + slack."""
+    rng = np.random.default_rng([4, number])
+    space, promise = made.inputs, made.guarantee
+    secrets = _legal(rng, space)
+    reports = made.sample(secrets, rng=rng)
+    if not np.all(np.isfinite(np.asarray(reports, dtype=np.float64))):
+        return "reports that are not finite"
+    if not hasattr(space, "metric") or type(made).__name__ == "NearestMechanism":
+        return ""
+    others = secrets[rng.permutation(len(secrets))]
+    points = (space.points[secrets], space.points[others]) if secrets.ndim == 1 else (secrets, others)
+    apart = space.metric(*points)
+    over = made.log_density(secrets, reports) - made.log_density(others, reports)
+    allowed = promise.epsilon * apart * (1 + 1e-9) + promise.slack + 1e-7
+    worst = float(np.max(over - allowed)) if len(over) else 0.0
+    return f"leaks {worst:.3g} more than promised at a pair" if not worst <= 0 else ""
+
+
+def _legal(rng: np.random.Generator, space: Any) -> Any:
+    name = type(space).__name__
+    if name == "FiniteSpace":
+        return rng.integers(0, len(space), 20)
+    if name == "Box":
+        return rng.uniform(space.lower, space.upper, (20, len(space.lower)))
+    if name == "Streets":
+        streets = rng.integers(0, len(space), 20)
+        return np.column_stack([streets, rng.uniform(0, 1, 20) * space.network.lengths[streets]])
+    spread = np.array([80.0, 170.0]) if isinstance(space.metric, mdp.Haversine) else np.full(space.dimension, 3.0)
+    return rng.uniform(-spread, spread, (20, len(spread)))

@@ -1,0 +1,150 @@
+"""Forged and damaged mechanism files: every kind and version, changed in places, the checksum made to fit."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load as unpack
+from safetensors.numpy import save as pack
+
+DATA = Path(__file__).parents[2] / "tests" / "data"
+NASTY: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1, 2, 3, 0.5, 1e-320, 1e-14, 1e308, -1e308, 2**63, 2**64, 10**40),
+    *("", "nan", "inf", "l2", "x" * 300, "../x", "\u0000", "ü"),
+    *([], [1], [[]], {}, {"float": "nan"}, {"float": "inf"}, {"float": "-inf"}, {"float": "1e999"}, {"float": 1}),
+)
+NUMBERS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 5e-324, 1e-310, 1e308, 1e200, 0.5, 1.0, 2.0**53)
+ZEROS = "0" * 64
+
+
+@functools.cache
+def originals() -> tuple[tuple[str, bytes], ...]:
+    """Return honest files: one of every kind, and those of older versions."""
+    import metricdp as mdp
+    from instances import OTHERS, SPACES, hours, interpolated, place_and_hour, some_matrix, streets, with_zeros
+    from metricdp.artifacts import dumps
+
+    made: dict[str, Any] = {name: make() for name, make in OTHERS.items()}
+    made |= {name: mdp.exponential(make(), 1.0) for name, make in SPACES.items()}
+    made |= {"box": interpolated(), "streets": streets(), "zeros": with_zeros()}
+    made |= {"product": place_and_hour(), "hours": hours(), "whole": mdp.quantised(some_matrix(), bits=16)}
+    made["optimal"] = mdp.optimal(mdp.Problem(mdp.grid((3, 3)), 1.0), gap=0.05)
+    files = [(name, dumps(mechanism)) for name, mechanism in made.items()]
+    return tuple(files + [(path.name, path.read_bytes()) for path in sorted(DATA.glob("*.mdp"))])
+
+
+def forged(number: int) -> tuple[str, bytes]:
+    """Return what was attacked and how, and the bytes."""
+    rng = np.random.default_rng([3, number])
+    files = originals()
+    name, data = files[int(rng.integers(len(files)))]
+    way = int(rng.integers(10))
+    if way == 0:  # damage, checksum and all
+        spoilt = bytearray(data)
+        for _ in range(int(rng.integers(1, 4))):
+            spoilt[int(rng.integers(len(spoilt)))] ^= 1 << int(rng.integers(8))
+        return f"{name}, flipped bits", bytes(spoilt)
+    if way == 1:
+        cut = int(rng.integers(len(data) + 1))
+        return f"{name}, cut or lengthened", data[:cut] + rng.bytes(int(rng.integers(0, 30)))
+    size = int.from_bytes(data[:8], "little")
+    manifest = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["metricdp"])
+    tensors = {key: np.array(value) for key, value in unpack(data).items()}
+    steps = []
+    for _ in range(int(rng.integers(1, 4))):
+        if tensors and rng.random() < 0.4:
+            steps.append(_spoil_tensor(rng, tensors))
+        else:
+            steps.append(_spoil_manifest(rng, manifest))
+    return f"{name}, {'; '.join(steps)}", packed(manifest, tensors)
+
+
+def packed(manifest: Any, tensors: dict[str, Any]) -> bytes:
+    """Write a file as docs/format.md says, with a checksum that fits."""
+    manifest = dict(manifest) if isinstance(manifest, dict) else {"x": manifest}
+    manifest["sha256"] = ZEROS
+    draft = _bytes(manifest, tensors)
+    manifest["sha256"] = hashlib.sha256(draft).hexdigest()
+    return _bytes(manifest, tensors)
+
+
+def _bytes(manifest: dict[str, Any], tensors: dict[str, Any]) -> bytes:
+    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    data: bytes = pack({key: np.ascontiguousarray(value) for key, value in tensors.items()}, {"metricdp": text})
+    return data
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        found += _places(item, (*path, key))
+    return found
+
+
+def _spoil_manifest(rng: np.random.Generator, manifest: dict[str, Any]) -> str:
+    places = [path for path in _places(manifest) if path[0] != "sha256"]
+    path = places[int(rng.integers(len(places)))]
+    inside: Any = manifest
+    for key in path[:-1]:
+        inside = inside[key]
+    way = rng.random()
+    if way < 0.15:
+        del inside[path[-1]]
+        return f"without {path}"
+    if way < 0.3:  # another part of the same file
+        other = places[int(rng.integers(len(places)))]
+        value: Any = manifest
+        for key in other:
+            value = value[key]
+        inside[path[-1]] = copy.deepcopy(value)
+        return f"{path} from {other}"
+    if way < 0.4 and isinstance(inside[path[-1]], int | float) and not isinstance(inside[path[-1]], bool):
+        inside[path[-1]] = float(inside[path[-1]]) * float(rng.choice([0.5, 0.999, 1.001, 2.0, -1.0, 1e-9, 1e9]))
+        return f"{path} scaled"
+    value = NASTY[int(rng.integers(len(NASTY)))]
+    inside[path[-1]] = copy.deepcopy(value)
+    return f"{path} = {str(value)[:30]}"
+
+
+def _spoil_tensor(rng: np.random.Generator, tensors: dict[str, Any]) -> str:
+    key = str(rng.choice(list(tensors)))
+    value, way = tensors[key], int(rng.integers(6))
+    if way == 0:
+        del tensors[key]
+        return f"without tensor {key}"
+    if way == 1:
+        tensors[key] = value.astype(rng.choice(["float64", "float32", "int64", "uint8", "int32"]))
+        return f"tensor {key} as {tensors[key].dtype}"
+    if way == 2:
+        shapes = [value.ravel(), value[None], value[: max(0, len(value) - 1)] if value.ndim else value[None], value.T]
+        tensors[key] = np.ascontiguousarray(shapes[int(rng.integers(4))])
+        return f"tensor {key} of shape {tensors[key].shape}"
+    if value.size == 0:
+        return "nothing"
+    flat = value.copy().ravel()
+    at = int(rng.integers(flat.size))
+    if value.dtype.kind == "f":
+        new = (
+            NUMBERS[int(rng.integers(len(NUMBERS)))]
+            if way < 5
+            else float(flat[at]) * float(rng.choice([0.9, 1.0001, 1.5]))
+        )
+        with np.errstate(over="ignore"):
+            flat[at] = new
+    else:
+        limits = np.iinfo(value.dtype) if value.dtype.kind in "iu" else None
+        new = (
+            bool(1 - flat[at])
+            if limits is None
+            else int(rng.choice([0, 1, limits.min, limits.max, int(flat[at]) // 2]))
+        )
+        flat[at] = new
+    tensors[key] = flat.reshape(value.shape)
+    return f"tensor {key}[{at}] = {new}"

@@ -1,0 +1,94 @@
+"""Laplace noise on a public lattice, and Madlib: noise on the vector of a word, then the nearest word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from metricdp.arrays import as_positive
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import (
+    Certificate,
+    Guarantee,
+    Lattice,
+    NearestMechanism,
+    SphericalLaplace,
+    VectorLaplace,
+)
+from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
+from metricdp.mechanisms.nearest import nearest_loss
+from metricdp.mechanisms.spherical import spherical_mean
+from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
+from metricdp.spaces import FiniteSpace, Unbounded
+
+Noise = TypeVar("Noise", VectorLaplace, SphericalLaplace)
+
+
+def laplace(
+    metric: Metric, epsilon: float, *, dimension: int | None = None, pitch: float | None = None
+) -> VectorLaplace | SphericalLaplace:
+    """Build Laplace noise with density proportional to exp(-epsilon d(x, y)), released on a public lattice.
+
+    On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
+    longitude) in degrees. On `Lp` and `Mahalanobis` the dimension defaults to two (or to that of the covariance).
+    `pitch` is the lattice spacing, in degrees on the Earth, in the points' unit elsewhere; by default a round number
+    that is at most 1 / (100 epsilon). A pitch so fine that noise drawn in doubles would show is refused.
+    """
+    rate = as_positive(epsilon, "epsilon")
+    if isinstance(metric, Haversine):
+        lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
+        reach = cell_reach(metric, 2, lattice.pitch)
+        promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+        proof = _theorem(metric.radius * spherical_mean(rate * metric.radius), rate, "spherical Laplace")
+        return _drawn(SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, proof), reach)
+    if isinstance(metric, Mahalanobis):
+        size = len(metric.covariance)
+        if dimension not in (None, size):
+            raise InvalidInput(f"`dimension` must be {size} like the covariance, got {dimension}.")
+    elif isinstance(metric, Lp):
+        size = 2 if dimension is None else int(dimension)
+    else:
+        raise InvalidInput(
+            f"`laplace` takes Haversine, Lp or Mahalanobis, got {type(metric).__name__}; "
+            "for other metrics use mdp.exponential on a finite space."
+        )
+    if size < 1:
+        raise InvalidInput(f"`dimension` must be at least 1, got {size}.")
+    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else pitch)
+    p = metric.p if isinstance(metric, Lp) else 2.0
+    reach = cell_reach(metric, size, lattice.pitch)
+    promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+    proof = _theorem(size / rate, rate, f"l_{p:g} Laplace")
+    return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof), reach)
+
+
+def _drawn(mechanism: Noise, reach: float) -> Noise:
+    """Return the noise with a certificate that says what its lattice and drawing it in doubles add.
+
+    The lattice moves a secret and its report by at most `reach` each.
+    """
+    note = (
+        f"the lattice changes the mean distance by at most {2.0 * reach:.3g}; drawn in doubles, which add at most "
+        f"{mechanism.drawing_error:.1g} to a log-ratio but for 1e-22 of the draws"
+    )
+    return replace(mechanism, certificate=replace(mechanism.certificate, note=note))
+
+
+def _theorem(loss: float, epsilon: float, method: str) -> Certificate:
+    return Certificate(loss=loss, lower_bound=0.0, method=f"{method} (theorem)", epsilon=epsilon)
+
+
+def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
+    """Build Madlib: multivariate Laplace noise on the vector of a word, then the nearest word.
+
+    The whole epsilon goes into the noise; the search is post-processing. The loss has no closed form: the certificate
+    states an upper bound of it (`nearest_loss`).
+
+    References: Feyisetan et al. (2020).
+    """
+    rate = as_positive(epsilon, "epsilon")
+    if not isinstance(space.metric, Lp | Mahalanobis):
+        raise InvalidInput(f"`madlib` needs word vectors under Lp or Mahalanobis, got {type(space.metric).__name__}.")
+    promise = Guarantee(rate, space.metric, basis="theorem")
+    proof = _theorem(nearest_loss(space, rate), rate, "Laplace noise and nearest word")
+    return NearestMechanism(space, space, rate, promise, replace(proof, at_most=True))

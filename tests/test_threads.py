@@ -1,0 +1,30 @@
+"""Threads: products keep to one inside the block and to what they had outside it."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from metricdp.threads import one_thread_per_product
+
+
+def products() -> list[int]:
+    """How many threads every library of matrix products would start now."""
+    found = pytest.importorskip("threadpoolctl").threadpool_info()
+    return [library["num_threads"] for library in found if library["user_api"] == "blas"]
+
+
+def test_products_keep_to_one_thread_inside_the_block_only() -> None:
+    before = products()
+    with one_thread_per_product():
+        assert set(products()) <= {1}
+    assert products() == before
+
+
+def test_without_the_extra_products_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = products()
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    with one_thread_per_product():
+        monkeypatch.undo()
+        assert products() == before

@@ -28,7 +28,7 @@ def upper_closure(matrix: Floats, weights: Floats) -> Floats:
     """
     matrix = np.ascontiguousarray(np.maximum(matrix, 0.0))
     try:
-        from metricdp.solvers.backends.compiled import max_times
+        from metricdp.solvers.repair.compiled import max_times
     except ImportError:
         return _closure_in_blocks(matrix, weights)
     return max_times(np.exp(-weights), matrix)

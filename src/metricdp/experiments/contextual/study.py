@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from metricdp.experiments.contextual.blankets import Study, study_blankets
+from metricdp.experiments.contextual.blankets import study_blankets
 from metricdp.experiments.contextual.cities import City, known_cities, real_city, simulated_city
-from metricdp.experiments.contextual.dependence import Slice, dependence_lines, study_dependence
+from metricdp.experiments.contextual.dependence import dependence_lines, study_dependence
 from metricdp.experiments.contextual.methods import (
     EPSILONS,
     METHODS,
-    FullProgram,
     Row,
     Setting,
     compare,
     full_program,
     setting_of,
 )
-from metricdp.experiments.contextual.promises import Promises, as_published, promises, sizes_for
+from metricdp.experiments.contextual.promises import as_published, promises, sizes_for
+from metricdp.experiments.contextual.tables import Outcome, write
 
 __all__ = [
     "METHODS",
@@ -36,17 +36,6 @@ __all__ = [
     "setting_of",
     "sizes_for",
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a run found: a row per city, epsilon and method; full programs; promises; the blankets of every city."""
-
-    rows: list[Row] = field(default_factory=list)
-    programs: list[FullProgram] = field(default_factory=list)
-    promises: list[Promises] = field(default_factory=list)
-    studies: dict[str, Study] = field(default_factory=dict)
-    slices: list[Slice] = field(default_factory=list)
 
 
 def run(
@@ -93,8 +82,6 @@ def _study(
     first: bool,
 ) -> None:
     """Study one city; what does not depend on the number of places much is studied at the first number only."""
-    from metricdp.experiments.contextual.tables import write
-
     say(str(city))
     if city.simulated:
         say("The trips are SIMULATED on a real road network; nobody drove them.")

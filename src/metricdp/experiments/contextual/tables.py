@@ -1,18 +1,30 @@
-"""The tables of the trajectory study as CSV files, written anew whenever something was found."""
+"""What the trajectory study found, and its tables as CSV files, written anew whenever something was found."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from metricdp.experiments.contextual.blankets import Study
-    from metricdp.experiments.contextual.study import Outcome
+from metricdp.experiments.contextual.blankets import Study
+from metricdp.experiments.contextual.dependence import Slice
+from metricdp.experiments.contextual.methods import FullProgram, Row
+from metricdp.experiments.contextual.promises import Promises
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a run found: a row per city, epsilon and method; full programs; promises; the blankets of every city."""
+
+    rows: list[Row] = field(default_factory=list)
+    programs: list[FullProgram] = field(default_factory=list)
+    promises: list[Promises] = field(default_factory=list)
+    studies: dict[str, Study] = field(default_factory=dict)
+    slices: list[Slice] = field(default_factory=list)
 
 
 def write(outcome: Outcome, folder: Path) -> list[Path]:

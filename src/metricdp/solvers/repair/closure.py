@@ -28,7 +28,7 @@ def upper_closure(matrix: Floats, log_ratios: Floats) -> Floats:
     """
     matrix = np.ascontiguousarray(np.maximum(matrix, 0.0))
     try:
-        from metricdp.solvers.backends.compiled import max_times
+        from metricdp.solvers.repair.compiled import max_times
     except ImportError:
         return _closure_in_blocks(matrix, log_ratios)
     return max_times(np.exp(-log_ratios), matrix)

@@ -224,7 +224,7 @@ def test_current_place_alone_is_promised_less_than_epsilon_per_distance(toy, ful
     assert stated.measured == pytest.approx(leakage_by_hand(averaged, line), rel=1e-9)
     logs = np.log(averaged)
     for a, b in itertools.permutations(range(4), 2):
-        assert (logs[a] - logs[b]).max() <= stated.log_ratios[a, b] + 1e-9
+        assert (logs[a] - logs[b]).max() <= stated.exponents[a, b] + 1e-9
     assert stated.measured > 1.0  # correlated histories give more away than epsilon * d(x, x')
     assert stated.epsilon >= stated.measured
 

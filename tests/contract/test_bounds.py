@@ -100,3 +100,26 @@ def test_a_gap_of_losses_below_nothing_is_stated():
     found = mdp.exponential(problem.inputs, 1.0, loss=problem.loss).certificate
     assert found.gap == pytest.approx((found.loss - found.lower_bound) / -found.loss)
     assert found.gap > 0.1
+
+
+@pytest.mark.parametrize("seed", [2021, 2773, 3087])
+def test_constopt_ends_where_secrets_almost_meet(bounds, seed):
+    """Stepping back to half the budget went on for ever where rounding alone was above it."""
+    assert np.isfinite(bounds.BUILDERS["constopt, expected"](bounds.case(seed)).bound)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e6])
+def test_the_unit_of_the_loss_changes_nothing(unit):
+    space = mdp.grid((3, 3))
+    builds = {
+        "decomposed": lambda problem: mdp.decomposed(problem, start="kernels"),
+        "clarabel": lambda problem: mdp.optimal(problem, solver=mdp.solvers.Clarabel()),
+        "highs": lambda problem: mdp.optimal(problem, solver=mdp.solvers.Highs()),
+        "interior": mdp.optimal,
+        "worst": lambda problem: mdp.optimal(problem, objective="worst"),
+    }
+    for name, build in builds.items():
+        found = build(mdp.Problem(space, 1.0, loss=space.distances * unit)).certificate
+        plain = build(mdp.Problem(space, 1.0)).certificate
+        assert found.gap <= 1e-3, name
+        assert found.loss / unit == pytest.approx(plain.loss, rel=1e-3), name

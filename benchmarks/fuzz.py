@@ -23,7 +23,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests")]
+HERE = Path(__file__).parent
+sys.path += [place for place in (str(HERE), str(HERE.parent / "tests")) if place not in sys.path]
 KINDS = ("builds", "audits", "files", "javascript")
 WATCHDOG = 10.0
 MEMORY = 6 << 30  # address space of a worker: what a forged file may make us reserve

@@ -123,3 +123,19 @@ def test_the_unit_of_the_loss_changes_nothing(unit):
         plain = build(mdp.Problem(space, 1.0)).certificate
         assert found.gap <= 1e-3, name
         assert found.loss / unit == pytest.approx(plain.loss, rel=1e-3), name
+
+
+@pytest.mark.parametrize("alike", [2, 60, 150])
+def test_samples_at_one_place_are_bounded_too(alike):
+    """All at one place have one law: no law costs less than the best constant one there."""
+    rng = np.random.default_rng(alike)
+    points = np.concatenate([np.zeros((alike, 2)), rng.uniform(1, 3, (40, 2))])
+    losses = rng.uniform(0, 1, (len(points), 4))
+    box = mdp.Box([0, 0], [3, 3], mdp.Lp(2))
+    outputs = mdp.FiniteSpace(rng.uniform(0, 3, (4, 2)), mdp.Lp(2))
+    made = mdp.interpolated(box, outputs, 1.0, loss=(points, losses), anchors=(2, 2))
+    found = made.certificate
+    assert found.lower_bound <= found.loss
+    least = losses.min(axis=1)
+    together = min(losses[:alike].sum(axis=0)) + least[alike:].sum()
+    assert found.lower_bound >= 0.99 * together / len(points)

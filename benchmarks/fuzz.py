@@ -5,8 +5,8 @@
     python benchmarks/fuzz.py --case audits:12345                # one case again, with what it says
 
 A case is a number: the same number is the same attack. Each runs in a process of its own kind that is killed after ten
-seconds at work without an answer (a minute where it got no processor). Judges are fractions, 400-bit intervals and an independent solver. The exit code is 0 when
-nothing was unsound, nothing hung and every exception was ours.
+seconds at work without an answer (a minute where it got no processor). Judges are fractions, 400-bit intervals and an
+independent solver. The exit code is 0 when nothing was unsound, nothing hung and every exception was ours.
 """
 
 from __future__ import annotations

@@ -9,7 +9,9 @@ from typing import Any
 import flint
 import numpy as np
 
-BITS = 400
+from exactly import BITS
+from exactly import laws as fractions_of
+
 EARTH_RADIUS_KM = 6371.009  # the radius that the docs state
 
 
@@ -25,8 +27,7 @@ def leakage(matrix: Any, distances: Any, *, slack: float = 0.0) -> Any:
     `distances[i][j]` are intervals, or None for pairs that nobody protects.
     """
     flint.ctx.prec = BITS
-    rows = [[Fraction(float(value)) for value in row] for row in np.asarray(matrix, dtype=np.float64)]
-    laws = [[value / total for value in row] for row, total in ((row, sum(row)) for row in rows)]
+    laws = fractions_of(matrix)
     worst = flint.arb(0)
     for i in range(len(laws)):
         for j in range(len(laws)):

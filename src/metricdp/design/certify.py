@@ -41,7 +41,7 @@ def certify(
             f"lie {_nearest(problem):.6g} apart."
         )
     if not report.kept:
-        raise NotPrivate(f"the {method} matrix does not keep its promise: {report}. Nothing was returned.")
+        raise NotPrivate(f"a matrix ({method}) does not keep its promise: {report}. Nothing was returned.")
     loss, trivial, scale = losses_of(problem, matrix, objective)
     bound = trivial if lower_bound is None else max(trivial, lower_bound)
     certificate = Certificate(

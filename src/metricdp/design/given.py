@@ -40,4 +40,4 @@ def from_matrix(
             f"`matrix` must have one row per secret and one column per report, {shape[0]} x {shape[1]}, got "
             f"{law.shape[0]} x {law.shape[1]}. Reports that are not the secrets are given as `outputs`."
         )
-    return certify(problem, law, method="given matrix", started=started)
+    return certify(problem, law, method="given", started=started)

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -30,12 +31,17 @@ def test_nothing_is_unsound_and_every_error_is_ours(kind, cases):
 
 def test_a_case_without_an_answer_counts_as_hung():
     worker = fuzz.Worker.__new__(fuzz.Worker)  # without its process
-    worker.pipe, worker.warm, worker.since = Silent(), True, -fuzz.WATCHDOG
+    worker.pipe, worker.process, worker.used = Silent(), Silent(), 0.0
+    worker.since = time.monotonic() - fuzz.PATIENCE / 2
+    assert worker.poll() is None  # it got no processor yet
+    worker.since = time.monotonic() - 2 * fuzz.PATIENCE
     assert worker.poll() == ("hung", "no answer in 10 s")
 
 
 class Silent:
-    """A pipe on which nothing ever comes."""
+    """A process that is not there and a pipe on which nothing ever comes."""
+
+    pid = None
 
     def poll(self):
         return False

@@ -100,3 +100,42 @@ def test_a_gap_of_losses_below_nothing_is_stated():
     found = mdp.exponential(problem.inputs, 1.0, loss=problem.loss).certificate
     assert found.gap == pytest.approx((found.loss - found.lower_bound) / -found.loss)
     assert found.gap > 0.1
+
+
+@pytest.mark.parametrize("seed", [2021, 2773, 3087])
+def test_constopt_ends_where_secrets_almost_meet(bounds, seed):
+    """Stepping back to half the budget went on for ever where rounding alone was above it."""
+    assert np.isfinite(bounds.BUILDERS["constopt, expected"](bounds.case(seed)).bound)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e6])
+def test_the_unit_of_the_loss_changes_nothing(unit):
+    space = mdp.grid((3, 3))
+    builds = {
+        "decomposed": lambda problem: mdp.decomposed(problem, start="kernels"),
+        "clarabel": lambda problem: mdp.optimal(problem, solver=mdp.solvers.Clarabel()),
+        "highs": lambda problem: mdp.optimal(problem, solver=mdp.solvers.Highs()),
+        "interior": mdp.optimal,
+        "worst": lambda problem: mdp.optimal(problem, objective="worst"),
+    }
+    for name, build in builds.items():
+        found = build(mdp.Problem(space, 1.0, loss=space.distances * unit)).certificate
+        plain = build(mdp.Problem(space, 1.0)).certificate
+        assert found.gap <= 1e-3, name
+        assert found.loss / unit == pytest.approx(plain.loss, rel=1e-3), name
+
+
+@pytest.mark.parametrize("alike", [2, 60, 150])
+def test_samples_at_one_place_are_bounded_too(alike):
+    """All at one place have one law: no law costs less than the best constant one there."""
+    rng = np.random.default_rng(alike)
+    points = np.concatenate([np.zeros((alike, 2)), rng.uniform(1, 3, (40, 2))])
+    losses = rng.uniform(0, 1, (len(points), 4))
+    box = mdp.Box([0, 0], [3, 3], mdp.Lp(2))
+    outputs = mdp.FiniteSpace(rng.uniform(0, 3, (4, 2)), mdp.Lp(2))
+    made = mdp.interpolated(box, outputs, 1.0, loss=(points, losses), anchors=(2, 2))
+    found = made.certificate
+    assert found.lower_bound <= found.loss
+    least = losses.min(axis=1)
+    together = min(losses[:alike].sum(axis=0)) + least[alike:].sum()
+    assert found.lower_bound >= 0.99 * together / len(points)

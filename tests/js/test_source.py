@@ -124,7 +124,7 @@ def test_both_languages_share_one_file_of_constants() -> None:
     found = (FOLDER / "src" / "shared.js").read_text(encoding="utf-8")
     texts = re.search(r"SHARED = (\{.*?\n\});\n\nexport const WORDING = (\{.*\n\});\n", found, re.DOTALL)
     assert texts is not None
-    place = Path(wording.__file__).parent
+    place = Path(wording.__file__).parents[1]
     constants, sentences = (json.loads((place / name).read_text()) for name in ("shared.json", "wording.json"))
     assert json.loads(texts[1]) == constants
     baked = json.loads(texts[2])

@@ -15,7 +15,6 @@ from metricdp.metrics import Metric, pairwise
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers import Edges, solve_ratio
 from metricdp.solvers.edges import nearest
-from metricdp.solvers.repair.quotient import SAME
 from metricdp.spaces import Box
 
 UNIT = 2.0**-53
@@ -187,18 +186,15 @@ def _owners(points: Floats, centres: Floats, metric: Metric) -> tuple[Integers, 
     return owner, away
 
 
-def _bound(cost: Floats, exponents: Floats, gap: float, seconds: float | None) -> float:
-    """Return a rigorous lower bound of the ratio program with the given log ratios."""
+def _bound(cost: Floats, log_ratios: Floats, gap: float, seconds: float | None) -> float:
+    """Return a rigorous lower bound of the ratio program with the given log ratios; samples may coincide."""
     if len(cost) == 1:
         return float(cost.min())
-    off = exponents + np.diag(np.full(len(exponents), np.inf))
-    if float(off.min()) <= SAME or len(cost) > MOST_PAIRED:
-        # a subset of the pairs is a relaxation; coinciding samples are left unrelated
-        pairs = nearest(exponents, min(NEIGHBOURS, len(cost) - 1))
-        pairs = pairs[exponents[pairs[:, 0], pairs[:, 1]] > SAME]
-        edges = Edges(pairs, exponents[pairs[:, 0], pairs[:, 1]])
-        return solve_ratio(cost, edges=edges, gap=gap, seconds=seconds).lower_bound
-    return solve_ratio(cost, exponents, gap=gap, seconds=seconds).lower_bound
+    if len(cost) <= MOST_PAIRED:
+        return solve_ratio(cost, log_ratios, gap=gap, seconds=seconds).lower_bound
+    pairs = nearest(log_ratios, min(NEIGHBOURS, len(cost) - 1))  # a subset of the pairs is a relaxation
+    edges = Edges(pairs, log_ratios[pairs[:, 0], pairs[:, 1]])
+    return solve_ratio(cost, edges=edges, gap=gap, seconds=seconds).lower_bound
 
 
 def _checked(

@@ -77,7 +77,7 @@ def constopt(
     program = programs[int(np.argmin([value(matrix) for matrix in first]))]
     matrix = program.solve(rounds=ROUNDS)
     used = float_leakage(matrix, problem.inputs.distances)
-    while used > goal:  # half the budget always keeps the promise
+    while used > goal and inner > goal / 2:  # half the budget always keeps the promise
         inner = max(goal / 2, 0.98 * inner * goal / used)
         matrix = open_program(inner, program.charge).solve(rounds=ROUNDS)
         used = float_leakage(matrix, problem.inputs.distances)

@@ -27,7 +27,7 @@ from metricdp.solvers.benders.run import Benders, BendersSolution, Decomposition
 from metricdp.solvers.benders.start import engine, kernels
 from metricdp.solvers.benders.workers import LocalWorkers, ProcessWorkers
 from metricdp.solvers.edges import non_redundant
-from metricdp.solvers.program import Progress, Status
+from metricdp.solvers.program import Progress, Status, unit_of
 from metricdp.solvers.repair.recombine import Repaired, recombine
 
 Executor: TypeAlias = str | WorkersFactory | None
@@ -215,7 +215,12 @@ def _apart(distances: Floats, adjacency: Booleans, wanted: Booleans, lost: Boole
 def _solved(
     cost: Floats, graph: Neighbours, log_ratios: Floats, labels: Integers, part: str, options: _Options
 ) -> tuple[BendersSolution, Floats]:
-    """Run the decomposition for closed log ratios; return its answer and the matrix it started from."""
+    """Run the decomposition for closed log ratios; return its answer and the matrix it started from.
+
+    Costs are counted in a unit of their own size, a power of two, so that bounds are the same numbers in any unit.
+    """
+    unit = unit_of(np.abs(cost).max(axis=1).sum())
+    cost = cost / unit
     tolerance = float(np.clip(1e-3 * options.gap, 1e-9, 1e-6))
     program = Decomposition.of(cost, log_ratios, graph.adjacency, labels, tolerance=tolerance)
     first = memory = kernels(cost, log_ratios, graph.members())
@@ -240,11 +245,16 @@ def _solved(
         workers=options.workers,
         memory=memory,
         keep=None if place is None else keeper(place, program),
-        progress=options.progress,
+        progress=None if options.progress is None else partial(_told, options.progress, unit),
     )
     answer = run.solve()
     assert first.best is not None
+    answer = replace(answer, objective=answer.objective * unit, lower_bound=answer.lower_bound * unit)
     return replace(answer, status=Status.INTERRUPTED) if interrupted else answer, first.best
+
+
+def _told(progress: Progress, unit: float, lower: float, upper: float, seconds: float, rounds: int) -> None:
+    progress(lower * unit, upper * unit, seconds, rounds)
 
 
 def _repaired(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tuple[Floats, str]:

@@ -205,6 +205,12 @@ def row_scaling(log_ratios: ArrayLike) -> tuple[Floats, Floats]:
     return inverse * large, large
 
 
+def unit_of(cost: Floats) -> float:
+    """Return a power of two near the largest cost: in this unit tolerances mean the same whatever the costs are in."""
+    largest = float(np.abs(cost).max(initial=0.0))
+    return float(2.0 ** np.frexp(largest)[1]) if largest > 0.0 else 1.0
+
+
 def least(first: float | None, second: float | None) -> float | None:
     """Return the smaller of two limits, where None means no limit."""
     return min((limit for limit in (first, second) if limit is not None), default=None)

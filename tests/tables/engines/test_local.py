@@ -160,7 +160,7 @@ def test_csv_files_and_folders(tmp_path: Path) -> None:
     assert summary.simulated
     assert summary.rows == 100
     lines = (tmp_path / "out/deep/b.csv").read_text().splitlines()
-    assert lines[0] == "x,y,z"
+    assert lines[0] == "x,y,z,metricdp_simulated"  # drawn from a seed
     assert len(lines) == 51
     assert {line.split(",")[2] for line in lines[1:]} == {"abc"}
 

@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
-from metricdp.solvers.program import LinearProgram, Progress, RatioProgram, Solution, Status, Warm, least, row_scaling
+from metricdp.solvers.program import (
+    LinearProgram,
+    Progress,
+    RatioProgram,
+    Solution,
+    Status,
+    Warm,
+    least,
+    row_scaling,
+    unit_of,
+)
 
 STATUS: dict[str, Status] = {
     "Solved": Status.OPTIMAL,
@@ -99,10 +109,11 @@ class Clarabel:
         )
         if self.seconds is not None:
             settings.time_limit = self.seconds
+        unit = unit_of(program.cost)
         answer = clarabel.DefaultSolver(
-            sparse.csc_matrix((width, width)), program.cost, matrix, np.concatenate(right), cones, settings
+            sparse.csc_matrix((width, width)), program.cost / unit, matrix, np.concatenate(right), cones, settings
         ).solve()
-        multipliers = np.array(answer.z)
+        multipliers = np.array(answer.z) * unit
         dual = np.zeros(rows.shape[0])
         sizes = np.cumsum([0, *(int(part.sum()) for part in (equal, above, below))])
         # positive on a lower side, negative on an upper side

@@ -12,7 +12,17 @@ import numpy as np
 import scipy.sparse as sparse
 
 from metricdp.errors import InvalidInput, SolverFailure
-from metricdp.solvers.program import LinearProgram, Progress, RatioProgram, Solution, Status, Warm, least, row_scaling
+from metricdp.solvers.program import (
+    LinearProgram,
+    Progress,
+    RatioProgram,
+    Solution,
+    Status,
+    Warm,
+    least,
+    row_scaling,
+    unit_of,
+)
 
 MOST_LOG_RATIO = 30.0  # scaled coefficients e^-w below 1e-13 would be dropped
 
@@ -82,7 +92,8 @@ class Highs:
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = len(program.cost), rows.shape[0]
         infinity = highspy.kHighsInf
-        model.col_cost_ = program.cost
+        unit = unit_of(program.cost)
+        model.col_cost_ = program.cost / unit
         model.col_lower_ = np.where(np.isfinite(program.lower), program.lower, -infinity)
         model.col_upper_ = np.where(np.isfinite(program.upper), program.upper, infinity)
         model.row_lower_ = np.where(np.isfinite(program.row_lower), program.row_lower, -infinity)
@@ -107,7 +118,7 @@ class Highs:
             states.kIterationLimit: Status.LIMIT,
         }
         answer = highs.getSolution()
-        primal, dual = np.array(answer.col_value), np.array(answer.row_dual)
+        primal, dual = np.array(answer.col_value), np.array(answer.row_dual) * unit
         information = highs.getInfo()
         steps = max(information.ipm_iteration_count, 0) + max(information.simplex_iteration_count, 0)
         if len(primal) != len(program.cost):

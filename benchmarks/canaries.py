@@ -1,9 +1,9 @@
 """Search for canaries in all that failing runs leave behind: errors, output, logs, warnings, temporary files.
 
-python benchmarks/canaries.py [--runs 300] [--runners pandas,csv,local,spark,ray,...]
+python benchmarks/canaries.py [--runs 300] [--runners pandas,csv,local,spark,ray,...] [--record]
 
 Every group of runs is a process of its own whose output and temporary files (Spark's and Ray's logs among them) lie in
-one folder; that folder is searched when the process has ended. The count goes to `benchmarks/results/canaries.jsonl`.
+one folder; that folder is searched when the process has ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from record import record  # noqa: E402
+from record import arguments, recorder  # noqa: E402
 
 from canaries import RUNNERS, cases, doubles, fits, found, run  # noqa: E402
 
@@ -95,10 +95,10 @@ def shares(runners: list[str], runs: int) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = arguments(__doc__)
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--runners", default=",".join(RUNNERS))
-    parser.add_argument("--child", nargs=3)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child:
         work(Path(asked.child[0]), asked.child[1], int(asked.child[2]))
@@ -110,7 +110,7 @@ def main() -> None:
         hits += more
         size += read
         print(f"{runner}: {count} failing runs, {len(more)} canaries found in {read:,} bytes", flush=True)
-    record(
+    recorder(asked.record)(
         "canaries",
         "canaries in failing runs on every way in: frames, files, the command, jobs, engines, calls",
         asked="300 runs, 0 found",

@@ -26,6 +26,8 @@ TITLES = {
     "interpolated": "Interpolated mechanisms",
     "tables": "Tables",
     "devices": "Files for devices",
+    "contextual": "Context",
+    "decomposed": "Decomposition",
     "attacks": "Attacks",
 }
 BEFORE = {
@@ -34,6 +36,9 @@ BEFORE = {
     "interpolated": "The rest is in [secrets anywhere](aipo.md).",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",
+    "contextual": "`benchmarks/contextual.py` and `benchmarks/independence.py`; the rest is in "
+    "[context](contextual.md).",
+    "decomposed": "`benchmarks/rounds.py`; the rest is in [decomposition](benders.md).",
     "attacks": "Each is a script in `benchmarks/` that anyone can run again, longer; a short version is in the check.",
 }
 

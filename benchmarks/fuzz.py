@@ -1,6 +1,6 @@
 """Attack every promise for as long as you like: builds, audits, forged and damaged files, Python and JavaScript.
 
-    python benchmarks/fuzz.py --seconds 3600                     # everything, on all cores, and a line in the results
+    python benchmarks/fuzz.py --seconds 3600 --record            # everything, on all cores, and a line in the results
     python benchmarks/fuzz.py --seconds 60 --only audits,files
     python benchmarks/fuzz.py --case audits:12345                # one case again, with what it says
 

@@ -1,6 +1,6 @@
 """Level and power of the independence tests on known laws: 1,000 null draws each, then blankets of known chains.
 
-    python benchmarks/independence.py [--draws 1000] [--runs 100]
+    python benchmarks/independence.py [--draws 1000] [--runs 100] [--record]
 
 Prints the share of null draws rejected at 5 % with its standard error, processor milliseconds a test, and how often the
 blanket of a lag-1, lag-2 and lag-3 chain is found.
@@ -8,17 +8,18 @@ blanket of a lag-1, lag-2 and lag-3 chain is found.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from record import arguments, recorder
 
 from metricdp.mobility import analytic_independence, conditional_independence, discover, kernel_independence
 
 Sample = tuple[Any, Any, Any]
+Figure = tuple[str, str]
 PLACES = 5
 
 
@@ -49,7 +50,8 @@ def windows(rng: np.random.Generator, count: int, lag: int) -> Sample:
     return walk[rows], walk[rows - lag - 1], np.hstack([walk[rows - back] for back in range(1, lag + 1)])
 
 
-def level(name: str, test: Callable[[Sample, int], float], sample: Callable[[Any], Sample], draws: int) -> None:
+def level(name: str, test: Callable[[Sample, int], float], sample: Callable[[Any], Sample], draws: int) -> Figure:
+    """Return what was measured and what came out: the share of null draws that the test rejects."""
     started, rejected = time.process_time(), 0
     for draw in range(draws):
         np.random.seed(draw)  # noqa: NPY002 - causal-learn draws its random features from here
@@ -60,6 +62,8 @@ def level(name: str, test: Callable[[Sample, int], float], sample: Callable[[Any
     print(
         f"{name}: {100 * share:.1f} % +- {100 * error:.1f} of {draws} null draws rejected, {spent:.0f} ms", flush=True
     )
+    found = f"{100 * share:.1f} % (standard error {100 * error:.1f}), {spent:.0f} processor ms a test"
+    return f"{name}: {draws:,} null draws at 5 %", found
 
 
 def chain(lag: int, steps: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -79,8 +83,25 @@ def analytic_size(walk: np.ndarray[Any, Any], most_lag: int, seed: int) -> int:
     return most_lag
 
 
+def blanket(lag: int, runs: int) -> Figure:
+    """Return how often the blanket of a chain of known lag is found."""
+    places, coordinates = Counter[int](), Counter[int]()
+    for run in range(runs):
+        walk = chain(lag, 200 + 4, np.random.default_rng([lag, run]))
+        rows = np.stack([walk[4 - back : len(walk) - back] for back in range(5)], axis=1)
+        places[discover(rows, permutations=99, seed=run).size] += 1
+        coordinates[analytic_size(plane(lag, 204, np.random.default_rng([lag, run])), 4, run)] += 1
+    print(f"lag-{lag} chain of 200, size found: permutation {dict(places)}, analytic {dict(coordinates)}", flush=True)
+    found = [
+        f"{name} {sizes[lag]} right, {sum(sizes[less] for less in range(lag))} too small, "
+        f"{sum(count for size, count in sizes.items() if size > lag)} too large"
+        for name, sizes in (("permutation", places), ("analytic on walks in the plane", coordinates))
+    ]
+    return f"blanket of a lag-{lag} chain, 200 samples, {runs} runs", "; ".join(found)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=100)
     chosen = parser.parse_args()
@@ -91,32 +112,31 @@ def main() -> None:
     def analytic(sample: Sample, seed: int) -> float:
         return analytic_independence(*sample, seed=seed).p_value
 
-    draws = chosen.draws
-    level("permutation, 200 samples, 6 places", permutation, lambda rng: discrete(rng, 200, 6), draws)
-    level("permutation, 400 samples, 10 places", permutation, lambda rng: discrete(rng, 400, 10), draws)
-    level("analytic, 200 samples, one condition", analytic, lambda rng: curves(rng, 200, 1), draws)
-    level("analytic, 120 samples, one condition", analytic, lambda rng: curves(rng, 120, 1), draws)
-    level("analytic, 120 samples, one of two conditions", analytic, lambda rng: curves(rng, 120, 2), draws)
-    level("analytic, 120 samples, one of four conditions", analytic, lambda rng: curves(rng, 120, 4), draws)
+    draws, keep = chosen.draws, recorder(chosen.record)
+    null: list[tuple[str, Callable[[Sample, int], float], Callable[[Any], Sample]]] = [
+        ("permutation, 200 samples, 6 places", permutation, lambda rng: discrete(rng, 200, 6)),
+        ("permutation, 400 samples, 10 places", permutation, lambda rng: discrete(rng, 400, 10)),
+        ("analytic, 200 samples, one condition", analytic, lambda rng: curves(rng, 200, 1)),
+        ("analytic, 120 samples, one condition", analytic, lambda rng: curves(rng, 120, 1)),
+        ("analytic, 120 samples, one of two conditions", analytic, lambda rng: curves(rng, 120, 2)),
+        ("analytic, 120 samples, one of four conditions", analytic, lambda rng: curves(rng, 120, 4)),
+    ]
     for lag in (1, 2, 3):
-        level(f"analytic, 120 windows of a lag-{lag} walk", analytic, lambda rng, k=lag: windows(rng, 120, k), draws)
+        null.append((f"analytic, 120 windows of a lag-{lag} walk", analytic, lambda rng, k=lag: windows(rng, 120, k)))
+    for name, test, sample in null:
+        what, found = level(name, test, sample, draws)
+        keep("contextual", what, asked="3 to 7 %", measured=found)
     for method in ("rcit", "kci"):
-        level(
+        what, found = level(
             f"causal-learn {method}, 200 samples, one condition",
             lambda sample, seed, kind=method: kernel_independence(*sample, method=kind),
             lambda rng: curves(rng, 200, 1),
             min(draws, 200),
         )
+        keep("contextual", what, measured=found)
     for lag in (1, 2, 3):
-        places, coordinates = Counter[int](), Counter[int]()
-        for run in range(chosen.runs):
-            walk = chain(lag, 200 + 4, np.random.default_rng([lag, run]))
-            rows = np.stack([walk[4 - back : len(walk) - back] for back in range(5)], axis=1)
-            places[discover(rows, permutations=99, seed=run).size] += 1
-            coordinates[analytic_size(plane(lag, 204, np.random.default_rng([lag, run])), 4, run)] += 1
-        print(
-            f"lag-{lag} chain of 200, size found: permutation {dict(places)}, analytic {dict(coordinates)}", flush=True
-        )
+        what, found = blanket(lag, chosen.runs)
+        keep("contextual", what, asked="the right one", measured=found)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ row: a second one that differs is a leak. Reports are planar Laplace, so two noi
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import resource
@@ -29,7 +28,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from record import record
+from record import arguments, recorder
 
 SECRET = 7777.123  # no text may hold these digits
 STARTER = """
@@ -299,11 +298,10 @@ FAULTS = ("not whole", "second noise", "open work", "no right run", "seen of a f
 
 def main() -> None:
     """Run one attack and keep its figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("attack", choices=ATTACKS)
     parser.add_argument("--count", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", action="store_true", help="append the figure to benchmarks/results")
     chosen = parser.parse_args()
     attack, usual = ATTACKS[chosen.attack]
     count = chosen.count or usual
@@ -312,11 +310,10 @@ def main() -> None:
     faults = {name: tally[name] for name in tally if tally[name] and (name in FAULTS or "wrong" in name)}
     print({name: number for name, number in sorted(tally.items()) if number})
     print("faults:", faults or "none", f"in {time.monotonic() - began:.0f} s")
-    if chosen.keep:
-        record(
-            "attacks", f"{count} {WHAT[chosen.attack]}", asked="every run refused or right, one noise per secret",
-            measured=f"{sum(faults.values())} faults", seconds=round(time.monotonic() - began), tally=dict(tally),
-        )  # fmt: skip
+    recorder(chosen.record)(
+        "attacks", f"{count} {WHAT[chosen.attack]}", asked="every run refused or right, one noise per secret",
+        measured=f"{sum(faults.values())} faults", seconds=round(time.monotonic() - began), tally=dict(tally),
+    )  # fmt: skip
     sys.exit(bool(faults))
 
 

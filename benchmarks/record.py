@@ -3,21 +3,28 @@
     record("tables", "10 million rows, Parquet to Parquet", asked="2 million rows/s", measured="3.4 million rows/s")
 
 appends to `benchmarks/results/tables.jsonl`; `python benchmarks/figures.py` writes the tables of `docs/figures.md`
-from the newest line of every `what`. Further values go along by name.
+from the newest line of every `what`. Further values go along by name. Scripts record only when they are asked to:
+
+    chosen = arguments(__doc__).parse_args()     # knows --record
+    keep = recorder(chosen.record)               # record, or what leaves nothing behind
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
+import math
 import os
 import platform
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import metricdp
 
 RESULTS = Path(__file__).parent / "results"
+Recorder = Callable[..., None]  # called as `record` is
 
 
 def machine() -> dict[str, Any]:
@@ -34,15 +41,41 @@ def machine() -> dict[str, Any]:
 
 def record(group: str, what: str, *, measured: str, asked: str = "", **values: Any) -> None:
     """Append one measurement: in words for the page, and as plain values for whoever computes with it."""
+    line = _line(what, measured=measured, asked=asked, values=values)
     RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / f"{group}.jsonl").open("a", encoding="utf-8") as file:
+        file.write(line)
+
+
+def recorder(keep: bool) -> Recorder:
+    """Return `record`; where nothing is to be kept, what takes the same but only sees that it could be written."""
+    return record if keep else _tried
+
+
+def arguments(about: str | None) -> argparse.ArgumentParser:
+    """Return a parser that knows `--record` and shows the script's own text as it is written."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", action="store_true", help="append the figures to benchmarks/results")
+    return parser
+
+
+def _tried(group: str, what: str, *, measured: str, asked: str = "", **values: Any) -> None:
+    _line(what, measured=measured, asked=asked, values=values)
+
+
+def _line(what: str, *, measured: str, asked: str, values: dict[str, Any]) -> str:
     line = {
         "what": what,
         "asked": asked,
         "measured": measured,
-        "values": values,
+        # JSON has no infinity: what came out infinite is said in words only
+        "values": {name: value for name, value in values.items() if not _endless(value)},
         "date": datetime.date.today().isoformat(),
         "version": metricdp.__version__,
         "machine": machine(),
     }
-    with (RESULTS / f"{group}.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
+    return json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _endless(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

@@ -5,12 +5,12 @@ python benchmarks/tables.py peers --python PYTHON_OF_AN_ENVIRONMENT_WITH_THEM
     (pip install qif opendp diffprivlib "scikit-learn==1.6.1" numpy)
 python benchmarks/tables.py law [--draws 1000000] [--engines pandas,polars,duckdb,arrow,local,spark,ray]
 
+With --record the figures are kept.
 Wall time is what a user waits for; on a machine that others use, look at the processor time (children included).
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import shutil
@@ -27,12 +27,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from record import Recorder, arguments, recorder
 from scipy.stats import chi2
 
 import metricdp as mdp
 from metricdp.tables import perturb_file, perturb_files
 
 SECRETS = 1000
+MILLION = 1_000_000
+BAR = "2 million rows/s, under 1 GB"
 
 
 def processor() -> float:
@@ -106,7 +109,8 @@ def write_points(path: Path, rows: int, places: Any = None) -> None:
             writer.write_table(pa.table(columns, schema=schema))
 
 
-def measured(name: str, rows: int, call: Callable[[], Any]) -> None:
+def measured(name: str, rows: int, call: Callable[[], Any]) -> tuple[str, dict[str, float]]:
+    """Return speed, processor time and memory of a call, in words and as values."""
     with Resident() as memory:
         wall, spent = time.perf_counter(), processor()
         call()
@@ -116,9 +120,11 @@ def measured(name: str, rows: int, call: Callable[[], Any]) -> None:
         f"{rows / spent / 1e6:.2f} million rows a processor second), at most {memory.peak:.0f} MB resident, "
         f"load {os.getloadavg()[0]:.1f}"
     )
+    told = f"{rows / wall / 1e6:.2f} million rows/s, {spent:.1f} processor s, {memory.peak:.0f} MB"
+    return told, {"seconds": wall, "processor_seconds": spent, "megabytes": memory.peak}
 
 
-def benchmark_rows(rows: int, folder: Path, ways: str) -> None:
+def benchmark_rows(rows: int, folder: Path, ways: str, keep: Recorder) -> None:
     rng = np.random.default_rng(1)
     places = rng.uniform([41.1, -8.7], [41.2, -8.5], (SECRETS, 2))
     write_points(folder / "points.parquet", rows)
@@ -131,15 +137,33 @@ def benchmark_rows(rows: int, folder: Path, ways: str) -> None:
         ("spherical Laplace", "points", noise, {}),
         ("planar Laplace", "points", planar, {"columns": ["lat", "lon"]}),
         ("matrix of 1,000 secrets, rows on secrets", "places", matrix, {}),
-        ("matrix of 1,000 secrets, rows snapped", "points", matrix, {"snap": 5.0}),
+        ("rows snapped to the secrets", "points", matrix, {"snap": 5.0}),
     ]
-    for name, source, mechanism, options in cases:
+    whole = rows == 10 * MILLION
+    jobs = []
+    for number, (name, source, mechanism, options) in enumerate(cases):
         path = folder / f"{source}.parquet"
-        measured(f"{name}, one file", rows, partial(perturb_file, path, folder / "out.parquet", mechanism, **options))
+        call = partial(perturb_file, path, folder / "out.parquet", mechanism, **options)
+        told, values = measured(f"{name}, one file", rows, call)
+        what = f"{'10 million' if whole else f'{rows:,}'} GPS rows, Parquet to Parquet, {name}"
+        if whole and number:  # the page says it once
+            what = f"the same, {name}"
+        keep("tables", what, asked=(BAR if not number else "the same") if whole else "", measured=told, **values)
         if "local" not in ways:
             continue
-        measured(f"{name}, --engine local", rows, partial(perturb_files, path, folder / "out", mechanism, **options))
-        shutil.rmtree(folder / "out")
+        # a folder of its own: where a job was finished, the same rows are not protected a second time
+        call = partial(perturb_files, path, folder / f"out{number}", mechanism, **options)
+        jobs.append(measured(f"{name}, --engine local", rows, call))
+        shutil.rmtree(folder / f"out{number}")
+    if jobs:
+        keep(
+            "tables",
+            f"{'the same four' if whole else f'four times {rows:,} rows'} as a job with `--engine local` "
+            "(three processes, start included)",
+            asked="the same" if whole else "",
+            measured="; ".join(told for told, _ in jobs),
+            runs=[values for _, values in jobs],
+        )
 
 
 PEERS = {
@@ -178,7 +202,15 @@ print(*min(figures))
 """
 
 
-def benchmark_peers(python: str, count: int, runs: int) -> None:
+AGAINST = {  # what the page calls them (it says once how many rows), and the bar
+    "libqif's loop": ("one million rows against libqif's loop", "3x"),
+    "OpenDP, user measurement": ("against OpenDP's user measurement", "10x"),
+    "diffprivlib, Laplace a coordinate": ("against diffprivlib's Laplace a coordinate", "10x"),
+}
+
+
+def benchmark_peers(python: str, count: int, runs: int, keep: Recorder) -> None:
+    quiet = ", quiet" if os.getloadavg()[0] < 1.0 else ""
     rng = np.random.default_rng(0)
     planar = pa.table({"x": rng.uniform(0, 1000, count), "y": rng.uniform(0, 1000, count)})
     earth = pa.table({"lat": rng.uniform(41.1, 41.2, count), "lon": rng.uniform(-8.7, -8.5, count)})
@@ -207,17 +239,43 @@ def benchmark_peers(python: str, count: int, runs: int) -> None:
             for label, other in ours.items()
         )
         print(f"{name}: {wall:.2f} s wall, {spent:.2f} s of processor (best of {tries}): {ratios}")
+        (planar_wall, planar_spent), (earth_wall, earth_spent) = ours.values()
+        what, bar = AGAINST[name]
+        if count != MILLION:
+            what = f"{count:,} rows against {name}"
+        keep(
+            "tables",
+            f"{what}, same run{quiet}",
+            asked=bar if count == MILLION else "",
+            measured=f"by wall (our two threads) planar {wall / planar_wall:.1f}x, on the Earth "
+            f"{wall / earth_wall:.1f}x; by processor {spent / planar_spent:.1f}x and {spent / earth_spent:.1f}x",
+            seconds=wall,
+            processor_seconds=spent,
+            ours=ours,
+        )
 
 
 CELLS = mdp.FiniteSpace([[float(i), float(j)] for i in range(3) for j in range(3)], mdp.Lp(2))
 
 
-def benchmark_law(draws: int, engines: list[str], folder: Path) -> None:
+NAMES = {
+    "pandas": "pandas",
+    "polars": "Polars (lazy)",
+    "duckdb": "DuckDB",
+    "arrow": "Arrow",
+    "local": "local files",
+    "spark": "Spark",
+    "ray": "Ray",
+}
+
+
+def benchmark_law(draws: int, engines: list[str], folder: Path, keep: Recorder) -> None:
     mechanism = mdp.exponential(CELLS, 0.9)
     codes = np.random.default_rng(0).integers(0, 9, draws)
     before = pa.table(
         {"id": np.arange(draws), "x": CELLS.points[codes, 0], "y": CELLS.points[codes, 1], "t": codes * 7}
     )
+    chances, changed, shuffled = [], [], []
     for engine in engines:
         wall = time.perf_counter()
         after = on_engine(engine, before, mechanism, folder / engine)
@@ -231,11 +289,24 @@ def benchmark_law(draws: int, engines: list[str], folder: Path) -> None:
         law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
         expected = law * counts.sum(axis=1, keepdims=True)
         statistic = float(((counts - expected) ** 2 / expected).sum())
+        chances.append(float(chi2.sf(statistic, 72)))
+        changed += [] if untouched else [NAMES[engine]]
+        shuffled += [] if order == "kept" else [NAMES[engine]]
         print(
             f"{engine}: {draws:,} draws, chi-square {statistic:.1f} on 72 degrees of freedom, "
-            f"p {chi2.sf(statistic, 72):.3f}; other columns {'untouched' if untouched else 'CHANGED'}; "
+            f"p {chances[-1]:.3f}; other columns {'untouched' if untouched else 'CHANGED'}; "
             f"row order {order}; {wall:.1f} s"
         )
+    words = "one million" if draws == MILLION else f"{draws:,}"
+    keep(
+        "tables",
+        f"{words} draws each on " + ", ".join(NAMES[engine] for engine in engines),
+        asked="chi-square, other columns untouched, order kept",
+        measured=f"p {', '.join(f'{chance:.2f}' for chance in chances)}; "
+        f"other columns {'CHANGED on ' + ', '.join(changed) if changed else 'untouched'} and "
+        f"{'not in order on ' + ', '.join(shuffled) if shuffled else 'in order'}",
+        p=dict(zip(engines, chances, strict=True)),
+    )
 
 
 def on_engine(engine: str, before: pa.Table, mechanism: Any, folder: Path) -> pa.Table:
@@ -281,24 +352,25 @@ def on_engine(engine: str, before: pa.Table, mechanism: Any, folder: Path) -> pa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("what", choices=["rows", "peers", "law"])
-    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rows", type=int, default=10 * MILLION)
     parser.add_argument("--ways", default="file,local", help="one file by threads, and the same by the local engine")
-    parser.add_argument("--draws", type=int, default=1_000_000)
-    parser.add_argument("--count", type=int, default=1_000_000, help="points for the peers")
+    parser.add_argument("--draws", type=int, default=MILLION)
+    parser.add_argument("--count", type=int, default=MILLION, help="points for the peers")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--python", default=sys.executable, help="the Python that has the peers")
     parser.add_argument("--engines", default="pandas,polars,duckdb,arrow,local,spark,ray")
     parser.add_argument("--folder", type=Path, default=None, help="where the files go; a temporary folder unless said")
     chosen = parser.parse_args()
+    keep = recorder(chosen.record)
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
         if chosen.what == "rows":
-            benchmark_rows(chosen.rows, Path(folder), chosen.ways)
+            benchmark_rows(chosen.rows, Path(folder), chosen.ways, keep)
         elif chosen.what == "peers":
-            benchmark_peers(chosen.python, chosen.count, chosen.runs)
+            benchmark_peers(chosen.python, chosen.count, chosen.runs, keep)
         else:
-            benchmark_law(chosen.draws, chosen.engines.split(","), Path(folder))
+            benchmark_law(chosen.draws, chosen.engines.split(","), Path(folder), keep)
 
 
 if __name__ == "__main__":

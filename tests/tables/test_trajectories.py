@@ -9,7 +9,7 @@ from pyarrow import csv
 import metricdp as mdp
 from metricdp.cli import main
 from metricdp.files import holding
-from metricdp.places import bundled_roads, bundled_trips, spread_places
+from metricdp.places import bundled_roads, bundled_trips, road_network, spread_places
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_a_file_of_trips_is_released_in_one_command(trips, tmp_path, capsys):
     reports = parquet.read_table(out)
     assert reports.schema.names == ["trip", "t", "lat", "lon"]
     assert f"{reports.num_rows:,} reports of 30 trips over 6 places" in said
-    legal = {tuple(row) for row in spread_places(bundled_roads(), 6).coordinates.tolist()}
+    legal = {tuple(row) for row in spread_places(road_network("porto"), 6).coordinates.tolist()}
     assert {(row["lat"], row["lon"]) for row in reports.to_pylist()} <= legal
     ticks = np.diff(reports["t"].to_numpy())[np.diff(reports["trip"].to_numpy()) == 0]
     assert np.all(ticks % 60 == 0)

@@ -120,3 +120,11 @@ def test_the_scale_of_meanings_is_whole():
     limits = [step["below"] for step in scale]
     assert limits[-1] is None
     assert limits[:-1] == sorted(limits[:-1])
+
+
+def test_sentences_about_trips_round_to_the_safe_side():
+    assert "slack of 1.235 comes" in wording.report_promise(0.5, 1.23401, 0.8671, "km")
+    assert "868 m away" in wording.report_promise(0.5, 1.0, 0.8671, "km")
+    loss = wording.trip_loss(1.23451, 1.23459, "km")
+    assert "lies 1.235 km" in loss
+    assert "below 1.234 km" in loss

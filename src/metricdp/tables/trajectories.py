@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from metricdp import wording
 from metricdp.design.contextual import contextual
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file, holding, replacing
@@ -63,19 +64,15 @@ class TripSummary:
         """Return what was done, what is promised and what stays unprotected, one sentence a line."""
         made, found = self.trajectories, self.mechanism.certificate
         most = int(made.reports_per_trip.max())
-        per_km = made.problem.epsilon
+        per_km, unit = made.problem.epsilon, made.augmented.base.unit
         together = most * per_km * (1.0 + float(made.augmented.weights.sum()))  # every report sees place and history
         lines = [
             f"{self.target}: {len(made.walks):,} reports of {len(made.reports_per_trip):,} trips over "
             f"{len(made.augmented.base):,} places, each drawn from the current place and the "
             f"{made.augmented.lags} before it ({len(made.augmented):,} histories).",
-            f"Promise of one report: epsilon {per_km:g} per km for the places with their history, by certificate; "
-            f"for the fixes themselves a slack of {made.guarantee.slack:.3g} comes on top, since each is put on a "
-            f"place up to {made.most_km:.3g} km away.",
-            f"Promise of a whole trip: at most epsilon {made.epsilon_per_place:g} per km by which one of its places "
-            f"moves, and {together:g} per km by which all of them move (the longest trip has {most:,} reports).",
-            f"Loss: on average a report lies {found.loss:.3g} km from where the model puts the vehicle next; no "
-            f"mechanism with this promise stays below {found.lower_bound:.3g} km.",
+            wording.report_promise(per_km, made.guarantee.slack, made.most_km, unit),
+            wording.trip_promise(made.epsilon_per_place, together, most, unit),
+            wording.trip_loss(found.loss, found.lower_bound, unit),
         ]
         if made.model.spent is not None:
             lines.append(

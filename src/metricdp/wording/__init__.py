@@ -51,6 +51,7 @@ from metricdp.wording.rows import (
     uncounted,
     without_person,
 )
+from metricdp.wording.trips import report_promise, trip_loss, trip_promise
 
 __all__ = [
     "Certified",
@@ -82,6 +83,7 @@ __all__ = [
     "promised",
     "reach",
     "released_again",
+    "report_promise",
     "revealing",
     "row_promise",
     "share",
@@ -92,6 +94,8 @@ __all__ = [
     "snapped_loss",
     "templates",
     "things",
+    "trip_loss",
+    "trip_promise",
     "uncounted",
     "unverified",
     "wish",

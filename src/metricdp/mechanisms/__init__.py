@@ -4,6 +4,7 @@ from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, 
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
+from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism
 from metricdp.mechanisms.product import ProductMechanism
@@ -16,6 +17,7 @@ __all__ = [
     "Guarantee",
     "InterpolatedMechanism",
     "Lattice",
+    "LocalMechanism",
     "MatrixMechanism",
     "Mechanism",
     "NearestMechanism",

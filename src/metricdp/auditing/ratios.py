@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.sparse import CHUNK, SparseLaw
@@ -53,33 +54,31 @@ def extremes(
 
 
 def _in_numpy(law: SparseLaw, pairs: Integers) -> tuple[Floats, Floats]:
-    """Lay both rows of every pair side by side: the report's number within the pair is the key they meet under."""
-    owner_a, at_a = _entries(law, pairs[:, 0])
-    owner_b, at_b = _entries(law, pairs[:, 1])
-    reports = len(law.background)
-    keys_a, keys_b = (owner * reports + law.columns[at] for owner, at in ((owner_a, at_a), (owner_b, at_b)))
-    keys = np.union1d(keys_a, keys_b)
-    owner, behind = keys // reports, law.background[keys % reports].astype(np.float64)
-    one, two = behind.copy(), behind.copy()
-    one[np.searchsorted(keys, keys_a)] = law.values[at_a]
-    two[np.searchsorted(keys, keys_b)] = law.values[at_b]
+    """Write one row at a time over the background and look the other up in it: no sorting, no search."""
     most, least = np.zeros(len(pairs)), np.full(len(pairs), np.inf)
-    used = np.flatnonzero((one > 0) | (two > 0))
-    with np.errstate(divide="ignore"):
-        quotient = one[used] / two[used]
-    groups, starts = np.unique(owner[used], return_index=True)
-    if len(groups):
-        most[groups] = np.maximum.reduceat(quotient, starts)
-        least[groups] = np.minimum.reduceat(quotient, starts)
-    seen = np.bincount(owner[behind > 0], minlength=len(pairs))
-    neither = seen < len(law.possible)
-    most[neither], least[neither] = np.maximum(most[neither], 1.0), np.minimum(least[neither], 1.0)
+    background = law.background.astype(np.float64)
+    one, two = background.copy(), background.copy()
+    held, columns, values = -1, law.columns[:0], background[:0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for at in np.argsort(pairs[:, 0], kind="stable").tolist():
+            i, j = pairs[at].tolist()
+            if i != held:
+                one[columns] = background[columns]
+                held, (columns, values) = i, law.row(i)
+                one[columns] = values
+            others, weights = law.row(j)
+            two[others] = weights
+            quotients = np.append(values / two[columns], one[others] / weights)  # 0 / 0 is not compared
+            two[others] = background[others]
+            if _neither(law, columns, others):
+                most[at] = least[at] = 1.0
+            most[at] = np.fmax.reduce(quotients, initial=most[at])
+            least[at] = np.fmin.reduce(quotients, initial=least[at])
     return most, least
 
 
-def _entries(law: SparseLaw, rows: Integers) -> tuple[Integers, Integers]:
-    """Return for every stored weight of some rows the position of its row in `rows`, and its place."""
-    lengths = law.starts[rows + 1] - law.starts[rows]
-    owner = np.repeat(np.arange(len(rows)), lengths)
-    first = np.repeat(law.starts[rows] - (np.cumsum(lengths) - lengths), lengths)
-    return owner, first + np.arange(len(owner))
+def _neither(law: SparseLaw, columns: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
+    """Tell whether the background gives a report that neither of two rows stores."""
+    if len(law.possible) > len(columns) + len(others):
+        return True
+    return len(law.possible) > int(np.count_nonzero(law.background[np.union1d(columns, others)]))

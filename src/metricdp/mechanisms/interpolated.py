@@ -22,7 +22,7 @@ from metricdp.randomness import Randomness, Source, source_of
 from metricdp.spaces import Box, FiniteSpace
 
 Rule = Literal["exact", "direction", "log", "relaxed"]
-RULES = shared.RULES
+RULES = ("exact", "direction", "log", "relaxed")
 ROUNDING_RULES = ("exact", "direction")
 BATCH = 1 << 17
 MOST_AXES = 8

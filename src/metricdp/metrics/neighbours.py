@@ -90,8 +90,7 @@ def by_tree(a: Floats, b: Floats, reach: float, p: float, measure: Callable[[Int
 
 def on_all_cores(work: Callable[[int], Part], starts: range) -> Iterator[Part]:
     """Yield the results in order; what runs is compiled and holds no lock."""
-    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with ThreadPoolExecutor(max_workers=max(1, min(workers, len(starts)))) as pool:
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         yield from pool.map(work, starts)
 
 

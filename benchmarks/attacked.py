@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-
 PROCESS = re.compile(r"process \d+ on \S+ \(since [^)]*\)")
 
 

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card

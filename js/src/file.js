@@ -8,11 +8,13 @@ import { SHARED } from "./shared.js";
 import { Points, readSpace } from "./spaces.js";
 
 const TYPES = {
-  F64: Float64Array, I64: BigInt64Array, U8: Uint8Array, U16: Uint16Array, U32: Uint32Array, U64: BigUint64Array,
+  F64: Float64Array, F32: Float32Array, I64: BigInt64Array, U8: Uint8Array, U16: Uint16Array, U32: Uint32Array, U64: BigUint64Array,
 };
 const TYPES_OF = { 1: ["F64", "I64", "U8"], 2: Object.keys(TYPES) };
 const UNSIGNED = [Uint8Array, Uint16Array, Uint32Array, BigUint64Array];
-const ARRAYS = { float: [Float64Array], whole: [BigInt64Array], points: [Float64Array, BigInt64Array, Array] }; // by declaration
+const ARRAYS = { // by declaration
+  float: [Float64Array], single: [Float32Array], whole: [BigInt64Array], narrow: UNSIGNED, points: [Float64Array, BigInt64Array, Array],
+};
 const DECODER_OPTIONS = { fatal: true, ignoreBOM: true };
 
 const offset = whole();

@@ -13,7 +13,8 @@ import pytest
 
 from browsers import outcomes
 from forging import forged, opened
-from metricdp.artifacts import inspect
+from instances import some_local
+from metricdp.artifacts import inspect, save
 from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE
 from metricdp.declarations import Array, Field, Group, Many, Maybe, Number, Part, Table, Text, Whole
 from metricdp.errors import CorruptFile
@@ -126,16 +127,18 @@ def altered(kind: Field, array: Any) -> Iterator[Any]:
     """Tensors that a field does not allow: of another type, with another side, with a number beyond each limit."""
     if not isinstance(kind, Array) or array is None:
         return
-    yield array.astype(np.uint32)
-    yield from () if kind.of == "points" else (array.astype(np.int64 if kind.of == "float" else float),)
+    others = {"float": np.int64, "single": float, "whole": float, "narrow": np.int64, "points": np.float32}
+    yield array.astype(others[kind.of])
+    yield array.astype(np.float32 if kind.of == "narrow" else np.uint32)
     yield from (array[..., None],) if kind.sides else ()
     beyond_limits = [np.nan] if array.dtype.kind == "f" else []
     beyond_limits += [] if kind.least is None else [kind.least - max(1.0, abs(kind.least) / 10)]
     beyond_limits += [] if kind.most is None else [kind.most + max(1.0, abs(kind.most) / 10)]
     for number in beyond_limits:
-        if array.dtype.kind == "f" or abs(number) < 2**62:
-            changed = array.copy()
-            changed.flat[array.size // 2] = number
+        if array.dtype.kind == "f" or 0 <= number < 2**31 or (array.dtype.kind == "i" and abs(number) < 2**62):
+            changed = array.astype(np.uint32) if kind.of == "narrow" else array.copy()
+            with np.errstate(over="ignore"):  # infinite as a float of 32 bits
+                changed.flat[array.size // 2] = number
             yield changed
 
 
@@ -144,7 +147,7 @@ def tensor_named(tensors: dict[str, Any], value: Any) -> Any:
 
 
 def test_a_value_beyond_the_limits_of_any_field_is_refused_in_both_languages(
-    every_kind: list[Path], tmp_path: Path
+    every_kind: list[Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Every declared field of every metric, space and mechanism, one step beyond each of its limits."""
     seen: set[tuple[str, Any]] = set()
@@ -157,7 +160,9 @@ def test_a_value_beyond_the_limits_of_any_field_is_refused_in_both_languages(
         with pytest.raises(CorruptFile):
             pytest.fail(f"Python takes {what}: {inspect(path, judged=False)}")
 
-    for file in every_kind:
+    local = tmp_path_factory.mktemp("local") / "local.mdp"
+    save(some_local(), local)
+    for file in (*every_kind, local):
         source = file.read_bytes()
         manifest, tensors = opened(source)
         for owner, way, kind in fields_of(manifest):

@@ -15,6 +15,8 @@ from metricdp.cards import card
 from metricdp.errors import InvalidInput
 from metricdp.spaces import Augmented, FiniteSpace
 
+SHOWN = 1_000_000  # distances that are computed for the sake of a description
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem:
@@ -22,14 +24,15 @@ class Problem:
 
     `loss[i, k]` is what it costs to report k when the secret is i; it defaults to the distance. `prior[i]` is how
     likely the secret i is; it defaults to uniform. `radius` limits the promise, on purpose, to pairs this close.
+    Whole matrices (`loss`, `cost`, `log_ratios`) are computed when they are first asked for.
     """
 
     inputs: FiniteSpace
     epsilon: float
     outputs: FiniteSpace
-    loss: Floats
     prior: Floats
     radius: float | None
+    _loss: Floats | None
 
     def __init__(
         self,
@@ -48,18 +51,26 @@ class Problem:
         if not isinstance(reports, FiniteSpace):
             raise InvalidInput(f"`outputs` must be a FiniteSpace, got {type(reports).__name__}.")
         n, m = len(inputs), len(reports)
-        costs = inputs.distances_to(reports) if loss is None else as_matrix(loss, "loss", (n, m))
+        if loss is None:
+            inputs.refuse_other(reports)
+        costs = None if loss is None else frozen(as_matrix(loss, "loss", (n, m)))
         weights = np.full(n, 1.0 / n) if prior is None else as_probabilities(prior, n)
         values: dict[str, Any] = {
             "inputs": inputs,
             "epsilon": as_positive(epsilon, "epsilon"),
             "outputs": reports,
-            "loss": frozen(costs),
+            "_loss": costs,
             "prior": frozen(weights),
             "radius": None if radius is None else as_positive(radius, "radius"),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    @cached_property
+    def loss(self) -> Floats:
+        """What it costs to report k when the secret is i, as a matrix."""
+        given: Floats | None = self._loss
+        return frozen(self.inputs.distances_to(self.outputs)) if given is None else given
 
     @cached_property
     def cost(self) -> Floats:
@@ -87,9 +98,14 @@ class Problem:
             ("reports", "the same" if self.outputs is self.inputs else f"{len(self.outputs):,}"),
             ("epsilon", wording.epsilon(self.epsilon, self.inputs.unit)),
             ("metric", type(self.inputs.metric).__name__),
-            ("loss", f"{self.loss.min():.4g} to {self.loss.max():.4g}"),
+            ("loss", self._losses_in_words()),
             ("prior", "uniform" if np.ptp(self.prior) == 0 else f"{self.prior.min():.3g} to {self.prior.max():.3g}"),
         ]
         if self.radius is not None:
             facts.append(("protects", f"pairs within {wording.distance(self.radius, self.inputs.unit, 'down')}"))
         return facts
+
+    def _losses_in_words(self) -> str:
+        if self._loss is None and len(self.inputs) * len(self.outputs) > SHOWN:
+            return "the distance"
+        return f"{self.loss.min():.4g} to {self.loss.max():.4g}"

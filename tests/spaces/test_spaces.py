@@ -169,3 +169,13 @@ def test_problem_defaults():
     np.testing.assert_allclose(problem.cost, euclid(grid(2)) / 4)
     assert np.isinf(problem.log_ratios[0, 3])
     assert problem.log_ratios[0, 1] == 2.0
+
+
+def test_a_matrix_that_would_fill_the_memory_is_refused_before_it_is_made():
+    space = mdp.FiniteSpace(np.arange(200_000.0), mdp.Lp(1))
+    with pytest.raises(InvalidInput, match=r"200,000 secrets and 200,000 reports would take 320 GB; `space.near"):
+        _ = space.distances
+    few = mdp.FiniteSpace(np.arange(100.0), mdp.Lp(1))
+    assert space.distances_to(few).shape == (200_000, 100)
+    with pytest.raises(InvalidInput, match="would take 320 GB"):
+        space.distances_to(mdp.FiniteSpace(np.arange(200_000.0) + 0.5, mdp.Lp(1)))

@@ -14,6 +14,7 @@ from metricdp.metrics.geography import (
     look_exchanged,
     unit_vectors,
 )
+from metricdp.metrics.neighbours import Rows, within
 from metricdp.metrics.own import FunctionMetric, metric
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
@@ -35,6 +36,7 @@ __all__ = [
     "Mahalanobis",
     "Metric",
     "Precomputed",
+    "Rows",
     "ShortestPath",
     "StreetPath",
     "Temporal",
@@ -50,4 +52,5 @@ __all__ = [
     "precision_note",
     "unit_vectors",
     "width_of",
+    "within",
 ]

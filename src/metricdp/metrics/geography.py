@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import ArrayLike
 from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics.rounding import LIBRARY, lowered, on_grid, rounding_error
+from metricdp.metrics.limited import limited
+from metricdp.metrics.neighbours import MARGIN, Rows, by_tree
+from metricdp.metrics.rounding import LIBRARY, lowered, on_grid, rounding_error, shrinking
 from metricdp.units import METRES
 
 if TYPE_CHECKING:
@@ -70,6 +73,15 @@ class Haversine:
             other = _square_of_half_sine(south) + parallels * _square_of_half_sine(rest)
             angle = np.where(far, np.pi - 2.0 * np.arcsin(np.sqrt(np.minimum(other, 1.0))), angle)
         return lowered(self.radius * angle, 60 + LIBRARY + 6)
+
+    def within(self, a: Points, b: Points, radius: float, /) -> Rows:
+        def measure(rows: Integers, columns: Integers) -> Floats:
+            away = self(a[rows], b[columns])
+            return np.where(away <= radius, away, np.inf)
+
+        # Chords grow with great circles; the vectors themselves are rounded.
+        chord = 2.0 * np.sin(min(radius / (2.0 * self.radius), np.pi / 2.0))
+        return by_tree(unit_vectors(a), unit_vectors(b), chord * (1.0 + MARGIN) + 1e-14, 2.0, measure)
 
     def check(self, points: Points, /) -> None:
         check_degrees(points)
@@ -175,7 +187,7 @@ class ShortestPath:
         ]:  # fmt: skip
             object.__setattr__(self, name, value)
 
-    @property
+    @cached_property
     def graph(self) -> csr_array:
         """The road graph, parallel streets reduced to the shortest."""
         from scipy.sparse import coo_array, csr_array
@@ -203,9 +215,12 @@ class ShortestPath:
 
     def _down(self, sums: Floats) -> Floats:
         """Take off the roundings of a path, which has fewer streets than there are nodes."""
-        if on_grid(self.lengths, self.lengths, 2.0**52 / self.nodes):
-            return np.asarray(sums)
-        return lowered(sums, self.nodes)
+        return np.asarray(sums * self._shrinking)
+
+    @cached_property
+    def _shrinking(self) -> float:
+        """What takes off the roundings; one where sums are exact."""
+        return 1.0 if on_grid(self.lengths, self.lengths, 2.0**52 / self.nodes) else shrinking(self.nodes)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         sources, targets = np.broadcast_arrays(np.asarray(a)[..., 0], np.asarray(b)[..., 0])
@@ -228,6 +243,14 @@ class ShortestPath:
         if np.array_equal(sources, targets):
             result = np.minimum(result, result.T)  # the same path summed from either end differs in the last digit
         return result
+
+    def within(self, a: Points, b: Points, radius: float, /) -> Rows:
+        sources = as_codes(np.asarray(a)[:, 0], self.nodes, "nodes")
+        targets = as_codes(np.asarray(b)[:, 0], self.nodes, "nodes")
+        limit = radius / self._shrinking * (1.0 + MARGIN)  # sums a little above may be lowered to the radius
+        rows = limited(self.graph, sources, targets, limit, directed=self.one_way != "open")
+        np.multiply(rows.distances, self._shrinking, out=rows.distances)
+        return rows.up_to(radius)
 
     def check(self, points: Points, /) -> None:
         as_codes(points[..., 0], self.nodes, "points")

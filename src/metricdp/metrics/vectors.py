@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Points, as_matrix, frozen
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_matrix, frozen
 from metricdp.errors import InvalidInput
+from metricdp.metrics.neighbours import MARGIN, SCALE, WIDEST_TREE, Rows, by_rows, by_tree
 from metricdp.metrics.rounding import GRID, LIBRARY, SMALLEST, UNIT, lowered, on_grid, shrinking
 from metricdp.shared import LARGEST_COORDINATE
 
@@ -54,7 +55,10 @@ class Lp:
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.asarray(a, float), np.asarray(b, float)
-        gaps = np.abs(a - b)
+        return self._measured(np.abs(a - b), a, b)
+
+    def _measured(self, gaps: Floats, a: Floats, b: Floats) -> Floats:
+        """Return the distances of gaps between points of `a` and of `b`."""
         if self.p == 1:
             apart = np.asarray(gaps.sum(axis=-1))
         elif np.isinf(self.p):
@@ -81,6 +85,19 @@ class Lp:
         if len(lost[0]):
             result[lost] = self._scaled(np.abs(a[lost[0]] - b[lost[1]]))
         return result
+
+    def within(self, a: Points, b: Points, radius: float, /) -> Rows:
+        if a.shape[-1] > WIDEST_TREE:
+            return by_rows(self, a, b, radius)
+        a, b = np.asarray(a, float), np.asarray(b, float)
+
+        def measure(rows: Integers, columns: Integers) -> Floats:
+            away = self._measured(np.abs(a[rows] - b[columns]), a, b)
+            return np.where(away <= radius, away, np.inf)
+
+        # A distance is at least its largest gap; powers other than squares leave the range of doubles soon.
+        squares = self.p == 2 and 1.0 / SCALE < radius < SCALE
+        return by_tree(a, b, radius * (1.0 + MARGIN), self.p if squares or self.p == 1 else np.inf, measure)
 
     def _lost(self, apart: Floats) -> Booleans:
         """Tell where powers of the gaps may have overflowed, or underflowed to where they lose digits."""

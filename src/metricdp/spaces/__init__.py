@@ -5,6 +5,7 @@ from metricdp.spaces.base import Space, checked, exchange_hint
 from metricdp.spaces.continuous import Box, Unbounded
 from metricdp.spaces.declared import SPACES
 from metricdp.spaces.finite import ROUNDING, FiniteSpace
+from metricdp.spaces.near import Near
 from metricdp.spaces.product import ProductSpace
 from metricdp.spaces.streets import Streets
 
@@ -14,6 +15,7 @@ __all__ = [
     "Augmented",
     "Box",
     "FiniteSpace",
+    "Near",
     "ProductSpace",
     "Space",
     "Streets",

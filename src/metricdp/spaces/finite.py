@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import shared
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, frozen
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, as_positive, frozen
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine, Metric, pairwise
 from metricdp.spaces.base import (
@@ -24,12 +24,15 @@ from metricdp.spaces.base import (
     show,
     show_missing,
 )
+from metricdp.spaces.near import Near, near_pairs
 from metricdp.spaces.search import Search, search_for
 from metricdp.spaces.snapping import widest
 
 ROUNDING = (
     shared.ROUNDING
 )  # a value this close (relative to the largest coordinate) to a secret is that secret, rounded
+
+MOST_DISTANCES = 20_000**2  # that a matrix of all of them may hold, 3.2 GB
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,7 @@ class FiniteSpace:
     @cached_property
     def distances(self) -> Floats:
         """All distances, exactly symmetric, zero on the diagonal."""
+        _refuse_large(len(self), len(self))
         matrix = pairwise(self.metric, self.points, self.points)
         matrix = np.minimum(matrix, matrix.T)
         np.fill_diagonal(matrix, 0.0)
@@ -110,22 +114,38 @@ class FiniteSpace:
                 f"the secrets {i} and {j} are at distance {matrix[i, j]}: no finite epsilon protects such a pair. "
                 "Keep one connected part of the network."
             )
-        off = matrix + np.diag(np.full(len(matrix), np.inf))
-        if len(matrix) > 1 and off.min() <= 0:
-            i, j = (int(x) for x in np.unravel_index(int(off.argmin()), off.shape))
+        if np.count_nonzero(matrix > 0) < matrix.size - len(matrix):
+            i, j = (int(x) for x in np.argwhere((matrix <= 0) & ~np.eye(len(matrix), dtype=bool))[0])
             raise InvalidInput(f"the secrets {i} and {j} are at distance 0: merge them into one.")
-        return frozen(matrix)
+        matrix.flags.writeable = False  # nobody else holds it: no copy
+        return matrix
 
     def distances_to(self, outputs: FiniteSpace) -> Floats:
         """Return the distances from every secret to every report of `outputs`, in this space's metric."""
         if outputs is self:
             return self.distances
+        self.refuse_other(outputs)
+        _refuse_large(len(self), len(outputs))
+        return pairwise(self.metric, self.points, outputs.points)
+
+    def near(self, radius: float, outputs: FiniteSpace | None = None) -> Near:
+        """Return for every secret the reports of `outputs` (the secrets themselves by default) at most `radius` away.
+
+        Distances are in this space's metric, those that `distances` and `distances_to` would hold, without the matrix:
+        for roads by searches up to the radius, in the plane and on the Earth by a tree.
+        """
+        reports = self if outputs is None else outputs
+        self.refuse_other(reports)
+        same = reports is self or np.array_equal(reports.points, self.points)
+        return near_pairs(self.metric, self.points, reports.points, as_positive(radius, "radius"), symmetric=same)
+
+    def refuse_other(self, outputs: FiniteSpace) -> None:
+        """Refuse reports that this space's metric cannot measure, for the shape of their points."""
         if outputs.points.shape[1:] != self.points.shape[1:]:
             raise InvalidInput(
                 f"the outputs must have {self.points.shape[1:]} coordinates like the inputs, "
                 f"got {outputs.points.shape[1:]}; or give a `loss` matrix."
             )
-        return pairwise(self.metric, self.points, outputs.points)
 
     def nearest(self, values: Any) -> tuple[Integers, Floats]:
         """Return the code of the nearest secret to every value, and its distance."""
@@ -268,6 +288,15 @@ class FiniteSpace:
     def decode(self, secrets: ArrayLike, /) -> Points:
         """Return the coordinates behind codes."""
         return np.asarray(self.coordinates[as_codes(secrets, len(self), "codes")])
+
+
+def _refuse_large(secrets: int, reports: int) -> None:
+    if secrets * reports > MOST_DISTANCES:
+        raise InvalidInput(
+            f"all distances of {secrets:,} secrets and {reports:,} reports would take "
+            f"{8e-9 * secrets * reports:,.0f} GB; `space.near(radius)` lists those within a radius, and "
+            "`space.metric(a, b)` measures pairs."
+        )
 
 
 def _refuse_duplicates(points: Points) -> None:

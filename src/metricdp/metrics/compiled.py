@@ -1,0 +1,133 @@
+"""Loops over near pairs that need compiling: imported only where numba is installed.
+
+A search keeps one heap and one array of distances per thread and undoes only what it touched, so that a source costs
+what lies around it and not the size of the network.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.errors import import_extra
+
+numba: Any = import_extra("numba", "fast")
+
+
+@numba.njit(nogil=True, cache=True)
+def _search(graph, source, limit, away, reached, heap):  # type: ignore[no-untyped-def]
+    """Fill `away` up to the limit by Dijkstra's search with a binary heap; return how many nodes were reached."""
+    starts, ends, lengths = graph
+    keys, nodes = heap
+    away[source] = 0.0
+    reached[0] = source
+    count, size = 1, 1
+    keys[0], nodes[0] = 0.0, source
+    while size > 0:
+        length, node = keys[0], nodes[0]
+        size -= 1
+        key, last = keys[size], nodes[size]
+        at = 0
+        while True:  # the last entry sinks from the top
+            child = 2 * at + 1
+            if child >= size:
+                break
+            if child + 1 < size and keys[child + 1] < keys[child]:
+                child += 1
+            if key <= keys[child]:
+                break
+            keys[at], nodes[at] = keys[child], nodes[child]
+            at = child
+        keys[at], nodes[at] = key, last
+        if length > away[node]:
+            continue  # a shorter way was found after this entry was made
+        for edge in range(starts[node], starts[node + 1]):
+            other, way = ends[edge], length + lengths[edge]
+            if way <= limit and way < away[other]:
+                if away[other] == np.inf:
+                    reached[count] = other
+                    count += 1
+                away[other] = way
+                at = size
+                size += 1
+                while at > 0:  # the new entry rises
+                    above = (at - 1) // 2
+                    if keys[above] <= way:
+                        break
+                    keys[at], nodes[at] = keys[above], nodes[above]
+                    at = above
+                keys[at], nodes[at] = way, other
+    return count
+
+
+@numba.njit(nogil=True, cache=True)
+def rows_within(there, back, sources, codes_of, nodes_of, limit):  # type: ignore[no-untyped-def]
+    """Return (counts, codes, distances) of the targets within the limit of every source, codes increasing in a row.
+
+    `there` and `back` are (starts, ends, lengths) of the graph and of its reverse; where `back` has no edges, a way is
+    as long as its reverse. Otherwise the longer of the two counts.
+    """
+    size = len(there[0]) - 1
+    both = len(back[1]) > 0
+    away, homeward = np.full(size, np.inf), np.full(size if both else 0, np.inf)
+    reached, returned = np.empty(size, np.int32), np.empty(size if both else 0, np.int32)
+    entries = len(there[1]) + 1
+    heap = (np.empty(entries, np.float64), np.empty(entries, np.int32))
+    counts = np.empty(len(sources), np.int64)
+    codes, distances = np.empty(1024, np.int32), np.empty(1024, np.float64)
+    total = 0
+    for row in range(len(sources)):
+        found = _search(there, sources[row], limit, away, reached, heap)
+        came = 0
+        if both:
+            came = _search(back, sources[row], limit, homeward, returned, heap)
+        if total + found > len(codes):
+            room = max(2 * len(codes), total + found)
+            more_codes, more_distances = np.empty(room, np.int32), np.empty(room, np.float64)
+            more_codes[:total] = codes[:total]
+            more_distances[:total] = distances[:total]
+            codes, distances = more_codes, more_distances
+        first = total
+        for at in range(found):
+            code = codes_of[reached[at]]
+            if code >= 0 and (not both or homeward[reached[at]] < np.inf):
+                codes[total] = code
+                total += 1
+        codes[first:total].sort()
+        for at in range(first, total):
+            node = nodes_of[codes[at]]
+            distances[at] = max(away[node], homeward[node]) if both else away[node]
+        counts[row] = total - first
+        for at in range(found):
+            away[reached[at]] = np.inf
+        for at in range(came):
+            homeward[returned[at]] = np.inf
+    return counts, codes[:total].copy(), distances[:total].copy()
+
+
+@numba.njit(parallel=True, nogil=True, cache=True)
+def _take_smaller(starts, codes, distances):  # type: ignore[no-untyped-def]
+    for i in numba.prange(len(starts) - 1):
+        for at in range(starts[i], starts[i + 1]):
+            j = codes[at]
+            low, high = starts[j], starts[j + 1]
+            while low < high:  # where i stands in row j
+                middle = (low + high) // 2
+                if codes[middle] < i:
+                    low = middle + 1
+                else:
+                    high = middle
+            found = low < starts[j + 1] and codes[low] == i
+            if not found:
+                distances[at] = np.inf
+            elif i < j:  # every pair is written by one row alone
+                smaller = min(distances[at], distances[low])
+                distances[at] = smaller
+                distances[low] = smaller
+
+
+def take_smaller(starts: Any, codes: Any, distances: Floats) -> None:
+    """Give both entries of a pair the smaller of their distances, in place; infinite where one of them is missing."""
+    _take_smaller(starts, codes, distances)

@@ -1,0 +1,95 @@
+"""Shortest paths up to a limit, from many sources: compiled where numba is installed, by clusters of sources else."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metricdp.arrays import Integers
+from metricdp.metrics.neighbours import Part, Rows, joined, on_all_cores
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+CHUNK = 256  # sources that one thread searches from at a time
+CLUSTER = 128  # sources that share the part of the network around them
+WORTH_COMPILING = 2_000  # sources from which loading numba pays
+
+
+def limited(graph: csr_array, sources: Integers, targets: Integers, limit: float, *, directed: bool) -> Rows:
+    """Return for every source the targets at most `limit` away along the graph, with the computed lengths.
+
+    Undirected, every street runs both ways. Directed, the longer of the way there and the way back counts. Sums are
+    taken from the source outwards, so both ways to compute give the same doubles as a search over the whole graph:
+    rounding is monotone, and the result is the least rounded sum of any path.
+    """
+    compiled = "numba" in sys.modules or (len(sources) >= WORTH_COMPILING and find_spec("numba") is not None)
+    search = _compiled if compiled else _clustered
+    return search(graph, sources, targets, limit, directed)
+
+
+def _compiled(graph: csr_array, sources: Integers, targets: Integers, limit: float, directed: bool) -> Rows:
+    from metricdp.metrics.compiled import rows_within
+
+    codes_of = np.full(graph.shape[0], -1, dtype=np.int32)
+    codes_of[targets] = np.arange(len(targets), dtype=np.int32)
+    there = _arrays(graph if directed else graph + graph.T)
+    back = _arrays(graph.T) if directed else (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+
+    def chunk(start: int) -> Part:
+        some = sources[start : start + CHUNK]
+        found: Part = rows_within(there, back, some, codes_of, targets, limit)
+        return found
+
+    return joined(on_all_cores(chunk, range(0, len(sources), CHUNK)))
+
+
+def _arrays(graph: Any) -> tuple[Any, Any, Any]:
+    rows = graph.tocsr()
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float64)
+
+
+def _clustered(graph: csr_array, sources: Integers, targets: Integers, limit: float, directed: bool) -> Rows:
+    """Search from clusters of sources, each in the part of the network within the limit of one of them."""
+    from scipy.sparse.csgraph import dijkstra
+
+    codes_of = np.full(graph.shape[0], -1, dtype=np.int64)
+    codes_of[targets] = np.arange(len(targets))
+    order, cuts = _clusters(graph, sources)
+    parts: list[Any] = [None] * len(sources)
+    for begin, end in itertools.pairwise(cuts.tolist()):
+        members = order[begin:end]
+        # A path within the limit stays within it, and one way streets only make ways longer.
+        around = dijkstra(graph, directed=False, indices=sources[members], limit=limit, min_only=True)
+        nodes = np.flatnonzero(np.isfinite(around))
+        part = graph[nodes][:, nodes]
+        inside = np.searchsorted(nodes, sources[members])
+        away = dijkstra(part, directed=directed, indices=inside, limit=limit)
+        if directed:
+            away = np.maximum(away, dijkstra(part.T.tocsr(), directed=True, indices=inside, limit=limit))
+        wanted = np.flatnonzero(codes_of[nodes] >= 0)
+        wanted = wanted[np.argsort(codes_of[nodes[wanted]])]
+        codes, away = codes_of[nodes[wanted]].astype(np.int32), away[:, wanted]
+        for member, row in zip(members, away, strict=True):
+            near = np.isfinite(row)
+            parts[member] = (np.array([near.sum()]), codes[near], row[near])
+    return joined(parts)
+
+
+def _clusters(graph: csr_array, sources: Integers) -> tuple[Integers, Integers]:
+    """Return an order of the sources and where to cut it: sources that are nearest to the same of some centres."""
+    from scipy.sparse.csgraph import dijkstra
+
+    drawn = np.random.default_rng(0).choice(len(sources), -(-len(sources) // CLUSTER), replace=False)
+    centres = np.unique(sources[drawn])
+    _, _, nearest = dijkstra(graph, directed=False, indices=centres, min_only=True, return_predecessors=True)
+    label = np.asarray(nearest)[sources]  # one negative number where no centre can be reached
+    order = np.argsort(label, kind="stable")
+    begins = np.flatnonzero(np.diff(label[order], prepend=label[order[0]] - 1))
+    sizes = np.diff(np.append(begins, len(order)))
+    cuts = [np.arange(begin, begin + size, 2 * CLUSTER) for begin, size in zip(begins, sizes, strict=True)]
+    return order, np.append(np.concatenate(cuts), len(order))

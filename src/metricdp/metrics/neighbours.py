@@ -1,0 +1,109 @@
+"""Which pairs are near: distances up to a radius, row by row, never a whole matrix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metricdp.arrays import Floats, Integers, Points
+from metricdp.metrics.base import Metric, pairwise
+
+BLOCK_VALUES = 4_000_000  # distances measured at a time where no tree can find the near ones
+BLOCK_PAIRS = 500_000  # pairs that a tree proposes at a time, or about that many
+WIDEST_TREE = 12  # coordinates up to which a tree saves anything
+MARGIN = 2.0**-30  # trees measure with their own roundings; the metric decides
+SCALE = 1e100  # squares of lengths beyond this, or below its inverse, may leave the range of doubles
+
+
+class Rows(NamedTuple):
+    """Sparse rows: row i holds codes[starts[i]:starts[i + 1]], increasing, and as many distances."""
+
+    starts: Integers
+    codes: NDArray[np.int32]
+    distances: Floats
+
+    def up_to(self, radius: float) -> Rows:
+        """Return the entries up to a radius."""
+        keep = self.distances <= radius
+        if keep.all():
+            return self
+        dropped = np.searchsorted(np.flatnonzero(~keep), self.starts)
+        return Rows(self.starts - dropped, self.codes[keep], self.distances[keep])
+
+
+Part = tuple[Integers, NDArray[np.int32], Floats]  # of some rows: how many entries each has, codes, distances
+
+
+@runtime_checkable
+class _Within(Protocol):
+    def within(self, a: Points, b: Points, radius: float, /) -> Rows: ...
+
+
+def within(metric: Metric, a: Points, b: Points, radius: float) -> Rows:
+    """Return for every row of `a` the rows of `b` at most `radius` away, by the distances that the metric computes."""
+    if isinstance(metric, _Within):
+        return metric.within(a, b, radius)
+    return by_rows(metric, a, b, radius)
+
+
+def by_rows(metric: Metric, a: Points, b: Points, radius: float) -> Rows:
+    """Measure all pairs, some rows at a time, and keep the near ones."""
+
+    def block(start: int) -> Part:
+        apart = pairwise(metric, a[start : start + step], b)
+        near = apart <= radius
+        return near.sum(axis=1), np.nonzero(near)[1].astype(np.int32), apart[near]
+
+    step = max(1, BLOCK_VALUES // max(1, len(b)))
+    return joined(map(block, range(0, len(a), step)))
+
+
+def by_tree(a: Floats, b: Floats, reach: float, p: float, measure: Callable[[Integers, Integers], Floats]) -> Rows:
+    """Let a k-d tree propose pairs within `reach` in the l_p distance; keep those that `measure` does not refuse.
+
+    `measure(rows, columns)` returns the distances of listed pairs, infinite where a pair is too far.
+    """
+    from scipy.spatial import cKDTree
+
+    tree = cKDTree(b)
+
+    def block(start: int) -> Part:
+        some = cKDTree(a[start : start + step])
+        pairs = some.sparse_distance_matrix(tree, reach, p=p, output_type="ndarray")
+        keys = np.sort(pairs["i"].astype(np.int64) * len(b) + pairs["j"])
+        rows, columns = np.divmod(keys, len(b))
+        distances = measure(rows + start, columns)
+        near = np.isfinite(distances)
+        counts = np.bincount(rows[near], minlength=len(some.data))
+        return counts, columns[near].astype(np.int32), distances[near]
+
+    sample = np.linspace(0, len(a) - 1, min(len(a), 64)).astype(np.int64)
+    usual = np.mean(tree.query_ball_point(a[sample], reach, p=p, return_length=True))
+    step = int(np.clip(BLOCK_PAIRS / (usual + 1.0), 1, 8192))
+    return joined(on_all_cores(block, range(0, len(a), step)))
+
+
+def on_all_cores(work: Callable[[int], Part], starts: range) -> Iterator[Part]:
+    """Yield the results in order; what runs is compiled and holds no lock."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        yield from pool.map(work, starts)
+
+
+def joined(parts: Iterable[Part]) -> Rows:
+    """Put parts together, giving back each one's memory as soon as it is copied."""
+    waiting: list[Any] = list(parts)
+    counts = np.concatenate([np.zeros(1, dtype=np.int64), *(part[0] for part in waiting)])
+    starts = np.cumsum(counts, dtype=np.int64)
+    codes, distances = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
+    end = int(starts[-1])
+    while waiting:
+        _, some_codes, some_distances = waiting.pop()
+        begin = end - len(some_codes)
+        codes[begin:end], distances[begin:end] = some_codes, some_distances
+        end = begin
+    return Rows(starts, codes, distances)

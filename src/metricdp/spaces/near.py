@@ -1,0 +1,121 @@
+"""Near pairs of a space, without the n x n matrix of all pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metricdp.arrays import Floats, Integers, Points, frozen
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Metric, Rows, within
+
+MARGIN = 2.0**-30  # the two ways to sum up a pair differ by less, so both are found where one is near
+MOST_PAIRS = 1 << 30  # 12 bytes each
+WORTH_A_SAMPLE = 1 << 26  # possible pairs from which the number of near ones is estimated first
+WORTH_COMPILING = 1_000_000  # pairs from which loading numba pays
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """For every secret the reports at most `radius` away, in sparse rows.
+
+    Row i holds the reports codes[starts[i]:starts[i + 1]], in increasing order, and their distances, rounded down like
+    all distances. Where the reports are the secrets themselves, j is near i exactly where i is near j, at one distance.
+    """
+
+    starts: Integers
+    codes: NDArray[np.int32]
+    distances: Floats
+    radius: float
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __repr__(self) -> str:
+        return f"Near({len(self):,} secrets, {len(self.codes) / len(self):.0f} reports each within {self.radius:g})"
+
+    @property
+    def counts(self) -> Integers:
+        """How many reports are near every secret."""
+        return np.diff(self.starts)
+
+
+def near_pairs(metric: Metric, points: Points, others: Points, radius: float, *, symmetric: bool) -> Near:
+    """Return the near pairs of points and others; `symmetric` where the others are the points."""
+    _refuse_many(metric, points, others, radius)
+    rows = within(metric, points, others, radius * (1.0 + MARGIN) if symmetric else radius)
+    if symmetric:
+        _take_smaller(rows)
+        rows = rows.up_to(radius)
+        _refuse_zero(rows)
+    return Near(_read_only(rows.starts), _read_only(rows.codes), _read_only(rows.distances), float(radius))
+
+
+def _refuse_many(metric: Metric, points: Points, others: Points, radius: float) -> None:
+    if len(points) * len(others) <= WORTH_A_SAMPLE:
+        return
+    sample = np.linspace(0, len(points) - 1, 32).astype(np.int64)
+    expected = len(within(metric, points[sample], others, radius).codes) / len(sample) * len(points)
+    if expected > MOST_PAIRS:
+        raise InvalidInput(
+            f"about {expected:.2g} pairs lie within {radius:g} of each other, {12e-9 * expected:,.0f} GB; at most "
+            f"{MOST_PAIRS:,} are listed. Take a smaller radius or fewer points."
+        )
+
+
+def _take_smaller(rows: Rows) -> None:
+    """Give both entries of a pair the smaller distance, in place; infinite where only one was found."""
+    starts, codes, distances = rows
+    diagonal = _positions(rows)
+    distances[diagonal[diagonal >= 0]] = 0.0
+    if len(codes) >= WORTH_COMPILING and find_spec("numba") is not None:
+        from metricdp.metrics.compiled import take_smaller
+
+        take_smaller(starts, codes, distances)
+        return
+    from scipy.sparse import csr_array
+
+    size = len(starts) - 1
+    # Positions and not distances: a stored zero stays, and a pair that is found once has no partner.
+    places = csr_array((np.arange(1, len(codes) + 1), codes, starts), shape=(size, size))
+    turned = places.T.tocsr()
+    turned.sort_indices()
+    mine = np.repeat(np.arange(size), np.diff(starts)) * size + codes
+    theirs = np.repeat(np.arange(size), np.diff(turned.indptr)) * size + turned.indices
+    _, here, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
+    smaller = np.full(len(codes), np.inf)
+    smaller[here] = np.minimum(distances[here], distances[turned.data[there] - 1])
+    distances[:] = smaller
+
+
+def _positions(rows: Rows) -> Integers:
+    """Return where in every row its own number stands, or -1."""
+    starts, codes, _ = rows
+    size = len(starts) - 1
+    found = np.full(size, -1, dtype=np.int64)
+    step = 65_536
+    for begin in range(0, size, step):
+        end = min(size, begin + step)
+        some = slice(int(starts[begin]), int(starts[end]))
+        own = np.repeat(np.arange(begin, end, dtype=np.int32), np.diff(starts[begin : end + 1]))
+        at = np.flatnonzero(codes[some] == own)
+        found[own[at]] = at + some.start
+    return found
+
+
+def _refuse_zero(rows: Rows) -> None:
+    zero = np.flatnonzero(rows.distances == 0.0)
+    i = np.searchsorted(rows.starts, zero, side="right") - 1
+    same = zero[rows.codes[zero] != i]
+    if same.size:
+        first, second = int(np.searchsorted(rows.starts, same[0], side="right") - 1), int(rows.codes[same[0]])
+        raise InvalidInput(f"the secrets {first} and {second} are at distance 0: merge them into one.")
+
+
+def _read_only(array: Any) -> Any:
+    array.flags.writeable = False  # nobody else holds it: no copy of gigabytes
+    return frozen(array)

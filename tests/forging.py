@@ -127,11 +127,14 @@ def _alter_tensor(tensors: Tensors, rng: np.random.Generator) -> None:
     elif kind == 3 and len(array) > 1:
         tensors[name] = array[:-1].copy()
     elif kind == 4:
-        tensors[name] = array.astype(rng.choice(np.array(["<f8", "<i8", "|u1", "<u2", "<u4", "<u8"])), casting="unsafe")
+        tensors[name] = array.astype(
+            rng.choice(np.array(["<f8", "<f4", "<i8", "|u1", "<u2", "<u4", "<u8"])), casting="unsafe"
+        )
     elif array.size:
         values: Any = NUMBERS if array.dtype.kind == "f" else [w for w in WHOLES if _fits(w, array.dtype)]
         flat = array.reshape(-1).copy()
-        flat[rng.integers(flat.size, size=int(rng.integers(1, 4)))] = values[int(rng.integers(len(values)))]
+        with np.errstate(over="ignore"):  # 1e300 is infinite as a float of 32 bits
+            flat[rng.integers(flat.size, size=int(rng.integers(1, 4)))] = values[int(rng.integers(len(values)))]
         tensors[name] = flat.reshape(array.shape)
 
 

@@ -83,6 +83,7 @@ const SHARED = {
   "licence_limit": 10000,
   "kinds": [
     "matrix",
+    "local",
     "interpolated",
     "streets",
     "spherical-laplace",

@@ -8,6 +8,7 @@ export const SHARED = {
   "licence_limit": 10000,
   "kinds": [
     "matrix",
+    "local",
     "interpolated",
     "streets",
     "spherical-laplace",

@@ -51,9 +51,13 @@ class Text:
 
 @dataclass(frozen=True)
 class Array:
-    """A tensor of numbers ("float", "whole") or of text or numbers ("points"), of so many sides (0: any) and range."""
+    """A tensor of numbers or of text, of so many sides (0: any) and range.
 
-    of: Literal["float", "whole", "points"] = "float"
+    "float" are doubles, "single" floats of 32 bits, "whole" 64-bit whole numbers, "narrow" whole numbers of at least 0
+    in the narrowest type that holds them, and "points" text or doubles or whole numbers.
+    """
+
+    of: Literal["float", "single", "whole", "narrow", "points"] = "float"
     sides: int = 0
     least: float | None = None
     most: float | None = None

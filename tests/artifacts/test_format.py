@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import metricdp as mdp
-from instances import OTHERS, interpolated, place_and_hour, some_matrix, streets, with_zeros
+from instances import OTHERS, interpolated, place_and_hour, some_local, some_matrix, streets, with_zeros
 from metricdp.artifacts import save
 
-CODES = {"F64": "d", "I64": "q", "U64": "Q", "U32": "I", "U16": "H", "U8": "B"}
-ORDER = ["U64", "I64", "F64", "U32", "U16", "U8"]
+CODES = {"F64": "d", "F32": "f", "I64": "q", "U64": "Q", "U32": "I", "U16": "H", "U8": "B"}
+ORDER = ["U64", "I64", "F64", "F32", "U32", "U16", "U8"]
 FILES = sorted((Path(__file__).parents[1] / "data").glob("v*.mdp"))
 
 
@@ -82,6 +82,7 @@ def every_file(folder: Path) -> list[Path]:
         (with_zeros(), {"storage": "sparse", "key": private}), (mdp.quantised(some_matrix(), bits=16), {}),
         (mdp.quantised(some_matrix(), bits=40), {"key": private}),
         (mdp.quantised(interpolated()), {}), (streets(), {"storage": "sparse"}), (place_and_hour(), {}),
+        (some_local(), {"key": private}),
         *((build(), {}) for build in OTHERS.values()),
     ]  # fmt: skip
     return [save(m, folder / f"{k}.mdp", **options) for k, (m, options) in enumerate(made)]
@@ -104,13 +105,17 @@ def test_the_spelling_of_numbers() -> None:
         assert number(value) == json.dumps(value)
 
 
+def numbers_of(tensor: tuple[str, list[int], bytes]) -> list[Any]:
+    kind, _, data = tensor
+    code = CODES[kind]
+    return list(struct.unpack(f"<{len(data) // struct.calcsize(code)}{code}", data))
+
+
 def rows(manifest: dict[str, Any], tensors: dict[str, tuple[str, list[int], bytes]]) -> list[list[Fraction]]:
     """The laws of a table in any storage, as rationals, from the page alone."""
 
     def values(name: str) -> list[Any]:
-        kind, _, data = tensors[name]
-        code = CODES[kind]
-        return list(struct.unpack(f"<{len(data) // struct.calcsize(code)}{code}", data))
+        return numbers_of(tensors[name])
 
     entry = manifest["body"]["matrix"]
     if isinstance(entry, str):
@@ -146,3 +151,28 @@ def test_the_page_gives_the_laws(storage: Any, tmp_path: Path) -> None:
         for ours, theirs in zip(rows(*parts(path.read_bytes())), back.matrix.tolist(), strict=True):
             total = sum(Fraction(v) for v in theirs)
             assert ours == [Fraction(v) / total for v in theirs]
+
+
+def local_rows(manifest: dict[str, Any], tensors: dict[str, tuple[str, list[int], bytes]]) -> list[list[Fraction]]:
+    """The laws of sparse rows over a background, as rationals, from the page alone."""
+    body = manifest["body"]
+    _, (n, blocks), _ = tensors[body["lengths"]]
+    lengths, columns = (numbers_of(tensors[body[name]]) for name in ("lengths", "columns"))
+    values, background = (numbers_of(tensors[body[name]]) for name in ("values", "background"))
+    result, at = [], 0
+    for i in range(n):
+        row = [Fraction(v) for v in background]
+        for block in range(blocks):
+            for _ in range(lengths[i * blocks + block]):
+                row[65536 * block + columns[at]] = Fraction(values[at])
+                at += 1
+        result.append([v / sum(row) for v in row])
+    assert at == len(columns) == len(values)
+    return result
+
+
+def test_the_page_gives_the_laws_of_sparse_rows(tmp_path: Path) -> None:
+    path = save(some_local(), tmp_path / "a.mdp")
+    back: Any = mdp.load(path)
+    for ours, theirs in zip(local_rows(*parts(path.read_bytes())), back.matrix.tolist(), strict=True):
+        assert [float(v) for v in ours] == pytest.approx(theirs, rel=1e-14, abs=0)

@@ -38,7 +38,7 @@ from metricdp.metrics import METRICS, Metric
 from metricdp.spaces import SPACES
 
 MOST_NESTED = 16  # a metric of metrics of metrics
-KINDS = {"float": "f", "whole": "i", "points": "fiU"}
+KINDS = {"float": "f", "single": "s", "whole": "i", "narrow": "u", "points": "fiU"}
 STORED = Many(Whole(), least=1, most=shared.LARGEST_COUNT)
 UNSTORABLE = {
     "metric": "give the distances as mdp.Precomputed(space.distances), or declare the class (metricdp.declarations).",
@@ -113,7 +113,10 @@ class Encoder:
             case Part():
                 return self._part(kind, value, name)
             case Array():
-                return self.tensors.array(checked_range(kind, value, name), name)
+                checked_range(kind, value, name)
+                if kind.of == "narrow":
+                    return self.tensors.narrow(value, name)
+                return self.tensors.array(value, name, single=kind.of == "single")
             case Table():
                 return encode_table(value, self.tensors, self._layout)
             case Number() | Whole() | Text():

@@ -26,7 +26,7 @@ LONGEST_WHOLE = 16  # digits: 2**53 has 16, and every reader of JSON holds them 
 MOST_SIDES = 8
 ZEROS = "0" * 64
 # in the order in which they are written: wide ones first, so that every tensor is aligned
-TYPES = {"U64": "<u8", "I64": "<i8", "F64": "<f8", "U32": "<u4", "U16": "<u2", "U8": "|u1"}
+TYPES = {"U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "U16": "<u2", "U8": "|u1"}
 NAMES = {np.dtype(code): name for name, code in TYPES.items()}
 
 

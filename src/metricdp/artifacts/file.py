@@ -18,7 +18,7 @@ from metricdp.artifacts.container import FORMAT, HEADER_LIMIT, Entry, Foreign, T
 from metricdp.artifacts.distances import with_distances
 from metricdp.artifacts.figures import with_verified_figures
 from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
-from metricdp.artifacts.storage import Layout, Storage, layout_of
+from metricdp.artifacts.storage import Layout, Storage, layout_of, stored_layout
 from metricdp.auditing import audit
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
@@ -28,7 +28,7 @@ VERSION = shared.VERSION
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
 FIELDS_OF = {1: {*FIELDS}, 2: {*FIELDS, "licence", "signature"}}
 TYPES_OF: dict[int, tuple[type, ...]] = {1: (np.float64, np.int64, np.uint8)}
-TYPES_OF[2] = (*TYPES_OF[1], np.uint16, np.uint32, np.uint64)
+TYPES_OF[2] = (*TYPES_OF[1], np.float32, np.uint16, np.uint32, np.uint64)
 PathLike = str | os.PathLike[str]
 AGAIN = "Do not use it; take a fresh copy from whoever made it, or design the mechanism again."
 UPDATE = "Update metricdp (pip install --upgrade metricdp)"
@@ -183,8 +183,7 @@ def _opened(data: bytes, name: str, budget: Budget, *, judged: bool, trusted: tu
         raise CorruptFile(f"{name!r} was refused: {reason}. {AGAIN}") from error
     except CorruptFile as error:
         raise CorruptFile(f"{name!r} was refused: {str(error).rstrip('.')}. {_advice(error)}") from error
-    stored = manifest["body"].get("matrix")
-    layout = Layout(stored["storage"], stored.get("bits")) if isinstance(stored, dict) else Layout()
+    layout = stored_layout(manifest)
     return Inspection(
         name,
         manifest["kind"],

@@ -22,6 +22,7 @@ from metricdp.artifacts.tensors import TensorReader, TensorWriter, narrowest
 from metricdp.declarations import Effort, Whole
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
+from metricdp.mechanisms import LocalMechanism
 
 Storage = Literal["dense", "sparse", "quantised"]
 STORAGES = shared.STORAGES
@@ -41,6 +42,12 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
     """Return how a mechanism's probabilities are to be stored without loss: as asked for, or the smallest way."""
     if storage is not None and storage not in STORAGES:
         raise InvalidInput(f"`storage` must be one of {', '.join(STORAGES)}, got {storage!r}.")
+    if isinstance(mechanism, LocalMechanism):
+        if storage in (None, "sparse"):
+            return Layout("sparse")
+        raise InvalidInput(
+            f"a LocalMechanism is stored sparse, as near reports and a background; {storage!r} is no way."
+        )
     matrix = getattr(mechanism, "matrix", None)
     if matrix is None:
         if storage in (None, "dense"):
@@ -56,6 +63,14 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
             "first with mdp.quantised(mechanism, bits=...), which certifies the rounded law."
         )
     return Layout(storage, bits) if storage is not None else _smallest(matrix, bits)
+
+
+def stored_layout(manifest: Entry) -> Layout:
+    """Return how the probabilities of a file that was read lie in it."""
+    if manifest["kind"] == "local":
+        return Layout("sparse")
+    stored = manifest["body"].get("matrix")
+    return Layout(stored["storage"], stored.get("bits")) if isinstance(stored, dict) else Layout()
 
 
 def _smallest(matrix: Floats, bits: int | None) -> Layout:

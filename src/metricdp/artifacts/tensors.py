@@ -21,8 +21,8 @@ class TensorWriter:
     tensors: Tensors = field(default_factory=dict)
     _seen: dict[int, tuple[Any, str]] = field(default_factory=dict)  # keeps objects alive, so that ids stay theirs
 
-    def array(self, array: NDArray[Any], name: str) -> str:
-        """Store an array and return its name; text becomes its UTF-8 bytes and their ends."""
+    def array(self, array: NDArray[Any], name: str, *, single: bool = False) -> str:
+        """Store an array and return its name; text becomes its UTF-8 bytes and their ends, `single` numbers stay so."""
         if id(array) in self._seen:
             return self._seen[id(array)][1]
         label = self._free(name)
@@ -32,8 +32,8 @@ class TensorWriter:
             ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
             self.tensors[f"{label}.ends"] = ends.reshape(array.shape)
         elif array.dtype.kind in "fiu":
-            whole = array.dtype.kind in "iu"
-            self.tensors[label] = np.ascontiguousarray(array, dtype=np.int64 if whole else np.float64)
+            kind = np.int64 if array.dtype.kind in "iu" else np.float32 if single else np.float64
+            self.tensors[label] = np.ascontiguousarray(array, dtype=kind)
         else:
             raise InvalidInput(f"a mechanism file cannot hold an array of {array.dtype}.")
         self._seen[id(array)] = (array, label)
@@ -66,7 +66,10 @@ class TensorReader:
         self._texts: dict[str, NDArray[Any]] = {}
 
     def array(self, name: object, kinds: str, where: str, sides: int = 0) -> NDArray[Any]:
-        """Return numbers (of the kinds "f", "i", "u") or text ("U"); the same name gives the same array."""
+        """Return an array of one of some kinds; the same name gives the same array.
+
+        "f" are doubles, "s" singles, "i" and "u" whole numbers with and without a sign, "U" text.
+        """
         if not isinstance(name, str):
             raise CorruptFile(f"{where} is not the name of a tensor")
         if "U" in kinds and f"{name}.bytes" in self._tensors:
@@ -75,7 +78,8 @@ class TensorReader:
             raise CorruptFile(f"{where} names a tensor that is not there")
         self._used.add(name)
         array = self._tensors[name]
-        if array.dtype.kind not in kinds or (sides and array.ndim != sides):
+        kind = "s" if array.dtype == np.float32 else array.dtype.kind
+        if kind not in kinds or (sides and array.ndim != sides):
             raise CorruptFile(f"{where} is not a tensor of the right type and shape")
         return array
 

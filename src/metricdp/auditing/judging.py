@@ -27,6 +27,7 @@ from metricdp.auditing.theorem import judge_nearest, judge_noise
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     InterpolatedMechanism,
+    LocalMechanism,
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
@@ -86,11 +87,12 @@ def _judged(mechanism: Mechanism, claim: Claim) -> AuditReport:
     return replace(report, refuted=False, obstacle=other)
 
 
-def _judge_matrix(mechanism: MatrixMechanism, claim: Claim) -> AuditReport:
+def _judge_matrix(mechanism: MatrixMechanism | LocalMechanism, claim: Claim) -> AuditReport:
     """Judge every pair: whatever the mechanism says of itself, this is a proof."""
     apart = mechanism.inputs.distances
+    weights = mechanism.table() if isinstance(mechanism, LocalMechanism) else mechanism.matrix
     report = audit_matrix(
-        mechanism.matrix, apart, claim.epsilon, slack=claim.slack, radius=claim.radius, progress=claim.progress
+        weights, apart, claim.epsilon, slack=claim.slack, radius=claim.radius, progress=claim.progress
     )
     if report.witness is not None:
         report = replace(report, witness=report.witness.located(mechanism.inputs, mechanism.outputs))
@@ -162,6 +164,7 @@ def _doubtful_part(reports: list[AuditReport]) -> str:
 
 
 judge.register(MatrixMechanism, _judge_matrix)
+judge.register(LocalMechanism, _judge_matrix)
 judge.register(InterpolatedMechanism, judge_cells)
 judge.register(StreetMechanism, judge_cells)
 judge.register(VectorLaplace, judge_noise)

@@ -6,13 +6,17 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Table, Text
 from metricdp.mechanisms.base import Certificate, Mechanism, Stakes
 from metricdp.mechanisms.interpolated import MOST_AXES, ROUNDING_RULES, RULES, InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
+from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism, nearest_loss
+from metricdp.mechanisms.packing import BLOCK, packed, unpacked
 from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
@@ -22,6 +26,7 @@ from metricdp.spaces import FiniteSpace
 MECHANISMS = Registry("mechanism")
 FINITE = Part("space", ("finite",))
 RATE = Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE)
+WEIGHTS = Array("single", sides=1, least=0, most=float(np.finfo(np.float32).max))
 RATIOS = Array(sides=1, least=0, most=shared.LARGEST_RATIO)
 NOISE: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "epsilon": RATE, "pitch": RATE}
 
@@ -31,6 +36,15 @@ def _every_pair(mechanism: MatrixMechanism) -> Effort:
     points = mechanism.inputs.points
     apart = measuring(mechanism.inputs.metric, len(points), len(points), width_of(points))
     return apart + Effort(6.0 * n * n + 4.0 * n * m, n * n * (m + 50.0))
+
+
+def _every_near_pair(stored: Any) -> Effort:
+    """Pairs of secrets that store the same report, none twice: entries times the length of a row, without n x n."""
+    n, entries = float(len(stored.inputs)), float(stored.columns.size)
+    row = max(1, round(entries / n))
+    points = stored.inputs.points
+    apart = measuring(stored.inputs.metric, 1, row, width_of(points))
+    return Effort(16.0 * (entries + n + stored.background.size), 20.0 * entries * row + n * apart.steps)
 
 
 def _every_cell(mechanism: InterpolatedMechanism) -> Effort:
@@ -88,6 +102,23 @@ for _declaration in (
         {"inputs": FINITE, "outputs": FINITE, "matrix": Table()},
         make=_matrix,
         effort=_every_pair,
+    ),
+    Declaration(
+        LocalMechanism,
+        "local",
+        "a row of weights for the near reports of every secret, and one background law for all others",
+        {
+            "inputs": FINITE,
+            "outputs": FINITE,
+            "lengths": Array("narrow", sides=2, most=BLOCK),
+            "columns": Array("narrow", sides=1, most=BLOCK - 1),
+            "values": WEIGHTS,
+            "background": WEIGHTS,
+        },
+        since=2,
+        read=packed,
+        make=unpacked,
+        effort=_every_near_pair,
     ),
     Declaration(
         InterpolatedMechanism,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from metricdp.arrays import Floats, Integers, frozen
+from metricdp.arrays import Floats, Integers, as_codes, frozen
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, Stakes
+from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
+from metricdp.mechanisms.local_rows import LocalSampler, row_totals, stored_at
+from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
 
 MOST_DENSE = 1 << 24  # cells that `matrix` writes out
@@ -46,7 +51,7 @@ class LocalMechanism:
             raise InvalidInput(f"`values` must be one weight per column, and `background` {m} weights, one per report.")
         if columns.size and (columns.min() < 0 or columns.max() >= m):
             raise InvalidInput(f"`columns` must be reports from 0 to {m - 1}.")
-        rising = np.diff(columns.astype(np.int64)) > 0
+        rising = columns[1:] > columns[:-1]
         rising[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < len(columns))] - 1] = True  # a new row may begin lower
         if not rising.all():
             raise InvalidInput("`columns` must increase within every row.")
@@ -62,18 +67,22 @@ class LocalMechanism:
         n, m = len(self.inputs), len(self.outputs)
         return f"LocalMechanism({n} x {m}, {len(self.columns) / n:.0f} near reports each, {self.guarantee})"
 
-    @property
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
+
+    @cached_property
     def totals(self) -> Floats:
-        """The sum of every row's weights, background included, in doubles."""
-        near = np.add.reduceat(np.append(self.values.astype(np.float64), 0.0), self.starts[:-1])
-        hidden = np.add.reduceat(np.append(self.background[self.columns].astype(np.float64), 0.0), self.starts[:-1])
-        empty = np.diff(self.starts) == 0
-        near, hidden = np.where(empty, 0.0, near), np.where(empty, 0.0, hidden)
-        return np.asarray(near + (self.background.sum(dtype=np.float64) - hidden))
+        """The sum of every row's weights, background included, in doubles; right to within 2**-36 of itself."""
+        return frozen(row_totals(self.starts, self.columns, self.values, self.background))
 
     @property
     def matrix(self) -> Floats:
         """All probabilities as a dense table, where that is small enough to be written out."""
+        table = self.table()
+        return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+    def table(self) -> Floats:
+        """Return all weights as a dense table of doubles, where that is small enough: the stored numbers themselves."""
         n, m = len(self.inputs), len(self.outputs)
         if n * m > MOST_DENSE:
             raise InvalidInput(
@@ -82,4 +91,39 @@ class LocalMechanism:
             )
         table: Any = np.broadcast_to(self.background.astype(np.float64), (n, m)).copy()
         table[np.repeat(np.arange(n), np.diff(self.starts)), self.columns] = self.values
-        return np.asarray(table / table.sum(axis=1, keepdims=True))
+        return np.asarray(table)
+
+    def weights(self, secrets: ArrayLike, reports: ArrayLike, /) -> NDArray[np.float32]:
+        """Return the weight of each report under each secret: the row's own, or that of the background."""
+        rows, columns = np.broadcast_arrays(
+            as_codes(secrets, len(self.inputs)), as_codes(reports, len(self.outputs), "reports")
+        )
+        at = stored_at(self.starts, self.columns, rows.ravel(), columns.ravel()).reshape(rows.shape)
+        own = self.values[np.maximum(at, 0)] if len(self.values) else np.float32(0)
+        return np.asarray(np.where(at >= 0, own, self.background[columns]))
+
+    @cached_property
+    def _sampler(self) -> LocalSampler:
+        return LocalSampler(self.starts, self.columns, self.values, self.background)
+
+    def sample(self, secrets: ArrayLike, /, *, rng: Randomness = None) -> Integers:
+        """Return one report code for every secret code."""
+        codes = as_codes(secrets, len(self.inputs))
+        drawn = self._sampler.draw(np.ascontiguousarray(codes.ravel()), source_of(rng))
+        return drawn.reshape(codes.shape)
+
+    def log_density(self, secrets: ArrayLike, reports: ArrayLike, /) -> Floats:
+        """Return the log of the probability of each report under each secret."""
+        weights = self.weights(secrets, reports).astype(np.float64)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(weights) - np.log(self.totals[as_codes(secrets, len(self.inputs))]))
+
+    def witness(self, secret: int, other: int, report: int) -> Witness:
+        """Return how much likelier a report is from one secret than from another, as a witness with coordinates."""
+        pair = as_codes([secret, other], len(self.inputs))
+        first, second = (float(weight) for weight in self.weights(pair, report))
+        if first == 0:
+            raise InvalidInput(f"report {report} never comes from secret {secret}: that is no witness.")
+        of_secret, of_other = (float(total) for total in self.totals[pair])
+        ratio = min(first / second * (of_other / of_secret), sys.float_info.max) if second else math.inf
+        return Witness(int(secret), int(other), int(report), ratio).located(self.inputs, self.outputs)

@@ -1,0 +1,130 @@
+"""Files of sparse rows over a background: small, exact, and checked before anything is believed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metricdp as mdp
+from forging import rewritten
+from instances import local_on, some_local, some_matrix
+from metricdp.artifacts import dumps, inspect, load, loads, save
+from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
+from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism
+from metricdp.mechanisms.packing import packed
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "city.mdp"
+
+
+def same(one: LocalMechanism, two: Any) -> bool:
+    names = ("starts", "columns", "values", "background")
+    return all(
+        getattr(one, name).dtype == getattr(two, name).dtype and np.array_equal(getattr(one, name), getattr(two, name))
+        for name in names
+    )
+
+
+@pytest.mark.parametrize(
+    "metric", [mdp.Lp(2), mdp.Lp(1, unit="m"), mdp.metric(lambda a, b: np.abs(a - b).sum(axis=-1))]
+)
+def test_every_bit_comes_back(metric: Any, path: Path) -> None:
+    points = np.random.default_rng(5).uniform(0, 10, (30, 2))
+    made = local_on(mdp.FiniteSpace(points, metric), 3.5)
+    save(made, path)
+    found = inspect(path)
+    assert same(made, found.mechanism)
+    assert (found.kind, found.storage) == ("local", "sparse")
+    assert found.mechanism.certificate.stated == ("loss", "lower_bound")
+    assert not found.mechanism.stakes.known  # type: ignore[attr-defined]
+    assert np.array_equal(made.sample([3] * 50, rng=np.random.default_rng(1)),
+                          found.mechanism.sample([3] * 50, rng=np.random.default_rng(1)))  # fmt: skip
+
+
+def test_reports_beyond_65536_are_counted_in_blocks(path: Path) -> None:
+    """Two places and 150,000 reports: three blocks, of which rows use any."""
+    places = mdp.FiniteSpace(np.arange(2.0), mdp.Lp(1))
+    reports = mdp.FiniteSpace(np.arange(150_000.0), mdp.Lp(1))
+    columns = [0, 65_535, 65_536, 131_071, 149_999, 65_536, 149_999]
+    promise = Guarantee(1.0, places.metric, basis="certificate")
+    bare = Certificate(loss=1.0, lower_bound=0.0, method="by hand", epsilon=1.0)
+    made = LocalMechanism(
+        places, reports, [0, 5, 7], columns, np.linspace(1, 2, 7), np.full(150_000, 0.9), promise, bare
+    )
+    assert np.asarray(packed(made)["lengths"]).tolist() == [[2, 2, 1], [0, 1, 1]]
+    assert same(made, loads(dumps(made)))
+
+
+def test_it_takes_six_bytes_for_every_near_report(path: Path) -> None:
+    n = 1000
+    space = mdp.FiniteSpace(np.arange(float(n)), mdp.Lp(1))
+    made = local_on(space, 100.0, 0.1)
+    size = len(dumps(made))
+    assert size < 6 * len(made.columns) + 40 * n + 4000
+    assert size < len(dumps(some_matrix())) + 8 * n * n / 4
+
+
+def change(name: str, alter: Any) -> Any:
+    def apply(manifest: Any, tensors: Any) -> None:
+        tensors[manifest["body"][name]] = alter(tensors[manifest["body"][name]])
+
+    return apply
+
+
+def with_value(at: int, value: Any) -> Any:
+    def alter(array: Any) -> Any:
+        array.reshape(-1)[at] = value
+        return array
+
+    return alter
+
+
+FORGED = {
+    "a row more than it has": (change("lengths", with_value(0, 200)), "lengths"),
+    "lengths of another shape": (change("lengths", lambda a: a.reshape(1, -1)), "lengths"),
+    "lengths that overflow": (change("lengths", lambda a: a.astype(np.uint64) + np.uint64(2**63)), "not possible"),
+    "columns out of order": (change("columns", lambda a: a[::-1].copy()), "increase|from 0 to"),
+    "a column twice": (change("columns", lambda a: np.concatenate([a[:1], a[:1], a[2:]])), "increase"),
+    "a report that is not there": (change("columns", with_value(-1, 200)), "from 0 to"),
+    "columns with a sign": (change("columns", lambda a: a.astype(np.int64)), "right type"),
+    "doubles": (change("values", lambda a: a.astype(np.float64)), "right type"),
+    "values of another length": (change("values", lambda a: a[:-1].copy()), "one weight per column"),
+    "a negative value": (change("values", with_value(3, -1.0)), "not possible"),
+    "an infinite value": (change("values", with_value(3, np.inf)), "not possible"),
+    "a background of nothing": (change("background", with_value(3, np.nan)), "not possible"),
+    "a background too long": (change("background", lambda a: np.append(a, a[:1])), "background"),
+    "a report that tells all": (change("values", with_value(0, 1e6)), "does not keep the promise"),
+    "another kind": (lambda manifest, _: manifest.update(kind="matrix"), "does not know|does not say"),
+    "more than its kind has": (lambda manifest, _: manifest["body"].update(more=1), "does not know"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_rows_are_refused(name: str, path: Path) -> None:
+    alter, message = FORGED[name]
+    save(some_local(), path)
+    rewritten(path, alter)
+    with pytest.raises(CorruptFile, match=message):
+        load(path)
+
+
+def test_single_floats_are_no_probabilities_of_a_table(path: Path) -> None:
+    save(some_matrix(), path, storage="dense")
+    rewritten(path, lambda manifest, tensors: tensors.update(matrix=tensors["matrix"].astype(np.float32)))
+    with pytest.raises(CorruptFile, match="right type"):
+        load(path)
+
+
+def test_a_broken_law_gets_no_file_and_other_storages_are_refused(path: Path) -> None:
+    made = some_local()
+    with pytest.raises(NotPrivate):
+        save(replace(made, guarantee=replace(made.guarantee, epsilon=0.1)), path)
+    with pytest.raises(InvalidInput, match="stored sparse"):
+        save(made, path, storage="dense")
+    assert not path.exists()

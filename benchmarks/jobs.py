@@ -6,6 +6,10 @@ python benchmarks/jobs.py disks  [--count 20]  [--seed 0]     (as root on small 
 
 A watcher looks at everything outside private folders the whole time and keeps the first report it ever sees of every
 row: a second one that differs is a leak. Reports are planar Laplace, so two noises are never equal by chance.
+
+What every run said is kept, refusals too. Where anything is not as it must be, the whole story of that folder is
+printed and the folder stays. A run that does not end in time is a fault of its own ("endless"), with where it stood:
+on a busy machine it may only be slow.
 """
 
 from __future__ import annotations
@@ -14,13 +18,10 @@ import os
 import random
 import resource
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,61 +29,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from attacked import Outcome, Round, Verdict, Watcher
 from record import arguments, recorder
 
 SECRET = 7777.123  # no text may hold these digits
+PATIENCE = 300.0  # seconds for one run
 STARTER = """
-import sys
+import faulthandler, signal, sys
+faulthandler.register(signal.SIGUSR1, all_threads=True)
 from metricdp.cli import main
 import metricdp.tables, pyarrow.parquet
 print("ready", flush=True)
 sys.stdin.readline()
 sys.exit(main(sys.argv[1:]))
 """
-
-
-class Watcher:
-    """Sees what anybody can see: every file outside private folders that others may read, while it is there."""
-
-    def __init__(self, place: Path, names: tuple[str, ...] = ("out", "out.parquet")) -> None:
-        self._roots = [place / name for name in names]
-        self._place = place
-        self._seen: dict[int, tuple[float, float]] = {}
-        self._files: set[tuple[int, int, int]] = set()
-        self._over = threading.Event()
-        self.twice = self.open_work = 0
-
-    def __enter__(self) -> Watcher:
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-        self._look()
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.02):
-            self._look()
-
-    def _look(self) -> None:
-        for path in self._place.glob(".*"):  # work that is not done
-            with suppress(OSError):
-                found = path.stat()
-                self.open_work += bool(found.st_size and stat.S_IMODE(found.st_mode) & 0o077)
-        for root in self._roots:
-            for path in [root] if root.is_file() else sorted(root.rglob("*.parquet")):
-                with suppress(OSError):
-                    found = path.stat()
-                    name = (found.st_ino, found.st_size, found.st_mtime_ns)
-                    if name not in self._files:
-                        self._keep(pq.read_table(path))
-                        self._files.add(name)
-
-    def _keep(self, rows: pa.Table) -> None:
-        for row, x, y in zip(*(rows[name].to_pylist() for name in ("id", "x", "y")), strict=True):
-            self.twice += self._seen.setdefault(row, (x, y)) != (x, y)
 
 
 def write_input(place: Path, files: int, rows: int, bad: int | None = None) -> None:
@@ -116,19 +76,36 @@ class Run:
             start_new_session=True, preexec_fn=prepare,
         )  # fmt: skip
 
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """Wait for the end and say what became of it: right, refused, killed, or what should not be."""
-        text, _ = self.process.communicate(timeout=300)
-        self._errors.seek(0)
-        complaints, code = self._errors.read(), self.process.returncode
-        self._errors.close()
+        try:
+            text, _ = self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            return Verdict("endless", self._stopped())
+        complaints, code = self._complaints(), self.process.returncode
+        said = text + complaints
         if code == -signal.SIGKILL:
-            return "killed"
-        if str(SECRET) in text + complaints or "Traceback" in complaints:
-            return f"wrong: {complaints[-500:]}"
+            return Verdict("killed", said)
+        if str(SECRET) in said or "Traceback" in said:
+            return Verdict("wrong", said)
         if code == 0:
-            return "right"
-        return "refused" if code == 2 and complaints.startswith("error: ") else f"wrong: {code} {complaints[-500:]}"
+            return Verdict("right", complaints)  # its output says how long it took: no two are alike
+        refused = code == 2 and complaints.startswith("error: ")
+        return Verdict("refused", said) if refused else Verdict("wrong", f"ended with {code}: {said}")
+
+    def _stopped(self) -> str:
+        """End a run that does not, and return what it said and where it stood."""
+        os.kill(self.process.pid, signal.SIGUSR1)
+        time.sleep(1.0)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        text, _ = self.process.communicate()
+        return f"after {PATIENCE:g} s: {text}{self._complaints()}"
+
+    def _complaints(self) -> str:
+        self._errors.seek(0)
+        with self._errors:
+            return self._errors.read()
 
 
 def release(runs: list[Run]) -> None:
@@ -142,37 +119,27 @@ def release(runs: list[Run]) -> None:
         run.process.stdin.flush()
 
 
-def whole(place: Path, rows: int, single: bool = False) -> bool:
-    """Tell whether the output holds every row once and nothing is left of the work but a note without a key."""
-    paths = [place / "out.parquet"] if single else sorted((place / "out").glob("*.parquet"))
-    ids = np.concatenate([np.empty(0), *(np.asarray(pq.read_table(path)["id"]) for path in paths)])
-    keys = list(place.glob(".*/*/key"))
-    left = [path.name for path in place.glob(".*") if path.name != ".out.metricdp-job"]
-    return bool(np.array_equal(np.sort(ids), np.arange(rows))) and not keys and not left
-
-
-def starts(count: int, chance: random.Random) -> Counter[str]:
+def starts(count: int, chance: random.Random) -> Outcome:
     """Start eight runs at once on one output, again and again."""
-    tally: Counter[str] = Counter()
-    while tally["starts"] < count:
+    outcome = Outcome()
+    while outcome.counts["starts"] < count:
         single = chance.random() < 0.25
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            place = Path(folder)
-            write_input(place, 2, 4000)
-            many = min(8, count - tally["starts"])
+        with outcome.round() as attacked:
+            write_input(attacked.place, 2, 4000)
+            many = min(8, count - outcome.counts["starts"])
             kinds = [chance.choice([[], [], ["--resume"], ["--discard"]]) if not single else [] for _ in range(many)]
-            with Watcher(place) as watcher:
-                started = [Run(place, *kind, single=single) for kind in kinds]
+            attacked.note(f"started at once: {kinds}, one file: {single}")
+            with Watcher(attacked.place) as watcher:
+                started = [Run(attacked.place, *kind, single=single) for kind in kinds]
                 release(started)
-                answers = [run.verdict() for run in started]
-                tally.update(answers)
-            tally["starts"] += many
-            tally["no right run"] += "right" not in answers
-            tally["not whole"] += not whole(place, 4000 if single else 8000, single)
+                answers = [attacked.judge(run.verdict()) for run in started]
+            outcome.counts["starts"] += many
+            if "right" not in answers:
+                outcome.counts["no right run"] += 1
+                attacked.fault("no right run")
             # A single file that is protected again, after the first is there, is a new release and said to be one.
-            tally["second noise"] += bool(watcher.twice) and not single
-            tally["open work"] += bool(watcher.open_work)
-    return tally
+            attacked.end(watcher, 4000 if single else 8000, single=single, again=single)
+    return outcome
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
@@ -201,40 +168,49 @@ def kill(process: subprocess.Popen[str], chance: random.Random) -> str:
     return whom
 
 
-def kills(count: int, chance: random.Random) -> Counter[str]:
+def kills(count: int, chance: random.Random) -> Outcome:
     """Kill runs at random moments and go on with them until they are done."""
-    tally: Counter[str] = Counter()
-    rows = 40_000
-    while tally["kills"] < count:
-        single, bad = chance.random() < 0.15, chance.random() < 0.3
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            place = Path(folder)
-            write_input(place, 4, rows, bad=rows // 4 if bad and not single else None)
-            with Watcher(place) as watcher:
-                answer, longest = "", 2.0
-                while answer != "right":
-                    run = Run(place, *([] if single else ["--resume"]), single=single)
-                    release([run])
-                    began = time.monotonic()
-                    if tally["kills"] < count and chance.random() < 0.8:
-                        time.sleep(chance.uniform(0.0, longest))
-                        if run.process.poll() is None:
-                            tally[f"killed {kill(run.process, chance)}"] += 1
-                            tally["kills"] += 1
-                    answer = run.verdict()
-                    if answer == "killed" and single and (place / "out.parquet").exists():
-                        answer = "right"  # it was there already: to protect it again would be a new release
-                    longest = max(0.5, min(longest, time.monotonic() - began)) if answer == "right" else longest
-                    tally[answer] += 1
-                    if answer.startswith("wrong"):
-                        break
-                    if answer == "refused":
-                        tally["seen of a failed job"] += (place / "out").exists()
-                        write_input(place, 4, rows)  # the bad row is mended
-            tally["not whole"] += not whole(place, rows if single else 4 * rows, single)
-            tally["second noise"] += bool(watcher.twice)
-            tally["open work"] += bool(watcher.open_work)
-    return tally
+    outcome = Outcome()
+    while outcome.counts["kills"] < count:
+        with outcome.round() as attacked:
+            _killed_until_right(attacked, count, chance)
+    return outcome
+
+
+def _killed_until_right(attacked: Round, count: int, chance: random.Random) -> None:
+    rows, place, counts = 40_000, attacked.place, attacked.outcome.counts
+    single, bad = chance.random() < 0.15, chance.random() < 0.3
+    write_input(place, 4, rows, bad=rows // 4 if bad and not single else None)
+    attacked.note(f"one file: {single}, a bad row: {bad and not single}")
+    with Watcher(place) as watcher:
+        answer, longest = "", 2.0
+        while answer not in ("right", "wrong", "endless"):
+            run = Run(place, *([] if single else ["--resume"]), single=single)
+            release([run])
+            attacked.note("a run begins")
+            began = time.monotonic()
+            if counts["kills"] < count and chance.random() < 0.8:
+                time.sleep(chance.uniform(0.0, longest))
+                if run.process.poll() is None:
+                    whom = kill(run.process, chance)
+                    attacked.note(f"killed {whom}")
+                    counts[f"killed {whom}"] += 1
+                    counts["kills"] += 1
+            verdict = run.verdict()
+            if verdict.word == "killed" and single and (place / "out.parquet").exists():
+                verdict = Verdict(
+                    "right", verdict.text
+                )  # it was there already: to protect it again would be a new release
+            answer = attacked.judge(verdict)
+            longest = max(0.5, min(longest, time.monotonic() - began)) if answer == "right" else longest
+            if answer == "refused":
+                if (place / "out").exists():
+                    counts["seen of a failed job"] += 1
+                    attacked.fault("seen of a failed job")
+                write_input(place, 4, rows)  # the bad row is mended
+                attacked.note("every row is good now")
+    if answer == "right":
+        attacked.end(watcher, rows if single else 4 * rows, single=single)
 
 
 @contextmanager
@@ -254,37 +230,37 @@ def small_disk(folder: str, size: int) -> Iterator[Callable[[int], None] | None]
         subprocess.run(["umount", "-l", folder], check=False)
 
 
-def disks(count: int, chance: random.Random) -> Counter[str]:
+def disks(count: int, chance: random.Random) -> Outcome:
     """Run into the end of the disk at many places, then make room and go on."""
-    tally: Counter[str] = Counter()
+    outcome = Outcome()
     rows = 20_000
-    while tally["first refused"] < count:  # those that had room after all do not count
-        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as outside:
+    while outcome.counts["first refused"] < count:  # those that had room after all do not count
+        with outcome.round() as attacked, tempfile.TemporaryDirectory() as outside:
+            place = attacked.place
             write_input(Path(outside), 4, rows)
             size = chance.choice([4096, 16_384, 65_536]) + chance.randrange(0, 1_600_000)
             single = chance.random() < 0.2
-            with small_disk(folder, size if chance.random() < 0.7 else 0) as enlarge:
-                place = Path(folder)
+            with small_disk(str(place), size if chance.random() < 0.7 else 0) as enlarge:
                 (place / "in").symlink_to(Path(outside) / "in")
                 most = chance.choice([2000, 20_000, 200_000])
                 limit = None if enlarge else (lambda most=most: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+                attacked.note(f"one file: {single}, {size} bytes of disk" if enlarge else f"files up to {most} bytes")
                 with Watcher(place) as watcher:
                     first = Run(place, single=single, prepare=limit)
                     release([first])
-                    answer = first.verdict()
-                    tally[f"first {answer}"] += 1
-                    tally["on a small file system" if enlarge else "by a limit on files"] += 1
-                    tally["seen of a failed job"] += answer != "right" and (place / "out").exists()
+                    answer = attacked.judge(first.verdict(), "first ")
+                    outcome.counts["on a small file system" if enlarge else "by a limit on files"] += 1
+                    if answer != "right" and (place / "out").exists():
+                        outcome.counts["seen of a failed job"] += 1
+                        attacked.fault("seen of a failed job")
                     if enlarge:
                         enlarge(1 << 30)
                     if answer != "right":
                         second = Run(place, *([] if single else ["--resume"]), single=single)
                         release([second])
-                        tally[second.verdict()] += 1
-                tally["not whole"] += not whole(place, rows if single else 4 * rows, single)
-                tally["second noise"] += bool(watcher.twice)
-                tally["open work"] += bool(watcher.open_work)
-    return tally
+                        attacked.judge(second.verdict())
+                attacked.end(watcher, rows if single else 4 * rows, single=single)
+    return outcome
 
 
 ATTACKS = {"starts": (starts, 200), "kills": (kills, 100), "disks": (disks, 20)}
@@ -293,7 +269,6 @@ WHAT = {
     "kills": "kills of jobs at random moments, then `--resume`",
     "disks": "full disks, then `--resume`",
 }
-FAULTS = ("not whole", "second noise", "open work", "no right run", "seen of a failed job")
 
 
 def main() -> None:
@@ -306,15 +281,16 @@ def main() -> None:
     attack, usual = ATTACKS[chosen.attack]
     count = chosen.count or usual
     began = time.monotonic()
-    tally = attack(count, random.Random(chosen.seed))
-    faults = {name: tally[name] for name in tally if tally[name] and (name in FAULTS or "wrong" in name)}
-    print({name: number for name, number in sorted(tally.items()) if number})
-    print("faults:", faults or "none", f"in {time.monotonic() - began:.0f} s")
+    outcome = attack(count, random.Random(chosen.seed))
+    print({name: number for name, number in sorted(outcome.counts.items()) if number})
+    print("\n".join(f"{number} x {text.strip()}" for text, number in outcome.texts.most_common()))
+    print("faults:", len(outcome.faults) or "none", f"in {time.monotonic() - began:.0f} s")
     recorder(chosen.record)(
         "attacks", f"{count} {WHAT[chosen.attack]}", asked="every run refused or right, one noise per secret",
-        measured=f"{sum(faults.values())} faults", seconds=round(time.monotonic() - began), tally=dict(tally),
+        measured=f"{len(outcome.faults)} faults", seconds=round(time.monotonic() - began), seed=chosen.seed,
+        tally=dict(outcome.counts), texts=dict(outcome.texts), faults=outcome.faults,
     )  # fmt: skip
-    sys.exit(bool(faults))
+    sys.exit(bool(outcome.faults))
 
 
 if __name__ == "__main__":

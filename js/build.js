@@ -1,7 +1,7 @@
 /**
  * Build dist/ from src/: one file to copy, without dependencies.
  *
- *     node build.js            write src/shared.js, dist/metricdp.js and dist/geolocation.js
+ *     node build.js            write src/shared.js, src/declared.js, dist/metricdp.js and dist/geolocation.js
  *     node build.js --check    write nothing, fail where something would change
  *     node build.js --types    also write dist/*.d.ts from the JSDoc (needs `npm install`, for TypeScript)
  *
@@ -34,6 +34,16 @@ function sharedModule() {
   return (
     "/** What both languages share: written by build.js from src/metricdp/shared.json and wording.json; change those. */\n\n" +
     `export const SHARED = ${spelled(read("shared.json"))};\n\nexport const WORDING = ${spelled(said)};\n`
+  );
+}
+
+/** What the declarations of metrics, spaces and mechanisms say about the fields of a file, one line each. */
+function declaredModule() {
+  const text = readFileSync(join(HERE, "fields.json"), "utf8").trim();
+  JSON.parse(text);
+  return (
+    "/** The fields of a mechanism file: written by build.js from fields.json, which tools/pages.py writes from the declarations. */\n\n" +
+    `export const DECLARED = ${text};\n`
   );
 }
 
@@ -91,6 +101,7 @@ function fingerprint(text) {
 }
 
 put("src/shared.js", sharedModule());
+put("src/declared.js", declaredModule());
 const module = bundle();
 put("dist/metricdp.js", module);
 put("dist/geolocation.js", 'export { protectGeolocation } from "./metricdp.js";\n');

@@ -15,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, Thread
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PROJECT = Path(__file__).parents[1]
 SCRIPTS = {
     "/metricdp.js": PROJECT / "js" / "dist" / "metricdp.js",
@@ -42,6 +44,19 @@ def node() -> str | None:
         return None
     version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
     return found if int(version.strip().lstrip("v").split(".")[0] or 0) >= 20 else None
+
+
+def outcomes(folder: Path, *, seconds: float = 10.0, draws: int = 3) -> dict[str, dict[str, Any]]:
+    """Put every file of a folder before the JavaScript reader, in Node, under a watchdog: what became of each."""
+    program = node()
+    if program is None:
+        pytest.skip("Node 20 or newer is not installed (Debian: apt install nodejs)")
+    done = subprocess.run(
+        [program, PROJECT / "tests" / "js" / "forged.js", folder, "--seconds", str(seconds), "--draws", str(draws)],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert not done.stderr, done.stderr
+    return {answer["file"]: answer for answer in map(json.loads, done.stdout.splitlines())}
 
 
 class Server(ThreadingHTTPServer):

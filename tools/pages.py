@@ -1,17 +1,25 @@
-"""Write the parts of the pages that come from declarations: python tools/pages.py, from the top of the repository.
+"""Write what comes from declarations: python tools/pages.py, from the top of the repository.
 
-A part stands between `<!-- name: written by tools/pages.py -->` and `<!-- end -->`; the rest is by hand.
+Parts of the pages stand between `<!-- name: written by tools/pages.py -->` and `<!-- end -->`; the rest is by hand.
+`js/fields.json` says what the fields of a mechanism file may be; `node build.js` in `js/` puts it into JavaScript.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE
+from metricdp.declarations import Field, plain_field
 from metricdp.design.builders import BUILDERS
 from metricdp.experiments import STUDIES
+from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
+from metricdp.spaces import SPACES
 
 PROJECT = Path(__file__).resolve().parents[1]
 PART = re.compile(r"(<!-- (\w+): written by tools/pages\.py -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -56,17 +64,32 @@ PARTS = {
 }
 
 
+def fields() -> str:
+    """The fields of a mechanism file as JSON, one declaration a line."""
+    tables: dict[str, Mapping[str, Any]] = {
+        registry.sort: {name: {key: entry[key] for key in ("since", "fields")} for name, entry in table.items()}
+        for registry, table in ((registry, registry.table()) for registry in (METRICS, SPACES, MECHANISMS))
+    }
+    records: dict[str, Mapping[str, Field]] = {"promise": PROMISE, "certificate": CERTIFICATE}
+    tables |= {sort: {name: plain_field(kind) for name, kind in one.items()} for sort, one in records.items()}
+    lines = []
+    for sort, entries in (tables | {"later": LATER}).items():
+        inner = (f"    {json.dumps(name)}: {json.dumps(entry, allow_nan=False)}" for name, entry in entries.items())
+        lines.append(f"  {json.dumps(sort)}: {{\n" + ",\n".join(inner) + "\n  }")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 def written(page: str) -> str:
     """Return a page with its parts as the declarations have them now."""
     return PART.sub(lambda found: f"{found[1]}{PARTS[found[2]]()}{found[3]}", page)
 
 
 def main() -> int:
-    """Write every page whose parts have changed."""
-    for path in sorted((PROJECT / "docs").rglob("*.md")):
-        before = path.read_text(encoding="utf-8")
-        after = written(before)
-        if after != before:
+    """Write everything that has changed."""
+    wanted = {path: written(path.read_text(encoding="utf-8")) for path in sorted((PROJECT / "docs").rglob("*.md"))}
+    wanted[PROJECT / "js" / "fields.json"] = fields()
+    for path, after in wanted.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != after:
             path.write_text(after, encoding="utf-8")
             print(path.relative_to(PROJECT))
     return 0

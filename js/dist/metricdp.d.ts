@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 42a890dd65b8b83a33573781b2f4ff403e7a1106b23cc702d06f9ebf32369cf9.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 ad595c1a83896247abbfa372dca3573f3ba1935225ab913301325ba74e81af56.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

@@ -81,44 +81,6 @@ const SHARED = {
   "signature_purpose": "metricdp-mechanism-signature-1",
   "header_limit": 4194304,
   "licence_limit": 10000,
-  "kinds": [
-    "matrix",
-    "local",
-    "interpolated",
-    "streets",
-    "spherical-laplace",
-    "vector-laplace",
-    "nearest",
-    "product"
-  ],
-  "metrics": [
-    "Lp",
-    "Haversine",
-    "Mahalanobis",
-    "Precomputed",
-    "ShortestPath",
-    "StreetPath",
-    "Temporal",
-    "Hamming",
-    "Levenshtein",
-    "Angular",
-    "Hyperbolic",
-    "Weighted",
-    "Wasserstein",
-    "WordMovers",
-    "Frechet"
-  ],
-  "bases": [
-    "theorem",
-    "certificate",
-    "none"
-  ],
-  "rules": [
-    "exact",
-    "direction",
-    "log",
-    "relaxed"
-  ],
   "storages": [
     "dense",
     "sparse",
@@ -130,6 +92,7 @@ const SHARED = {
   "largest_count": 1024,
   "largest_parts": 64,
   "largest_metric_terms": 1024,
+  "deepest_metric": 16,
   "largest_dimension": 65536,
   "largest_nodes": 4194304,
   "largest_coordinate": 1e+300,
@@ -658,10 +621,10 @@ function rint(value) {
 /** The curve along which a law moves between two anchors, and exact coin flips on it. */
 
 
-/** Read the log-ratios that shape the curves; larger ones than any two laws in doubles can have are refused. */
+/** Read the log-ratios that shape the curves; half of a smaller one is no ordinary double, and the curve would jump. */
 function readRatios(file, name, count) {
   const ratios = file.floats(name, [count], "its ratios");
-  for (const ratio of ratios) refuse(!(ratio === 0 || (ratio >= SHARED.smallest_ratio && ratio <= SHARED.largest_ratio)), "a ratio is none that two laws can have");
+  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= SHARED.smallest_ratio), "a ratio is none that two laws can have");
   return ratios;
 }
 
@@ -1153,7 +1116,6 @@ const METRICS = {
         }
         return null;
       },
-      terms: groups.reduce((sum, [metric]) => sum + metric.terms, 1),
     };
   },
   ShortestPath: (parameters, file) => {
@@ -1228,9 +1190,7 @@ function checkRow(row, metric) {
 function readMetric({ name, parameters }, file) {
   const make = METRICS[name] ?? measuredInPython(name);
   const made = make(parameters, file);
-  const metric = { name, unit: parameters.unit ?? "", legal: () => null, text: false, terms: 1, parameters, ...made };
-  refuse(metric.terms > SHARED.largest_metric_terms, "its metrics are nested too deeply");
-  return metric;
+  return { name, unit: parameters.unit ?? "", legal: () => null, text: false, parameters, ...made };
 }
 
 // ---------------------------------------------------------------------------------------------------- spaces.js
@@ -1455,6 +1415,7 @@ const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, streets: Street
 
 /** Rebuild a space from its checked entry. */
 function readSpace(entry, file) {
+  if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("secrets in a space of this kind are not drawn for here.");
   const Space = SPACES[entry.kind];
   return new Space(entry, file);
 }
@@ -1798,7 +1759,6 @@ function readStreets(body, file) {
   const firstCut = new Float64Array(counts.length);
   let next = nodes; // anchors are the crossings, then the inner cuts street by street
   for (let street = 0; street < counts.length; street++) {
-    refuse(!(counts[street] >= 1 && counts[street] <= SHARED.largest_matrix), "a street has no pieces");
     refuse(!(ratios[street] > 0), "a street has no ratio");
     firstCut[street] = next;
     next += counts[street] - 1;
@@ -1859,6 +1819,7 @@ const KINDS = {
 };
 
 function readPart(kind, body, file, promise) {
+  if (!Object.hasOwn(KINDS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
   const made = KINDS[kind](body, file, promise);
   const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
   refuse(!file.same(metric, promise.metric), "the promise is in another metric than the secrets");
@@ -2315,6 +2276,70 @@ function gammaTwoQuantile(level) {
   return high;
 }
 
+// ---------------------------------------------------------------------------------------------------- declared.js
+
+/** The fields of a mechanism file: written by build.js from fields.json, which tools/pages.py writes from the declarations. */
+
+const DECLARED = {
+  "metric": {
+    "Lp": {"since": 1, "fields": {"p": {"type": "number", "least": 1, "infinite": true}, "unit": {"type": "text", "longest": 100}}},
+    "Haversine": {"since": 1, "fields": {"unit": {"type": "text", "choices": ["m", "km", "mi", "ft"], "longest": 10000}}},
+    "Mahalanobis": {"since": 1, "fields": {"covariance": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
+    "Precomputed": {"since": 1, "fields": {"distances": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
+    "ShortestPath": {"since": 1, "fields": {"edges": {"type": "array", "sides": 2, "of": "whole"}, "lengths": {"type": "array", "sides": 1, "of": "float"}, "nodes": {"type": "whole", "least": 1, "most": 4194304}, "one_way": {"type": "text", "choices": ["open", "longer"], "longest": 10000}, "unit": {"type": "text", "longest": 100}}},
+    "StreetPath": {"since": 1, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}}},
+    "Temporal": {"since": 1, "fields": {"period": {"type": "maybe", "of": {"type": "number", "least": 1e-100, "most": 1e+100}}, "unit": {"type": "text", "longest": 100}}},
+    "Hamming": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
+    "Levenshtein": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
+    "Angular": {"since": 1, "fields": {"unit": {"type": "text", "choices": ["rad", "deg"], "longest": 10000}}},
+    "Hyperbolic": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
+    "Weighted": {"since": 1, "fields": {"parts": {"type": "many", "least": 1, "most": 1024, "of": {"type": "group", "of": [{"type": "part", "of": "metric"}, {"type": "many", "least": 1, "most": 65536, "of": {"type": "whole", "least": 0, "most": 65535}}, {"type": "number", "least": 1e-100, "most": 1e+100}]}}, "unit": {"type": "text", "longest": 100}}},
+    "Wasserstein": {"since": 1, "fields": {"ground": {"type": "array", "sides": 0, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
+    "WordMovers": {"since": 1, "fields": {"vectors": {"type": "array", "sides": 2, "of": "float"}, "ground": {"type": "part", "of": "metric"}, "unit": {"type": "text", "longest": 100}}},
+    "Frechet": {"since": 1, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}}
+  },
+  "space": {
+    "finite": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "points": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "coordinates": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "ground": {"type": "part", "of": "metric"}, "columns": {"type": "many", "least": 0, "most": 65536, "of": {"type": "text", "longest": 1000}}}},
+    "box": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "lower": {"type": "many", "least": 1, "most": 65536, "of": {"type": "number", "least": -1e+300, "most": 1e+300}}, "upper": {"type": "many", "least": 1, "most": 65536, "of": {"type": "number", "least": -1e+300, "most": 1e+300}}}},
+    "unbounded": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}}},
+    "streets": {"since": 1, "fields": {"metric": {"type": "part", "named": ["StreetPath"], "of": "metric"}}}
+  },
+  "mechanism": {
+    "matrix": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "matrix": {"type": "table"}}},
+    "local": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "lengths": {"type": "array", "sides": 2, "most": 65536, "of": "narrow"}, "columns": {"type": "array", "sides": 1, "most": 65535, "of": "narrow"}, "values": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "of": "single"}, "background": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "of": "single"}}},
+    "interpolated": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["box"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "axes": {"type": "many", "least": 1, "most": 8, "of": {"type": "array", "sides": 1, "of": "float"}}, "ratios": {"type": "many", "least": 1, "most": 8, "of": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}}, "matrix": {"type": "table"}, "rule": {"type": "text", "choices": ["exact", "direction", "log", "relaxed"], "longest": 10000}}},
+    "streets": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["streets"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "counts": {"type": "array", "sides": 1, "least": 1, "most": 536870912, "of": "whole"}, "ratios": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}, "matrix": {"type": "table"}}},
+    "spherical-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "vector-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
+  },
+  "promise": {
+    "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100},
+    "slack": {"type": "number", "least": 0},
+    "radius": {"type": "maybe", "of": {"type": "number", "above": 0}},
+    "unit": {"type": "text", "longest": 100},
+    "basis": {"type": "text", "choices": ["theorem", "certificate", "none"], "longest": 10000},
+    "metric": {"type": "part", "of": "metric"}
+  },
+  "certificate": {
+    "loss": {"type": "number"},
+    "lower_bound": {"type": "number"},
+    "worst_pair": {"type": "many", "least": 0, "most": 3, "of": {"type": "whole", "least": 0, "most": 9007199254740991}},
+    "verified_pairs": {"type": "whole", "least": 0, "most": 9007199254740991},
+    "method": {"type": "text", "longest": 10000},
+    "seconds": {"type": "number", "least": 0},
+    "epsilon": {"type": "number", "least": 0, "infinite": true},
+    "note": {"type": "text", "longest": 10000},
+    "objective": {"type": "text", "choices": ["expected", "worst"], "longest": 10000}
+  },
+  "later": {
+    "radius": null,
+    "note": "",
+    "objective": null
+  }
+};
+
 // ---------------------------------------------------------------------------------------------------- schema.js
 
 /**
@@ -2325,7 +2350,8 @@ function gammaTwoQuantile(level) {
 
 /** A text of at most `limit` characters. */
 const text = (limit = 10_000) => (value, where) => {
-  refuse(typeof value !== "string" || value.length > limit, `${where} is not a text`);
+  const long = typeof value === "string" && value.length > limit && [...value].length > limit; // a character may be two units
+  refuse(typeof value !== "string" || long, `${where} is not a text`);
   return value;
 };
 
@@ -2398,120 +2424,137 @@ const choose = (pick) => (value, where) => pick(value, where)(value, where);
 
 // ---------------------------------------------------------------------------------------------------- manifest.js
 
-/** What a manifest may say: the types, ranges, references and sizes of everything in it, checked before anything is built. */
+/**
+ * What a manifest may say: every value in it is checked before anything is built. Which fields there are and what is possible
+ * in them comes from the declarations of metrics, spaces and mechanisms (`declared.js`); nothing of that is repeated here.
+ */
 
 
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
 const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
-const NEW_IN_2 = ["streets", "product"];
 
-const reference = whole(0, SHARED.largest_count - 1);
-const tensor = text(200);
-const unit = text(100);
-const rate = number({ least: 1 / SHARED.largest_rate, most: SHARED.largest_rate });
-const coordinate = number({ least: -SHARED.largest_coordinate, most: SHARED.largest_coordinate });
-
-const PARAMETERS = {
-  Lp: { p: number({ least: 1, infinite: true }), unit },
-  Haversine: { unit },
-  Mahalanobis: { covariance: tensor, unit },
-  Precomputed: { distances: tensor, unit },
-  ShortestPath: {
-    edges: tensor, lengths: tensor, nodes: whole(1, SHARED.largest_nodes), one_way: oneOf(["open", "longer"]), unit,
-  },
-  StreetPath: { network: reference },
-  Temporal: { period: orNull(rate), unit },
-  Hamming: { unit },
-  Levenshtein: { unit },
-  Angular: { unit: oneOf(["rad", "deg"]) },
-  Hyperbolic: { unit },
-  Weighted: {
-    parts: list(tuple(reference, list(whole(0, SHARED.largest_dimension - 1), 1, SHARED.largest_dimension), rate), 1, SHARED.largest_count),
-    unit,
-  },
-  Wasserstein: { ground: tensor, unit },
-  WordMovers: { vectors: tensor, ground: reference, unit },
-  Frechet: { ground: reference, dimension: whole(1, SHARED.largest_dimension), unit },
-};
-
-const metric = (value, where) => {
-  const { name, parameters } = record({ name: text(100), parameters: (given) => given }, {})(value, where);
-  if (!Object.hasOwn(PARAMETERS, name)) throw new Unsupported("a metric of this file is not known here: update metricdp.");
-  return { name, parameters: record(PARAMETERS[name])(parameters, `${where}.parameters`) };
-};
-
-const SPACE_FIELDS = {
-  finite: { metric: reference, points: tensor, coordinates: tensor, ground: reference, columns: list(text(1000), 0, SHARED.largest_dimension) },
-  box: { metric: reference, lower: list(coordinate, 1, SHARED.largest_dimension), upper: list(coordinate, 1, SHARED.largest_dimension) },
-  unbounded: { metric: reference, dimension: whole(1, SHARED.largest_dimension) },
-  streets: { metric: reference },
-};
-
-const space = choose((value, where) => {
-  const kind = oneOf(Object.keys(SPACE_FIELDS))(value?.kind, `${where}.kind`);
-  return record({ kind: text(), ...SPACE_FIELDS[kind] });
-});
-
+const anything = (value) => value;
+const tensor = text();
 const side = whole(1, SHARED.largest_matrix);
-const STORAGE_FIELDS = {
+const STORAGES = {
   sparse: { shape: tuple(side, side), columns: tensor, values: tensor, present: orNull(tensor) },
   quantised: { shape: tuple(side, side), columns: tensor, counts: tensor, bits: whole(SHARED.fewest_bits, SHARED.most_bits) },
 };
 
-const matrix = choose((value, where) => {
-  if (typeof value === "string") return tensor;
-  const storage = oneOf(Object.keys(STORAGE_FIELDS))(value?.storage, `${where}.storage`);
-  return record({ storage: text(), ...STORAGE_FIELDS[storage] });
-});
+const table = (version) =>
+  choose((value, where) => {
+    if (typeof value === "string") return tensor;
+    refuse(version === 1, "it holds what its version does not know");
+    const storage = oneOf(Object.keys(STORAGES))(value?.storage, `${where}.storage`);
+    return record({ storage: text(), ...STORAGES[storage] });
+  });
 
-const guarantee = record({
-  epsilon: rate,
-  slack: number({ least: 0 }),
-  radius: orNull(number({ above: 0 })),
-  unit,
-  basis: oneOf(SHARED.bases),
-  metric: reference,
-});
-
-const certificateFields = record(
-  {
-    loss: number(), lower_bound: number(), epsilon: number({ least: 0, infinite: true }), method: text(),
-    seconds: number({ least: 0 }), verified_pairs: whole(), worst_pair: list(whole(), 0, 3),
-  },
-  { note: text(), objective: oneOf(["expected", "worst"]) },
-);
-
-/** What a certificate states; nothing that is drawn depends on it. */
-const certificate = (value, where) => {
-  const stated = certificateFields(value, where);
-  refuse(stated.lower_bound > stated.loss, `${where} states a bound above its loss`);
-  refuse(![0, 3].includes(stated.worst_pair.length), `${where} names no pair and report`);
-  return stated;
+/** The check of a field, by the type of its declaration; `reading` is the manifest as far as it has been checked. */
+const CHECKS = {
+  number: (kind) => number(kind),
+  whole: ({ least, most }) => whole(least, most),
+  text: ({ choices, longest }) => (choices === undefined ? text(longest) : oneOf(choices)),
+  maybe: ({ of }, reading) => orNull(checkOf(of, reading)),
+  many: ({ of, least, most }, reading) => list(checkOf(of, reading), least, most),
+  group: ({ of }, reading) => tuple(...of.map((kind) => checkOf(kind, reading))),
+  part: (kind, reading) => (value, where) => reading.part(kind, value, where),
+  array: (kind, reading) => (value, where) => reading.file.checkArray(value, kind, where),
+  table: (_, reading) => table(reading.version),
 };
 
-const names = list(tensor, 1, 64);
-const BODIES = {
-  matrix: { inputs: reference, outputs: reference, matrix },
-  interpolated: { inputs: reference, outputs: reference, matrix, axes: names, ratios: names, rule: oneOf(SHARED.rules) },
-  streets: { inputs: reference, outputs: reference, matrix, counts: tensor, ratios: tensor },
-  "spherical-laplace": { inputs: reference, epsilon: rate, pitch: rate },
-  "vector-laplace": { inputs: reference, epsilon: rate, pitch: rate },
-  nearest: { inputs: reference, outputs: reference, epsilon: rate },
-};
+const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
 
-const kindOf = (value) => {
-  const known = typeof value === "string" && (value === "product" || Object.hasOwn(BODIES, value));
-  if (!known) throw new Unsupported("a mechanism of this kind is not read here: update metricdp.");
-  return value;
-};
+/** A manifest while it is checked, in the order in which it is built: nothing refers to what comes later. */
+class Reading {
+  constructor(file, version) {
+    this.file = file;
+    this.version = version;
+    this.names = { metric: [], space: [] };
+    this.sizes = []; // of every metric: how deep it is nested, how many it is made of
+    this.open = [1, 1];
+    this.inside = false;
+  }
 
-const part = (value, where) => {
-  refuse(typeof value !== "object" || value === null || value.kind === "product", `${where} is not a part of a product`);
-  const body = record(BODIES[kindOf(value.kind)]);
-  return record({ kind: text(), body, guarantee, certificate })(value, where);
-};
+  /** Return the check of an entry with these fields; what the first files did not say yet may be absent. */
+  record(fields) {
+    const checks = Object.entries(fields).map(([name, kind]) => [name, checkOf(kind, this)]);
+    const isLater = ([name]) => Object.hasOwn(DECLARED.later, name);
+    const check = record(Object.fromEntries(checks.filter((entry) => !isLater(entry))), Object.fromEntries(checks.filter(isLater)));
+    const defaults = Object.fromEntries(checks.filter(isLater).map(([name]) => [name, DECLARED.later[name]]));
+    return (value, where) => ({ ...defaults, ...check(value, where) });
+  }
 
-BODIES.product = { parts: list(part, 2, SHARED.largest_parts) };
+  /** Return the declared fields of a metric, a space or a mechanism. */
+  fields(sort, name, where) {
+    refuse(typeof name !== "string", `${where} has no name`);
+    if (!Object.hasOwn(DECLARED[sort], name)) throw new Unsupported(`a ${sort} of this file is not known here: update metricdp.`);
+    const { since, fields } = DECLARED[sort][name];
+    refuse(since > this.version, "it holds what its version does not know");
+    return fields;
+  }
+
+  metric(value, where) {
+    const { name, parameters } = record({ name: anything, parameters: anything })(value, where);
+    this.open = [1, 1];
+    const checked = this.record(this.fields("metric", name, where))(parameters, `${where}.parameters`);
+    this.names.metric.push(name);
+    this.sizes.push(this.open);
+    return { name, parameters: checked };
+  }
+
+  space(value, where) {
+    const fields = this.fields("space", value?.kind, where);
+    const { kind, ...entry } = value;
+    this.names.space.push(kind);
+    return { kind, ...this.record(fields)(entry, where) };
+  }
+
+  /** Return the checks of what describes a mechanism. */
+  mechanism(kind, where) {
+    return {
+      kind: text(),
+      guarantee: this.record(DECLARED.promise),
+      certificate: this.record(DECLARED.certificate),
+      body: this.record(this.fields("mechanism", kind, where)),
+    };
+  }
+
+  part({ of, named = [] }, value, where) {
+    if (of === "mechanism") return this.inner(value, where);
+    const names = this.names[of];
+    refuse(!Number.isSafeInteger(value) || value < 0 || value >= names.length, `${where} is a reference to nothing`);
+    refuse(named.length > 0 && !named.includes(names[value]), `${where} must be a ${of} of the kind ${named.join(" or ")}`);
+    if (of === "metric") this.nest(value, where);
+    return value;
+  }
+
+  /** Count what a metric is made of: a few words could otherwise say a metric that takes years to measure. */
+  nest(value, where) {
+    const [depth, terms] = this.sizes[value];
+    this.open = [Math.max(this.open[0], depth + 1), this.open[1] + terms];
+    const deep = this.open[0] > SHARED.deepest_metric || this.open[1] > SHARED.largest_metric_terms;
+    refuse(deep, `${where} is nested too deep`);
+  }
+
+  inner(value, where) {
+    refuse(this.inside, "a part of it is made of parts");
+    this.inside = true;
+    const checked = stated(record(this.mechanism(value?.kind, where))(value, where), where);
+    this.inside = false;
+    return checked;
+  }
+}
+
+/** Refuse a certificate whose values do not go together; nothing that is drawn depends on it. */
+function stated(mechanism, where) {
+  const { guarantee, certificate } = mechanism;
+  const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
+  refuse(bound, `${where} states a bound above its loss`); // where nothing is promised, bounds of private mechanisms do not bind
+  refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);
+  const worst = /^(constopt|optimal \(worst)/.test(certificate.method); // how the first files say it
+  certificate.objective ??= worst ? "worst" : "expected";
+  return mechanism;
+}
 
 /** Refuse what is no manifest of a version that is read here; checksum and signature are verified next. */
 function checkVersion(given) {
@@ -2528,21 +2571,18 @@ function checkVersion(given) {
   refuse(typeof given.sha256 !== "string", "its checksum is missing");
 }
 
-/** Return a manifest, whose every byte is as it was written by now, as checked values. */
-function checkedManifest(given) {
-  const { version } = given;
-  const kind = kindOf(given.kind);
+/** Return the manifest of a file, whose every byte is as it was written by now, as checked values. */
+function checkedManifest(file) {
+  const given = file.manifest;
+  const reading = new Reading(file, given.version);
   const checks = {
-    format: text(), version: whole(), kind: text(), sha256: text(), units: unit, guarantee, certificate,
-    metrics: list(metric, 1, SHARED.largest_count),
-    spaces: list(space, 1, SHARED.largest_count),
-    body: record(BODIES[kind]),
+    format: text(), version: whole(), sha256: text(), units: text(SHARED.licence_limit),
+    metrics: list((value, where) => reading.metric(value, where), 1, SHARED.largest_count),
+    spaces: list((value, where) => reading.space(value, where), 1, SHARED.largest_count),
+    ...reading.mechanism(given.kind, "it"),
   };
-  if (version > 1) Object.assign(checks, { licence: text(SHARED.licence_limit), signature: (value) => value });
-  const manifest = record(checks)(given, "its manifest");
-  const old = version === 1 && (NEW_IN_2.includes(kind) || typeof (manifest.body.matrix ?? "") !== "string");
-  refuse(old, "it holds what its version does not know");
-  return manifest;
+  if (given.version > 1) Object.assign(checks, { licence: text(SHARED.licence_limit), signature: anything });
+  return stated(record(checks)(given, "its manifest"), "its certificate");
 }
 
 // ---------------------------------------------------------------------------------------------------- file.js
@@ -2551,10 +2591,13 @@ function checkedManifest(given) {
 
 
 const TYPES = {
-  F64: Float64Array, I64: BigInt64Array, U8: Uint8Array, U16: Uint16Array, U32: Uint32Array, U64: BigUint64Array,
+  F64: Float64Array, F32: Float32Array, I64: BigInt64Array, U8: Uint8Array, U16: Uint16Array, U32: Uint32Array, U64: BigUint64Array,
 };
 const TYPES_OF = { 1: ["F64", "I64", "U8"], 2: Object.keys(TYPES) };
 const UNSIGNED = [Uint8Array, Uint16Array, Uint32Array, BigUint64Array];
+const ARRAYS = { // by declaration
+  float: [Float64Array], single: [Float32Array], whole: [BigInt64Array], narrow: UNSIGNED, points: [Float64Array, BigInt64Array, Array],
+};
 const DECODER_OPTIONS = { fatal: true, ignoreBOM: true };
 
 const offset = whole();
@@ -2616,7 +2659,7 @@ class MechanismFile {
 
   /** Check the manifest and rebuild metrics and spaces in the order they were stored; each refers to earlier ones only. */
   build() {
-    this.manifest = checkedManifest(this.manifest);
+    this.manifest = checkedManifest(this);
     for (const entry of this.manifest.metrics) this.metrics.push(readMetric(entry, this));
     for (const entry of this.manifest.spaces) this.spaces.push(readSpace(entry, this));
   }
@@ -2667,7 +2710,20 @@ class MechanismFile {
       start = end;
       return word;
     });
+    const full = start === BigInt(bytes.length) || (start === 0n && bytes.length === 1); // a tensor is never empty
+    refuse(!full, "its words do not end where they should");
     return { data, shape };
+  }
+
+  /** Refuse a tensor that is not of the type, the sides and the range that its field declares; return its name. */
+  checkArray(name, { of, sides = 0, least = -Infinity, most = Infinity }, where) {
+    refuse(typeof name !== "string", `${where} is not the name of a tensor`);
+    const { data, shape } = this.tensor(name);
+    const isText = Array.isArray(data);
+    const fits = ARRAYS[of].some((Type) => data instanceof Type) && (isText || sides === 0 || shape.length === sides);
+    refuse(!fits, `${where} is not a tensor of the right type and shape`);
+    if (!isText) for (const value of data) refuse(!(value >= least && value <= most), `${where} holds a number that is not possible there`);
+    return name;
   }
 
   shape(name) {

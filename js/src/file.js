@@ -8,10 +8,13 @@ import { SHARED } from "./shared.js";
 import { Points, readSpace } from "./spaces.js";
 
 const TYPES = {
-  F64: Float64Array, I64: BigInt64Array, U8: Uint8Array, U16: Uint16Array, U32: Uint32Array, U64: BigUint64Array,
+  F64: Float64Array, F32: Float32Array, I64: BigInt64Array, U8: Uint8Array, U16: Uint16Array, U32: Uint32Array, U64: BigUint64Array,
 };
 const TYPES_OF = { 1: ["F64", "I64", "U8"], 2: Object.keys(TYPES) };
 const UNSIGNED = [Uint8Array, Uint16Array, Uint32Array, BigUint64Array];
+const ARRAYS = { // by declaration
+  float: [Float64Array], single: [Float32Array], whole: [BigInt64Array], narrow: UNSIGNED, points: [Float64Array, BigInt64Array, Array],
+};
 const DECODER_OPTIONS = { fatal: true, ignoreBOM: true };
 
 const offset = whole();
@@ -73,7 +76,7 @@ export class MechanismFile {
 
   /** Check the manifest and rebuild metrics and spaces in the order they were stored; each refers to earlier ones only. */
   build() {
-    this.manifest = checkedManifest(this.manifest);
+    this.manifest = checkedManifest(this);
     for (const entry of this.manifest.metrics) this.metrics.push(readMetric(entry, this));
     for (const entry of this.manifest.spaces) this.spaces.push(readSpace(entry, this));
   }
@@ -124,7 +127,20 @@ export class MechanismFile {
       start = end;
       return word;
     });
+    const full = start === BigInt(bytes.length) || (start === 0n && bytes.length === 1); // a tensor is never empty
+    refuse(!full, "its words do not end where they should");
     return { data, shape };
+  }
+
+  /** Refuse a tensor that is not of the type, the sides and the range that its field declares; return its name. */
+  checkArray(name, { of, sides = 0, least = -Infinity, most = Infinity }, where) {
+    refuse(typeof name !== "string", `${where} is not the name of a tensor`);
+    const { data, shape } = this.tensor(name);
+    const isText = Array.isArray(data);
+    const fits = ARRAYS[of].some((Type) => data instanceof Type) && (isText || sides === 0 || shape.length === sides);
+    refuse(!fits, `${where} is not a tensor of the right type and shape`);
+    if (!isText) for (const value of data) refuse(!(value >= least && value <= most), `${where} holds a number that is not possible there`);
+    return name;
   }
 
   shape(name) {

@@ -1,6 +1,6 @@
 /** The kinds of mechanism a file can hold: one reader each. */
 
-import { refuse } from "./errors.js";
+import { Unsupported, refuse } from "./errors.js";
 import { readInterpolated } from "./interpolated.js";
 import { readNearest, readSpherical, readVector } from "./laplace.js";
 import { readProduct } from "./product.js";
@@ -29,6 +29,7 @@ const KINDS = {
 };
 
 function readPart(kind, body, file, promise) {
+  if (!Object.hasOwn(KINDS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
   const made = KINDS[kind](body, file, promise);
   const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
   refuse(!file.same(metric, promise.metric), "the promise is in another metric than the secrets");

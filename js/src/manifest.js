@@ -1,120 +1,138 @@
-/** What a manifest may say: the types, ranges, references and sizes of everything in it, checked before anything is built. */
+/**
+ * What a manifest may say: every value in it is checked before anything is built. Which fields there are and what is possible
+ * in them comes from the declarations of metrics, spaces and mechanisms (`declared.js`); nothing of that is repeated here.
+ */
 
+import { DECLARED } from "./declared.js";
 import { CorruptFile, Unsupported, refuse } from "./errors.js";
 import { choose, list, number, oneOf, orNull, record, text, tuple, whole } from "./schema.js";
 import { SHARED } from "./shared.js";
 
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
 const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
-const NEW_IN_2 = ["streets", "product"];
 
-const reference = whole(0, SHARED.largest_count - 1);
-const tensor = text(200);
-const unit = text(100);
-const rate = number({ least: 1 / SHARED.largest_rate, most: SHARED.largest_rate });
-const coordinate = number({ least: -SHARED.largest_coordinate, most: SHARED.largest_coordinate });
-
-const PARAMETERS = {
-  Lp: { p: number({ least: 1, infinite: true }), unit },
-  Haversine: { unit },
-  Mahalanobis: { covariance: tensor, unit },
-  Precomputed: { distances: tensor, unit },
-  ShortestPath: {
-    edges: tensor, lengths: tensor, nodes: whole(1, SHARED.largest_nodes), one_way: oneOf(["open", "longer"]), unit,
-  },
-  StreetPath: { network: reference },
-  Temporal: { period: orNull(rate), unit },
-  Hamming: { unit },
-  Levenshtein: { unit },
-  Angular: { unit: oneOf(["rad", "deg"]) },
-  Hyperbolic: { unit },
-  Weighted: {
-    parts: list(tuple(reference, list(whole(0, SHARED.largest_dimension - 1), 1, SHARED.largest_dimension), rate), 1, SHARED.largest_count),
-    unit,
-  },
-  Wasserstein: { ground: tensor, unit },
-  WordMovers: { vectors: tensor, ground: reference, unit },
-  Frechet: { ground: reference, dimension: whole(1, SHARED.largest_dimension), unit },
-};
-
-const metric = (value, where) => {
-  const { name, parameters } = record({ name: text(100), parameters: (given) => given }, {})(value, where);
-  if (!Object.hasOwn(PARAMETERS, name)) throw new Unsupported("a metric of this file is not known here: update metricdp.");
-  return { name, parameters: record(PARAMETERS[name])(parameters, `${where}.parameters`) };
-};
-
-const SPACE_FIELDS = {
-  finite: { metric: reference, points: tensor, coordinates: tensor, ground: reference, columns: list(text(1000), 0, SHARED.largest_dimension) },
-  box: { metric: reference, lower: list(coordinate, 1, SHARED.largest_dimension), upper: list(coordinate, 1, SHARED.largest_dimension) },
-  unbounded: { metric: reference, dimension: whole(1, SHARED.largest_dimension) },
-  streets: { metric: reference },
-};
-
-const space = choose((value, where) => {
-  const kind = oneOf(Object.keys(SPACE_FIELDS))(value?.kind, `${where}.kind`);
-  return record({ kind: text(), ...SPACE_FIELDS[kind] });
-});
-
+const anything = (value) => value;
+const tensor = text();
 const side = whole(1, SHARED.largest_matrix);
-const STORAGE_FIELDS = {
+const STORAGES = {
   sparse: { shape: tuple(side, side), columns: tensor, values: tensor, present: orNull(tensor) },
   quantised: { shape: tuple(side, side), columns: tensor, counts: tensor, bits: whole(SHARED.fewest_bits, SHARED.most_bits) },
 };
 
-const matrix = choose((value, where) => {
-  if (typeof value === "string") return tensor;
-  const storage = oneOf(Object.keys(STORAGE_FIELDS))(value?.storage, `${where}.storage`);
-  return record({ storage: text(), ...STORAGE_FIELDS[storage] });
-});
+const table = (version) =>
+  choose((value, where) => {
+    if (typeof value === "string") return tensor;
+    refuse(version === 1, "it holds what its version does not know");
+    const storage = oneOf(Object.keys(STORAGES))(value?.storage, `${where}.storage`);
+    return record({ storage: text(), ...STORAGES[storage] });
+  });
 
-const guarantee = record({
-  epsilon: rate,
-  slack: number({ least: 0 }),
-  radius: orNull(number({ above: 0 })),
-  unit,
-  basis: oneOf(SHARED.bases),
-  metric: reference,
-});
-
-const certificateFields = record(
-  {
-    loss: number(), lower_bound: number(), epsilon: number({ least: 0, infinite: true }), method: text(),
-    seconds: number({ least: 0 }), verified_pairs: whole(), worst_pair: list(whole(), 0, 3),
-  },
-  { note: text(), objective: oneOf(["expected", "worst"]) },
-);
-
-/** What a certificate states; nothing that is drawn depends on it. */
-const certificate = (value, where) => {
-  const stated = certificateFields(value, where);
-  refuse(stated.lower_bound > stated.loss, `${where} states a bound above its loss`);
-  refuse(![0, 3].includes(stated.worst_pair.length), `${where} names no pair and report`);
-  return stated;
+/** The check of a field, by the type of its declaration; `reading` is the manifest as far as it has been checked. */
+const CHECKS = {
+  number: (kind) => number(kind),
+  whole: ({ least, most }) => whole(least, most),
+  text: ({ choices, longest }) => (choices === undefined ? text(longest) : oneOf(choices)),
+  maybe: ({ of }, reading) => orNull(checkOf(of, reading)),
+  many: ({ of, least, most }, reading) => list(checkOf(of, reading), least, most),
+  group: ({ of }, reading) => tuple(...of.map((kind) => checkOf(kind, reading))),
+  part: (kind, reading) => (value, where) => reading.part(kind, value, where),
+  array: (kind, reading) => (value, where) => reading.file.checkArray(value, kind, where),
+  table: (_, reading) => table(reading.version),
 };
 
-const names = list(tensor, 1, 64);
-const BODIES = {
-  matrix: { inputs: reference, outputs: reference, matrix },
-  interpolated: { inputs: reference, outputs: reference, matrix, axes: names, ratios: names, rule: oneOf(SHARED.rules) },
-  streets: { inputs: reference, outputs: reference, matrix, counts: tensor, ratios: tensor },
-  "spherical-laplace": { inputs: reference, epsilon: rate, pitch: rate },
-  "vector-laplace": { inputs: reference, epsilon: rate, pitch: rate },
-  nearest: { inputs: reference, outputs: reference, epsilon: rate },
-};
+const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
 
-const kindOf = (value) => {
-  const known = typeof value === "string" && (value === "product" || Object.hasOwn(BODIES, value));
-  if (!known) throw new Unsupported("a mechanism of this kind is not read here: update metricdp.");
-  return value;
-};
+/** A manifest while it is checked, in the order in which it is built: nothing refers to what comes later. */
+class Reading {
+  constructor(file, version) {
+    this.file = file;
+    this.version = version;
+    this.names = { metric: [], space: [] };
+    this.sizes = []; // of every metric: how deep it is nested, how many it is made of
+    this.open = [1, 1];
+    this.inside = false;
+  }
 
-const part = (value, where) => {
-  refuse(typeof value !== "object" || value === null || value.kind === "product", `${where} is not a part of a product`);
-  const body = record(BODIES[kindOf(value.kind)]);
-  return record({ kind: text(), body, guarantee, certificate })(value, where);
-};
+  /** Return the check of an entry with these fields; what the first files did not say yet may be absent. */
+  record(fields) {
+    const checks = Object.entries(fields).map(([name, kind]) => [name, checkOf(kind, this)]);
+    const isLater = ([name]) => Object.hasOwn(DECLARED.later, name);
+    const check = record(Object.fromEntries(checks.filter((entry) => !isLater(entry))), Object.fromEntries(checks.filter(isLater)));
+    const defaults = Object.fromEntries(checks.filter(isLater).map(([name]) => [name, DECLARED.later[name]]));
+    return (value, where) => ({ ...defaults, ...check(value, where) });
+  }
 
-BODIES.product = { parts: list(part, 2, SHARED.largest_parts) };
+  /** Return the declared fields of a metric, a space or a mechanism. */
+  fields(sort, name, where) {
+    refuse(typeof name !== "string", `${where} has no name`);
+    if (!Object.hasOwn(DECLARED[sort], name)) throw new Unsupported(`a ${sort} of this file is not known here: update metricdp.`);
+    const { since, fields } = DECLARED[sort][name];
+    refuse(since > this.version, "it holds what its version does not know");
+    return fields;
+  }
+
+  metric(value, where) {
+    const { name, parameters } = record({ name: anything, parameters: anything })(value, where);
+    this.open = [1, 1];
+    const checked = this.record(this.fields("metric", name, where))(parameters, `${where}.parameters`);
+    this.names.metric.push(name);
+    this.sizes.push(this.open);
+    return { name, parameters: checked };
+  }
+
+  space(value, where) {
+    const fields = this.fields("space", value?.kind, where);
+    const { kind, ...entry } = value;
+    this.names.space.push(kind);
+    return { kind, ...this.record(fields)(entry, where) };
+  }
+
+  /** Return the checks of what describes a mechanism. */
+  mechanism(kind, where) {
+    return {
+      kind: text(),
+      guarantee: this.record(DECLARED.promise),
+      certificate: this.record(DECLARED.certificate),
+      body: this.record(this.fields("mechanism", kind, where)),
+    };
+  }
+
+  part({ of, named = [] }, value, where) {
+    if (of === "mechanism") return this.inner(value, where);
+    const names = this.names[of];
+    refuse(!Number.isSafeInteger(value) || value < 0 || value >= names.length, `${where} is a reference to nothing`);
+    refuse(named.length > 0 && !named.includes(names[value]), `${where} must be a ${of} of the kind ${named.join(" or ")}`);
+    if (of === "metric") this.nest(value, where);
+    return value;
+  }
+
+  /** Count what a metric is made of: a few words could otherwise say a metric that takes years to measure. */
+  nest(value, where) {
+    const [depth, terms] = this.sizes[value];
+    this.open = [Math.max(this.open[0], depth + 1), this.open[1] + terms];
+    const deep = this.open[0] > SHARED.deepest_metric || this.open[1] > SHARED.largest_metric_terms;
+    refuse(deep, `${where} is nested too deep`);
+  }
+
+  inner(value, where) {
+    refuse(this.inside, "a part of it is made of parts");
+    this.inside = true;
+    const checked = stated(record(this.mechanism(value?.kind, where))(value, where), where);
+    this.inside = false;
+    return checked;
+  }
+}
+
+/** Refuse a certificate whose values do not go together; nothing that is drawn depends on it. */
+function stated(mechanism, where) {
+  const { guarantee, certificate } = mechanism;
+  const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
+  refuse(bound, `${where} states a bound above its loss`); // where nothing is promised, bounds of private mechanisms do not bind
+  refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);
+  const worst = /^(constopt|optimal \(worst)/.test(certificate.method); // how the first files say it
+  certificate.objective ??= worst ? "worst" : "expected";
+  return mechanism;
+}
 
 /** Refuse what is no manifest of a version that is read here; checksum and signature are verified next. */
 export function checkVersion(given) {
@@ -131,19 +149,16 @@ export function checkVersion(given) {
   refuse(typeof given.sha256 !== "string", "its checksum is missing");
 }
 
-/** Return a manifest, whose every byte is as it was written by now, as checked values. */
-export function checkedManifest(given) {
-  const { version } = given;
-  const kind = kindOf(given.kind);
+/** Return the manifest of a file, whose every byte is as it was written by now, as checked values. */
+export function checkedManifest(file) {
+  const given = file.manifest;
+  const reading = new Reading(file, given.version);
   const checks = {
-    format: text(), version: whole(), kind: text(), sha256: text(), units: unit, guarantee, certificate,
-    metrics: list(metric, 1, SHARED.largest_count),
-    spaces: list(space, 1, SHARED.largest_count),
-    body: record(BODIES[kind]),
+    format: text(), version: whole(), sha256: text(), units: text(SHARED.licence_limit),
+    metrics: list((value, where) => reading.metric(value, where), 1, SHARED.largest_count),
+    spaces: list((value, where) => reading.space(value, where), 1, SHARED.largest_count),
+    ...reading.mechanism(given.kind, "it"),
   };
-  if (version > 1) Object.assign(checks, { licence: text(SHARED.licence_limit), signature: (value) => value });
-  const manifest = record(checks)(given, "its manifest");
-  const old = version === 1 && (NEW_IN_2.includes(kind) || typeof (manifest.body.matrix ?? "") !== "string");
-  refuse(old, "it holds what its version does not know");
-  return manifest;
+  if (given.version > 1) Object.assign(checks, { licence: text(SHARED.licence_limit), signature: anything });
+  return stated(record(checks)(given, "its manifest"), "its certificate");
 }

@@ -7,7 +7,8 @@ import { refuse } from "./errors.js";
 
 /** A text of at most `limit` characters. */
 export const text = (limit = 10_000) => (value, where) => {
-  refuse(typeof value !== "string" || value.length > limit, `${where} is not a text`);
+  const long = typeof value === "string" && value.length > limit && [...value].length > limit; // a character may be two units
+  refuse(typeof value !== "string" || long, `${where} is not a text`);
   return value;
 };
 

@@ -6,44 +6,6 @@ export const SHARED = {
   "signature_purpose": "metricdp-mechanism-signature-1",
   "header_limit": 4194304,
   "licence_limit": 10000,
-  "kinds": [
-    "matrix",
-    "local",
-    "interpolated",
-    "streets",
-    "spherical-laplace",
-    "vector-laplace",
-    "nearest",
-    "product"
-  ],
-  "metrics": [
-    "Lp",
-    "Haversine",
-    "Mahalanobis",
-    "Precomputed",
-    "ShortestPath",
-    "StreetPath",
-    "Temporal",
-    "Hamming",
-    "Levenshtein",
-    "Angular",
-    "Hyperbolic",
-    "Weighted",
-    "Wasserstein",
-    "WordMovers",
-    "Frechet"
-  ],
-  "bases": [
-    "theorem",
-    "certificate",
-    "none"
-  ],
-  "rules": [
-    "exact",
-    "direction",
-    "log",
-    "relaxed"
-  ],
   "storages": [
     "dense",
     "sparse",
@@ -55,6 +17,7 @@ export const SHARED = {
   "largest_count": 1024,
   "largest_parts": 64,
   "largest_metric_terms": 1024,
+  "deepest_metric": 16,
   "largest_dimension": 65536,
   "largest_nodes": 4194304,
   "largest_coordinate": 1e+300,

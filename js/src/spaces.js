@@ -1,6 +1,6 @@
 /** Where secrets live: finitely many points, everywhere, a box, streets. A space says which values are secrets. */
 
-import { MetricdpError, refuse, refuseSecret } from "./errors.js";
+import { MetricdpError, Unsupported, refuse, refuseSecret } from "./errors.js";
 import { checkRow, radians } from "./metrics.js";
 import { SHARED } from "./shared.js";
 
@@ -221,6 +221,7 @@ const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, streets: Street
 
 /** Rebuild a space from its checked entry. */
 export function readSpace(entry, file) {
+  if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("secrets in a space of this kind are not drawn for here.");
   const Space = SPACES[entry.kind];
   return new Space(entry, file);
 }

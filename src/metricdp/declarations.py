@@ -192,7 +192,9 @@ class Registry(Catalogue[Declaration]):
 def plain_field(kind: Field) -> dict[str, Any]:
     """Return a field as plain values: its type in lower case, and its limits where it has some."""
     limits = {
-        name: value for name, value in asdict(kind).items() if name != "of" and value not in (None, False, (), [])
+        name: value
+        for name, value in asdict(kind).items()
+        if name != "of" and value is not None and value is not False and value != ()
     }
     entry: dict[str, Any] = {"type": type(kind).__name__.lower()} | limits
     if isinstance(kind, Many | Maybe):

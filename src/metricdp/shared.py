@@ -15,10 +15,6 @@ SIGNATURE_PURPOSE: str = _READ["signature_purpose"]
 WEAK_KEYS: tuple[str, ...] = tuple(
     _READ["weak_keys"]
 )  # points of small order, sign bit cleared: they fit any signature
-KINDS: tuple[str, ...] = tuple(_READ["kinds"])
-METRICS: tuple[str, ...] = tuple(_READ["metrics"])
-BASES: tuple[str, ...] = tuple(_READ["bases"])
-RULES: tuple[str, ...] = tuple(_READ["rules"])
 STORAGES: tuple[str, ...] = tuple(_READ["storages"])
 FEWEST_BITS: int = _READ["fewest_bits"]
 MOST_BITS: int = _READ["most_bits"]
@@ -30,6 +26,7 @@ LARGEST_MATRIX: int = _READ["largest_matrix"]  # entries
 LARGEST_COUNT: int = _READ["largest_count"]  # metrics, spaces
 LARGEST_PARTS: int = _READ["largest_parts"]  # of a product
 LARGEST_METRIC_TERMS: int = _READ["largest_metric_terms"]  # of weighted metrics within each other
+DEEPEST_METRIC: int = _READ["deepest_metric"]  # a metric of metrics of metrics
 LARGEST_DIMENSION: int = _READ["largest_dimension"]
 LARGEST_NODES: int = _READ["largest_nodes"]
 LARGEST_COORDINATE: float = _READ["largest_coordinate"]

@@ -2,65 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-import browsers
 import metricdp as mdp
+from browsers import outcomes
 from forging import rewritten
-from instances import OTHERS, SPACES, interpolated, place_and_hour, streets, with_zeros
 from metricdp import shared
 from metricdp.artifacts import inspect, save
 from metricdp.errors import CorruptFile
 
 PROJECT = Path(__file__).parents[2]
 Change = Callable[[dict[str, Any], dict[str, Any]], Any]
-RUNNER = PROJECT / "tests" / "js" / "forged.js"
-
-
-def outcomes(folder: Path, *, seconds: float = 10.0, draws: int = 3) -> dict[str, dict[str, Any]]:
-    """Put every file of a folder before the reader, in Node, under a watchdog."""
-    program = browsers.node()
-    if program is None:
-        pytest.skip("Node 20 or newer is not installed (Debian: apt install nodejs)")
-    done = subprocess.run(
-        [program, RUNNER, folder, "--seconds", str(seconds), "--draws", str(draws)],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert not done.stderr, done.stderr
-    return {answer["file"]: answer for answer in map(json.loads, done.stdout.splitlines())}
 
 
 def forge(path: Path, name: str, change: Change) -> None:
     """Write a file of the format's collection after a change, unsigned, with a checksum that fits."""
     shutil.copy(PROJECT / "tests" / "data" / f"v2-{name}.mdp", path)
     rewritten(path, lambda manifest, tensors: (change(manifest, tensors), manifest.update(signature=None)))
-
-
-@pytest.fixture(scope="module")
-def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A file of every kind, of every metric and of every storage."""
-    folder = tmp_path_factory.mktemp("kinds")
-    there = find_spec("rapidfuzz") is not None  # measures edits
-    made: dict[str, Any] = {
-        name: mdp.exponential(space(), 0.7) for name, space in SPACES.items() if there or name != "levenshtein"
-    }
-    made |= {name: build() for name, build in OTHERS.items()}
-    made |= {"interpolated": interpolated(), "streets": streets(), "product": place_and_hour()}
-    for name, mechanism in made.items():
-        save(mechanism, folder / f"{name.replace(' ', '-')}.mdp")
-    save(with_zeros(), folder / "zeros.mdp", storage="sparse")
-    save(mdp.quantised(made["l1"], bits=16), folder / "counts.mdp", storage="quantised")
-    return sorted(folder.iterdir())
 
 
 def test_every_kind_and_every_metric_is_opened_and_drawn_from(every_kind: list[Path]) -> None:
@@ -96,6 +60,14 @@ def deep(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
         parts = [[below, [0, 1], 1.0], [below, [0, 1], 1.0]]
         manifest["metrics"].append({"name": "Weighted", "parameters": {"parts": parts, "unit": ""}})
     manifest["spaces"][0]["ground"] = len(manifest["metrics"]) - 1
+
+
+def curves(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+    """Curves of curves of curves: one term each, twenty deep."""
+    number = len(manifest["metrics"])
+    for level in range(20):
+        below = 0 if level == 0 else number + level - 1
+        manifest["metrics"].append({"name": "Frechet", "parameters": {"ground": below, "dimension": 2, "unit": ""}})
 
 
 def itself(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
@@ -142,6 +114,7 @@ ATTACKS: dict[str, tuple[str, Change]] = {
     "a dimension of a billion": ("spherical-laplace", lambda m, t: m["spaces"][0].update(dimension=10**9)),
     "a metric within itself": ("product", itself),
     "metrics within metrics": ("quantised", deep),
+    "curves within curves": ("quantised", curves),
     "a shape beyond all memory": ("sparse", lambda m, t: m["body"]["matrix"].update(shape=[2**26, 8])),
     "a side of zero": ("sparse", lambda m, t: m["body"]["matrix"].update(shape=[0, 4])),
     "counts of doubles": ("quantised", lambda m, t: t.update({"matrix.counts": t["matrix.counts"].astype(float)})),

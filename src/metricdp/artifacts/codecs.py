@@ -37,7 +37,6 @@ from metricdp.mechanisms import MECHANISMS, Guarantee, Mechanism
 from metricdp.metrics import METRICS, Metric
 from metricdp.spaces import SPACES
 
-MOST_NESTED = 16  # a metric of metrics of metrics
 KINDS = {"float": "f", "single": "s", "whole": "i", "narrow": "u", "points": "fiU"}
 STORED = Many(Whole(), least=1, most=shared.LARGEST_COUNT)
 UNSTORABLE = {
@@ -277,7 +276,7 @@ class Decoder:
         """Count what a metric is made of: a few words could otherwise say a metric that takes years to measure."""
         depth, parts = self._sizes[number]
         self._open = (max(self._open[0], depth + 1), self._open[1] + parts)
-        if self._open[0] > MOST_NESTED or self._open[1] > shared.LARGEST_METRIC_TERMS:
+        if self._open[0] > shared.DEEPEST_METRIC or self._open[1] > shared.LARGEST_METRIC_TERMS:
             raise CorruptFile(f"{where} is nested too deep")
 
     def _inner(self, value: Any, where: str) -> Mechanism:

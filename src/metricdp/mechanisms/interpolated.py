@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
@@ -22,7 +21,7 @@ from metricdp.randomness import Randomness, Source, source_of
 from metricdp.spaces import Box, FiniteSpace
 
 Rule = Literal["exact", "direction", "log", "relaxed"]
-RULES = shared.RULES
+RULES = ("exact", "direction", "log", "relaxed")
 ROUNDING_RULES = ("exact", "direction")
 BATCH = 1 << 17
 MOST_AXES = 8

@@ -10,7 +10,7 @@ from metricdp.arrays import Points
 from metricdp.declarations import Array, Declaration, Effort, Group, Many, Maybe, Number, Part, Registry, Text, Whole
 from metricdp.metrics.base import BLOCK_VALUES, Metric
 from metricdp.metrics.composed import Temporal, Weighted
-from metricdp.metrics.curved import Angular, Hyperbolic
+from metricdp.metrics.curved import RADIANS, Angular, Hyperbolic
 from metricdp.metrics.discrete import FULL_TRIANGLE_CHECK, Hamming, Levenshtein, Precomputed
 from metricdp.metrics.geography import Haversine, ShortestPath
 from metricdp.metrics.streets import StreetPath
@@ -102,7 +102,7 @@ for _declaration in (
         Haversine,
         "Haversine",
         "great circle, (latitude, longitude) in degrees, sphere of 6371.009 km",
-        {"unit": UNIT},
+        {"unit": Text(tuple(shared.METRES))},
         words={"haversine": Haversine},
     ),
     Declaration(Mahalanobis, "Mahalanobis", "`sqrt((a-b)' S^-1 (a-b))`", {"covariance": Array(sides=2), "unit": UNIT}),
@@ -141,7 +141,7 @@ for _declaration in (
     ),
     Declaration(Hamming, "Hamming", "differing columns", {"unit": UNIT}, words={"hamming": Hamming}),
     Declaration(Levenshtein, "Levenshtein", "edits", {"unit": UNIT}, words={"levenshtein": Levenshtein}, effort=_words),
-    Declaration(Angular, "Angular", "angle", {"unit": UNIT}, words={"angular": Angular}),
+    Declaration(Angular, "Angular", "angle", {"unit": Text(tuple(RADIANS))}, words={"angular": Angular}),
     Declaration(Hyperbolic, "Hyperbolic", "Poincaré ball", {"unit": UNIT}, words={"hyperbolic": Hyperbolic}),
     Declaration(
         Weighted,

@@ -1,0 +1,30 @@
+"""Files for the tests of the JavaScript reader."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import metricdp as mdp
+from instances import OTHERS, SPACES, interpolated, place_and_hour, streets, with_zeros
+from metricdp.artifacts import save
+
+
+@pytest.fixture(scope="session")
+def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A file of every kind, of every metric and of every storage."""
+    folder = tmp_path_factory.mktemp("kinds")
+    there = find_spec("rapidfuzz") is not None  # measures edits
+    made: dict[str, Any] = {
+        name: mdp.exponential(space(), 0.7) for name, space in SPACES.items() if there or name != "levenshtein"
+    }
+    made |= {name: build() for name, build in OTHERS.items()}
+    made |= {"interpolated": interpolated(), "streets": streets(), "product": place_and_hour()}
+    for name, mechanism in made.items():
+        save(mechanism, folder / f"{name.replace(' ', '-')}.mdp")
+    save(with_zeros(), folder / "zeros.mdp", storage="sparse")
+    save(mdp.quantised(made["l1"], bits=16), folder / "counts.mdp", storage="quantised")
+    return sorted(folder.iterdir())

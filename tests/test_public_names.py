@@ -20,8 +20,8 @@ PROJECT = Path(__file__).parents[1]
 NAMES = [
     "Angular", "AuditReport", "Augmented", "Box", "Certificate", "FiniteSpace", "Frechet", "Guarantee", "Hamming",
     "Haversine", "Hyperbolic", "Inspection", "InterpolatedMechanism", "Levenshtein", "LocalMechanism", "Lp",
-    "Mahalanobis", "MatrixMechanism", "Mechanism", "Metric", "MetricdpError", "Precomputed", "Problem", "ShortestPath",
-    "StreetPath", "Temporal",
+    "Mahalanobis", "MatrixMechanism", "Mechanism", "Metric", "MetricdpError", "NearLoss", "Precomputed", "Problem",
+    "ShortestPath", "StreetPath", "Temporal",
     "Wasserstein", "Weighted", "Witness", "WordMovers", "adversary_error", "audit", "audit_samples", "constopt",
     "contextual", "continuous_violations", "create_keys", "decomposed", "dictionary", "duckdb_function",
     "duckdb_table", "epsilon_at", "epsilon_for", "errors", "expected_loss", "exponential", "from_matrix", "grid",

@@ -68,6 +68,7 @@ from metricdp.metrics import WordMovers as WordMovers
 from metricdp.metrics import metric as metric
 from metricdp.places import grid as grid
 from metricdp.places import road_network as road_network
+from metricdp.problems import NearLoss as NearLoss
 from metricdp.problems import Problem as Problem
 from metricdp.spaces import Augmented as Augmented
 from metricdp.spaces import Box as Box

@@ -1,0 +1,172 @@
+"""A problem: secrets, epsilon, reports, loss and prior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp import wording
+from metricdp.arrays import Floats, as_codes, as_floats, as_matrix, as_positive, as_probabilities, frozen
+from metricdp.cards import card
+from metricdp.errors import InvalidInput
+from metricdp.problems.losses import FunctionLoss, Loss, MetricLoss, NearLoss, TableLoss
+from metricdp.spaces import Augmented, FiniteSpace, Near
+
+ROWS = 1024  # secrets whose near losses are evaluated at a time
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem:
+    """A mechanism to be designed: from `inputs` to `outputs`, epsilon per unit of distance, least loss.
+
+    `loss[i, k]` is what it costs to report k when the secret is i; it defaults to the distance. It may be given as a
+    matrix, as a function loss(a, b) of two arrays of points, row by row like a metric (on a road network points are the
+    numbers of crossings), or as `NearLoss`, a sparse table of near pairs with bounds of all others. `prior[i]` is how
+    likely the secret i is; it defaults to uniform. `radius` limits the promise, on purpose, to pairs this close.
+
+    Whole matrices (`loss`, `cost`, `log_ratios`) are computed when they are first asked for. Where there are too many
+    pairs, `losses`, `near_losses`, `least_beyond` and `most_beyond` say what a solver has to know without them.
+    """
+
+    inputs: FiniteSpace
+    epsilon: float
+    outputs: FiniteSpace
+    prior: Floats
+    radius: float | None
+    _loss: Loss
+
+    def __init__(
+        self,
+        inputs: FiniteSpace | Augmented,
+        epsilon: float,
+        *,
+        outputs: FiniteSpace | None = None,
+        loss: ArrayLike | Callable[[Any, Any], Any] | NearLoss | None = None,
+        prior: ArrayLike | None = None,
+        radius: float | None = None,
+    ) -> None:
+        inputs = inputs.space if isinstance(inputs, Augmented) else inputs
+        if not isinstance(inputs, FiniteSpace):
+            raise InvalidInput(f"`inputs` must be a FiniteSpace, got {type(inputs).__name__}.")
+        reports = inputs if outputs is None else outputs
+        if not isinstance(reports, FiniteSpace):
+            raise InvalidInput(f"`outputs` must be a FiniteSpace, got {type(reports).__name__}.")
+        n = len(inputs)
+        weights = np.full(n, 1.0 / n) if prior is None else as_probabilities(prior, n)
+        values: dict[str, Any] = {
+            "inputs": inputs,
+            "epsilon": as_positive(epsilon, "epsilon"),
+            "outputs": reports,
+            "_loss": _loss_of(loss, inputs, reports),
+            "prior": frozen(weights),
+            "radius": None if radius is None else as_positive(radius, "radius"),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def loss(self) -> Floats:
+        """What it costs to report k when the secret is i, as a matrix."""
+        return frozen(self._loss.matrix())
+
+    @property
+    def loss_is_distance(self) -> bool:
+        """Whether the loss is the distance from the secret to the report, because none was given."""
+        return isinstance(self._loss, MetricLoss)
+
+    def losses(self, rows: ArrayLike, columns: ArrayLike, /) -> Floats:
+        """Return the losses of the pairs (rows[e], columns[e]) of secrets and reports."""
+        secrets = as_codes(rows, len(self.inputs), "rows")
+        reports = as_codes(columns, len(self.outputs), "columns")
+        if secrets.ndim != 1 or secrets.shape != reports.shape:
+            raise InvalidInput(
+                f"`rows` and `columns` must be lists of equal length, got shapes {secrets.shape} and {reports.shape}."
+            )
+        return self._loss.of(secrets, reports)
+
+    def near_losses(self, near: Near, /) -> Floats:
+        """Return the losses of the pairs that `inputs.near(radius, outputs)` lists, in its order."""
+        self._refuse_foreign(near)
+        if self.loss_is_distance:
+            return near.distances
+        result = np.empty(len(near.codes))
+        for start in range(0, len(near), ROWS):
+            some = slice(near.starts[start], near.starts[min(len(near), start + ROWS)])
+            rows = np.repeat(np.arange(start, min(len(near), start + ROWS)), near.counts[start : start + ROWS])
+            result[some] = self._loss.of(rows, near.codes[some].astype(np.int64))
+        return result
+
+    def least_beyond(self, near: Near, /) -> Floats:
+        """Return for every secret a proven lower bound of the loss of all reports that are not in its row of `near`.
+
+        `near` is what `inputs.near(radius, outputs)` lists: where the loss is the distance, the bound is the radius.
+        Infinite where all reports are near.
+        """
+        self._refuse_foreign(near)
+        return self._loss.least_beyond(near)
+
+    def most_beyond(self, law: ArrayLike, /) -> Floats:
+        """Return for every secret i a proven upper bound of sum_k law_k loss_ik, for one law of all reports.
+
+        Where the loss is the distance and there are many pairs, by landmarks and the triangle inequality.
+        """
+        weights = as_floats(law, "law")
+        if weights.shape != (len(self.outputs),) or np.any(weights < 0):
+            raise InvalidInput(f"`law` must be {len(self.outputs)} non-negative numbers, got shape {weights.shape}.")
+        return self._loss.most_beyond(weights)
+
+    def _refuse_foreign(self, near: Near) -> None:
+        if len(near) != len(self.inputs) or int(near.codes.max(initial=0)) >= len(self.outputs):
+            raise InvalidInput("`near` must be the near pairs of this problem: inputs.near(radius, outputs).")
+
+    @cached_property
+    def cost(self) -> Floats:
+        """prior[i] * loss[i, k], what one unit of probability costs."""
+        return frozen(self.prior[:, None] * self.loss)
+
+    @cached_property
+    def log_ratios(self) -> Floats:
+        """epsilon * distance for every pair of secrets; infinite for pairs beyond `radius`, which stay unprotected."""
+        ratios = self.epsilon * self.inputs.distances
+        if self.radius is not None:
+            ratios = np.where(self.inputs.distances <= self.radius, ratios, np.inf)
+        return frozen(ratios)
+
+    def __repr__(self) -> str:
+        return "Problem(" + ", ".join(f"{name}: {value}" for name, value in self._facts()) + ")"
+
+    def _repr_html_(self) -> str:
+        return card("Problem", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what is asked, in words; no arrays."""
+        facts = [
+            ("secrets", f"{len(self.inputs):,}"),
+            ("reports", "the same" if self.outputs is self.inputs else f"{len(self.outputs):,}"),
+            ("epsilon", wording.epsilon(self.epsilon, self.inputs.unit)),
+            ("metric", type(self.inputs.metric).__name__),
+            ("loss", self._loss.words()),
+            ("prior", "uniform" if np.ptp(self.prior) == 0 else f"{self.prior.min():.3g} to {self.prior.max():.3g}"),
+        ]
+        if self.radius is not None:
+            facts.append(("protects", f"pairs within {wording.distance(self.radius, self.inputs.unit, 'down')}"))
+        return facts
+
+
+def _loss_of(loss: Any, inputs: FiniteSpace, outputs: FiniteSpace) -> Loss:
+    shape = (len(inputs), len(outputs))
+    if loss is None:
+        inputs.refuse_other(outputs)
+        return MetricLoss(inputs, outputs)
+    if isinstance(loss, NearLoss):
+        if loss.table.shape != shape:
+            raise InvalidInput(f"`loss` must be a table of shape {shape[0]} x {shape[1]}, got {loss.table.shape}.")
+        return loss
+    if callable(loss):
+        return FunctionLoss(loss, inputs, outputs)
+    return TableLoss(frozen(as_matrix(loss, "loss", shape)))

@@ -11,7 +11,7 @@ Two zeros are no leak; a zero against a non-zero, or two laws that differ at dis
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,16 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metricdp.arrays import Floats, Integers
-from metricdp.auditing.report import AuditReport
+from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.auditing.proving import ULP, Candidate, Prover, exact_sum
+from metricdp.auditing.report import AuditReport, obstacle_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Witness
 from metricdp.mechanisms.matrix import witness_of
 from metricdp.spreads import spreads
-
-ULP = 2.0**-52
-PROOF_BITS = (128, 512, 4096)  # more where a claim lies within the rounding of the first
-PROVEN_TIES = 1_000  # pairs equal to rounding that are decided one by one; the rest keep their float bound
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,34 @@ class _Logs:
 
     logs: Floats
     columns: Integers
+    possible: Booleans
     error: Floats  # one per row
+
+    def largest(self, a: int, b: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (secret, other, report) wherever two rows may differ most: the likelier secret first."""
+        difference = self.logs[a] - self.logs[b]
+        error = 2.0 * (self.error[a] + self.error[b])
+        size = np.abs(difference)
+        # Where both find a report impossible their logarithms are equal; it proves nothing and has no ratio.
+        for c in np.flatnonzero(self.possible[a] & (size >= size.max() - error)):
+            secret, other = (a, b) if difference[c] >= 0 else (b, a)
+            yield secret, other, int(self.columns[c])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a matrix as weights."""
+
+    matrix: Floats
+
+    def weight(self, secret: int, report: int) -> float:
+        return float(self.matrix[secret, report])
+
+    def total(self, secret: int) -> tuple[int, int]:
+        return exact_sum(self.matrix[secret])
+
+    def witness(self, secret: int, other: int, report: int) -> Witness:
+        return witness_of(self.matrix, secret, other, report)
 
 
 def audit_matrix(
@@ -69,7 +93,7 @@ def audit_matrix(
         "slack": slack,
         "pairs": count,
         "vacuous": len(matrix) == 1,
-        "obstacle": _obstacle(len(matrix), unjudged, count),
+        "obstacle": obstacle_of(len(matrix), unjudged, count),
     }
     witness = _infinite_witness(matrix, apart, slack)
     if witness is not None:
@@ -92,19 +116,14 @@ def audit_matrix(
     i, j, ceiling = (np.concatenate([part[c] for part in near]) for c in range(3))
     if i.size == 0:  # no pair, or equal laws at distance 0 alone
         return AuditReport(epsilon=0.0, **facts)
-    epsilon, refuted, witness = _Prover(matrix, apart, slack).settle(logs, i, j, ceiling, claimed)
+
+    def candidates(at: int) -> Iterator[Candidate]:
+        a, b = int(i[at]), int(j[at])
+        for one, two, k in logs.largest(a, b):
+            yield one, two, k, float(apart[a, b])
+
+    epsilon, refuted, witness = Prover(_Rows(matrix), slack).settle(ceiling, candidates, claimed)
     return AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, **facts)
-
-
-def _obstacle(secrets: int, unjudged: int, count: int) -> str:
-    if secrets == 1:
-        return "There is only one secret: no two can be told apart, and a promise about it says nothing."
-    if unjudged:
-        return (
-            f"The distance of {unjudged} {'pair' if unjudged == 1 else 'pairs'} of secrets is infinite, by overflow or "
-            f"because nothing connects them; only {count} could be judged."
-        )
-    return ""
 
 
 def within(distances: Floats, radius: float | None) -> Floats:
@@ -149,7 +168,7 @@ def _infinite_witness(matrix: Floats, distances: Floats, slack: float) -> Witnes
     law = np.zeros(len(matrix), dtype=np.int64)
     law[rows] = _law_labels(matrix[rows])
     for i, j in same[law[same[:, 0]] != law[same[:, 1]]].tolist():
-        if slack == 0 or not _Prover(matrix, distances, slack).differ_at_most(i, j):
+        if slack == 0 or not Prover(_Rows(matrix), slack).differ_at_most(i, j, np.flatnonzero(matrix[i] > 0)):
             return _largest_ratio(matrix, i, j)
     return None
 
@@ -195,109 +214,4 @@ def _logarithms(matrix: Floats) -> _Logs:
     largest = np.abs(logs).max(axis=1)
     # Two logarithms: 4 ulp each; the sum: half an ulp; two subtractions: 1 ulp of the values involved.
     error = 8.0 * (largest + np.abs(sums) + 1.0) * ULP
-    return _Logs(logs, columns, error)
-
-
-class _Prover:
-    """Interval arithmetic on single entries."""
-
-    def __init__(self, matrix: Floats, distances: Floats, slack: float) -> None:
-        import flint
-
-        self._flint = flint
-        self._matrix, self._distances, self._slack = matrix, distances, slack
-        self._sums: dict[int, Any] = {}
-
-    def _sum(self, i: int) -> Any:
-        if i not in self._sums:
-            total, power = exact_sum(self._matrix[i])
-            self._sums[i] = self._flint.fmpq(total << max(power, 0), 1 << max(-power, 0))
-        return self._flint.arb(self._sums[i])
-
-    def log_ratio(self, i: int, j: int, k: int) -> Any:
-        """Return a ball that holds ln(p_ik / p_jk), for a report that is possible for both."""
-        arb = self._flint.arb
-        ratio = arb(float(self._matrix[i, k])) * self._sum(j) / (arb(float(self._matrix[j, k])) * self._sum(i))
-        return ratio.log()
-
-    def leak(self, i: int, j: int, k: int, claim: float) -> tuple[Any, bool]:
-        """Return a ball, or a bound, of what a report shows about a pair per distance, and whether it is above a claim.
-
-        (|ln ratio| - slack) / distance equals a double only where the ratio is 1, so that enough bits part the two.
-        """
-        arb = self._flint.arb
-        for bits in PROOF_BITS:
-            with self._flint.ctx.workprec(bits):
-                value = (abs(self.log_ratio(i, j, k)) - arb(self._slack)) / arb(float(self._distances[i, j]))
-                if bool(value > arb(claim)):
-                    return value, True
-                if bool(value <= arb(claim)):
-                    return (value if bits == PROOF_BITS[0] else arb(claim)), False
-        return value, False
-
-    def differ_at_most(self, i: int, j: int) -> bool:
-        """Tell whether two laws with the same possible reports provably differ by at most the slack."""
-        with self._flint.ctx.workprec(PROOF_BITS[-1]):
-            limit = self._flint.arb(self._slack)
-            return all(bool(abs(self.log_ratio(i, j, int(k))) <= limit) for k in np.flatnonzero(self._matrix[i] > 0))
-
-    def settle(
-        self, logs: _Logs, i: Integers, j: Integers, ceiling: Floats, claimed: float | None
-    ) -> tuple[float, bool, Witness | None]:
-        """Return a proven upper bound of epsilon (tight to the last digits), whether the claim is broken, the witness.
-
-        Pairs are taken from the highest ceiling down; once a ceiling is below what is proven for the worst pair, the
-        rest cannot matter. Where very many pairs tie to rounding (tight constraints), the rest of them keep the ceiling
-        as their bound, unless the claim hangs on it.
-        """
-        arb = self._flint.arb
-        claim = np.inf if claimed is None else claimed
-        with self._flint.ctx.workprec(PROOF_BITS[0]):
-            highest, broken = arb(0), False
-            worst: tuple[int, int, int] | None = None
-            reached = -np.inf
-            for count, at in enumerate(np.argsort(-ceiling, kind="stable")):
-                rest = float(ceiling[at]) + 8 * ULP * abs(float(ceiling[at]))  # no pair from here on can exceed it
-                if rest < reached:
-                    break
-                if count >= PROVEN_TIES and (rest <= claim or broken):
-                    highest = highest.max(arb(max(rest, 0.0)))
-                    break
-                a, b = int(i[at]), int(j[at])
-                difference = logs.logs[a] - logs.logs[b]
-                error = 2.0 * (logs.error[a] + logs.error[b])
-                size = np.abs(difference)
-                # Where both find a report impossible their logarithms are equal; it proves nothing and has no ratio.
-                possible = self._matrix[a, logs.columns] > 0
-                for c in np.flatnonzero(possible & (size >= size.max() - error)):
-                    k = int(logs.columns[c])
-                    secret, other = (a, b) if difference[c] >= 0 else (b, a)
-                    value, above = self.leak(secret, other, k, claim)
-                    highest, broken = highest.max(value), broken or above
-                    floor = float(value.mid()) - 8 * ULP * abs(float(value.mid()))
-                    if floor > reached or worst is None:
-                        worst, reached = (secret, other, k), floor
-            witness = None if worst is None else witness_of(self._matrix, *worst)
-            return _round_up(highest), broken, witness
-
-
-def exact_sum(values: Floats) -> tuple[int, int]:
-    """Return (total, power) with total * 2**power the exact sum: doubles are whole multiples of powers of two."""
-    mantissas, exponents = np.frexp(values)
-    whole = np.ldexp(mantissas, 53).astype(np.int64)
-    lowest = int(exponents.min())
-    # Halves of 26 and 27 bits: doubles add up 2**26 of them without rounding.
-    low = np.bincount(exponents - lowest, weights=whole & (2**26 - 1))
-    high = np.bincount(exponents - lowest, weights=whole >> 26)
-    places = np.flatnonzero((low != 0) | (high != 0)).tolist()
-    return sum((int(high[at]) * 2**26 + int(low[at])) << at for at in places), lowest - 53
-
-
-def _round_up(ball: Any) -> float:
-    """Return a double not below any number in the ball: the nearest one or its neighbour, or infinity."""
-    upper = ball.upper()
-    value = float(upper)
-    for candidate in (value, float(np.nextafter(value, np.inf))):
-        if bool(type(ball)(candidate) >= upper):
-            return candidate
-    return float(np.inf)
+    return _Logs(logs, columns, possible, error)

@@ -22,7 +22,8 @@ from metricdp.auditing.cells import judge_cells
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.densities import judge_densities
 from metricdp.auditing.exact import audit_matrix
-from metricdp.auditing.report import AuditReport
+from metricdp.auditing.local import judge_local
+from metricdp.auditing.report import AuditReport, noted
 from metricdp.auditing.theorem import judge_nearest, judge_noise
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
@@ -37,7 +38,7 @@ from metricdp.mechanisms import (
     VectorLaplace,
 )
 from metricdp.mechanisms.product import product_metric
-from metricdp.metrics import Metric, Weighted, pairwise, precision_note
+from metricdp.metrics import Metric, Weighted, pairwise
 from metricdp.metrics.discrete import check_distances
 
 
@@ -66,7 +67,7 @@ def audit(
     if not isinstance(mechanism, Mechanism):
         matrix = as_stochastic(mechanism)
         apart = _distances(len(matrix), metric, points, distances)
-        return _noted(audit_matrix(matrix, apart, claimed, progress=progress), metric)
+        return noted(audit_matrix(matrix, apart, claimed, progress=progress), metric)
     if metric is not None or points is not None or distances is not None:
         raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
     return _judged(mechanism, Claim.of(mechanism.guarantee, claimed, progress))
@@ -87,22 +88,15 @@ def _judged(mechanism: Mechanism, claim: Claim) -> AuditReport:
     return replace(report, refuted=False, obstacle=other)
 
 
-def _judge_matrix(mechanism: MatrixMechanism | LocalMechanism, claim: Claim) -> AuditReport:
+def _judge_matrix(mechanism: MatrixMechanism, claim: Claim) -> AuditReport:
     """Judge every pair: whatever the mechanism says of itself, this is a proof."""
     apart = mechanism.inputs.distances
-    weights = mechanism.table() if isinstance(mechanism, LocalMechanism) else mechanism.matrix
     report = audit_matrix(
-        weights, apart, claim.epsilon, slack=claim.slack, radius=claim.radius, progress=claim.progress
+        mechanism.matrix, apart, claim.epsilon, slack=claim.slack, radius=claim.radius, progress=claim.progress
     )
     if report.witness is not None:
         report = replace(report, witness=report.witness.located(mechanism.inputs, mechanism.outputs))
-    return _noted(report, mechanism.inputs.metric)
-
-
-def _noted(report: AuditReport, metric: Metric | None) -> AuditReport:
-    """Return the report with what has to be said about the distances it rests on."""
-    note = "" if metric is None else precision_note(metric)
-    return replace(report, method=f"{report.method}, {note}") if note else report
+    return noted(report, mechanism.inputs.metric)
 
 
 def _judge_product(product: ProductMechanism, claim: Claim) -> AuditReport:
@@ -164,7 +158,7 @@ def _doubtful_part(reports: list[AuditReport]) -> str:
 
 
 judge.register(MatrixMechanism, _judge_matrix)
-judge.register(LocalMechanism, _judge_matrix)
+judge.register(LocalMechanism, judge_local)
 judge.register(InterpolatedMechanism, judge_cells)
 judge.register(StreetMechanism, judge_cells)
 judge.register(VectorLaplace, judge_noise)

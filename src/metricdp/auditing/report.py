@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from metricdp.cards import card
 from metricdp.mechanisms import Witness
+from metricdp.metrics import Metric, precision_note
 
 Basis = Literal["proof", "theorem", "samples"]
 Verdict = Literal["holds", "violated", "not refuted", "cannot judge"]
@@ -96,3 +97,22 @@ class AuditReport:
         if self.witness is not None:
             rows.append(("worst at", str(self.witness)))
         return card(self.verdict, [*rows, ("why", self.reason)] if self.reason else rows)
+
+
+def noted(report: AuditReport, metric: Metric | None) -> AuditReport:
+    """Return the report with what has to be said about the distances it rests on."""
+    note = "" if metric is None else precision_note(metric)
+    return replace(report, method=f"{report.method}, {note}") if note else report
+
+
+def obstacle_of(secrets: int, unjudged: int, count: int | None = None) -> str:
+    """Say what stands in the way of judging every pair of secrets, where something does."""
+    if secrets == 1:
+        return "There is only one secret: no two can be told apart, and a promise about it says nothing."
+    if not unjudged:
+        return ""
+    judged = "" if count is None else f"; only {count} could be judged"
+    return (
+        f"The distance of {unjudged} {'pair' if unjudged == 1 else 'pairs'} of secrets is infinite, by overflow or "
+        f"because nothing connects them{judged}."
+    )

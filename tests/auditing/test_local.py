@@ -1,0 +1,183 @@
+"""The audit of sparse rows over a background against a dense table, fractions and 400-bit intervals."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import brute
+import exactly
+import metricdp as mdp
+from metricdp.auditing import Claim, judge, ratios
+from metricdp.auditing.local import audit_local
+from metricdp.auditing.sparse import SparseLaw
+from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism
+
+
+def sparse(table, background, stored):
+    """Return the law of a dense table of weights that stores only some cells; the others must be the background."""
+    starts = np.append(0, np.cumsum(stored.sum(axis=1)))
+    return SparseLaw(starts, np.nonzero(stored)[1], table[stored], background)
+
+
+def drawn(rng, rows, reports):
+    """Return weights (rows x reports) as float32, the background, and which cells are stored.
+
+    Windows have holes, values lie above and below the background, one row may store everything and one nothing.
+    """
+    background = np.exp(rng.normal(-3, 1, reports)).astype(np.float32)
+    stored = rng.random((rows, reports)) < rng.choice([0.2, 0.5, 0.8])
+    if rng.random() < 0.3:
+        stored[rng.integers(rows)] = True
+    if rng.random() < 0.3:
+        stored[rng.integers(rows)] = False
+    table = np.where(stored, np.exp(rng.normal(-2, 1.5, (rows, reports))), background).astype(np.float32)
+    if rng.random() < 0.2:  # impossible reports, for all or for some
+        column = rng.integers(reports)
+        background[column] = 0.0
+        table[~stored[:, column], column] = 0.0
+        if rng.random() < 0.5:
+            table[:, column] = 0.0
+    table[table.sum(axis=1) == 0] = 1.0
+    stored |= table != background
+    return table, background, stored
+
+
+def streets(rng, nodes, *, connected=True):
+    """Return a network with lengths that doubles add up exactly, and all its distances."""
+    pairs = [(int(rng.integers(node)), node) for node in range(1, nodes)] if connected else []
+    pairs += [tuple(rng.choice(nodes, 2, replace=False).tolist()) for _ in range(nodes)]
+    lengths = rng.integers(1, 200, len(pairs)) / 64.0
+    apart = np.full((nodes, nodes), np.inf)
+    np.fill_diagonal(apart, 0.0)
+    for (i, j), length in zip(pairs, lengths, strict=True):
+        apart[i, j] = apart[j, i] = min(apart[i, j], length)
+    for k in range(nodes):
+        apart = np.minimum(apart, apart[:, k : k + 1] + apart[k])
+    order = rng.permutation(nodes)  # secrets need not be in the order of the nodes
+    space = mdp.FiniteSpace(order.astype(float)[:, None], mdp.ShortestPath(pairs, lengths, nodes))
+    return space, apart[np.ix_(order, order)]
+
+
+def checked(space, law, table, apart, *, slack=0.0, radius=None):
+    """Audit at the last claims that hold and break, and hold both verdicts against the second judge."""
+    truth = exactly.smallest_epsilon(table, apart, radius=radius)
+    finite = bool(truth.is_finite())
+    middle = float(truth.mid()) if finite and float(truth.mid()) > 0 else 1.0
+    for claim in (middle * 0.9, math.nextafter(middle, 0), middle, math.nextafter(middle, math.inf), middle * 1.1):
+        report = audit_local(space, law, Claim(claim, slack, radius))
+        expected = exactly.verdict(table, apart, claim, slack=slack, radius=radius)
+        assert report.verdict == expected, (claim, middle, str(report))
+        if expected == "violated" and not finite:
+            assert report.epsilon == math.inf
+        if slack == 0 and finite and report.pairs:
+            assert report.epsilon == pytest.approx(float(truth.mid()), rel=1e-12, abs=1e-300)
+        if report.witness is not None and report.refuted:
+            i, j, k = report.witness
+            one, two = exactly.laws(table)[i][k], exactly.laws(table)[j][k]
+            assert one > 0
+            assert two == 0 or math.log(one / two) > claim * apart[i, j] * (1 - 1e-12)
+            assert report.witness.ratio == (math.inf if two == 0 else pytest.approx(float(one / two)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 7), st.integers(1, 8))
+def test_the_streets_decide_what_all_pairs_decide(seed, rows, reports):
+    rng = np.random.default_rng(seed)
+    space, apart = streets(rng, rows)
+    table, background, stored = drawn(rng, rows, reports)
+    checked(space, sparse(table, background, stored), table, apart)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 7), st.floats(0.05, 4.0))
+def test_a_radius_is_decided_by_the_streets_up_to_it(seed, rows, radius):
+    rng = np.random.default_rng(seed)
+    space, apart = streets(rng, rows)
+    table, background, stored = drawn(rng, rows, 5)
+    checked(space, sparse(table, background, stored), table, apart, radius=radius)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 6), st.floats(0.01, 2.0))
+def test_slack_is_counted_once_a_pair_and_not_once_a_street(seed, rows, slack):
+    rng = np.random.default_rng(seed)
+    space, apart = streets(rng, rows)
+    table, background, stored = drawn(rng, rows, 5)
+    checked(space, sparse(table, background, stored), table, apart, slack=slack)
+
+
+def test_secrets_that_no_street_joins_cannot_be_judged_unless_a_radius_says_so():
+    rng = np.random.default_rng(1)
+    space = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.ShortestPath([[0, 1], [2, 3]], [1.0, 2.0], 4))
+    table, background, stored = np.ones((4, 3), np.float32), np.ones(3, np.float32), rng.random((4, 3)) < 0.5
+    law = sparse(table, background, stored)
+    report = audit_local(space, law, Claim(1.0))
+    assert report.verdict == "cannot judge"
+    assert "4 pairs" in report.reason
+    assert audit_local(space, law, Claim(1.0, radius=2.0)).verdict == "holds"
+    table[0, 0] = 30.0  # what one street shows is a violation all the same
+    assert audit_local(space, sparse(table, background, table != background), Claim(1.0)).verdict == "violated"
+
+
+def test_one_secret_has_nothing_to_tell_apart():
+    space = mdp.FiniteSpace(np.zeros((1, 1)), mdp.Lp(2))
+    report = audit_local(space, SparseLaw([0, 1], [0], [1.0], [0.5, 0.5]), Claim(1.0))
+    assert report.vacuous
+    assert report.kept
+
+
+def test_both_ways_through_sparse_rows_find_the_same_quotients(monkeypatch):
+    rng = np.random.default_rng(3)
+    for reports in (1, 4, 30):
+        table, background, stored = drawn(rng, 12, reports)
+        law = sparse(table, background, stored)
+        pairs = np.array(list(itertools.permutations(range(12), 2)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotients = table.astype(float)[pairs[:, 0]] / table.astype(float)[pairs[:, 1]]
+        expected = np.nanmax(quotients, axis=1), np.nanmin(quotients, axis=1)
+        fast = ratios.extremes(law, pairs)
+        monkeypatch.setattr(ratios, "compiled", lambda: None)
+        monkeypatch.setattr(ratios, "CHUNK", 50)
+        seen = []
+        plain = ratios.extremes(law, pairs, progress=seen.append)
+        monkeypatch.undo()
+        assert seen[-1] == 1.0
+        assert len(seen) > 1
+        for one, two, three in zip(fast, plain, expected, strict=True):
+            np.testing.assert_array_equal(one, two)
+            np.testing.assert_array_equal(one, three)
+
+
+def test_sums_of_rows_are_exact_where_the_background_cancels():
+    background = np.full(1000, 3e30, np.float32)
+    values = np.full(1000, 1e-30, np.float32)
+    law = SparseLaw([0, 1000, 1000], np.arange(1000), values, background)
+    logs, errors = law.log_totals
+    exact = [math.log(1000 * float(values[0])), math.log(1000 * float(background[0]))]
+    assert np.all(np.abs(logs - exact) <= errors)
+    assert errors.max() < 1e-10
+    for secret, weights in enumerate((values, background)):
+        total, power = law.total(secret)
+        assert total * 2.0**power == pytest.approx(math.fsum(weights.tolist()), rel=1e-15)
+
+
+def test_the_judge_of_mechanisms_locates_the_witness():
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    space, reports = mdp.FiniteSpace(points, mdp.Lp(2)), mdp.FiniteSpace(points[:2] + 5.0, mdp.Lp(2))
+    mechanism = LocalMechanism(
+        space, reports, [0, 1, 1, 1], [0], [4.0], [1.0, 1.0],
+        Guarantee(1.0, space.metric), Certificate(loss=1.0, lower_bound=0.0, method="by hand", epsilon=1.0),
+    )  # fmt: skip
+    report = judge(mechanism, Claim.of(mechanism.guarantee, None))
+    assert report.verdict == "holds"
+    epsilon, secret, other, seen = brute.leakage(mechanism.matrix, brute.euclid(points))
+    assert report.epsilon == pytest.approx(epsilon)
+    assert tuple(report.witness) == (secret, other, seen)
+    assert report.witness.report_at == tuple(reports.points[seen])
+    strict = judge(mechanism, replace(Claim.of(mechanism.guarantee, None), epsilon=0.5))
+    assert strict.verdict == "violated"

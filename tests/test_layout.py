@@ -52,6 +52,23 @@ def test_no_import_goes_round_in_a_circle_even_inside_functions() -> None:
     TopologicalSorter(graph).prepare()  # raises with the circle where there is one
 
 
+def test_nobody_asks_a_space_for_its_class() -> None:
+    """What differs between spaces they say themselves (`Space`); `given` alone checks the kind of an argument."""
+    kinds = {path.stem: path for path in (SOURCE / "metricdp" / "spaces").glob("*.py")}
+    classes = {
+        node.name
+        for path in kinds.values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and any(getattr(part, "name", "") == "admit" for part in node.body)
+    } - {"Space"}
+    assert len(classes) >= 6
+    for path in modules().values():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
+                asked = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+                assert not asked & classes, f"{path}:{node.lineno} asks whether a space is a {asked & classes}"
+
+
 def test_every_page_can_be_read_in_one_go() -> None:
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
     assert not {name: length for name, length in lengths.items() if length >= LONGEST}

@@ -8,7 +8,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.metrics import StreetPath, measurable
-from metricdp.spaces import ProductSpace, Space, Streets, Unbounded, checked
+from metricdp.spaces import ProductSpace, Space, Streets, Unbounded, checked, given
 
 ROADS = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5], 3)
 PLACES = mdp.FiniteSpace(
@@ -66,6 +66,39 @@ def test_only_points_have_a_nearest_one(name: str) -> None:
     space, secrets, _ = SPACES[name]
     with pytest.raises(InvalidInput, match="`snap` is for spaces of finitely many points"):
         space.admit(secrets, snap=0.1)
+    with pytest.raises(InvalidInput, match="`snap` is for spaces of finitely many points"):
+        space.charge(0.1)
+    assert space.charge(0.0) == 0.0
+
+
+def test_a_space_says_what_others_would_ask_its_class_for() -> None:
+    """Whether its secrets can be listed, between which limits they lie, and on which roads."""
+    histories = SPACES["histories"][0]
+    listed = {"finite": LINE, "roads": PLACES, "words": WORDS, "histories": histories.space}
+    for name, (space, _, _) in SPACES.items():
+        assert space.finite is listed.get(name), name
+        assert (space.size is None) == (name not in listed), name
+        assert (space.limits is None) == (name != "box"), name
+        assert space.network is (ROADS if name in ("roads", "streets") else None), name
+        assert space.same_ground == (name not in ("roads", "words")), name
+    lower, upper = SPACES["box"][0].limits
+    assert (lower.tolist(), upper.tolist()) == ([0.0, 0.0], [1.0, 2.0])
+
+
+def test_an_argument_of_another_kind_of_space_is_named_in_a_sentence() -> None:
+    assert given(LINE, mdp.FiniteSpace, "places", under=(mdp.Lp, mdp.Mahalanobis)) is LINE
+    for value, kind, under, sentence in (
+        (LINE, mdp.Box, (mdp.Lp,), "`places` must be a Box under Lp, got FiniteSpace."),
+        (
+            PLACES,
+            mdp.FiniteSpace,
+            (mdp.Lp, mdp.Mahalanobis),
+            "FiniteSpace under Lp or Mahalanobis, got one under Sh",
+        ),
+        (3, Unbounded, (), "`places` must be an Unbounded, got int."),
+    ):
+        with pytest.raises(InvalidInput, match=sentence):
+            given(value, kind, "places", under=under)
 
 
 def test_a_product_says_which_part_a_row_is_no_secret_of() -> None:

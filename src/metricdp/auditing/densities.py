@@ -14,7 +14,7 @@ from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, Witness
 from metricdp.metrics import Haversine
-from metricdp.spaces import Box, FiniteSpace
+from metricdp.spaces import Box
 
 COUNT_TOLERANCE = 1e-9  # relative, as for finite mechanisms; there is no absolute slack on probabilities
 ROUNDING = 64 * 2.0**-52  # what computing two logarithms of probabilities may be off by; not a leak
@@ -47,7 +47,7 @@ def continuous_violations(
     mechanism's cells or of its half cells, and points along a border. Only refutes; `proof()` proves.
     """
     box = mechanism.inputs
-    if not isinstance(box, Box) or not hasattr(mechanism, "probabilities"):
+    if box.limits is None or not hasattr(mechanism, "probabilities"):
         raise InvalidInput("this needs a mechanism on a box with finitely many reports, such as mdp.interpolated.")
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
     return law_violations(
@@ -144,7 +144,7 @@ class Leakage:
 def judge_densities(mechanism: Mechanism, claim: Claim, *, pairs: int = 2000) -> AuditReport:
     """Compare densities at random pairs of secrets, near and far, and at reports drawn from both."""
     obstacle = ""
-    if isinstance(mechanism.inputs, FiniteSpace):
+    if mechanism.inputs.size is not None:
         found = Leakage(0.0, 0, None)
         obstacle = "This finite mechanism has no matrix that could be proven; refute it with mdp.audit_samples."
     else:
@@ -186,12 +186,13 @@ def density_leakage(mechanism: Mechanism, slack: float, *, pairs: int) -> Leakag
 
 
 def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    space: Any = mechanism.inputs
+    space = mechanism.inputs
     reach = 1.0 / mechanism.guarantee.epsilon * 10.0 ** rng.uniform(-2, 1, size=(count, 1))
-    if isinstance(space, Box):
-        left = rng.uniform(space.lower, space.upper, size=(count, space.dimension))
+    if space.limits is not None:
+        lower, upper = space.limits
+        left = rng.uniform(lower, upper, size=(count, space.dimension))
         step = rng.normal(size=left.shape)
-        return left, np.clip(left + step * reach, space.lower, space.upper)
+        return left, np.clip(left + step * reach, lower, upper)
     if isinstance(space.metric, Haversine):
         left = np.stack([rng.uniform(-89, 89, count), rng.uniform(-180, 180, count)], axis=1)
         step = np.clip(reach / space.metric.degree, 0, 30) * rng.normal(size=left.shape)

@@ -13,7 +13,6 @@ from metricdp.cli import choices, terminal
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
-from metricdp.spaces import FiniteSpace
 from metricdp.units import parse_distance
 
 
@@ -82,8 +81,7 @@ def perturb(
             )  # fmt: skip
     print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
-    space = chosen.inputs
-    if snapping and isinstance(space, FiniteSpace) and space.same_ground:  # elsewhere the two distances do not add
+    if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
         print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
     return 0
 

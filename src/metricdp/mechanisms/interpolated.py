@@ -18,7 +18,7 @@ from metricdp.mechanisms.curves import cell_of, checked_ratios, flips, near_shar
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, Source, source_of
-from metricdp.spaces import Box, FiniteSpace
+from metricdp.spaces import Box, FiniteSpace, given
 
 Rule = Literal["exact", "direction", "log", "relaxed"]
 RULES = ("exact", "direction", "log", "relaxed")
@@ -57,10 +57,8 @@ class InterpolatedMechanism:
     def __post_init__(self) -> None:
         if self.rule not in RULES:
             raise InvalidInput(f"`rule` must be one of {', '.join(RULES)}, got {self.rule!r}.")
-        if not isinstance(self.inputs, Box) or not isinstance(self.inputs.metric, Lp):
-            raise InvalidInput("`inputs` must be a Box with an Lp metric.")
-        if not isinstance(self.outputs, FiniteSpace):
-            raise InvalidInput(f"`outputs` must be a FiniteSpace, got {self.outputs!r}.")
+        given(self.inputs, Box, "inputs", under=(Lp,))
+        given(self.outputs, FiniteSpace, "outputs")
         axes = tuple(frozen(as_floats(axis, "axes")) for axis in self.axes)
         check_axes(self.inputs, axes)
         matrix = as_stochastic(self.matrix)

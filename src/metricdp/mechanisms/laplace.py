@@ -26,7 +26,7 @@ from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.randomness import Randomness, Source, erlang, open_uniform, signed_gamma_root, source_of
-from metricdp.spaces import Unbounded
+from metricdp.spaces import Unbounded, given
 
 BATCH = 1 << 15
 LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
@@ -123,10 +123,8 @@ class VectorLaplace:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        metric, epsilon = self.inputs.metric, as_positive(self.epsilon, "epsilon")
-        object.__setattr__(self, "epsilon", epsilon)
-        if not isinstance(self.inputs, Unbounded) or not isinstance(metric, Lp | Mahalanobis):
-            raise InvalidInput(f"`inputs` must be unbounded under Lp or Mahalanobis, got {self.inputs!r}.")
+        metric = given(self.inputs, Unbounded, "inputs", under=(Lp, Mahalanobis)).metric
+        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
         if isinstance(metric, Mahalanobis) and len(metric.covariance) != self.inputs.dimension:
             raise InvalidInput(f"`inputs` must have {len(metric.covariance)} dimensions like the covariance.")
         refuse_fine_lattice(self.drawing_error, self.lattice.pitch)

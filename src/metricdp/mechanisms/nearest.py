@@ -14,7 +14,7 @@ from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.laplace import vector_noise
 from metricdp.metrics import Lp, Mahalanobis, pairwise
 from metricdp.randomness import Randomness, source_of
-from metricdp.spaces import FiniteSpace, Unbounded
+from metricdp.spaces import FiniteSpace, Unbounded, given
 
 MOST_COMPARED = 1_000  # vectors up to which the loss is bounded by all their distances
 
@@ -34,11 +34,11 @@ class NearestMechanism:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        if not isinstance(self.inputs, FiniteSpace) or not isinstance(self.outputs, FiniteSpace):
-            raise InvalidInput("`inputs` and `outputs` must be finite spaces of vectors.")
-        metric, shape = self.inputs.metric, self.inputs.points.shape
-        if not isinstance(metric, Lp | Mahalanobis) or len(shape) != 2:
-            raise InvalidInput(f"`inputs` must be vectors under Lp or Mahalanobis, got {type(metric).__name__}.")
+        inputs = given(self.inputs, FiniteSpace, "inputs", under=(Lp, Mahalanobis))
+        given(self.outputs, FiniteSpace, "outputs")
+        metric, shape = inputs.metric, inputs.points.shape
+        if len(shape) != 2:
+            raise InvalidInput(f"`inputs` must be vectors, one row each, got points of shape {shape}.")
         if self.outputs.points.shape[1:] != shape[1:]:
             raise InvalidInput(
                 f"`outputs` must be vectors of {shape[1]} coordinates like the inputs, got {self.outputs.points.shape}."

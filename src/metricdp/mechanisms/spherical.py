@@ -13,7 +13,7 @@ from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.laplace import Lattice, cell_nodes, in_batches, refuse_fine_lattice
 from metricdp.metrics import Haversine
 from metricdp.randomness import Randomness, Source, erlang, open_uniform, source_of
-from metricdp.spaces import Unbounded
+from metricdp.spaces import Unbounded, given
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,7 @@ class SphericalLaplace:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        if not isinstance(self.inputs, Unbounded) or not isinstance(self.inputs.metric, Haversine):
-            raise InvalidInput(f"`inputs` must be the Earth, unbounded under Haversine, got {self.inputs!r}.")
+        given(self.inputs, Unbounded, "inputs", under=(Haversine,))
         pitch = self.lattice.pitch
         if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
             raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {pitch:g}.")

@@ -16,7 +16,7 @@ from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import checked_ratios, flips, near_share
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
-from metricdp.spaces import FiniteSpace, Streets
+from metricdp.spaces import FiniteSpace, Streets, given
 
 TINIEST_RATIO = 1e-300  # a street has a length, so its anchors may differ
 
@@ -73,8 +73,8 @@ class StreetMechanism:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        if not isinstance(self.inputs, Streets) or not isinstance(self.outputs, FiniteSpace):
-            raise InvalidInput(f"`inputs` must be Streets and `outputs` a FiniteSpace, got {self.inputs!r}.")
+        given(self.inputs, Streets, "inputs")
+        given(self.outputs, FiniteSpace, "outputs")
         matrix = as_stochastic(self.matrix)
         # No street has more pieces than there are anchors and one: sums of counts cannot overflow.
         counts = frozen(as_codes(self.counts, len(matrix) + 2, "counts"))

@@ -17,10 +17,14 @@ numba: Any = import_extra("numba", "fast")
 
 
 @numba.njit(nogil=True, cache=True)
-def _search(graph, source, limit, away, reached, heap):  # type: ignore[no-untyped-def]
-    """Fill `away` up to the limit by Dijkstra's search with a binary heap; return how many nodes were reached."""
+def _search(graph, source, limit, away, reached, heap, goal):  # type: ignore[no-untyped-def]
+    """Fill `away` by Dijkstra's search with a binary heap; return how many nodes were reached.
+
+    It ends at the limit, or when all nodes of the goal (so many, marked so) are settled.
+    """
     starts, ends, lengths = graph
     keys, nodes = heap
+    marks, mark, missing = goal
     away[source] = 0.0
     reached[0] = source
     count, size = 1, 1
@@ -43,6 +47,10 @@ def _search(graph, source, limit, away, reached, heap):  # type: ignore[no-untyp
         keys[at], nodes[at] = key, last
         if length > away[node]:
             continue  # a shorter way was found after this entry was made
+        if missing > 0 and marks[node] == mark:
+            missing -= 1
+            if missing == 0:
+                break
         for edge in range(starts[node], starts[node + 1]):
             other, way = ends[edge], length + lengths[edge]
             if way <= limit and way < away[other]:
@@ -75,14 +83,15 @@ def rows_within(there, back, sources, codes_of, nodes_of, limit):  # type: ignor
     reached, returned = np.empty(size, np.int32), np.empty(size if both else 0, np.int32)
     entries = len(there[1]) + 1
     heap = (np.empty(entries, np.float64), np.empty(entries, np.int32))
+    nowhere = (np.empty(0, np.int64), 0, 0)
     counts = np.empty(len(sources), np.int64)
     codes, distances = np.empty(1024, np.int32), np.empty(1024, np.float64)
     total = 0
     for row in range(len(sources)):
-        found = _search(there, sources[row], limit, away, reached, heap)
+        found = _search(there, sources[row], limit, away, reached, heap, nowhere)
         came = 0
         if both:
-            came = _search(back, sources[row], limit, homeward, returned, heap)
+            came = _search(back, sources[row], limit, homeward, returned, heap, nowhere)
         if total + found > len(codes):
             room = max(2 * len(codes), total + found)
             more_codes, more_distances = np.empty(room, np.int32), np.empty(room, np.float64)
@@ -105,6 +114,30 @@ def rows_within(there, back, sources, codes_of, nodes_of, limit):  # type: ignor
         for at in range(came):
             homeward[returned[at]] = np.inf
     return counts, codes[:total].copy(), distances[:total].copy()
+
+
+@numba.njit(nogil=True, cache=True)
+def pair_lengths(there, back, sources, starts, targets):  # type: ignore[no-untyped-def]
+    """Return the lengths from sources[i] to targets[starts[i]:starts[i + 1]], each search ending when all are known."""
+    size = len(there[0]) - 1
+    away, reached, wanted = np.full(size, np.inf), np.empty(size, np.int32), np.full(size, -1, np.int64)
+    entries = len(there[1]) + 1
+    heap = (np.empty(entries, np.float64), np.empty(entries, np.int32))
+    lengths = np.zeros(starts[-1] - starts[0])
+    for row in range(len(sources)):
+        missing = 0
+        for at in range(starts[row], starts[row + 1]):
+            if wanted[targets[at]] != row:
+                wanted[targets[at]] = row
+                missing += 1
+        for way in range(2 if len(back[1]) > 0 else 1):
+            graph = there if way == 0 else back
+            found = _search(graph, sources[row], np.inf, away, reached, heap, (wanted, row, missing))
+            for at in range(starts[row], starts[row + 1]):
+                lengths[at - starts[0]] = max(lengths[at - starts[0]], away[targets[at]])
+            for at in range(found):
+                away[reached[at]] = np.inf
+    return lengths
 
 
 @numba.njit(parallel=True, nogil=True, cache=True)

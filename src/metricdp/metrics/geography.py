@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics.limited import limited
+from metricdp.metrics.limited import between, limited, worth_compiling
 from metricdp.metrics.neighbours import MARGIN, Rows, by_tree
 from metricdp.metrics.rounding import LIBRARY, lowered, on_grid, rounding_error, shrinking
 from metricdp.units import METRES
@@ -202,15 +202,15 @@ class ShortestPath:
         data = self.lengths[order][keep]
         return csr_array(coo_array((data, (u[keep], v[keep])), shape=(self.nodes, self.nodes)))
 
-    def from_nodes(self, sources: Integers) -> Floats:
-        """Return the distances from each source to every node; infinite where no road leads."""
+    def from_nodes(self, sources: Integers, limit: float = np.inf) -> Floats:
+        """Return the distances from each source to every node; infinite where no road leads, or none up to a limit."""
         from scipy.sparse.csgraph import dijkstra
 
         graph = self.graph
         if self.one_way == "open":
-            return self._down(dijkstra(graph, directed=False, indices=sources))
-        there = dijkstra(graph, directed=True, indices=sources)
-        back = dijkstra(graph.T.tocsr(), directed=True, indices=sources)
+            return self._down(dijkstra(graph, directed=False, indices=sources, limit=limit))
+        there = dijkstra(graph, directed=True, indices=sources, limit=limit)
+        back = dijkstra(graph.T.tocsr(), directed=True, indices=sources, limit=limit)
         return self._down(np.maximum(there, back))
 
     def _down(self, sums: Floats) -> Floats:
@@ -225,14 +225,35 @@ class ShortestPath:
     def __call__(self, a: Points, b: Points, /) -> Floats:
         sources, targets = np.broadcast_arrays(np.asarray(a)[..., 0], np.asarray(b)[..., 0])
         sources, targets = as_codes(sources, self.nodes, "nodes"), as_codes(targets, self.nodes, "nodes")
-        unique, inverse = np.unique(sources, return_inverse=True)
+        order = np.argsort(sources, axis=None, kind="stable")
+        unique, starts = np.unique(sources.ravel()[order], return_index=True)
+        starts, wanted = np.append(starts, len(order)), targets.ravel()[order]
         result = np.empty(sources.size)
-        flat_targets, inverse = targets.ravel(), inverse.ravel()
-        for start in range(0, len(unique), 256):  # bounded memory: 256 sources at a time
-            rows = self.from_nodes(unique[start : start + 256])
-            here = np.flatnonzero((inverse >= start) & (inverse < start + 256))
-            result[here] = rows[inverse[here] - start, flat_targets[here]]
+        if worth_compiling(len(unique)):
+            lengths = between(self.graph, unique, starts, wanted, directed=self.one_way != "open")
+            result[order] = self._down(lengths)
+        else:
+            for start in range(0, len(unique), 256):  # bounded memory: 256 sources at a time
+                some = slice(starts[start], starts[min(len(unique), start + 256)])
+                counts = np.diff(starts[start : start + 257])
+                result[order[some]] = self._between(
+                    unique[start : start + 256], np.repeat(np.arange(len(counts)), counts), wanted[some]
+                )
         return result.reshape(sources.shape)
+
+    def _between(self, sources: Integers, rows: Integers, targets: Integers) -> Floats:
+        """Return the distances from sources[rows] to targets, searching farther and farther."""
+        limit, result = 32.0 * float(self.lengths.mean()), np.full(len(targets), np.inf)
+        open_pairs = np.arange(len(targets))
+        while open_pairs.size:
+            left, inverse = np.unique(rows[open_pairs], return_inverse=True)
+            found = self.from_nodes(sources[left], limit)[inverse, targets[open_pairs]]
+            result[open_pairs] = found
+            if np.isinf(limit):
+                break
+            open_pairs = open_pairs[np.isinf(found)]
+            limit = 4.0 * limit if limit < self.lengths.sum() else np.inf
+        return result
 
     def pairwise(self, a: Points, b: Points, /) -> Floats:
         sources = as_codes(np.asarray(a)[:, 0], self.nodes, "nodes")

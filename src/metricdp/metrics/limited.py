@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metricdp.arrays import Integers
+from metricdp.arrays import Floats, Integers
 from metricdp.metrics.neighbours import Part, Rows, joined, on_all_cores
 
 if TYPE_CHECKING:
@@ -27,9 +27,27 @@ def limited(graph: csr_array, sources: Integers, targets: Integers, limit: float
     taken from the source outwards, so both ways to compute give the same doubles as a search over the whole graph:
     rounding is monotone, and the result is the least rounded sum of any path.
     """
-    compiled = "numba" in sys.modules or (len(sources) >= WORTH_COMPILING and find_spec("numba") is not None)
-    search = _compiled if compiled else _clustered
+    search = _compiled if worth_compiling(len(sources)) else _clustered
     return search(graph, sources, targets, limit, directed)
+
+
+def worth_compiling(sources: int) -> bool:
+    """Tell whether searches from so many sources pay for loading numba, and whether it is installed."""
+    return "numba" in sys.modules or (sources >= WORTH_COMPILING and find_spec("numba") is not None)
+
+
+def between(graph: csr_array, sources: Integers, starts: Integers, targets: Integers, *, directed: bool) -> Floats:
+    """Return the lengths from sources[i] to targets[starts[i]:starts[i + 1]], no search wider than it has to be."""
+    from metricdp.metrics.compiled import pair_lengths
+
+    there, back = _both_ways(graph, directed)
+
+    def chunk(start: int) -> Floats:
+        some = starts[start : start + CHUNK + 1]
+        found: Floats = pair_lengths(there, back, sources[start : start + CHUNK], some, targets)
+        return found
+
+    return np.concatenate([np.zeros(0), *on_all_cores(chunk, range(0, len(sources), CHUNK))])
 
 
 def _compiled(graph: csr_array, sources: Integers, targets: Integers, limit: float, directed: bool) -> Rows:
@@ -37,8 +55,7 @@ def _compiled(graph: csr_array, sources: Integers, targets: Integers, limit: flo
 
     codes_of = np.full(graph.shape[0], -1, dtype=np.int32)
     codes_of[targets] = np.arange(len(targets), dtype=np.int32)
-    there = _arrays(graph if directed else graph + graph.T)
-    back = _arrays(graph.T) if directed else (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    there, back = _both_ways(graph, directed)
 
     def chunk(start: int) -> Part:
         some = sources[start : start + CHUNK]
@@ -46,6 +63,13 @@ def _compiled(graph: csr_array, sources: Integers, targets: Integers, limit: flo
         return found
 
     return joined(on_all_cores(chunk, range(0, len(sources), CHUNK)))
+
+
+def _both_ways(graph: csr_array, directed: bool) -> tuple[Any, Any]:
+    """Return the graph and its reverse as arrays; the reverse without edges where streets run both ways."""
+    if directed:
+        return _arrays(graph), _arrays(graph.T)
+    return _arrays(graph + graph.T), (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
 def _arrays(graph: Any) -> tuple[Any, Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ class Rows(NamedTuple):
         return Rows(self.starts - dropped, self.codes[keep], self.distances[keep])
 
 
+Result = TypeVar("Result")
 Part = tuple[Integers, NDArray[np.int32], Floats]  # of some rows: how many entries each has, codes, distances
 
 
@@ -88,7 +89,7 @@ def by_tree(a: Floats, b: Floats, reach: float, p: float, measure: Callable[[Int
     return joined(on_all_cores(block, range(0, len(a), step)))
 
 
-def on_all_cores(work: Callable[[int], Part], starts: range) -> Iterator[Part]:
+def on_all_cores(work: Callable[[int], Result], starts: range) -> Iterator[Result]:
     """Yield the results in order; what runs is compiled and holds no lock."""
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         yield from pool.map(work, starts)

@@ -15,7 +15,7 @@ from metricdp.arrays import Floats, as_codes, as_floats, as_matrix, as_positive,
 from metricdp.cards import card
 from metricdp.errors import InvalidInput
 from metricdp.problems.losses import FunctionLoss, Loss, MetricLoss, NearLoss, TableLoss
-from metricdp.spaces import Augmented, FiniteSpace, Near
+from metricdp.spaces import Augmented, FiniteSpace, Near, given
 
 ROWS = 1024  # secrets whose near losses are evaluated at a time
 
@@ -50,12 +50,8 @@ class Problem:
         prior: ArrayLike | None = None,
         radius: float | None = None,
     ) -> None:
-        inputs = inputs.space if isinstance(inputs, Augmented) else inputs
-        if not isinstance(inputs, FiniteSpace):
-            raise InvalidInput(f"`inputs` must be a FiniteSpace, got {type(inputs).__name__}.")
-        reports = inputs if outputs is None else outputs
-        if not isinstance(reports, FiniteSpace):
-            raise InvalidInput(f"`outputs` must be a FiniteSpace, got {type(reports).__name__}.")
+        inputs = given(getattr(inputs, "finite", inputs), FiniteSpace, "inputs")
+        reports = inputs if outputs is None else given(outputs, FiniteSpace, "outputs")
         n = len(inputs)
         weights = np.full(n, 1.0 / n) if prior is None else as_probabilities(prior, n)
         values: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """Where secrets live: finitely many points, also with a context, a box, the plane, the Earth, streets, products."""
 
 from metricdp.spaces.augmented import Augmented
-from metricdp.spaces.base import Space, checked, exchange_hint
+from metricdp.spaces.base import Space, checked, exchange_hint, given
 from metricdp.spaces.continuous import Box, Unbounded
 from metricdp.spaces.declared import SPACES
 from metricdp.spaces.finite import ROUNDING, FiniteSpace
@@ -22,4 +22,5 @@ __all__ = [
     "Unbounded",
     "checked",
     "exchange_hint",
+    "given",
 ]

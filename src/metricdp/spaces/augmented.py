@@ -31,6 +31,9 @@ class Augmented:
     weights: Floats
 
     is_text: ClassVar[bool] = False
+    limits: ClassVar[None] = None
+    network: ClassVar[None] = None
+    same_ground: ClassVar[bool] = True
 
     def __init__(self, base: FiniteSpace, histories: ArrayLike, weights: ArrayLike) -> None:
         rows = as_codes(histories, len(base), "histories")
@@ -75,6 +78,10 @@ class Augmented:
         coordinates = self.base.coordinates[self.histories].reshape(len(self), -1)
         return FiniteSpace(self.histories, metric, coordinates=coordinates, ground=ground, columns=names)
 
+    @property
+    def finite(self) -> FiniteSpace:
+        return self.space
+
     @cached_property
     def _lookup(self) -> dict[bytes, int]:
         return {row.tobytes(): code for code, row in enumerate(np.ascontiguousarray(self.histories))}
@@ -106,6 +113,10 @@ class Augmented:
     @property
     def size(self) -> int:
         return len(self.histories)
+
+    def charge(self, snap: float) -> float:
+        """Return 0; snapping is refused, since no secret is nearest."""
+        return refuse_snap(snap)
 
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Integers]:
         """Return which histories are in the domain, and the codes of all of them."""

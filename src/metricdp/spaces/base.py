@@ -6,13 +6,13 @@ logs. Whoever wants to see a value asks `space.why(row)`.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Points
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.metrics import DEGREES, Haversine, Metric, look_exchanged, measurable
+from metricdp.metrics import DEGREES, Haversine, Metric, ShortestPath, look_exchanged, measurable
 
 ROWS_KEPT = 1000  # row numbers an error carries
 
@@ -53,6 +53,25 @@ class Space(Protocol):
     def is_text(self) -> bool:
         """Whether tables hold words; such a space is finite."""
 
+    @property
+    def finite(self) -> Space | None:
+        """The secrets as a `FiniteSpace`, which is what programs are written over; None where they cannot be listed."""
+
+    @property
+    def limits(self) -> tuple[Floats, Floats] | None:
+        """The least and the largest value of every coordinate; None where secrets are codes or have no limits."""
+
+    @property
+    def network(self) -> ShortestPath | None:
+        """The road network on which the secrets lie; None where they lie on none."""
+
+    @property
+    def same_ground(self) -> bool:
+        """Whether values are put on secrets by the very distances that the metric measures."""
+
+    def charge(self, snap: float) -> float:
+        """Return the distance that snapping can add between two secrets, refusing it where no secret is nearest."""
+
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Any]:
         """Return which rows are secrets, and codes or coordinates of all rows (a placeholder where they are not).
 
@@ -73,6 +92,21 @@ class Space(Protocol):
 
     def decode(self, secrets: Any, /) -> Points:
         """Return the rows a table holds for codes or coordinates."""
+
+
+S = TypeVar("S")
+
+
+def given(value: object, kind: type[S], name: str, *, under: tuple[type, ...] = (), advice: str = "") -> S:
+    """Return an argument that must be one kind of space, measured by one of some metrics; refuse any other."""
+    if isinstance(value, kind) and (not under or isinstance(getattr(value, "metric", None), under)):
+        return value
+    metrics = f" under {' or '.join(metric.__name__ for metric in under)}" if under else ""
+    other = f"one under {type(getattr(value, 'metric', None)).__name__}" if isinstance(value, kind) else None
+    raise InvalidInput(
+        f"`{name}` must be {'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}{metrics}, "
+        f"got {other or type(value).__name__}.{advice and f' {advice}'}"
+    )
 
 
 class Checked(np.ndarray[Any, np.dtype[np.float64]]):
@@ -136,10 +170,11 @@ def refuse(legal: Booleans, rule: str, advice: str) -> NoReturn:
     )
 
 
-def refuse_snap(snap: float) -> None:
-    """Refuse snapping where no secret is nearest."""
+def refuse_snap(snap: float) -> float:
+    """Refuse snapping where no secret is nearest; what it costs not to snap is nothing."""
     if snap:
         raise InvalidInput("`snap` is for spaces of finitely many points; this one takes every value as it is.")
+    return 0.0
 
 
 def show(value: Points) -> str:

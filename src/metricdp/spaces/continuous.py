@@ -35,6 +35,9 @@ class Box:
     columns: ClassVar[tuple[str, ...]] = ()
     size: ClassVar[int | None] = None
     is_text: ClassVar[bool] = False
+    finite: ClassVar[None] = None
+    network: ClassVar[None] = None
+    same_ground: ClassVar[bool] = True
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, metric: Metric | None = None) -> None:
         low, high = np.atleast_1d(as_floats(lower, "lower")), np.atleast_1d(as_floats(upper, "upper"))
@@ -62,8 +65,16 @@ class Box:
     def unit(self) -> str:
         return self.metric.unit
 
+    @property
+    def limits(self) -> tuple[Floats, Floats]:
+        return self.lower, self.upper
+
     def __repr__(self) -> str:
         return f"Box({self.lower.tolist()}, {self.upper.tolist()}, {type(self.metric).__name__})"
+
+    def charge(self, snap: float) -> float:
+        """Return 0; snapping is refused, since no secret is nearest."""
+        return refuse_snap(snap)
 
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Floats]:
         """Return which rows lie in the box, and the rows."""
@@ -120,6 +131,10 @@ class Unbounded:
     columns: ClassVar[tuple[str, ...]] = ()
     size: ClassVar[int | None] = None
     is_text: ClassVar[bool] = False
+    finite: ClassVar[None] = None
+    network: ClassVar[None] = None
+    limits: ClassVar[None] = None
+    same_ground: ClassVar[bool] = True
 
     @property
     def width(self) -> int:
@@ -135,6 +150,10 @@ class Unbounded:
 
     def __repr__(self) -> str:
         return f"Unbounded({type(self.metric).__name__}, dimension {self.dimension})"
+
+    def charge(self, snap: float) -> float:
+        """Return 0; snapping is refused, since no secret is nearest."""
+        return refuse_snap(snap)
 
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Floats]:
         """Return which rows the metric can measure, and the rows."""

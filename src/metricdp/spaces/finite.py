@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, as_positive, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine, Metric, pairwise
+from metricdp.metrics import Haversine, Metric, ShortestPath, pairwise
 from metricdp.spaces.base import (
     exchange_hint,
     measured_rows,
@@ -49,6 +49,8 @@ class FiniteSpace:
     coordinates: Points
     ground: Metric
     columns: tuple[str, ...]
+
+    limits: ClassVar[None] = None
 
     def __init__(
         self,
@@ -96,6 +98,14 @@ class FiniteSpace:
     @property
     def size(self) -> int:
         return len(self.points)
+
+    @property
+    def finite(self) -> FiniteSpace:
+        return self
+
+    @property
+    def network(self) -> ShortestPath | None:
+        return self.metric if isinstance(self.metric, ShortestPath) else None
 
     @property
     def is_text(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,11 @@ class ProductSpace:
 
     parts: tuple[Space, ...]
     metric: Weighted
+
+    finite: ClassVar[None] = None
+    limits: ClassVar[None] = None
+    network: ClassVar[None] = None
+    same_ground: ClassVar[bool] = True
 
     @property
     def ground(self) -> Metric:
@@ -55,6 +60,10 @@ class ProductSpace:
 
     def __repr__(self) -> str:
         return f"ProductSpace({', '.join(repr(part) for part in self.parts)})"
+
+    def charge(self, snap: float) -> float:
+        """Return 0; snapping is refused, since no secret is nearest."""
+        return refuse_snap(snap)
 
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, tuple[Any, ...]]:
         """Return which rows are secrets in every part, and the secrets part by part."""

@@ -10,7 +10,7 @@ from metricdp.arrays import Integers, Points
 from metricdp.errors import InvalidInput
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric, pairwise, unit_vectors
 
-BLOCK = 256  # secrets whose neighbours are looked for at a time
+BLOCK, PLAIN_BLOCK = 4096, 256  # secrets whose neighbours are looked for at a time, by a tree and by measuring
 PLAIN_LIMIT = 10_000  # secrets whose pairs are all measured where no tree can find the near ones
 ROUNDING_UP = 1.0 + 1e-9  # pairs that lie at the limit count
 
@@ -42,8 +42,9 @@ def _near_pairs(places: Points, ground: Metric, near: float) -> Iterator[tuple[I
             f"what snapping costs is found by measuring all pairs of at most {PLAIN_LIMIT:,} secrets here, there are "
             f"{len(places):,}. Put the values on the secrets first."
         )
-    for start in range(0, len(places), BLOCK):
-        block = slice(start, start + BLOCK)
+    step = PLAIN_BLOCK if tree is None else BLOCK
+    for start in range(0, len(places), step):
+        block = slice(start, start + step)
         if tree is None:
             left, right = np.nonzero(pairwise(ground, places[block], places) <= near)
         else:

@@ -32,6 +32,9 @@ class Streets:
     columns: ClassVar[tuple[str, ...]] = ("street", "offset")
     size: ClassVar[int | None] = None
     is_text: ClassVar[bool] = False
+    finite: ClassVar[None] = None
+    limits: ClassVar[None] = None
+    same_ground: ClassVar[bool] = True
     width: ClassVar[int] = 2
     dimension: ClassVar[int] = 2
 
@@ -56,6 +59,10 @@ class Streets:
 
     def __repr__(self) -> str:
         return f"Streets({len(self)} streets, {self.network.nodes} crossings)"
+
+    def charge(self, snap: float) -> float:
+        """Return 0; snapping is refused, since no secret is nearest."""
+        return refuse_snap(snap)
 
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Floats]:
         """Return which rows are places along a street, and the rows."""

@@ -12,7 +12,7 @@ from typing import Literal
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
-from metricdp.spaces import FiniteSpace, Space
+from metricdp.spaces import Space
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
@@ -55,8 +55,6 @@ class Snapping:
 def snapping_of(lane: Lane) -> Snapping:
     """Return what snapping costs on the space of a lane, or refuse it where no promise would be left."""
     space, epsilon = lane.mechanism.inputs, lane.mechanism.guarantee.epsilon
-    if not isinstance(space, FiniteSpace):  # histories are written in codes, which have no nearest ones
-        raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
     found = Snapping(lane.snap, epsilon, space.charge(lane.snap), space.same_ground)
     if not found.same_ground and not found.slack <= LARGEST_DETOUR_SLACK:
         unit = f" {space.unit}" if space.unit else ""

@@ -14,7 +14,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.interpolated import Rule, check_axes
 from metricdp.metrics import Lp
 from metricdp.solvers import Edges
-from metricdp.spaces import Box, FiniteSpace
+from metricdp.spaces import Box, FiniteSpace, Space, given
 
 # Programs are solved this far inside the promise, so that rounding cannot carry even very close points above it.
 MARGIN = 1e-6
@@ -36,16 +36,14 @@ class Task:
     started: float
 
     @classmethod
-    def of(cls, box: Box, outputs: FiniteSpace, epsilon: float, rule: Rule, budget: Budget | None, split: Any) -> Task:
-        if not isinstance(box, Box) or not isinstance(box.metric, Lp):
-            raise InvalidInput(
-                "`box` must be a Box with an Lp metric, such as mdp.Box([0, 0], [10, 10], mdp.Lp(2)). "
-                "Project latitude and longitude to kilometres first."
-            )
+    def of(
+        cls, space: Space, outputs: FiniteSpace, epsilon: float, rule: Rule, budget: Budget | None, split: Any
+    ) -> Task:
+        advice = "Give mdp.Box([0, 0], [10, 10], mdp.Lp(2)) or the like; project latitude and longitude to kilometres."
+        box = given(space, Box, "box", under=(Lp,), advice=advice)
         if box.dimension > 3:
             raise InvalidInput(f"a box of {box.dimension} coordinates needs too many anchors; at most 3 are supported.")
-        if not isinstance(outputs, FiniteSpace):
-            raise InvalidInput(f"`outputs` must be a FiniteSpace, got {type(outputs).__name__}.")
+        given(outputs, FiniteSpace, "outputs")
         if rule not in ("exact", "direction", "log", "relaxed"):
             raise InvalidInput(f"`rule` must be 'exact', 'direction', 'log' or 'relaxed', got {rule!r}.")
         if budget is not None and (rule != "log" or budget not in ("half", "certified")):
@@ -60,6 +58,7 @@ class Task:
         elif split not in (None, "even"):
             raise InvalidInput(f"`split` must be None, 'even' or one number per axis, got {split!r}.")
         rate = as_positive(epsilon, "epsilon")
+        assert isinstance(box.metric, Lp)
         p = box.metric.p
         chosen: Rule = "exact" if rule == "direction" and (box.dimension == 1 or p == 1.0) else rule
         return cls(box, outputs, rate, p, chosen, budget or "half", split, time.perf_counter())

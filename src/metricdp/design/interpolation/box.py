@@ -76,7 +76,7 @@ def interpolated(
 
     References: the AIPO paper (anchors, log-convex interpolation, Approx-APO, Proposition 5) for "log" and "relaxed".
     """
-    if isinstance(box, FiniteSpace | Streets):
+    if getattr(box, "network", None) is not None:
         if rule not in ("exact", "direction") or budget is not None or split is not None:
             raise InvalidInput("on a road network the rule is 'exact': there are no axes to split a budget over.")
         return along_streets(
@@ -97,7 +97,7 @@ def interpolated(
             raise InvalidInput(f"`anchors` must be cells along each axis, coordinates or 'refine', got {anchors!r}.")
         goal = as_positive(0.05 if gap is None else gap, "gap")
         return _refined(task, loss, prior, goal, seconds, progress)
-    axes = anchor_axes(box, anchors)
+    axes = anchor_axes(task.box, anchors)
     samples = _samples(task, axes, loss, prior)
     tolerance = as_positive(1e-3 if gap is None else gap, "gap")
     lower = _lower_bound(task, samples, seconds) if bound else trivial_lower_bound(samples.losses, samples.weights)

@@ -18,14 +18,14 @@ from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.streets import Pieces, StreetMechanism, street_weights
 from metricdp.metrics import ShortestPath
 from metricdp.solvers import Edges, Progress, solve_ratio
-from metricdp.spaces import FiniteSpace, Streets
+from metricdp.spaces import FiniteSpace, Space, Streets, given
 
 GAUSS_NODES = 4  # in every half piece, where `loss` is a function
 UNIT = 2.0**-53
 
 
 def along_streets(
-    space: FiniteSpace | Streets,
+    space: Space,
     outputs: FiniteSpace,
     epsilon: float,
     *,
@@ -83,12 +83,11 @@ def along_streets(
     return StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, certificate)
 
 
-def _streets(space: FiniteSpace | Streets) -> Streets:
-    if isinstance(space, Streets):
-        return space
-    if not isinstance(space, FiniteSpace) or not isinstance(space.metric, ShortestPath):
+def _streets(space: Space) -> Streets:
+    network = getattr(space, "network", None)
+    if network is None:
         raise InvalidInput("`space` must be a road network: mdp.road_network(...) or Streets(ShortestPath(...)).")
-    return Streets(space.metric)
+    return given(space, Streets, "space") if space.size is None else Streets(network)
 
 
 def _counts(streets: Streets, pieces: Any) -> Any:

@@ -143,6 +143,10 @@ def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     values = json.loads(capsys.readouterr().out)
     assert (values["storage"], values["bits"], values["licence"]) == ("quantised", 12, "ODbL-1.0")
     assert values["promise"]["epsilon"] == 1.0
+    assert values["certificate"]["at_most"] is False
+    mdp.save(mdp.madlib(mdp.FiniteSpace([[0.0], [1.0], [3.0]], mdp.Lp(2)), 2.0), "words.mdp")
+    assert run("inspect words.mdp --json") == 0
+    assert json.loads(capsys.readouterr().out)["certificate"]["at_most"] is True
     assert "no key you trust" in refused("inspect phone.mdp --key you.pub", capsys)
     assert "nobody signed" in refused("inspect cells.mdp --key me.pub", capsys)
     write("two.csv", ["x", "y"], [[1, 2], [3, 0]])

@@ -1,4 +1,4 @@
-"""Attack every promise for as long as you like: builds, audits, forged and damaged files, Python and JavaScript.
+"""Attack every promise for as long as you like: builds, audits of tables and cities, forged and damaged files, Python and JavaScript.
 
     python benchmarks/fuzz.py --seconds 3600 --record            # everything, on all cores, and a line in the results
     python benchmarks/fuzz.py --seconds 60 --only audits,files
@@ -25,7 +25,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path += [place for place in (str(HERE), str(HERE.parent / "tests")) if place not in sys.path]
-KINDS = ("builds", "audits", "files", "javascript")
+KINDS = ("builds", "audits", "local", "files", "javascript")
 WATCHDOG, PATIENCE = 10.0, 60.0  # seconds of processor, and on the clock, that a case may take
 MEMORY = 6 << 30  # address space of a worker: what a forged file may make us reserve
 BAD = ("unsound", "foreign", "hung")

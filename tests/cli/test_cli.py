@@ -228,6 +228,20 @@ def test_audit_of_noise_rests_on_its_theorem(here: Path, capsys: pytest.CaptureF
     assert "exp(-10 d)" in report["method"]
 
 
+def test_a_long_audit_is_remembered_until_it_is_asked_for_again(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "cache"))
+    monkeypatch.setattr("metricdp.artifacts.remembered.WORTH_REMEMBERING", 0.0)
+    save(mdp.exponential(mdp.FiniteSpace(GRID, mdp.Lp(2)), 1.0), "cells.mdp")
+    assert run("audit cells.mdp --again") == 0
+    assert "remembered" not in capsys.readouterr().out
+    assert run("audit cells.mdp") == 0
+    assert "remembered from 20" in capsys.readouterr().out
+    assert run("audit cells.mdp --epsilon 0.1") == 1
+    assert "remembered" not in capsys.readouterr().out
+
+
 def test_compare_draws_and_writes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     line = "compare --points cells.csv --metric l2 --epsilon 0.5,1,2 --builders exponential,optimal -o compare.png"

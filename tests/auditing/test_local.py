@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import brute
 import exactly
 import metricdp as mdp
-from metricdp.auditing import Claim, judge, ratios
+from metricdp.auditing import Claim, judge, pairs, ratios, windows
 from metricdp.auditing.local import audit_local
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism
@@ -84,7 +84,7 @@ def checked(space, law, table, apart, *, slack=0.0, radius=None):
             assert report.witness.ratio == (math.inf if two == 0 else pytest.approx(float(one / two)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 7), st.integers(1, 8))
 def test_the_streets_decide_what_all_pairs_decide(seed, rows, reports):
     rng = np.random.default_rng(seed)
@@ -102,13 +102,120 @@ def test_a_radius_is_decided_by_the_streets_up_to_it(seed, rows, radius):
     checked(space, sparse(table, background, stored), table, apart, radius=radius)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 6), st.floats(0.01, 2.0))
 def test_slack_is_counted_once_a_pair_and_not_once_a_street(seed, rows, slack):
     rng = np.random.default_rng(seed)
     space, apart = streets(rng, rows)
     table, background, stored = drawn(rng, rows, 5)
     checked(space, sparse(table, background, stored), table, apart, slack=slack)
+
+
+def drawn_windows(rng, rows, reports):
+    """Return weights with few stored cells a row, as for windows in a city; most above the background, some below."""
+    background = np.exp(rng.normal(-4, 0.3, reports)).astype(np.float32)
+    stored = rng.random((rows, reports)) < 0.12
+    stored[rng.integers(rows)] = False
+    heights = rng.exponential(1.5, (rows, reports)) - rng.choice([0.0, 0.8])
+    table = np.where(stored, background * np.exp(heights), background).astype(np.float32)
+    if rng.random() < 0.2:
+        table[rng.integers(rows), rng.integers(reports)] = 0.0
+    return table, background, stored | (table != background)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.booleans(), st.sampled_from([None, 0.5, 3.0]), st.sampled_from([0.0, 0.3]))
+def test_near_pairs_decide_what_all_pairs_decide(seed, numbers, radius, slack):
+    rng = np.random.default_rng(seed)
+    rows, reports = (int(rng.integers(2, 7)), 6) if numbers else (9, 26)
+    table, background, stored = drawn(rng, rows, reports) if numbers else drawn_windows(rng, rows, reports)
+    cells = rng.choice(400, rows, replace=False)
+    points = np.column_stack([cells // 20, cells % 20]) / 4.0
+    apart = np.abs(points[:, None] - points).sum(axis=-1)  # exact: multiples of a quarter
+    space = mdp.FiniteSpace(points, mdp.Lp(1))
+    checked(space, sparse(table, background, stored), table, apart, slack=slack, radius=radius)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(["open", "longer"]))
+def test_some_nodes_of_a_network_are_judged_pair_by_pair(seed, one_way):
+    rng = np.random.default_rng(seed)
+    nodes, rows = 12, 8
+    ring = [(node, (node + 1) % nodes) for node in range(nodes)] + [(0, 5), (7, 2)]
+    lengths = rng.integers(1, 200, len(ring)) / 64.0
+    there = np.full((nodes, nodes), np.inf)
+    np.fill_diagonal(there, 0.0)
+    for (i, j), length in zip(ring, lengths, strict=True):
+        there[i, j] = min(there[i, j], length)
+        if one_way == "open":
+            there[j, i] = there[i, j]
+    for k in range(nodes):
+        there = np.minimum(there, there[:, k : k + 1] + there[k])
+    chosen = rng.choice(nodes, rows, replace=False)
+    apart = np.maximum(there, there.T)[np.ix_(chosen, chosen)]
+    space = mdp.FiniteSpace(chosen.astype(float)[:, None], mdp.ShortestPath(ring, lengths, nodes, one_way=one_way))
+    table, background, stored = drawn_windows(rng, rows, 20)
+    checked(space, sparse(table, background, stored), table, apart)
+
+
+@pytest.mark.parametrize("metric", [mdp.Lp(2), mdp.Lp(np.inf), mdp.Haversine()])
+def test_windows_on_a_grid_leak_what_their_table_leaks(metric, monkeypatch):
+    rng = np.random.default_rng(5)
+    points = brute.grid(9) * 0.01 + [41.0, 12.0]
+    space = mdp.FiniteSpace(points, metric)
+    apart = metric(points[:, None], points[None])
+    rate = 8.0 / apart.max()
+    table = np.maximum(np.exp(-rate * apart), math.exp(-3.0)) * rng.uniform(0.99, 1.0, apart.shape)
+    stored = table > math.exp(-3.0)
+    background = np.full(81, math.exp(-3.0), np.float32)
+    table = np.where(stored, table, background).astype(np.float32)
+    law = sparse(table, background, stored)
+    epsilon, *_ = brute.leakage(table.astype(float), apart)
+    report = audit_local(space, law, Claim(epsilon * 1.01))
+    assert report.verdict == "holds"
+    assert report.epsilon == pytest.approx(epsilon, rel=1e-9)
+    assert report.pairs < 81 * 80 / 2  # what is too far to matter is not looked at
+    assert audit_local(space, law, Claim(epsilon * 0.99)).verdict == "violated"
+    monkeypatch.setattr(ratios, "compiled", lambda: None)
+    monkeypatch.setattr(windows, "compiled", lambda: None)
+    monkeypatch.setattr(pairs, "BATCH", 300)
+    seen = []
+    assert audit_local(space, law, Claim(epsilon * 1.01, progress=seen.append)) == report
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    monkeypatch.setattr(pairs, "SMALL", 10)  # in large spaces half the claim is fine enough
+    coarse = audit_local(space, law, Claim(epsilon * 4.0))
+    assert coarse.verdict == "holds"
+    assert epsilon <= coarse.epsilon <= epsilon * 2.0 * (1 + 1e-12)
+    monkeypatch.setattr(pairs, "MOST_STEPS", 1e3)
+    assert "audit a region" in audit_local(space, law, Claim(epsilon * 1.01)).reason
+
+
+def test_secrets_at_distance_zero_need_one_law():
+    space = mdp.FiniteSpace(np.array([[90.0, 0.0], [90.0, 50.0], [80.0, 0.0]]), mdp.Haversine())
+    table = np.array([[1.0, 2.0], [2.0, 4.0], [1.0, 2.0]], np.float32)
+    background, stored = np.ones(2, np.float32), np.ones((3, 2), dtype=bool)
+    assert audit_local(space, sparse(table, background, stored), Claim(1.0)).verdict == "holds"
+    table[1, 0] = 2.1
+    law = sparse(table, background, stored)
+    report = audit_local(space, law, Claim(1.0))
+    assert report.verdict == "violated"
+    assert report.epsilon == math.inf
+    assert {report.witness.secret, report.witness.other} == {0, 1}
+    assert audit_local(space, law, Claim(1.0, slack=0.1)).verdict == "holds"
+    table[1, 0] = 0.0
+    assert audit_local(space, sparse(table, background, stored), Claim(1.0, slack=9.0)).witness.ratio == math.inf
+
+
+def test_a_report_that_a_far_secret_never_gives_is_found_however_far_it_is():
+    points = np.append(np.arange(50.0), 1e6)[:, None]
+    background = np.full(51, 1e-3, np.float32)
+    starts = np.append(np.zeros(51, dtype=int), 1)
+    law = SparseLaw(starts, [7], [0.0], background)
+    report = audit_local(mdp.FiniteSpace(points, mdp.Lp(2)), law, Claim(1.0))
+    assert report.verdict == "violated"
+    assert (report.witness.other, report.witness.report) == (50, 7)
+    assert audit_local(mdp.FiniteSpace(points, mdp.Lp(2)), law, Claim(1.0, radius=100.0)).verdict == "holds"
 
 
 def test_secrets_that_no_street_joins_cannot_be_judged_unless_a_radius_says_so():

@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 import metricdp as mdp
+from instances import local_on
 from metricdp.design.interpolation.streets import along_streets
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
 from metricdp.mechanisms import StreetMechanism
@@ -270,6 +271,17 @@ def test_the_remembered_grid_finds_the_nearest(metric) -> None:
         assert np.array_equal(inside, away.min(axis=0) <= limit)
 
 
+def test_sparse_rows_and_a_background() -> None:
+    mechanism = local_on(LINE, 1.0, 0.8)
+    weights = np.exp(-0.4995 * 0.8 * np.minimum(np.abs(np.arange(4.0) - 2.0), 1.0))
+    result = drawn(mechanism, {"p": 2.0}, columns=["p"])
+    assert fits(counted(result["p"], range(4)), weights / weights.sum())
+    snapped = perturb(pa.table({"p": [1.8, 2.2]}), mechanism, columns=["p"], snap=0.25)
+    assert set(snapped["p"].to_pylist()) <= {0.0, 1.0, 2.0, 3.0}
+    with pytest.raises(OutOfDomain):
+        perturb(pa.table({"p": [1.5]}), mechanism, columns=["p"])
+
+
 def test_every_kind_travels_as_a_file(streets: StreetMechanism) -> None:
     from metricdp.tables import task_for
     from metricdp.tables.draws import Draws
@@ -283,6 +295,7 @@ def test_every_kind_travels_as_a_file(streets: StreetMechanism) -> None:
         (mdp.madlib(WORDS, 0.9), {"w": ["dog"]}),
         (contextual_of(LINE)[1], {"place": [2.0], "place_1": [1.0]}),
         (streets, {"street": [1.0], "offset": [0.5]}),
+        (local_on(LINE, 1.0), {"p": [2.0]}),
     ]
     for mechanism, row in cases:
         table = pa.table({name: values * 500 for name, values in row.items()})

@@ -44,16 +44,16 @@ def extremes(starts, columns, values, background, possible, first, second, most,
 
 
 @numba.njit(parallel=True, nogil=True, cache=True, error_model="numpy", fastmath={"nnan", "nsz"})
-def windows(rows, starts, codes, law, background, high, deep):  # type: ignore[no-untyped-def]
+def windows(blocks, rows, starts, codes, law, background, high, deep):  # type: ignore[no-untyped-def]
     """Write for every pair (row, code) the largest quotient of their weights, either way, over entries that may matter.
 
     `law` is (starts, columns, values). `high` and `deep` are (starts, columns, values, stops, result): the entries of
-    a code that lie high are divided by the row's, and the row's are divided by those that lie deep.
+    a code that lie high are divided by the row's, and the row's are divided by those that lie deep. `blocks` of rows
+    share one dense row of inverse weights.
     """
     at, columns, values = law
     high_at, high_columns, high_values, high_stops, upward = high
     deep_at, deep_columns, deep_values, deep_stops, downward = deep
-    blocks = min(len(rows), 8 * numba.get_num_threads())
     for block in numba.prange(blocks):
         inverse = 1.0 / background
         for a in range(block * len(rows) // blocks, (block + 1) * len(rows) // blocks):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
+from metricdp.auditing.proving import ULP
 from metricdp.auditing.sparse import CHUNK, SparseLaw
 
 
@@ -82,3 +83,19 @@ def _neither(law: SparseLaw, columns: NDArray[np.int32], others: NDArray[np.int3
     if len(law.possible) > len(columns) + len(others):
         return True
     return len(law.possible) > int(np.count_nonzero(law.background[np.union1d(columns, others)]))
+
+
+def leaks_of(law: SparseLaw, pairs: Integers, most: Floats, least: Floats) -> tuple[Floats, Floats]:
+    """Return max_k |ln p_ik - ln p_jk| for pairs from the extreme quotients of their weights, and a bound of its error.
+
+    ln p_ik - ln p_jk = ln(w_ik / w_jk) - (ln r_i - ln r_j).
+    """
+    logs, errors = law.log_totals
+    i, j = pairs.T
+    with np.errstate(divide="ignore"):
+        high, low = np.log(most), np.log(least)
+    shift = logs[i] - logs[j]
+    sizes = np.abs(logs[i]) + np.abs(logs[j]) + np.where(np.isfinite(high - low), np.abs(high) + np.abs(low), 0.0)
+    # A quotient errs by half an ulp and a logarithm by 4; the two differences by 1 ulp of the values involved.
+    error = errors[i] + errors[j] + 8.0 * ULP * (sizes + 1.0)
+    return np.maximum(high - shift, shift - low), error

@@ -33,9 +33,11 @@ class SparseLaw:
     _sums: dict[int, Fraction] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:  # the types that a mechanism stores, so that what is judged is what is sampled
-        for name, kind in (("starts", np.int64), ("columns", np.int32), ("values", np.float32)):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
-        object.__setattr__(self, "background", np.asarray(self.background, dtype=np.float32))
+        kinds = {"starts": np.int64, "columns": np.int32, "values": np.float32, "background": np.float32}
+        for name, kind in kinds.items():
+            array = np.ascontiguousarray(getattr(self, name), dtype=kind).view()
+            array.flags.writeable = False  # as in a mechanism: loops are compiled for one type of arrays
+            object.__setattr__(self, name, array)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -122,6 +124,20 @@ class SparseLaw:
         one, two = self.at(i, reports), self.at(j, reports)
         used = (one > 0) | (two > 0)
         return reports[used], one[used], two[used]
+
+    def impossible(self, i: int, j: int) -> Witness:
+        """Return the witness of a report that only one of two secrets gives: the likeliest such."""
+        reports, one, two = self.two_rows(i, j)
+        shares = one / float(self.exact_total(i)) + two / float(self.exact_total(j))
+        at = int(np.argmax(np.where((one == 0) | (two == 0), shares, 0.0)))
+        return self.witness(*((i, j) if two[at] == 0 else (j, i)), int(reports[at]))
+
+    def alike(self, i: int, j: int) -> bool:
+        """Tell whether two rows are one law, in whole numbers: proportional weights are."""
+        _, one, two = self.two_rows(i, j)
+        mine, theirs = self.exact_total(i), self.exact_total(j)
+        pairs = zip(one.tolist(), two.tolist(), strict=True)
+        return all(Fraction(first) * theirs == Fraction(second) * mine for first, second in pairs)
 
     def largest(self, i: int, j: int) -> list[tuple[int, int, int]]:
         """Return (secret, other, report) wherever two rows may differ most: the likelier secret first."""

@@ -11,7 +11,8 @@ from metricdp.cli import terminal
 from metricdp.cli.choices import Output
 from metricdp.declarations import Many, Table
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MECHANISMS, Mechanism, ProductMechanism
+from metricdp.mechanisms import MECHANISMS, LocalMechanism, MatrixMechanism, Mechanism, ProductMechanism
+from metricdp.units import parse_distance
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
@@ -52,34 +53,47 @@ def export(
     output: Output,
     storage: Literal["dense", "sparse", "quantised"] | None = None,
     bits: int | None = None,
+    around: str | None = None,
+    radius: str | None = None,
     licence: str | None = None,
     key: str | None = None,
 ) -> int:
-    """Write a mechanism file again for a device: smaller, with the licence of its data, signed.
+    """Write a mechanism file again for a device: smaller, a district of it, with the licence of its data, signed.
 
     An example: `metricdp export cells.mdp -o phone.mdp --storage quantised --bits 16 --key me.key`
+
+    A district: `metricdp export rome.mdp -o district.mdp --around 41.9,12.48 --radius 3km`. A device that asked a
+    server for the district around its own place would tell that place: ship districts that are public.
 
     Args:
         source: A mechanism file.
         output: Where the new file goes.
         storage: dense, sparse (exact, without zeros) or quantised (whole numbers, certified as such; the default for
-            tables).
+            tables). Mechanisms of whole cities are sparse.
         bits: For quantised: probabilities are whole multiples of 1 / 2**bits.
+        around: Keep the secrets around this place only, such as 41.9,12.48; the promise for them stays the same, and so
+            do all reports.
+        radius: How far around it, such as 3km.
         licence: Who owns the data in it and under which terms; kept as it is where it is not given.
         key: A private key file from `metricdp keys`, to sign with.
     """
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import save
-    from metricdp.design.quantised import quantised
+    from metricdp.artifacts.storage import layout_of
+    from metricdp.design.quantised import Quantisable, quantised
     from metricdp.files import check_target
 
     check_target(output, source=source)
+    if (around is None) != (radius is None):
+        raise InvalidInput("--around and --radius belong together, such as --around 41.9,12.48 --radius 3km.")
     before = open_file(source)
     terms = before.licence if licence is None else licence
-    chosen = storage or ("quantised" if hasattr(before.mechanism, "matrix") else "dense")
+    made = before.mechanism if around is None or radius is None else _district(before.mechanism, around, radius)
+    chosen = storage or ("quantised" if isinstance(made, Quantisable) else layout_of(made, None).storage)
     if bits is not None and chosen != "quantised":
         raise InvalidInput("--bits belongs to --storage quantised.")
-    made = quantised(before.mechanism, bits=bits) if chosen == "quantised" else before.mechanism
+    if chosen == "quantised":
+        made = quantised(made, bits=bits)
     save(made, output, storage=chosen, licence=terms, key=key)
     after = open_file(output)
     print(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
@@ -107,6 +121,20 @@ def keys(name: str, /) -> int:
     return 0
 
 
+def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
+    """Return the rows of a mechanism for the secrets around a place."""
+    if not isinstance(mechanism, MatrixMechanism | LocalMechanism):
+        raise InvalidInput("--around is for mechanisms on finitely many places; this one has no rows to choose from.")
+    try:
+        place = [float(part) for part in around.split(",")]
+    except ValueError as error:
+        raise InvalidInput(f"--around must be numbers such as 41.9,12.48, got {around!r}.") from error
+    unit = terminal.ground_unit(mechanism)
+    if unit and not radius.strip()[-1:].isalpha():
+        raise InvalidInput(f"--radius {radius} has no unit, and distances here are in {unit}: write {radius}{unit}.")
+    return mechanism.around(place, parse_distance(radius, unit))
+
+
 def _in_short(mechanism: Mechanism) -> str:
     """Return the promise as one sentence without Greek."""
     if isinstance(mechanism, ProductMechanism):
@@ -117,6 +145,8 @@ def _in_short(mechanism: Mechanism) -> str:
 def _storage(found: Inspection) -> str:
     if found.storage == "quantised":
         return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"
+    if found.kind == "local":
+        return "near reports and one background, exact"
     if found.storage == "sparse":
         return "zeros left out, exact"
     return (
@@ -167,6 +197,7 @@ def _values(found: Inspection) -> dict[str, object]:
         },
         "certificate": {
             **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
+            "at_most": certificate.at_most,
             "objective": certificate.objective,
             "method": certificate.method,
             "note": certificate.note,

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from metricdp import wording
-from metricdp.arrays import Floats
+from metricdp.arrays import Floats, Integers
 from metricdp.cards import card
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
@@ -158,6 +158,22 @@ class Certificate:
             rows.append(("worst pair", str(self.witness)))
         rows += [("method", self.method), ("seconds", f"{self.seconds:.3g}")]
         return card("Certificate", [*rows, ("note", self.note)] if self.note else rows)
+
+
+def of_part(certificate: Certificate, codes: Integers, size: int) -> Certificate:
+    """Return the certificate of some rows of a mechanism on `size` secrets: what was audited there holds for them.
+
+    Loss and bound are those of all secrets; what they are for these alone, nobody computed.
+    """
+    note = (
+        f"Loss and lower bound are those of the whole mechanism on {size:,} secrets, of which these are {len(codes):,}."
+    )
+    return replace(
+        certificate,
+        witness=None,
+        note=f"{certificate.note} {note}".strip(),
+        stated=("loss", "lower_bound"),
+    )
 
 
 @dataclass(frozen=True, eq=False)

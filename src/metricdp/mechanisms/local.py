@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from metricdp.arrays import Floats, Integers, as_codes, frozen
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
+from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
 from metricdp.mechanisms.local_rows import LocalSampler, row_totals, stored_at
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
@@ -117,6 +117,29 @@ class LocalMechanism:
         weights = self.weights(secrets, reports).astype(np.float64)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(weights) - np.log(self.totals[as_codes(secrets, len(self.inputs))]))
+
+    def around(self, place: ArrayLike, radius: float) -> LocalMechanism:
+        """Return the mechanism for the secrets at most `radius` from a place: a neighbourhood, as a phone needs it.
+
+        Reports, background and promise stay those of the whole; distances are those of the whole metric, whose ways
+        may leave the region. Which region somebody asks for tells where they are: hand out districts that are public,
+        never the surroundings of one person.
+        """
+        codes = self.inputs.around(place, radius)
+        lengths = np.diff(self.starts)[codes]
+        starts = np.append(0, np.cumsum(lengths))
+        kept = np.repeat(self.starts[codes] - starts[:-1], lengths) + np.arange(starts[-1])
+        return LocalMechanism(
+            self.inputs.part(codes),
+            self.outputs,
+            starts,
+            self.columns[kept],
+            self.values[kept],
+            self.background,
+            self.guarantee,
+            of_part(self.certificate, codes, len(self.inputs)),
+            Stakes(known=False),
+        )
 
     def witness(self, secret: int, other: int, report: int) -> Witness:
         """Return how much likelier a report is from one secret than from another, as a witness with coordinates."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
+from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
@@ -53,6 +53,13 @@ class MatrixMechanism:
         first, second = (int(code) for code in as_codes([secret, other], len(self.inputs)))
         column = int(as_codes([report], len(self.outputs), "report")[0])
         return witness_of(self.matrix, first, second, column).located(self.inputs, self.outputs)
+
+    def around(self, place: ArrayLike, radius: float) -> MatrixMechanism:
+        """Return the mechanism for the secrets at most `radius` from a place; see `LocalMechanism.around`."""
+        codes = self.inputs.around(place, radius)
+        certificate = of_part(self.certificate, codes, len(self.inputs))
+        part, rows = self.inputs.part(codes), self.matrix[codes]
+        return MatrixMechanism(part, self.outputs, rows, self.guarantee, certificate, Stakes(known=False))
 
     @cached_property
     def _sampler(self) -> RowSampler:

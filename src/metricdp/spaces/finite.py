@@ -157,6 +157,29 @@ class FiniteSpace:
                 f"got {outputs.points.shape[1:]}; or give a `loss` matrix."
             )
 
+    def part(self, codes: Integers) -> FiniteSpace:
+        """Return some of the secrets, in the metric of all: paths may leave the part."""
+        same = self.coordinates is self.points
+        return FiniteSpace(
+            self.points[codes],
+            self.metric,
+            coordinates=None if same else self.coordinates[codes],
+            ground=self.ground,
+            columns=self.columns,
+        )
+
+    def around(self, place: ArrayLike, radius: float) -> Integers:
+        """Return the codes of the secrets at most `radius` from a place, both as tables hold them (`ground`)."""
+        reach, center = as_positive(radius, "radius"), as_points(np.atleast_2d(place), "place")
+        _, away = self.nearest(center)
+        if not away[0] <= reach:
+            unit = f" {self.ground.unit}" if self.ground.unit else ""
+            raise InvalidInput(
+                f"no secret lies within {reach:g}{unit} of that place: the nearest is {away[0]:.6g}{unit} away. "
+                "Take a larger radius or another place."
+            )
+        return np.flatnonzero(self.ground(center[0], self.coordinates) <= reach)
+
     def nearest(self, values: Any) -> tuple[Integers, Floats]:
         """Return the code of the nearest secret to every value, and its distance."""
         rows = as_points(values, "values")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +11,11 @@ import pyarrow.parquet as pq
 from scipy.stats import chi2
 
 import metricdp as mdp
+from instances import local_on
 
 CELLS = mdp.FiniteSpace([[float(i), float(j)] for i in range(3) for j in range(3)], mdp.Lp(2), columns=["x", "y"])
 MATRIX = mdp.exponential(CELLS, 0.9)
+LOCAL = local_on(CELLS, 1.5, 0.9)
 SURE = 1e-6  # cryptographic draws cannot be repeated: a right engine fails once in a million runs
 
 
@@ -29,7 +32,7 @@ def table(rows: int, seed: int = 0) -> pa.Table:
     )
 
 
-def check(before: pa.Table, after: pa.Table) -> None:
+def check(before: pa.Table, after: pa.Table, mechanism: Any = MATRIX) -> None:
     """Check row order, untouched columns, and the reports of every secret against its row of the matrix."""
     assert after.column_names == before.column_names
     assert after["id"].equals(before["id"])
@@ -39,7 +42,7 @@ def check(before: pa.Table, after: pa.Table) -> None:
     counts = np.zeros((9, 9))
     np.add.at(counts, (secret, report), 1)
     statistic, freedom = 0.0, 0
-    for seen, law in zip(counts, MATRIX.matrix, strict=True):
+    for seen, law in zip(counts, mechanism.matrix, strict=True):
         expected = law / law.sum() * seen.sum()
         assert expected.min() > 5
         statistic += float(((seen - expected) ** 2 / expected).sum())

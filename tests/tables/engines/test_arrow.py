@@ -14,7 +14,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from tables.engines.law import MATRIX, check, files, table
+from tables.engines.law import LOCAL, MATRIX, check, files, table
 
 
 def test_a_data_set(tmp_path: Path) -> None:
@@ -33,6 +33,8 @@ def test_a_reader(tmp_path: Path) -> None:
     result = mdp.perturb(before.to_reader(max_chunksize=7000), MATRIX, target=tmp_path / "out.parquet")
     assert isinstance(result, pa.RecordBatchReader)
     check(before, result.read_all())
+    city = mdp.perturb(before.to_reader(max_chunksize=7000), LOCAL, target=tmp_path / "city.parquet")
+    check(before, city.read_all(), LOCAL)
     marked = mdp.perturb(
         before.to_reader(), MATRIX, target=tmp_path / "seed.parquet", rng=np.random.default_rng(0)
     ).read_all()

@@ -8,7 +8,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from tables.engines.law import MATRIX, check, table
+from tables.engines.law import LOCAL, MATRIX, check, table
 
 duckdb = pytest.importorskip("duckdb", reason="needs the extra `duckdb`")
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
@@ -27,6 +27,7 @@ def test_a_table_is_made_once(connection) -> None:
     relation = mdp.duckdb_table(connection, "FROM points ORDER BY id;", "protected", MATRIX)
     check(before, relation.to_arrow_table())
     assert connection.table("protected").fetchall() == relation.fetchall()  # looked at twice, drawn once
+    check(before, mdp.duckdb_table(connection, "FROM points ORDER BY id", "city", LOCAL).to_arrow_table(), LOCAL)
     with pytest.raises(OutputProblem, match="protected"):
         mdp.duckdb_table(connection, "FROM points", "protected", MATRIX)
     with pytest.raises(InvalidInput, match="is a recipe"):

@@ -22,7 +22,7 @@ from metricdp.tables import perturb_files
 from metricdp.tables.draws import Draws, fingerprint
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import plan as jobs
-from tables.engines.law import CELLS, MATRIX, check, files, table, together
+from tables.engines.law import CELLS, LOCAL, MATRIX, check, files, table, together
 from tables.engines.replay import HOME, copied, folder_of, replayed
 
 NEXT = mdp.exponential(CELLS, 0.8)
@@ -66,6 +66,12 @@ def test_many_files_follow_the_law_and_leave_no_key(tmp_path: Path, caplog: pyte
     assert again.rows == summary.rows  # finished: nothing is drawn
     with pytest.raises(OutputProblem, match="finished job"):
         perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX)
+
+
+def test_sparse_rows_travel_to_workers_as_a_file(tmp_path: Path) -> None:
+    before = files(tmp_path / "in", rows=15_000, count=2, groups=5000)
+    perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", LOCAL)
+    check(before, together(tmp_path / "out"), LOCAL)
 
 
 def test_a_killed_worker_is_replaced_and_gives_the_same_reports(

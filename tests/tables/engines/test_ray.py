@@ -17,7 +17,7 @@ from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
 from tables.engines.killing import killing
-from tables.engines.law import MATRIX, check, files, table, together
+from tables.engines.law import LOCAL, MATRIX, check, files, table, together
 from tables.engines.replay import copied, folder_of, replayed
 
 ray = pytest.importorskip("ray", reason="needs the extra `ray`")
@@ -64,6 +64,8 @@ def traps() -> None:
     same = table(3000)
     twice = rows_of(mdp.perturb(ray.data.from_arrow([same, same]), MATRIX))
     assert not np.array_equal(twice["x"][:3000], twice["x"][3000:])  # equal blocks draw independently
+    many = table(60_000)
+    check(many, rows_of(mdp.perturb(ray.data.from_arrow(many), LOCAL)), LOCAL)
     constant = pa.table({"x": [1.0] * 5000, "y": [1.0] * 5000})
     reports = rows_of(mdp.perturb(ray.data.from_arrow(constant), MATRIX))
     assert len(set(zip(reports["x"].to_pylist(), reports["y"].to_pylist(), strict=True))) == 9

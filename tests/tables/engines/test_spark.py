@@ -23,7 +23,7 @@ from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
 from tables.engines.killing import killing
-from tables.engines.law import MATRIX, check, files, together
+from tables.engines.law import LOCAL, MATRIX, check, files, together
 from tables.engines.replay import copied, folder_of, replayed
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
@@ -104,6 +104,8 @@ def frames(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 before.slice(first, BATCH), task, Draws(KEY, f"partition {partition}", batch, applied)
             )
             assert np.array_equal(alone["x"], after["x"].slice(first, BATCH))
+    city = mdp.perturb(frame, LOCAL, target=str(folder / "city"))
+    check(before, city.toArrow().sort_by("id"), LOCAL)
     with pytest.raises(OutputProblem, match="exists already"):
         mdp.perturb(frame, MATRIX, target=str(target))
     with pytest.raises(InvalidInput, match="is a recipe"):

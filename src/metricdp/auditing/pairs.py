@@ -1,0 +1,249 @@
+"""All pairs of sparse rows that are near enough to matter, in any metric, without n x n.
+
+Beyond a distance R no pair can show more than `target` per distance: R target is the widest range of one report's
+weights plus the range of the row sums. Within R every pair is compared, at the entries of either row that lie high
+enough to matter at its distance (`windows`). Reports that neither row stores show |ln r_i - ln r_j|; where it is not
+plain that there is such a report, the two rows are merged whole.
+
+The target is a value that some pair provably reaches, so that nothing that is left out can be the worst; in large
+spaces at least half the claim, and then epsilon is stated as no more than that.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers
+from metricdp.auditing.claim import Claim
+from metricdp.auditing.proving import ULP, Candidate, Prover
+from metricdp.auditing.ratios import extremes, leaks_of
+from metricdp.auditing.report import AuditReport, obstacle_of
+from metricdp.auditing.sparse import SparseLaw
+from metricdp.auditing.windows import SURE, Windows
+from metricdp.mechanisms import Witness
+from metricdp.metrics import ShortestPath, pairwise, within
+from metricdp.metrics.neighbours import by_rows
+from metricdp.spaces import FiniteSpace
+
+SMALL = 2_000  # secrets up to which epsilon is found to the last digits however small it is
+BATCH = 2_000_000  # pairs compared at a time
+SAMPLE = 32  # secrets whose neighbours are counted to know what lies ahead
+MOST_STEPS = 1e13  # comparisons of two weights, about a nanosecond each: hours
+
+
+@dataclass
+class _Search:
+    """The pairs compared so far: what is proven to be reached, and which of them may reach more."""
+
+    inputs: FiniteSpace
+    windows: Windows
+    claim: Claim
+    best: float = 0.0
+    compared: int = 0
+    near: list[tuple[Integers, Floats, Floats]] = field(default_factory=list)  # pairs, distances, ceilings
+
+    def compare(self, rows: Integers, radius: float, target: float) -> Witness | None:
+        """Compare some rows with all within a radius; return a witness where a pair leaks without bound."""
+        law, slack = self.windows.law, self.claim.slack
+        starts, codes, apart = self._neighbours(rows, radius)
+        owner = np.repeat(rows, np.diff(starts))
+        touching = np.flatnonzero((apart == 0) & (owner < codes))
+        for i, j in zip(owner[touching].tolist(), codes[touching].tolist(), strict=True):
+            witness = _unequal(law, i, j, slack)
+            if witness is not None:
+                return witness
+        lengths = np.diff(law.starts)
+        plain = len(law.possible) > lengths[owner] + lengths[codes]  # a report that neither stores, for certain
+        whole = np.flatnonzero(~plain & (owner < codes) & (apart > 0))
+        pairs = np.column_stack([owner[whole], codes[whole]])
+        infinite = self._keep(pairs, apart[whole], *leaks_of(law, pairs, *extremes(law, pairs)))
+        used = np.flatnonzero(plain & (apart > 0))
+        starts = np.searchsorted(used, starts)
+        pairs, apart = np.column_stack([owner[used], codes[used]]), apart[used]
+        infinite = infinite or self._keep(pairs, apart, *self._quotients(rows, starts, pairs, apart * target + slack))
+        self.compared += len(whole) + int(np.count_nonzero(pairs[:, 0] < pairs[:, 1]))
+        return None if infinite is None else law.impossible(*infinite)
+
+    def _neighbours(self, rows: Integers, radius: float) -> tuple[Integers, Integers, Floats]:
+        metric, points = self.inputs.metric, self.inputs.points
+        if np.isinf(radius):
+            found = by_rows(metric, points[rows], points, np.finfo(np.float64).max)
+        else:
+            found = within(metric, points[rows], points, radius)
+        own = np.repeat(rows, np.diff(found.starts))
+        kept = np.flatnonzero(found.codes != own)
+        return np.searchsorted(kept, found.starts), found.codes[kept].astype(np.int64), found.distances[kept]
+
+    def _quotients(self, rows: Integers, starts: Integers, pairs: Integers, allowed: Floats) -> tuple[Floats, Floats]:
+        """Return what pairs show and a bound of its error, where it may be more than is allowed."""
+        logs, errors = self.windows.law.log_totals
+        i, j = np.ascontiguousarray(pairs.T)
+        shift, error = logs[j] - logs[i], errors[i] + errors[j]
+        room = allowed - error - SURE
+        # ln p_jk - ln p_ik = ln(w_jk / w_ik) - (ln r_j - ln r_i)
+        upward, downward = self.windows.quotients(rows, starts, j, (room + shift, room - shift))
+        with np.errstate(divide="ignore"):
+            up, down = np.log(upward), np.log(downward)
+        leaks = np.maximum(np.abs(shift), np.maximum(up - shift, down + shift))
+        sizes = np.abs(logs[i]) + np.abs(logs[j]) + np.abs(shift) + np.where(np.isfinite(leaks), leaks, 0.0)
+        return leaks, error + 8.0 * ULP * (2.0 * sizes + 1.0)
+
+    def _keep(self, pairs: Integers, apart: Floats, leaks: Floats, errors: Floats) -> tuple[int, int] | None:
+        """Note the pairs that may be the worst; return one that leaks without bound."""
+        infinite = np.flatnonzero(np.isinf(leaks))
+        if len(infinite):
+            i, j = pairs[infinite[0]].tolist()
+            return i, j
+        slack = self.claim.slack
+        with np.errstate(over="ignore"):  # at tiny distances: infinity is a bound like any other
+            floors, ceilings = (leaks - slack - errors) / apart, (leaks - slack + errors) / apart
+        self.best = max(self.best, float(floors.max(initial=0.0)))
+        kept = np.flatnonzero(ceilings + 4 * ULP * np.abs(ceilings) >= self.best)
+        self.near.append((pairs[kept], apart[kept], ceilings[kept]))
+        return None
+
+    def worst(self) -> tuple[Integers, Floats, Floats]:
+        """Return the pairs that may be the worst, their distances, and bounds of what they show per distance."""
+        pairs, apart, ceilings = (np.concatenate(part) for part in zip(*self.near, strict=True))
+        kept = np.flatnonzero(ceilings + 4 * ULP * np.abs(ceilings) >= self.best)
+        return pairs[kept], apart[kept], ceilings[kept]
+
+
+def audit_pairs(inputs: FiniteSpace, law: SparseLaw, claim: Claim) -> AuditReport:
+    """Judge sparse rows over a background at all pairs, or at those up to the radius of the claim."""
+    n, windows = len(inputs), Windows(law)
+    unjudged = unreachable(inputs) if claim.radius is None else 0
+    facts: dict[str, Any] = {
+        "claimed": claim.epsilon,
+        "basis": "proof",
+        "method": "exact at all pairs near enough to matter",
+        "slack": claim.slack,
+        "vacuous": n == 1,
+    }
+    if n == 1:
+        return AuditReport(epsilon=0.0, obstacle=obstacle_of(1, 0), **facts)
+    witness = None if claim.radius is not None else _one_sided(inputs, windows)
+    search = _Search(inputs, windows, claim)
+    farthest = np.inf if claim.radius is None else claim.radius
+    target = 0.0
+    if witness is None:
+        first = min(2.0 / claim.epsilon, farthest)
+        some = np.linspace(0, n - 1, int(np.clip(BATCH / _usual(inputs, first), 1, n))).astype(np.int64)
+        witness = search.compare(np.unique(some), first, 0.0)
+        target = search.best if n <= SMALL else max(search.best, claim.epsilon / 2.0)
+    search.compared, search.near = 0, []
+    if witness is None:
+        radius = min(farthest, _reach(windows, claim.slack, target))
+        usual = _usual(inputs, radius)
+        steps = n * usual * (1.0 + len(law.columns) / n)
+        if steps > MOST_STEPS:
+            return AuditReport(epsilon=np.inf, obstacle=_too_much(n, usual, steps), **facts)
+        batches = np.array_split(np.arange(n), int(np.clip(np.ceil(n * usual / BATCH), 1, n)))
+        for number, rows in enumerate(batches):
+            witness = search.compare(rows, radius, max(target, search.best))
+            if witness is not None:
+                break
+            if claim.progress is not None:
+                claim.progress((number + 1) / len(batches))
+    if witness is not None:
+        facts["pairs"] = max(1, search.compared)
+        return AuditReport(epsilon=np.inf, refuted=True, witness=witness, obstacle=obstacle_of(n, unjudged), **facts)
+    return _settled(search, target, facts | {"obstacle": obstacle_of(n, unjudged)})
+
+
+def _settled(search: _Search, target: float, facts: dict[str, Any]) -> AuditReport:
+    law, claim = search.windows.law, search.claim
+    pairs, apart, ceilings = search.worst()
+
+    def candidates(at: int) -> Iterator[Candidate]:
+        for triple in law.largest(*pairs[at].tolist()):
+            yield (*triple, float(apart[at]))
+
+    epsilon, refuted, witness = Prover(law, claim.slack).settle(ceilings, candidates, claim.epsilon)
+    # What was left out shows at most the target per distance.
+    return AuditReport(
+        epsilon=max(epsilon, target), refuted=refuted, witness=witness, pairs=_judged(search, claim), **facts
+    )
+
+
+def _judged(search: _Search, claim: Claim) -> int:
+    """Return how many pairs were judged: without a radius those that are too far to matter count as one."""
+    return search.compared if search.compared or claim.radius is not None else 1
+
+
+def _reach(windows: Windows, slack: float, target: float) -> float:
+    """Return a distance beyond which no pair shows more than the target."""
+    logs, errors = windows.law.log_totals
+    most = windows.widest + float(logs.max() - logs.min()) + 2.0 * float(errors.max()) + SURE - slack
+    if not target > 0:
+        return np.inf
+    with np.errstate(over="ignore"):
+        return float(max(most, 0.0) / target * (1.0 + SURE) + np.finfo(np.float64).tiny)
+
+
+def _usual(inputs: FiniteSpace, radius: float) -> float:
+    """Return about how many secrets lie within a radius of one."""
+    n = len(inputs)
+    if np.isinf(radius):
+        return float(n)
+    some = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64))
+    return max(1.0, len(within(inputs.metric, inputs.points[some], inputs.points, radius).codes) / len(some))
+
+
+def _too_much(secrets: int, usual: float, steps: float) -> str:
+    return (
+        f"About {usual:,.0f} of the {secrets:,} secrets are near enough to each one to matter, which would take about "
+        f"{steps:.1g} comparisons: audit a region of it."
+    )
+
+
+def _unequal(law: SparseLaw, i: int, j: int, slack: float) -> Witness | None:
+    """Return a witness where two secrets at distance 0 have laws that differ by more than the slack."""
+    if law.alike(i, j):
+        return None
+    reports, one, two = law.two_rows(i, j)
+    if not np.all((one > 0) & (two > 0)):
+        return law.impossible(i, j)
+    if slack > 0 and Prover(law, slack).differ_at_most(i, j, reports):
+        return None
+    return law.witness(*law.largest(i, j)[0])
+
+
+def _one_sided(inputs: FiniteSpace, windows: Windows) -> Witness | None:
+    """Find a report that one secret never gives and another does, at a finite distance, however far."""
+    law, (least, most) = windows.law, windows.range
+    everybody = np.arange(len(law))
+    for report in np.flatnonzero((least == 0) & (most > 0)).tolist():
+        weights = np.full(len(law), law.background[report])
+        stored = np.flatnonzero(law.columns == report)
+        weights[np.searchsorted(law.starts, stored, side="right") - 1] = law.values[stored]
+        never = everybody[weights == 0]
+        for secret in everybody[np.argsort(-weights, kind="stable")][: len(law) - len(never)].tolist():
+            away = pairwise(inputs.metric, inputs.points[[secret]], inputs.points[never])[0]
+            if np.isfinite(away).any():
+                return law.witness(secret, int(never[np.isfinite(away)][0]), report)
+    return None
+
+
+def unreachable(inputs: FiniteSpace) -> int:
+    """Return how many pairs of secrets are at an infinite distance; a finite one is an equivalence."""
+    metric = inputs.metric
+    if isinstance(metric, ShortestPath):
+        from scipy.sparse.csgraph import connected_components
+
+        one_way = metric.one_way != "open"
+        labels = connected_components(metric.graph, directed=one_way, connection="strong")[1]
+        sizes = np.bincount(labels[inputs.points[:, 0].astype(np.int64)]).tolist()
+    else:
+        sizes, rest = [], inputs.points
+        while len(rest):
+            away = pairwise(metric, rest[:1], rest)[0]
+            away[0] = 0.0
+            sizes.append(int(np.isfinite(away).sum()))
+            rest = rest[~np.isfinite(away)]
+    return sum(one * two for one, two in itertools.combinations(sizes, 2))

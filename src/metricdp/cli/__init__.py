@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from cyclopts import App, CycloptsError
 
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; every error of ours is one line, without a traceback."""
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _note
+            warnings.showwarning = _note  # put back at the end
             code = app(
                 _with_plugins(sys.argv[1:] if arguments is None else list(arguments)),
                 exit_on_error=False,
@@ -66,7 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
 
 
-def _note(message: Warning | str, category: type[Warning], *_: object) -> None:
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """Say a warning as a sentence, without the line of code that gave it."""
     print(f"note: {message}", file=sys.stderr)
 

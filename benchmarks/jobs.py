@@ -198,9 +198,8 @@ def _killed_until_right(attacked: Round, count: int, chance: random.Random) -> N
                     counts["kills"] += 1
             verdict = run.verdict()
             if verdict.word == "killed" and single and (place / "out.parquet").exists():
-                verdict = Verdict(
-                    "right", verdict.text
-                )  # it was there already: to protect it again would be a new release
+                # To protect it again would be a new release.
+                verdict = Verdict("right", "killed when its file was there already")
             answer = attacked.judge(verdict)
             longest = max(0.5, min(longest, time.monotonic() - began)) if answer == "right" else longest
             if answer == "refused":

@@ -102,7 +102,7 @@ def private_folder(place: Path) -> Path:
     with suppress(FileExistsError):
         place.mkdir(mode=0o700)
     found = place.lstat()
-    if not stat.S_ISDIR(found.st_mode) or not _is_ours(found):
+    if not stat.S_ISDIR(found.st_mode) or not is_ours(found):
         raise OutputProblem(
             f"{str(place)!r} must be a folder of yours, and is not: remove it, or choose another place."
         )
@@ -288,7 +288,8 @@ def _is_at(handle: int, path: Path) -> bool:
         return False
 
 
-def _is_ours(found: os.stat_result) -> bool:
+def is_ours(found: os.stat_result) -> bool:
+    """Tell whether a file or folder belongs to whoever runs this."""
     return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
 
 

@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -44,9 +45,12 @@ def inherited() -> list[str]:
     return [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 
-def load_inherited() -> None:
-    """Import what the process that started this one had imported: for workers."""
-    for name in inherited():
+def load_inherited(names: Iterable[str] | None = None) -> None:
+    """Import what the process that gives this one its work had imported: for workers.
+
+    `names` is what `inherited` says there, where work comes from another machine and not from a parent.
+    """
+    for name in inherited() if names is None else names:
         load(name)
 
 

@@ -159,6 +159,18 @@ def test_the_loss_of_the_rounded_law_is_stated() -> None:
     assert quantised(rounded, bits=16) is rounded  # nothing to round
 
 
+def test_what_rounding_computes_again_is_no_longer_only_stated(path: Path) -> None:
+    prior = np.arange(1.0, 26) ** 2 / 5525
+    space = some_matrix().inputs
+    save(mdp.exponential(space, 1.0, prior=prior), path)
+    loaded = mdp.load(path)
+    assert loaded.certificate.stated == ("loss", "lower_bound")  # by another prior than the file can hold
+    assert quantised(loaded, bits=10).certificate.stated == ("loss", "lower_bound")
+    priced = quantised(loaded, bits=10, problem=mdp.Problem(loaded.inputs, 1.0, prior=prior)).certificate
+    assert priced.stated == ()
+    assert priced.lower_bound == 0.0
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_saving_never_changes_a_law(name: str, path: Path) -> None:
     made = TABLES[name]()

@@ -143,6 +143,10 @@ def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     values = json.loads(capsys.readouterr().out)
     assert (values["storage"], values["bits"], values["licence"]) == ("quantised", 12, "ODbL-1.0")
     assert values["promise"]["epsilon"] == 1.0
+    assert values["certificate"]["at_most"] is False
+    mdp.save(mdp.madlib(mdp.FiniteSpace([[0.0], [1.0], [3.0]], mdp.Lp(2)), 2.0), "words.mdp")
+    assert run("inspect words.mdp --json") == 0
+    assert json.loads(capsys.readouterr().out)["certificate"]["at_most"] is True
     assert "no key you trust" in refused("inspect phone.mdp --key you.pub", capsys)
     assert "nobody signed" in refused("inspect cells.mdp --key me.pub", capsys)
     write("two.csv", ["x", "y"], [[1, 2], [3, 0]])
@@ -222,6 +226,20 @@ def test_audit_of_noise_rests_on_its_theorem(here: Path, capsys: pytest.CaptureF
     report = json.loads(capsys.readouterr().out)
     assert (report["verdict"], report["basis"]) == ("holds", "theorem")
     assert "exp(-10 d)" in report["method"]
+
+
+def test_a_long_audit_is_remembered_until_it_is_asked_for_again(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "cache"))
+    monkeypatch.setattr("metricdp.artifacts.remembered.WORTH_REMEMBERING", 0.0)
+    save(mdp.exponential(mdp.FiniteSpace(GRID, mdp.Lp(2)), 1.0), "cells.mdp")
+    assert run("audit cells.mdp --again") == 0
+    assert "remembered" not in capsys.readouterr().out
+    assert run("audit cells.mdp") == 0
+    assert "remembered from 20" in capsys.readouterr().out
+    assert run("audit cells.mdp --epsilon 0.1") == 1
+    assert "remembered" not in capsys.readouterr().out
 
 
 def test_compare_draws_and_writes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

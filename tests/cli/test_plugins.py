@@ -36,10 +36,13 @@ def run(folder: Path, line: str, *paths: Path) -> subprocess.CompletedProcess[st
     )
 
 
-def python(folder: Path, script: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=120, check=True
-    ).stdout
+def python(folder: Path, script: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_a_builder_from_outside_is_designed_saved_listed_and_compared(here: Path) -> None:
@@ -136,6 +139,36 @@ def test_workers_inherit_what_was_named(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(InvalidInput):
         plugins.load("a_module_nobody_has")
     assert len(plugins.inherited()) == 1
+
+
+WORKER = """
+import sys, types
+import pyarrow as pa
+from metricdp.metrics import METRICS
+from metricdp.tables.engines import ray, spark
+from metricdp.tables.draws import KEY_BYTES
+
+assert METRICS.find("Walking") is None
+if sys.argv[1] == "ray":
+    rows = pa.table({"x": [0.0], "y": [0.0], "floor": [0.0]})
+    rest = (("x", "y", "floor"), 0.0, "fail", "applied", sys.argv[2:])
+    made, failed = ray._block(rows, 0, open("rooms.mdp", "rb").read(), rest, b"k" * KEY_BYTES)
+    assert failed is None and made.num_rows == 1, failed
+elif sys.argv[1] == "ray job":
+    ray._partition("nowhere", 0, sys.argv[2:])
+else:
+    spark._Partition("nowhere", sys.argv[2:])(0)
+assert METRICS.find("Walking") is not None
+"""
+
+
+@pytest.mark.parametrize("engine", ["ray", "ray job", "spark job"])
+def test_workers_of_other_machines_are_told_what_was_named(engine: str, here: Path) -> None:
+    (here / "rooms.csv").write_text("x,y,floor\n0,0,0\n6,4,1\n")
+    line = "design --plugin ./metric.py --points rooms.csv --metric walking --epsilon 0.1/m --builder exponential"
+    done = run(here, f"{line} -o rooms.mdp")
+    assert done.returncode == 0, done.stderr
+    python(here, WORKER, engine, str(here / "metric.py"))
 
 
 def test_a_metric_from_outside_is_named_saved_judged_and_used(here: Path) -> None:

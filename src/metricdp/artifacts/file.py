@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +20,9 @@ from metricdp.artifacts.container import FORMAT, HEADER_LIMIT, Entry, Foreign, T
 from metricdp.artifacts.distances import with_distances
 from metricdp.artifacts.figures import with_verified_figures
 from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
+from metricdp.artifacts.remembered import audited, remember
 from metricdp.artifacts.storage import Layout, Storage, layout_of, stored_layout
-from metricdp.auditing import audit
+from metricdp.auditing import AuditReport, audit
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
 from metricdp.mechanisms import MECHANISMS, Mechanism, ProductMechanism
@@ -83,11 +86,16 @@ def dumps(
         from metricdp.artifacts.signing import read_private
 
         read_private(key)  # before any work
+    started = time.perf_counter()
     try:
-        _refuse_broken(mechanism)
+        report = _refuse_broken(mechanism)
     except NotPrivate as error:
         raise NotPrivate(f"this mechanism does not keep its promise and was not saved: {error}.") from error
-    return _serialised(mechanism, layout, licence, key)
+    seconds = time.perf_counter() - started
+    data = _serialised(mechanism, layout, licence, key)
+    if report is not None:
+        remember(mechanism, unpack(data)[0]["sha256"], report, seconds)
+    return data
 
 
 def save(
@@ -100,11 +108,19 @@ def save(
 ) -> Path:
     """Write a mechanism to one file, whole or not at all, after judging it once more; see `dumps`.
 
-    Saving never changes a law. Small files for devices come from rounding first: `save(mdp.quantised(m), path)`.
+    Saving never changes a law. Small files for devices come from rounding first: `save(mdp.quantised(m), path)`. A
+    warning says where opening the file will take larger limits than `load` has.
     """
     data = dumps(mechanism, storage=storage, licence=licence, key=key)
     with replacing(path) as partial:
         partial.write_bytes(data)
+    manifest, tensors = unpack(data)
+    try:
+        Decoder(manifest, tensors, Budget(Limits(), len(data))).foresee(manifest)
+    except TooLarge as error:
+        text = f"{str(path)!r} was written, and nobody can open it with the usual limits: {error}. Open it with "
+        text += f"mdp.load(path, limits=metricdp.artifacts.Limits(...)), or set {SWITCH}=1 where it is used."
+        warnings.warn(text, stacklevel=2)
     return Path(path)
 
 
@@ -127,6 +143,8 @@ def load(
     path: PathLike, *, trusted: PathLike | Sequence[PathLike] | None = None, limits: Limits | None = None
 ) -> Mechanism:
     """Read a mechanism from its file and verify it: the bytes by checksum, the promise by audit or theorem.
+
+    An audit that took more than a second is remembered by the checksum of the file and not repeated on this machine.
 
     With `trusted`, one or several public key files, a file is refused unless one of these keys signed it. A file that
     would take more memory or work than one of its size should is refused before it does; `limits` says how much is
@@ -176,7 +194,7 @@ def _opened(data: bytes, name: str, budget: Budget, *, judged: bool, trusted: tu
             if manifest["units"] != mechanism.inputs.unit:
                 raise CorruptFile("its units are not those of its distances")
             if judged:
-                _refuse_broken(mechanism)
+                _refuse_broken(mechanism, manifest["sha256"])
             mechanism = with_verified_figures(mechanism, budget, judged=judged)
     except NotPrivate as error:
         reason = f"the mechanism does not keep the promise in the file: {error}"
@@ -215,19 +233,22 @@ def _guarded() -> Iterator[None]:
         raise CorruptFile("its contents do not make a mechanism") from error
 
 
-def _refuse_broken(mechanism: Mechanism) -> None:
+def _refuse_broken(mechanism: Mechanism, checksum: str = "") -> AuditReport | None:
+    """Judge a promise, or recall the judgement where it is that of a file; None where nothing is promised."""
     if mechanism.guarantee.basis == "none":  # it promises nothing, and `perturb` refuses it
-        return
+        return None
     for number, part in enumerate(mechanism.parts if isinstance(mechanism, ProductMechanism) else ()):
         try:
             _refuse_broken(part)
         except NotPrivate as error:
             raise NotPrivate(f"part {number}: {error}") from error
-    report, stated = audit(mechanism), mechanism.certificate.epsilon
+    report = audited(mechanism, checksum) if checksum else audit(mechanism)
+    stated = mechanism.certificate.epsilon
     if not report.kept:
         raise NotPrivate(f"the audit says {report}")
     if not report.epsilon <= stated * (1.0 + 1e-9) <= mechanism.guarantee.epsilon * (1.0 + 2e-9):
         raise NotPrivate(f"its certificate says epsilon {stated:g}, the audit says {report}")
+    return report
 
 
 def _advice(error: CorruptFile) -> str:

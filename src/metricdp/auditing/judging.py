@@ -41,6 +41,8 @@ from metricdp.mechanisms.product import product_metric
 from metricdp.metrics import Metric, Weighted, pairwise
 from metricdp.metrics.discrete import check_distances
 
+EDITION = 1  # raised whenever what a verdict says or rests on changes, so that none of before is remembered
+
 
 def audit(
     mechanism: Any,

@@ -197,6 +197,7 @@ def _values(found: Inspection) -> dict[str, object]:
         },
         "certificate": {
             **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
+            "at_most": certificate.at_most,
             "objective": certificate.objective,
             "method": certificate.method,
             "note": certificate.note,

@@ -21,6 +21,7 @@ def audit(
     metric: str | None = None,
     epsilon: Epsilon | None = None,
     key: str | None = None,
+    again: bool = False,
     json: bool = False,
 ) -> int:
     """Say what a mechanism really leaks: exit code 0 if its promise holds, 1 if it is violated, 2 if nobody can tell.
@@ -33,6 +34,7 @@ def audit(
         metric: For a matrix: how far secrets are apart, such as l2; `metricdp metrics` lists the names.
         epsilon: The promise to judge; a mechanism file brings its own.
         key: A public key file: a mechanism file is refused unless this key signed it.
+        again: Judge a mechanism file anew, also where an audit of it that took long is remembered.
         json: Print the report as JSON.
     """
     if Path(source).suffix.lower() in (".csv", ".tsv", ".txt"):
@@ -40,7 +42,7 @@ def audit(
             raise InvalidInput("a matrix in a CSV file bears no signature: leave --key away.")
         report, unit = _audit_matrix(source, points, metric, epsilon)
     else:
-        report, unit = _audit_file(source, epsilon, key)
+        report, unit = _audit_file(source, epsilon, key, again=again)
     if json:
         print(terminal.report_json(report, unit))
     elif report.claimed is None:
@@ -68,10 +70,12 @@ def _audit_matrix(source: str, points: str | None, metric: str | None, epsilon: 
     return report, space.unit
 
 
-def _audit_file(source: str, epsilon: str | None, key: str | None) -> tuple[AuditReport, str]:
+def _audit_file(source: str, epsilon: str | None, key: str | None, *, again: bool) -> tuple[AuditReport, str]:
     from metricdp.artifacts import inspect as open_file
+    from metricdp.artifacts.remembered import audited
 
-    mechanism = open_file(source, judged=False, trusted=key).mechanism
-    promise = mechanism.guarantee
-    claimed = None if epsilon is None else parse_epsilon(epsilon, promise.unit)
-    return metricdp.audit(mechanism, epsilon=claimed), promise.unit
+    found = open_file(source, judged=False, trusted=key)
+    unit = found.mechanism.guarantee.unit
+    claimed = None if epsilon is None else parse_epsilon(epsilon, unit)
+    with terminal.progress_bar("Auditing") as progress:
+        return audited(found.mechanism, found.sha256, epsilon=claimed, again=again, progress=progress), unit

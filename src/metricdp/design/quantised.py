@@ -166,7 +166,7 @@ def _certified(
     before = mechanism.certificate
     law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
     moved = float(0.5 * np.abs(matrix - law).sum(axis=1).max()) * (1.0 + 1e-9)
-    loss, bound, about = _priced(mechanism, matrix, problem)
+    loss, bound, stated, about = _priced(mechanism, matrix, problem)
     note = (
         f"rounded to {bits} bits, {share:.2g} of a uniform law mixed in, at most {moved:.2g} of any law moved; {about}"
     )
@@ -180,27 +180,31 @@ def _certified(
         seconds=before.seconds + time.perf_counter() - started,
         epsilon=report.epsilon,
         note=f"{before.note}; {note}" if before.note else note,
+        stated=stated,
     )
     return replace(made, certificate=certificate)
 
 
-def _priced(mechanism: Quantisable, matrix: Floats, problem: Problem | None) -> tuple[float, float, str]:
-    """Return the loss of the rounded law and a bound of the same problem, and in words which loss that is."""
+def _priced(
+    mechanism: Quantisable, matrix: Floats, problem: Problem | None
+) -> tuple[float, float, tuple[str, ...], str]:
+    """Return loss and bound of the rounded law, which of them nobody verified, and in words which loss that is."""
     before = mechanism.certificate
-    unknown = before.loss, before.lower_bound, "the loss is that before rounding"
+    unknown = before.loss, before.lower_bound, before.stated, "the loss is that before rounding"
+    unproven = tuple(name for name in before.stated if name != "loss")  # the loss is computed again below
     if not isinstance(mechanism, MatrixMechanism):
         return unknown
     if problem is not None:
         # a bound belongs to a problem, and the one before may be of any
         loss, trivial, _ = losses_of(problem, matrix, before.objective)
         if _is_own(mechanism, problem):
-            return loss, before.lower_bound, "the loss is that of the rounded law"
-        return loss, trivial, "loss and bound are those of the problem given, the bound is the trivial one"
+            return loss, before.lower_bound, unproven, "the loss is that of the rounded law"
+        return loss, trivial, (), "loss and bound are those of the problem given, the bound is the trivial one"
     if not mechanism.stakes.known:
         return unknown
     rounded = replace(mechanism, matrix=matrix)
     loss = worst_loss(rounded) if before.objective == "worst" else expected_loss(rounded)
-    return loss, before.lower_bound, "the loss is that of the rounded law"
+    return loss, before.lower_bound, unproven, "the loss is that of the rounded law"
 
 
 def _is_own(mechanism: MatrixMechanism, problem: Problem) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import logging
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from metricdp.arrays import Booleans, Floats, Integers, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine, ShortestPath
 from metricdp.places.folders import CENTERS
-from metricdp.places.sources import Roads, RoadSource, read_roads
+from metricdp.places.network import Roads
+from metricdp.places.sources import RoadSource, city_of, read_roads
 from metricdp.spaces import FiniteSpace
 
 
@@ -23,22 +25,34 @@ def road_network(
 ) -> FiniteSpace:
     """Return the crossings of a road network with distances along the roads, in kilometres.
 
-    The source is a city ("porto", "rome", or any folder `roads_<city>` of the data folder), a folder with
-    `nodes.parquet` (lat, lon) and `edges.parquet` (u, v, length_m), the two tables themselves, or a networkx graph as
-    osmnx makes it. One connected part is kept: the one around `center`, or else the largest. `nodes` keeps that many
-    crossings near the center (the middle of the network unless given), grown street by street so that they stay
-    connected; with `one_way="longer"` at most that many. See `ShortestPath` for `one_way`.
+    The source is a city ("porto", "rome", or any folder `roads_<city>` of the data folder), a GraphML file or a
+    networkx graph as osmnx makes it, a folder with the tables `nodes` and `edges` (.parquet or .csv), or the two tables
+    themselves or their paths. Crossings have `lat` and `lon` (or `y` and `x`) in degrees. Streets have `u` and `v` (or
+    `from` and `to`, `source` and `target`), row numbers of crossings or what stands in their column `osmid` or `id`,
+    and `length_m` (or `length`) in metres. They run from u to v, and back where `oneway` says that they are not.
+
+    One connected part is kept: the one around `center`, or else the largest; how many crossings that leaves out is
+    logged. `nodes` keeps that many crossings near the center (the middle of the network unless given), grown street by
+    street so that they stay connected; with `one_way="longer"` at most that many. See `ShortestPath` for `one_way`.
     """
     if one_way not in ("open", "longer"):
         raise InvalidInput(f"`one_way` must be 'open' or 'longer', got {one_way!r}.")
     if nodes is not None and (not isinstance(nodes, int | np.integer) or nodes < 2):
         raise InvalidInput(f"`nodes` must be a whole number of at least 2, got {nodes!r}.")
-    if center is None and isinstance(source, str):
-        center = CENTERS.get(source.lower())
-    roads = _merged(read_roads(source))
+    if center is None:
+        center = CENTERS.get(city_of(source))
+    found = read_roads(source)
+    roads = _merged(found.with_ways_back() if one_way == "longer" and found.directed else found)
     middle = np.median(roads.nodes, axis=0) if center is None else as_floats(center, "center")
     Haversine().check(np.asarray(middle, float)[None])
-    roads = roads.kept(_connected(roads, one_way, None if center is None and nodes is None else middle))
+    joined = _connected(roads, one_way, None if center is None and nodes is None else middle)
+    if nodes is None and len(joined) < len(roads.nodes):
+        logging.getLogger("metricdp").warning(
+            "%s of %s crossings are left out: no road joins them to the part that is kept.",
+            f"{len(roads.nodes) - len(joined):,}",
+            f"{len(roads.nodes):,}",
+        )
+    roads = roads.kept(joined)
     if nodes is not None and nodes < len(roads.nodes):
         roads = _near(roads, middle, int(nodes), one_way)
     if len(roads.nodes) < 2:
@@ -69,9 +83,10 @@ def _merged(roads: Roads) -> Roads:
         edges = np.sort(edges, axis=1)
     by_length = np.argsort(lengths, kind="stable")
     edges, lengths = edges[by_length], lengths[by_length]
-    _, shortest = np.unique(edges, axis=0, return_index=True)
+    _, shortest = np.unique(edges[:, 0] * np.int64(count) + edges[:, 1], return_index=True)
     shortest = shortest[edges[shortest, 0] != edges[shortest, 1]]
-    return Roads(roads.nodes[first[order]], edges[shortest], lengths[shortest], roads.directed)
+    both_ways = roads.both_ways[by_length][shortest]
+    return Roads(roads.nodes[first[order]], edges[shortest], lengths[shortest], roads.directed, both_ways)
 
 
 def _components(roads: Roads, one_way: str) -> Integers:
@@ -99,9 +114,9 @@ def _connected(roads: Roads, one_way: str, middle: Floats | None) -> Integers:
 
 def _near(roads: Roads, middle: Floats, count: int, one_way: str) -> Roads:
     away = Haversine()(roads.nodes, middle)
-    order = _grown(roads, away)
     if one_way == "open" or not roads.directed:
-        return roads.kept(np.sort(order[:count]))
+        return roads.kept(np.sort(_grown(roads, away, count)))
+    order = _grown(roads, away, len(away))
     # Strongly connected parts only grow with the crossings kept: bisect for the largest within the count.
     low, high, best = 1, len(order), np.sort(order[:1])
     while low <= high:
@@ -116,8 +131,8 @@ def _near(roads: Roads, middle: Floats, count: int, one_way: str) -> Roads:
     return roads.kept(best)
 
 
-def _grown(roads: Roads, away: Floats) -> Integers:
-    """Return all crossings in the order they are reached: always the nearest to the center that touches the rest."""
+def _grown(roads: Roads, away: Floats, most: int) -> Integers:
+    """Return crossings in the order they are reached: always the nearest to the center that touches the rest."""
     count = len(away)
     both = np.concatenate([roads.edges, roads.edges[:, ::-1]])
     both = both[np.argsort(both[:, 0], kind="stable")]
@@ -125,8 +140,8 @@ def _grown(roads: Roads, away: Floats) -> Integers:
     start = int(away.argmin())
     seen: Booleans = np.zeros(count, dtype=np.bool_)
     seen[start] = True
-    waiting, order = [(float(away[start]), start)], []
-    while waiting:
+    waiting, order = [(float(away[start]), start)], list[int]()
+    while waiting and len(order) < most:
         _, node = heapq.heappop(waiting)
         order.append(node)
         for other in both[begin[node] : begin[node + 1], 1].tolist():

@@ -1,17 +1,17 @@
-"""Road networks as they come: folders, tables, graphs."""
+"""Road networks as they come: folders, files, tables, graphs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, as_codes, as_floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine
 from metricdp.places.folders import BUNDLED_FOLDER, data_folder
+from metricdp.places.graphml import from_graphml
+from metricdp.places.network import Roads, checked_roads, is_one_way
+from metricdp.places.tables import as_numbers, folder_formats, from_tables
 
 
 @runtime_checkable
@@ -26,94 +26,48 @@ class Graph(Protocol):
 RoadSource: TypeAlias = "str | Path | tuple[Any, Any] | Graph"
 
 
-@dataclass(frozen=True, eq=False)
-class Roads:
-    """Crossings (latitude, longitude) and streets between them, in kilometres."""
-
-    nodes: Floats
-    edges: Integers
-    lengths: Floats
-    directed: bool
-
-    def kept(self, numbers: Integers) -> Roads:
-        """Return the part between these crossings, renumbered in their order."""
-        new = np.full(len(self.nodes), -1, dtype=np.int64)
-        new[numbers] = np.arange(len(numbers))
-        pairs = new[self.edges]
-        inside = np.all(pairs >= 0, axis=1)
-        return replace(self, nodes=self.nodes[numbers], edges=pairs[inside], lengths=self.lengths[inside])
-
-
 def read_roads(source: RoadSource) -> Roads:
+    """Return the network behind a name, a folder, a file, two tables or a graph."""
     if isinstance(source, tuple) and len(source) == 2:
-        return _from_tables(*source)
+        return from_tables(*source)
     if isinstance(source, Graph):
         return _from_graph(source)
     if isinstance(source, str | Path):
-        return _from_folder(_folder_of(source))
+        place = _place_of(source)
+        if place.is_file():
+            return from_graphml(place)
+        kind = folder_formats(place)
+        return from_tables(place / f"nodes.{kind}", place / f"edges.{kind}")
     raise InvalidInput(
-        "`source` must be a city such as 'porto', a folder, a pair of tables (nodes, edges) or a networkx graph, "
-        f"got {type(source).__name__}."
+        "`source` must be a city such as 'porto', a folder, a GraphML file, a pair of tables (nodes, edges) or a "
+        f"networkx graph, got {type(source).__name__}."
     )
 
 
-def _folder_of(source: str | Path) -> Path:
+def city_of(source: RoadSource) -> str:
+    """Return the name of a city as it was given, without "roads_"."""
+    return source.lower().removeprefix("roads_") if isinstance(source, str) else ""
+
+
+def _place_of(source: str | Path) -> Path:
     given = Path(source)
-    if (given / "nodes.parquet").is_file():
+    if given.suffix.lower() == ".graphml":
+        if not given.is_file():
+            raise InvalidInput(f"the GraphML file {str(source)!r} does not exist. Check the spelling and the folder.")
         return given
-    name = f"roads_{str(source).lower()}"
+    if folder_formats(given):
+        return given
     for base in (data_folder(), BUNDLED_FOLDER):
-        if isinstance(source, str) and (base / name / "nodes.parquet").is_file():
-            return base / name
+        for name in (f"roads_{city_of(source)}", city_of(source)):
+            if isinstance(source, str) and "/" not in source and folder_formats(base / name):
+                return base / name
     found = {
         path.name.removeprefix("roads_") for base in (data_folder(), BUNDLED_FOLDER) for path in base.glob("roads_*")
     }
     raise InvalidInput(
-        f"`source` must be a folder with nodes.parquet and edges.parquet or one of the cities "
+        f"`source` must be a folder with nodes and edges (.parquet or .csv), a .graphml file, or one of the cities "
         f"{', '.join(sorted(found))}, got {str(source)!r}. Set METRICDP_DATA to the folder that holds more cities."
     )
-
-
-def _from_folder(folder: Path) -> Roads:
-    import pyarrow.parquet as parquet
-
-    try:
-        return _from_tables(*(parquet.read_table(folder / f"{name}.parquet") for name in ("nodes", "edges")))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"the road network in {folder} cannot be read: {error}") from error
-
-
-def _from_tables(nodes: Any, edges: Any) -> Roads:
-    places = np.stack([as_floats(_column(nodes, name, "nodes"), name) for name in ("lat", "lon")], axis=1)
-    if len(places) == 0:
-        raise InvalidInput("`nodes` must hold at least one crossing, got an empty table.")
-    Haversine().check(places)
-    ends = [as_codes(_column(edges, name, "edges"), len(places), name) for name in ("u", "v")]
-    lengths = as_floats(_column(edges, "length_m", "edges"), "length_m") / 1000.0
-    if np.any(lengths < 0):
-        raise InvalidInput(f"`length_m` must not be negative, got {1000 * lengths.min():g}.")
-    metadata = getattr(getattr(edges, "schema", None), "metadata", None) or {}
-    directed = metadata.get(b"directed", b"true") != b"false" if isinstance(metadata, dict) else True
-    return Roads(places, np.stack(ends, axis=1), lengths, directed)
-
-
-def _column(table: Any, name: str, which: str) -> Any:
-    if isinstance(table, dict):
-        columns, values = list(table), table.get(name)
-    else:
-        import narwhals as nw
-
-        try:
-            frame = nw.from_native(table, eager_only=True)
-        except TypeError as error:
-            raise InvalidInput(f"`{which}` must be a table, got {type(table).__name__}.") from error
-        columns = list(frame.columns)
-        values = frame[name].to_numpy() if name in columns else None
-    if values is None:
-        raise InvalidInput(f"the table of {which} must have the column `{name}`, got {', '.join(map(str, columns))}.")
-    return values
 
 
 def _from_graph(graph: Graph) -> Roads:
@@ -124,15 +78,13 @@ def _from_graph(graph: Graph) -> Roads:
         if latitude is None or longitude is None:
             raise InvalidInput(f"node {node!r} must have `y` and `x` (or `lat` and `lon`) in degrees, got {data}.")
         places.append((latitude, longitude))
-    ends, lengths = [], []
+    ends, lengths, both = [], [], []
     for u, v, data in graph.edges(data=True):
         length = data.get("length", data.get("length_m"))
         if length is None:
             raise InvalidInput(f"the edge from {u!r} to {v!r} must have `length` in metres, got {data}.")
         ends.append((number[u], number[v]))
         lengths.append(length)
-    if not ends:
-        raise InvalidInput("the graph must have at least one edge.")
-    table = {"u": [a for a, _ in ends], "v": [b for _, b in ends], "length_m": lengths}
-    roads = _from_tables({"lat": [p[0] for p in places], "lon": [p[1] for p in places]}, table)
-    return replace(roads, directed=graph.is_directed())
+        both.append(not graph.is_directed() or not is_one_way(data.get("oneway", True)))
+    pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
+    return checked_roads(np.array(places).reshape(-1, 2), pairs, as_numbers(lengths), np.array(both, dtype=bool))

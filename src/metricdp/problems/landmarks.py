@@ -20,25 +20,26 @@ def most_by_landmarks(inputs: FiniteSpace, outputs: FiniteSpace, law: Floats, *,
     Landmarks are drawn where they shorten the second part most: each next one with a chance in proportion to
     law_k d(k, nearest landmark) (Arthur and Vassilvitskii 2007), from a fixed seed.
     """
-    metric, used = inputs.metric, np.flatnonzero(law > 0)
+    used = np.flatnonzero(law > 0)
     if not used.size:
         return np.zeros(len(inputs))
     reports, weights = outputs.points[used], law[used]
+    same = inputs is outputs and len(used) == len(outputs)
     generator = np.random.default_rng(0)
-    chosen = [int(weights.argmax())]
-    nearest = np.zeros(len(used), dtype=np.int64)
-    away = pairwise(metric, reports[chosen], reports)[0]
-    while len(chosen) < min(count, len(used)):
-        unreached = np.isinf(away)  # a part of the network without a landmark comes first
-        share = weights * (unreached if unreached.any() else away)
-        if not share.sum() > 0:
-            break
-        chosen.append(int(generator.choice(len(used), p=share / share.sum())))
-        new = pairwise(metric, reports[chosen[-1:]], reports)[0]
+    chosen, rows = [int(weights.argmax())], []
+    nearest, away = np.zeros(len(used), dtype=np.int64), np.full(len(used), np.inf)
+    while True:
+        new = pairwise(inputs.metric, reports[chosen[-1:]], reports)[0]
         closer = new < away
         nearest[closer], away[closer] = len(chosen) - 1, new[closer]
+        rows.append(new if same else pairwise(inputs.metric, reports[chosen[-1:]], inputs.points)[0])
+        unreached = np.isinf(away)  # a part of the network without a landmark comes first
+        share = weights * (unreached if unreached.any() else away)
+        if len(chosen) == min(count, len(used)) or not share.sum() > 0:
+            break
+        chosen.append(int(generator.choice(len(used), p=share / share.sum())))
     masses = np.bincount(nearest, weights, minlength=len(chosen))
-    to_landmarks = pairwise(metric, reports[chosen], inputs.points)[masses > 0]
+    to_landmarks = np.array([row for row, mass in zip(rows, masses, strict=True) if mass > 0])
     masses = masses[masses > 0]
     total = masses @ to_landmarks + float(weights @ away)
     farthest = to_landmarks[np.isfinite(to_landmarks)].max(initial=0.0) + away.max()

@@ -16,7 +16,7 @@ from metricdp.tables.engines import Run, runner
 from metricdp.tables.formats import format_of, open_reader, read_batches
 from metricdp.tables.jobs.folder import begun, checked_target, forget, publish, records_of
 from metricdp.tables.jobs.parcel import parcel_of
-from metricdp.tables.jobs.plan import Job, Source, home_of, plan, sources_of
+from metricdp.tables.jobs.plan import Job, home_of, plan, sources_of
 from metricdp.tables.jobs.travel import retold
 from metricdp.tables.people import PeopleCounter
 from metricdp.tables.summary import Passage, People, Summary, Tally
@@ -106,7 +106,7 @@ def perturb_files(
         simulated=job.simulated,
         notes=link_notes(paths),
     )
-    people = None if counter is None else _people(counter, job.sources)
+    people = None if counter is None else _people(counter, job, among_secrets=id_column in task.columns)
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
 
 
@@ -135,10 +135,14 @@ def _done(job: Job, run: Run, workers: int | None, progress: Progress | None) ->
     return publish(job)
 
 
-def _people(counter: PeopleCounter, sources: Sequence[Source]) -> People:
-    """Count the rows of every person in all files, reading that column again."""
-    for source in sources:
-        path = Path(source.path)
+def _people(counter: PeopleCounter, job: Job, *, among_secrets: bool) -> People:
+    """Count the rows of every person that were released, reading that column again.
+
+    Where bad rows are left out it is read from the output, unless what stands there are reports: then all rows count.
+    """
+    released = job.on_error == "drop" and not among_secrets
+    made = [Path(job.target) / partition.target for partition in job.partitions]
+    for path in made if released else [Path(source.path) for source in job.sources]:
         with open_reader(path, format_of(path)) as reader:
             for batch in read_batches(reader):
                 counter.add(batch)

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.dataset as dataset
 import pyarrow.parquet as pq
 import pytest
@@ -27,6 +28,7 @@ from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.kernel import protected_table
+from metricdp.tables.summary import People
 from tables.engines.law import CELLS, MATRIX, files, table
 from tables.engines.replay import HOME, folder_of
 
@@ -82,6 +84,23 @@ def test_a_job_that_failed_at_a_bad_row_goes_on_without_that_row(tmp_path: Path)
         perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
     summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, on_error="drop", workers=1, resume=True)
     assert (summary.rows, summary.written) == (200, 199)
+
+
+@pytest.mark.parametrize("name", ["day.parquet", "day.csv"])
+def test_persons_are_counted_over_the_rows_that_were_released(name: str, tmp_path: Path) -> None:
+    people = ["ann"] * 6 + ["bob"] * 4 + ["eve"]
+    x = [0.5] * 5 + [0.0] * 5 + [0.5]  # five of ann's rows and the only one of eve's are bad
+    rows = pa.table({"x": x, "y": [0.0] * len(x), "who": people})
+    (tmp_path / "in").mkdir()
+    (pq.write_table if name.endswith("parquet") else pacsv.write_csv)(rows, tmp_path / "in" / name)
+    noise = mdp.exponential(mdp.FiniteSpace([[0.0, 0.0], [1.0, 0.0]], mdp.Lp(2)), 1.0)
+    options = {"columns": ["x", "y"], "id_column": "who", "workers": 1}
+    summary = perturb_files(tmp_path / "in", tmp_path / "out", noise, on_error="drop", **options)
+    assert summary.people == People("who", 2, 4, 0)
+    again = perturb_files(tmp_path / "in", tmp_path / "out", noise, on_error="drop", resume=True, **options)
+    assert again.people == summary.people
+    whole = perturb_files(tmp_path / "in", tmp_path / "nulls", noise, on_error="null", **options)
+    assert whole.people == People("who", 3, 6, 0)
 
 
 def test_a_file_that_changed_is_done_again_under_the_same_key(tmp_path: Path) -> None:

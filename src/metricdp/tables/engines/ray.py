@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from metricdp.errors import InvalidInput, import_extra
+from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
 from metricdp.tables.draws import KEY_BYTES, Draws
 from metricdp.tables.engines.base import Engine, Target, refuse_for_workers, refuse_target
@@ -46,7 +47,7 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
     parcel = parcel_of(request.task(dataset.schema().names))
     key = secrets.token_bytes(KEY_BYTES)
     shared = ray.put(parcel.file)
-    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)
+    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied, inherited())
     work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_block)
     made = [work.remote(block, number, shared, rest, key) for number, block in enumerate(dataset.to_arrow_refs())]
     if not made:
@@ -63,8 +64,9 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
 
 def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, Packed | None]:
     """Protect one block in a worker; an error comes back as plain values, so that none is logged with its data."""
-    columns, snap, on_error, applied = rest
+    columns, snap, on_error, applied, names = rest
     try:
+        load_inherited(names)
         task = Parcel(file, columns, snap, on_error).task(table.schema.names)
         return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), None
     except Exception as error:
@@ -84,7 +86,8 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
     ray = started()
     work = ray.remote(max_retries=RETRIES, retry_exceptions=False)(_partition)
     tries = dict.fromkeys(pending, 1)
-    left = {work.remote(job.folder, number): number for number in pending}
+    names = inherited()
+    left = {work.remote(job.folder, number, names): number for number in pending}
     while left:
         ready, _ = ray.wait(list(left), timeout=1.0)
         for ticket in ready:
@@ -94,15 +97,16 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
                 tell(answer)
             elif not is_ours(answer) and tries[number] < RETRIES:
                 tries[number] += 1
-                left[work.remote(job.folder, number)] = number
+                left[work.remote(job.folder, number, names)] = number
             else:
                 for other in left:
                     ray.cancel(other)
                 raise unpacked(answer)
 
 
-def _partition(folder: str, number: int) -> int | Packed:
+def _partition(folder: str, number: int, names: Sequence[str]) -> int | Packed:
     try:
+        load_inherited(names)
         return run_partition(folder, number).rows
     except Exception as error:
         return packed(error)

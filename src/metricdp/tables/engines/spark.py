@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
+from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
 from metricdp.tables.draws import KEY_BYTES, Keyed
 from metricdp.tables.engines.base import Engine, Target, refuse_for_workers
@@ -50,7 +51,7 @@ def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Rando
     session = frame.sparkSession
     # The mechanism is public and may be large: it is broadcast. The key is small and goes with the task alone.
     file = session.sparkContext.broadcast(parcel.file)
-    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied)
+    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied, inherited())
     mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES), tuple(frame.columns))
     problem = _written(frame.mapInArrow(mapper, _schema(frame, task, types)), session.sparkContext, str(target))
     file.destroy()
@@ -136,10 +137,11 @@ class _Mapper:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        columns, snap, on_error, applied = self.rest
+        columns, snap, on_error, applied, plugins = self.rest
         context: Any = TaskContext.get()
         draws = Keyed(self.key, f"partition {context.partitionId()}", applied)
         try:
+            load_inherited(plugins)
             task = Parcel(self.file.value, columns, snap, on_error).task(self.names)
             for step in protected(batches, task, draws):
                 yield step.result
@@ -164,7 +166,7 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        answers = context.parallelize(list(pending), len(pending)).map(_Partition(job.folder)).collect()
+        answers = context.parallelize(list(pending), len(pending)).map(_Partition(job.folder, inherited())).collect()
     except Exception as error:  # py4j's errors share no base with ours
         raise told(str(error)) or OutputProblem(f"Spark gave up: {type(error).__name__}.") from None
     finally:
@@ -185,9 +187,11 @@ def _session() -> Any:
 @dataclass(frozen=True)
 class _Partition:
     folder: str
+    plugins: Sequence[str]
 
     def __call__(self, number: int) -> Packed | None:
         try:
+            load_inherited(self.plugins)
             run_partition(self.folder, number)
         except Exception as error:
             if not is_ours(packed(error)):  # Spark tries again what fails

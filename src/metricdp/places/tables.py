@@ -1,0 +1,166 @@
+"""Road networks as two tables: crossings and streets, in the columns that people have."""
+
+from __future__ import annotations
+
+from csv import reader
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Integers, as_codes, as_floats
+from metricdp.errors import InvalidInput
+from metricdp.files import existing_file
+from metricdp.places.network import Roads, checked_roads, is_one_way
+
+LATITUDE, LONGITUDE = ("lat", "y", "latitude"), ("lon", "x", "lng", "longitude")
+FIRST, SECOND = ("u", "from", "source"), ("v", "to", "target")
+LENGTH, ONE_WAY = ("length_m", "length"), ("oneway", "one_way")
+NAMES = ("osmid", "id", "node", "node_id", "source_id")
+FORMATS = ("parquet", "csv")
+MOST_ROWS = 50_000_000  # of one table
+
+
+def from_tables(nodes: Any, edges: Any) -> Roads:
+    """Return the network of two tables, each a data frame, a dictionary of columns, or a Parquet or CSV file."""
+    nodes, edges = _opened(nodes, (LATITUDE, LONGITUDE, NAMES)), _opened(edges, (FIRST, SECOND, LENGTH, ONE_WAY))
+    places = np.stack([as_floats(_column(nodes, names, "nodes"), names[0]) for names in (LATITUDE, LONGITUDE)], axis=1)
+    ends = _ends(nodes, edges, len(places))
+    lengths = as_numbers(_column(edges, LENGTH, "edges"))
+    return checked_roads(places, ends, lengths, _both_ways(edges, len(ends)))
+
+
+def folder_formats(folder: Path) -> str | None:
+    """Return which kind of tables a folder holds, nodes and edges both."""
+    for kind in FORMATS:
+        if all((folder / f"{name}.{kind}").is_file() for name in ("nodes", "edges")):
+            return kind
+    return None
+
+
+def as_numbers(values: Any) -> Any:
+    """Return lengths as numbers, not a number where there is none."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("lengths must be numbers, in metres.") from error
+
+
+def _opened(table: Any, wanted: tuple[tuple[str, ...], ...]) -> Any:
+    """Return a table, read from its file where one is named: the columns that are looked for, no others."""
+    if not isinstance(table, str | Path):
+        return table
+    import pyarrow as arrow
+    from pyarrow import csv, parquet
+
+    path = existing_file(table, "table")
+    known = [name for names in wanted for name in names]
+    try:
+        if path.suffix.lower() == ".csv":
+            with path.open(encoding="utf-8-sig", newline="") as lines:
+                header: list[str] = next(reader(lines), [])
+            chosen = [name for name in header if name in known]
+            if not chosen:
+                return dict.fromkeys(header)
+            found = csv.read_csv(path, convert_options=csv.ConvertOptions(include_columns=chosen))
+        else:
+            schema = parquet.read_schema(path)
+            rows = parquet.read_metadata(path).num_rows
+            if rows > MOST_ROWS:
+                raise InvalidInput(f"the table {str(path)!r} has {rows:,} rows; at most {MOST_ROWS:,} are read.")
+            chosen = [name for name in schema.names if name in known]
+            found = parquet.read_table(path, columns=chosen or None)
+    except (OSError, ValueError, arrow.ArrowException) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"the table {str(path)!r} cannot be read: {error}") from error
+    if found.num_rows > MOST_ROWS:
+        raise InvalidInput(f"the table {str(path)!r} has {found.num_rows:,} rows; at most {MOST_ROWS:,} are read.")
+    return found
+
+
+def _columns(table: Any, which: str) -> list[str]:
+    if isinstance(table, dict):
+        return list(map(str, table))
+    return list(_frame(table, which).columns)
+
+
+def _frame(table: Any, which: str) -> Any:
+    import narwhals as nw
+
+    try:
+        return nw.from_native(table, eager_only=True)
+    except TypeError as error:
+        raise InvalidInput(f"`{which}` must be a table, got {type(table).__name__}.") from error
+
+
+def _column(table: Any, names: tuple[str, ...], which: str) -> Any:
+    values = _optional(table, names, which)
+    if values is None:
+        others = f" (or {', '.join(f'`{name}`' for name in names[1:])})" if len(names) > 1 else ""
+        raise InvalidInput(
+            f"the table of {which} must have the column `{names[0]}`{others}, got {', '.join(_columns(table, which))}."
+        )
+    return values
+
+
+def _optional(table: Any, names: tuple[str, ...], which: str) -> Any:
+    """Return the first of these columns that the table has, or None."""
+    found = [name for name in names if name in _columns(table, which)]
+    if not found:
+        return None
+    return table[found[0]] if isinstance(table, dict) else _frame(table, which)[found[0]].to_numpy()
+
+
+def _ends(nodes: Any, edges: Any, count: int) -> Integers:
+    """Return the ends of the streets as row numbers; in the tables they are row numbers or names of crossings."""
+    given = [np.asarray(_column(edges, names, "edges")) for names in (FIRST, SECOND)]
+    if len(given[0]) != len(given[1]):
+        raise InvalidInput(f"a street has two ends, got {len(given[0])} first and {len(given[1])} second ones.")
+    names = _optional(nodes, NAMES, "nodes")
+    rows, named = _as_rows(given, count), None if names is None else _by_name(given, np.asarray(names))
+    if named is None:
+        return np.stack([as_codes(end, count, name) for end, name in zip(given, ("u", "v"), strict=True)], axis=1)
+    if rows is not None and not np.array_equal(rows, named):
+        raise InvalidInput(
+            "the ends of the streets could be row numbers of the crossings or their names: both fit. Drop the column "
+            "of names from the table of nodes, or number the crossings in their order."
+        )
+    return named
+
+
+def _as_rows(given: list[Any], count: int) -> Integers | None:
+    ends = np.stack(given, axis=1)
+    if ends.dtype.kind not in "iuf" or not np.all((ends >= 0) & (ends < count) & (ends == np.floor(ends))):
+        return None
+    return ends.astype(np.int64)
+
+
+def _by_name(given: list[Any], names: Any) -> Integers | None:
+    """Return the row of every end, or None where one is not among the names."""
+    ends = np.stack(given, axis=1)
+    if names.dtype.kind not in "iuf" or ends.dtype.kind not in "iuf":
+        names, ends = names.astype(np.str_), ends.astype(np.str_)
+    order = np.argsort(names, kind="stable")
+    at = np.minimum(np.searchsorted(names, ends, sorter=order), len(names) - 1)
+    found = order[at]
+    if not np.array_equal(names[found], ends):
+        return None
+    if np.any(names[order[1:]] == names[order[:-1]]):
+        raise InvalidInput("crossings must have different names: the column of names repeats one.")
+    return np.asarray(found, dtype=np.int64)
+
+
+def _both_ways(edges: Any, count: int) -> Booleans:
+    """Tell which streets run both ways: all where the table says that it is undirected, else those not one way."""
+    metadata = getattr(getattr(edges, "schema", None), "metadata", None) or {}
+    if isinstance(metadata, dict) and metadata.get(b"directed", b"true") == b"false":
+        return np.ones(count, dtype=bool)
+    values = _optional(edges, ONE_WAY, "edges")
+    if values is None:
+        return np.zeros(count, dtype=bool)
+    array = np.asarray(values)
+    if array.dtype.kind == "b":
+        return ~array
+    words, inverse = np.unique(array.astype(np.str_), return_inverse=True)
+    return ~np.array([is_one_way(word) for word in words])[inverse]

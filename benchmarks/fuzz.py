@@ -1,4 +1,4 @@
-"""Attack every promise for as long as you like: builds, audits of tables and cities, forged and damaged files, Python and JavaScript.
+"""Attack every promise for as long as you like: builds, audits, forged and damaged files, Python and JavaScript.
 
     python benchmarks/fuzz.py --seconds 3600 --record            # everything, on all cores, and a line in the results
     python benchmarks/fuzz.py --seconds 60 --only audits,files

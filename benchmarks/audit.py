@@ -69,7 +69,7 @@ def measure_local(space: mdp.FiniteSpace, name: str, runs: int, keep: Recorder) 
         "first",
         f"audit of sparse rows, {name}",
         asked="under 2 minutes, under 4 GB",
-        measured=f"{wall:.1f} s, {processor:.1f} processor s, peak {gib:.2f} GiB, {len(values) / 1e6:.0f} million weights",
+        measured=f"{wall:.1f} s, {processor:.1f} processor s, peak {gib:.2f} GiB, {len(values) / 1e6:.0f} M weights",
         seconds=wall,
         processor_seconds=processor,
         peak_gib=gib,

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 ad595c1a83896247abbfa372dca3573f3ba1935225ab913301325ba74e81af56.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 86a410060cc95371d8c17fbf3051746da65cf709fa18d057ff839983df4e8ced.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

@@ -3,7 +3,7 @@
 import { flip, mixed, nearShare, readRatios } from "./curves.js";
 import { refuse } from "./errors.js";
 import { drawShares, readRows, shares, sumOf } from "./rows.js";
-import { toWhole } from "./whole.js";
+import { toWhole, wholesOf } from "./whole.js";
 
 function intervalOf(axis, x) {
   let low = 0;
@@ -99,7 +99,7 @@ export function readInterpolated(body, file) {
     }
     const masses = lawAt(point);
     source.next();
-    return drawShares(shares(masses), () => masses, source);
+    return drawShares(shares(masses), () => wholesOf(masses), source);
   };
   return { inputs, outputs, table, draw, law: lawAt };
 }

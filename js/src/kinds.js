@@ -3,6 +3,7 @@
 import { Unsupported, refuse } from "./errors.js";
 import { readInterpolated } from "./interpolated.js";
 import { readNearest, readSpherical, readVector } from "./laplace.js";
+import { readLocal } from "./local.js";
 import { readProduct } from "./product.js";
 import { readRows } from "./rows.js";
 import { readStreets } from "./streets.js";
@@ -20,6 +21,7 @@ function readMatrix(body, file) {
  */
 const KINDS = {
   matrix: readMatrix,
+  local: readLocal,
   interpolated: readInterpolated,
   streets: readStreets,
   "spherical-laplace": readSpherical,

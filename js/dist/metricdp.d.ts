@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 5c7f065b9719395e61c7e8e1c23ec2768bbb2d69f9c067474ff1d38cb386e4a3.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 489b58180b1a2a80b8e2bdb142799e6e6e21059396d17f8bc62e3cc30655e38a.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

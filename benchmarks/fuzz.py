@@ -25,7 +25,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path += [place for place in (str(HERE), str(HERE.parent / "tests")) if place not in sys.path]
-KINDS = ("builds", "audits", "files", "javascript")
+KINDS = ("builds", "audits", "local", "files", "javascript")
 WATCHDOG, PATIENCE = 10.0, 60.0  # seconds of processor, and on the clock, that a case may take
 MEMORY = 6 << 30  # address space of a worker: what a forged file may make us reserve
 BAD = ("unsound", "foreign", "hung")

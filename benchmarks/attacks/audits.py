@@ -29,7 +29,7 @@ def attack(number: int) -> tuple[str, str]:
     else:
         options, apart = _points(rng, count)
     truth = exact.leakage(matrix, apart)
-    claim = _claim(rng, truth)
+    claim = near_claim(rng, truth)
     try:
         report = mdp.audit(matrix, epsilon=claim, **options)
     except mdp.MetricdpError as error:
@@ -111,7 +111,7 @@ def _along(edges: list[list[int]], lengths: Any, count: int) -> Any:
     return apart
 
 
-def _claim(rng: np.random.Generator, truth: Any) -> float:
+def near_claim(rng: np.random.Generator, truth: Any) -> float:
     if truth is None or rng.random() < 0.1:
         return float(10.0 ** rng.uniform(-6, 6))
     value = float(truth.mid())

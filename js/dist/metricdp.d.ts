@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 ad595c1a83896247abbfa372dca3573f3ba1935225ab913301325ba74e81af56.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 489b58180b1a2a80b8e2bdb142799e6e6e21059396d17f8bc62e3cc30655e38a.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.
@@ -164,8 +164,8 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
 export class Mechanism {
     /** Mechanisms come from `open`. @private */
     private constructor();
-    /** @type {"matrix" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
-    kind: "matrix" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product";
+    /** @type {"matrix" | "local" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
+    kind: "matrix" | "local" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product";
     /** @type {number} */
     version: number;
     /** @type {number} */

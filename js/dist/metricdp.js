@@ -518,6 +518,9 @@ function toWhole(value) {
   return bits >> 63n ? -size : size;
 }
 
+/** Return doubles as whole multiples of 2^-1074. */
+const wholesOf = (weights) => Array.from(weights, toWhole);
+
 /** Return e^x for x = value / 2^bits, as a multiple of 2^-bits; good to bits - 40 places for 0 <= x <= 2^20. */
 function fixedExp(value, bits) {
   let halvings = 8n;
@@ -590,9 +593,8 @@ function exactFlip(top, bottom, ratio, high, low, source) {
   });
 }
 
-/** Decide one draw from weights in whole numbers: the word, then as many further bits as it takes. */
-function exactDraw(weights, high, low, source) {
-  const whole = Array.from(weights, toWhole);
+/** Decide one draw from whole numbers: the word, then as many further bits as it takes. */
+function exactPlace(whole, high, low, source) {
   const total = whole.reduce((a, b) => a + b, 0n);
   const bits = new Bits(high, low, source);
   return untilDecided((attempt) => {
@@ -705,6 +707,11 @@ class Rows {
     return result;
   }
 
+  /** Return [report, probability] of reports that hold at least `level` together: all of them. */
+  likely(row) {
+    return Array.from(this.law(row), (chance, k) => [k, chance]);
+  }
+
   report(k) {
     return this.columns === null ? k : Number(this.columns[k]);
   }
@@ -722,7 +729,7 @@ class Rows {
   draw(row, source) {
     source.next();
     const sums = this.running(row);
-    if (this.bits === null) return this.report(drawShares(sums, () => this.weights(row), source));
+    if (this.bits === null) return this.report(drawShares(sums, () => wholesOf(this.weights(row)), source));
     // The leading bits of the word are a uniform whole number below 2^bits; counts and their sums are exact.
     const { high, low } = source;
     const { bits } = this;
@@ -778,14 +785,14 @@ function firstAbove(sums, value) {
   return low;
 }
 
-/** Return the place that the word in `source` falls into. */
-function drawShares(sums, weights, source) {
+/** Return the place that the word in `source` falls into; `wholes` gives the weights exactly, where doubles cannot tell. */
+function drawShares(sums, wholes, source) {
   const { high, low } = source;
   const level = (high * 4294967296 + low) * 2 ** -64;
   const k = firstAbove(sums, level);
   const band = (sums.length + 16) * ULP; // rounding of the running sum, of the division and of the level
   const unsure = sums[k] - level <= band || (k > 0 && level - sums[k - 1] <= band) || level >= 1 - band;
-  return unsure ? exactDraw(weights(), high, low, source) : k;
+  return unsure ? exactPlace(wholes(), high, low, source) : k;
 }
 
 /** Read the probabilities of a body: so many rows and reports, or the file is refused before anything is built. */
@@ -843,6 +850,110 @@ function checkedRows(table) {
     refuse(!(Math.abs(total - 1) <= LARGEST_SUM_ERROR), "a row of probabilities does not sum to 1");
   }
   return table;
+}
+
+// ---------------------------------------------------------------------------------------------------- interpolated.js
+
+/** Mechanisms on a box: laws at a grid of anchors and a rule for the points between them. */
+
+
+function intervalOf(axis, x) {
+  let low = 0;
+  let high = axis.length - 2; // the last anchor belongs to the last interval
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (axis[middle] <= x) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function positionIn(axis, cell, x) {
+  const [below, above] = [x - axis[cell], axis[cell + 1] - x];
+  const upper = above < below;
+  return [Math.min((upper ? above : below) / (axis[cell + 1] - axis[cell]), 0.5), upper];
+}
+
+/** Return one of the two anchors around a coordinate, the far one with probability theta. */
+function rounded(axis, ratios, x, source) {
+  const cell = intervalOf(axis, x);
+  const [position, upper] = positionIn(axis, cell, x);
+  const exactly = () => {
+    const [low, high, here] = [toWhole(axis[cell]), toWhole(axis[cell + 1]), toWhole(x)];
+    return [upper ? high - here : here - low, high - low];
+  };
+  const far = flip(position, ratios[cell], exactly, source);
+  return cell + (upper !== far ? 1 : 0);
+}
+
+/** Return [anchor, weight] for the corners of the cell of a point; multilinear, in theta where `ratios` is given. */
+function cornerWeights(axes, ratios, point) {
+  let corners = [[0, 1]];
+  axes.forEach((axis, l) => {
+    const cell = intervalOf(axis, point[l]);
+    const [position, upper] = positionIn(axis, cell, point[l]);
+    const near = ratios === null ? position : nearShare(position, ratios[l][cell])[0];
+    const [lower, higher] = upper ? [near, 1 - near] : [1 - near, near];
+    corners = corners.flatMap(([anchor, weight]) => [
+      [anchor * axis.length + cell, weight * lower],
+      [anchor * axis.length + cell + 1, weight * higher],
+    ]);
+  });
+  return corners;
+}
+
+/** Return the normalised geometric mean of the corners' laws. */
+function geometric(table, corners) {
+  const exponents = new Float64Array(table.reports);
+  const possible = new Uint8Array(table.reports);
+  for (const [row, weight] of corners) {
+    table.law(row).forEach((value, k) => {
+      if (value > 0) possible[k] = 1;
+      exponents[k] += weight * Math.max(Math.log(value), -1e6);
+    });
+  }
+  const largest = exponents.reduce((a, b, k) => (possible[k] ? Math.max(a, b) : a), -Infinity);
+  const masses = exponents.map((value, k) => (possible[k] ? Math.exp(value - largest) : 0));
+  const total = sumOf(masses);
+  return masses.map((mass) => mass / total);
+}
+
+function readAxes(names, box, file) {
+  refuse(names.length !== box.dimension, "its anchors do not fit its box");
+  return names.map((name, l) => {
+    const axis = file.floats(name, [null], "its anchors");
+    for (let k = 1; k < axis.length; k++) refuse(!(axis[k] > axis[k - 1]), "its anchors do not grow");
+    const ends = axis.length >= 2 && axis[0] === box.lower[l] && axis[axis.length - 1] === box.upper[l];
+    refuse(!ends, "its anchors do not reach from end to end of its box");
+    return axis;
+  });
+}
+
+/** Read an interpolated mechanism. */
+function readInterpolated(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  refuse(inputs.metric.name !== "Lp", "its box is measured in another metric than l_p");
+  const axes = readAxes(body.axes, inputs, file);
+  refuse(body.ratios.length !== axes.length, "its ratios do not fit its anchors");
+  const ratios = body.ratios.map((name, l) => readRatios(file, name, axes[l].length - 1));
+  const anchors = axes.reduce((product, axis) => product * axis.length, 1);
+  const table = readRows(body.matrix, file, anchors, outputs.size);
+  const rounding = body.rule === "exact" || body.rule === "direction";
+  const lawAt = (point) => {
+    const corners = cornerWeights(axes, rounding ? ratios : null, point);
+    return rounding ? mixed(table, corners) : geometric(table, corners);
+  };
+  const draw = (point, source) => {
+    if (rounding) {
+      let row = 0;
+      axes.forEach((axis, l) => (row = row * axis.length + rounded(axis, ratios[l], point[l], source)));
+      return table.draw(row, source);
+    }
+    const masses = lawAt(point);
+    source.next();
+    return drawShares(shares(masses), () => wholesOf(masses), source);
+  };
+  return { inputs, outputs, table, draw, law: lawAt };
 }
 
 // ---------------------------------------------------------------------------------------------------- roads.js
@@ -1137,7 +1248,6 @@ const METRICS = {
   },
   StreetPath: ({ network }, file) => {
     const roads = file.metric(network);
-    refuse(roads.name !== "ShortestPath", "its streets are not those of a road network");
     return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
   },
   Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
@@ -1398,7 +1508,6 @@ class Box {
 class Streets {
   constructor({ metric }, file) {
     this.metric = file.metric(metric);
-    refuse(this.metric.name !== "StreetPath", "its streets are measured in another metric");
     this.network = this.metric.network;
   }
 
@@ -1418,117 +1527,6 @@ function readSpace(entry, file) {
   if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("secrets in a space of this kind are not drawn for here.");
   const Space = SPACES[entry.kind];
   return new Space(entry, file);
-}
-
-/** Return a space that has to be of one kind, or refuse the file. */
-function spaceOf(file, number, kind) {
-  const space = file.space(number);
-  refuse(!(space instanceof SPACES[kind]), `it needs a ${kind} space where it holds another`);
-  return space;
-}
-
-// ---------------------------------------------------------------------------------------------------- interpolated.js
-
-/** Mechanisms on a box: laws at a grid of anchors and a rule for the points between them. */
-
-
-function intervalOf(axis, x) {
-  let low = 0;
-  let high = axis.length - 2; // the last anchor belongs to the last interval
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (axis[middle] <= x) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-}
-
-function positionIn(axis, cell, x) {
-  const [below, above] = [x - axis[cell], axis[cell + 1] - x];
-  const upper = above < below;
-  return [Math.min((upper ? above : below) / (axis[cell + 1] - axis[cell]), 0.5), upper];
-}
-
-/** Return one of the two anchors around a coordinate, the far one with probability theta. */
-function rounded(axis, ratios, x, source) {
-  const cell = intervalOf(axis, x);
-  const [position, upper] = positionIn(axis, cell, x);
-  const exactly = () => {
-    const [low, high, here] = [toWhole(axis[cell]), toWhole(axis[cell + 1]), toWhole(x)];
-    return [upper ? high - here : here - low, high - low];
-  };
-  const far = flip(position, ratios[cell], exactly, source);
-  return cell + (upper !== far ? 1 : 0);
-}
-
-/** Return [anchor, weight] for the corners of the cell of a point; multilinear, in theta where `ratios` is given. */
-function cornerWeights(axes, ratios, point) {
-  let corners = [[0, 1]];
-  axes.forEach((axis, l) => {
-    const cell = intervalOf(axis, point[l]);
-    const [position, upper] = positionIn(axis, cell, point[l]);
-    const near = ratios === null ? position : nearShare(position, ratios[l][cell])[0];
-    const [lower, higher] = upper ? [near, 1 - near] : [1 - near, near];
-    corners = corners.flatMap(([anchor, weight]) => [
-      [anchor * axis.length + cell, weight * lower],
-      [anchor * axis.length + cell + 1, weight * higher],
-    ]);
-  });
-  return corners;
-}
-
-/** Return the normalised geometric mean of the corners' laws. */
-function geometric(table, corners) {
-  const exponents = new Float64Array(table.reports);
-  const possible = new Uint8Array(table.reports);
-  for (const [row, weight] of corners) {
-    table.law(row).forEach((value, k) => {
-      if (value > 0) possible[k] = 1;
-      exponents[k] += weight * Math.max(Math.log(value), -1e6);
-    });
-  }
-  const largest = exponents.reduce((a, b, k) => (possible[k] ? Math.max(a, b) : a), -Infinity);
-  const masses = exponents.map((value, k) => (possible[k] ? Math.exp(value - largest) : 0));
-  const total = sumOf(masses);
-  return masses.map((mass) => mass / total);
-}
-
-function readAxes(names, box, file) {
-  refuse(names.length !== box.dimension, "its anchors do not fit its box");
-  return names.map((name, l) => {
-    const axis = file.floats(name, [null], "its anchors");
-    for (let k = 1; k < axis.length; k++) refuse(!(axis[k] > axis[k - 1]), "its anchors do not grow");
-    const ends = axis.length >= 2 && axis[0] === box.lower[l] && axis[axis.length - 1] === box.upper[l];
-    refuse(!ends, "its anchors do not reach from end to end of its box");
-    return axis;
-  });
-}
-
-/** Read an interpolated mechanism. */
-function readInterpolated(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "box"), spaceOf(file, body.outputs, "finite")];
-  refuse(inputs.metric.name !== "Lp", "its box is measured in another metric than l_p");
-  const axes = readAxes(body.axes, inputs, file);
-  refuse(body.ratios.length !== axes.length, "its ratios do not fit its anchors");
-  const ratios = body.ratios.map((name, l) => readRatios(file, name, axes[l].length - 1));
-  const anchors = axes.reduce((product, axis) => product * axis.length, 1);
-  const table = readRows(body.matrix, file, anchors, outputs.size);
-  const rounding = body.rule === "exact" || body.rule === "direction";
-  const lawAt = (point) => {
-    const corners = cornerWeights(axes, rounding ? ratios : null, point);
-    return rounding ? mixed(table, corners) : geometric(table, corners);
-  };
-  const draw = (point, source) => {
-    if (rounding) {
-      let row = 0;
-      axes.forEach((axis, l) => (row = row * axis.length + rounded(axis, ratios[l], point[l], source)));
-      return table.draw(row, source);
-    }
-    const masses = lawAt(point);
-    source.next();
-    return drawShares(shares(masses), () => masses, source);
-  };
-  return { inputs, outputs, table, draw, law: lawAt };
 }
 
 // ---------------------------------------------------------------------------------------------------- laplace.js
@@ -1591,7 +1589,7 @@ function sphericalReport(lattice, [latitude, longitude]) {
 
 /** Read Laplace noise on the Earth: a uniform bearing, then the great circle. */
 function readSpherical(body, file, promise) {
-  const inputs = spaceOf(file, body.inputs, "unbounded");
+  const inputs = file.space(body.inputs);
   refuse(inputs.metric.name !== "Haversine" || inputs.dimension !== 2, "its noise does not belong to its metric");
   const lattice = new Lattice(body.pitch);
   refuse(!(Math.abs(rint(90 / body.pitch) * body.pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
@@ -1662,7 +1660,7 @@ function cellReach({ metric, dimension }, pitch) {
 
 /** Read Laplace noise for vectors: density proportional to exp(-epsilon d(x, y)), in whole numbers of cells. */
 function readVector(body, file, promise) {
-  const inputs = spaceOf(file, body.inputs, "unbounded");
+  const inputs = file.space(body.inputs);
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
   const reach = cellReach(inputs, body.pitch);
@@ -1679,7 +1677,7 @@ function readVector(body, file, promise) {
 
 /** Read noise on the vector of a secret, after which the nearest vector is reported. */
 function readNearest(body, file, promise) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "finite"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const plane = { metric: inputs.metric, dimension: inputs.points.width };
   checkVectors(plane);
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
@@ -1691,6 +1689,146 @@ function readNearest(body, file, promise) {
     return argmin(outputs.size, (k) => plane.metric.measure(noisy, rows[k]));
   };
   return { inputs, outputs, draw, rate: body.epsilon };
+}
+
+// ---------------------------------------------------------------------------------------------------- local.js
+
+/** Sparse rows over one background: the mechanisms of whole cities and their districts, and exact draws from them. */
+
+
+const BLOCK = 65536; // reports whose numbers take two bytes
+const PREPARED_ROWS = 1024; // running sums are kept for so many rows
+const REPEATS = 8; // draws from the background before what a row leaves of it is drawn by itself
+const SINGLE = 1074n - 149n; // every float of 32 bits is a multiple of 2^-149
+
+/** Return a multiple of 2^-1074 that is one of 2^-149 as a double, rounded once. */
+const toDouble = (whole) => Number(whole >> SINGLE) * 2 ** -149;
+
+const wholeSum = (weights) => wholesOf(weights).reduce((sum, weight) => sum + weight, 0n);
+
+/**
+ * Rows of weights for near reports, and one background for all others. A draw is exact with respect to weight / total of the
+ * stored numbers, as from `Rows`: the row's own reports in order, and one last cell for what it leaves of the background.
+ */
+class LocalRows {
+  constructor({ starts, columns, values, background }) {
+    this.starts = starts;
+    this.columns = columns;
+    this.values = values;
+    this.background = background;
+    this.rows = starts.length - 1;
+    this.reports = background.length;
+    this.storage = "sparse";
+    this.everything = wholeSum(background);
+    this.positive = background.reduce((count, weight) => count + (weight > 0 ? 1 : 0), 0);
+    this.prepared = new Map();
+    this.shares = null; // of the background, made when it is first drawn from
+  }
+
+  /** Return the row's own reports, their weights, the running sums and what is left of the background, exactly. */
+  row(row) {
+    let found = this.prepared.get(row);
+    if (found === undefined) {
+      if (this.prepared.size >= PREPARED_ROWS) this.prepared.clear();
+      const columns = this.columns.subarray(this.starts[row], this.starts[row + 1]);
+      const weights = Array.from(this.values.subarray(this.starts[row], this.starts[row + 1]));
+      const rest = this.everything - wholeSum(Array.from(columns, (k) => this.background[k]));
+      found = { columns, weights, rest, sums: shares([...weights, toDouble(rest)]) };
+      this.prepared.set(row, found);
+    }
+    return found;
+  }
+
+  draw(row, source) {
+    const { columns, weights, rest, sums } = this.row(row);
+    source.next();
+    const place = drawShares(sums, () => [...wholesOf(weights), rest], source);
+    return place < columns.length ? columns[place] : this.#drawBackground(columns, source);
+  }
+
+  /** Draw from the background until the report is none of the row's own. */
+  #drawBackground(columns, source) {
+    for (let k = 0; k < REPEATS; k++) {
+      this.shares ??= shares(this.background);
+      const report = this.#drawWeights(this.shares, this.background, source);
+      if (!isIn(columns, report)) return report;
+    }
+    const rest = Float64Array.from(this.background);
+    for (const k of columns) rest[k] = 0;
+    return this.#drawWeights(shares(rest), rest, source);
+  }
+
+  #drawWeights(sums, weights, source) {
+    source.next();
+    return drawShares(sums, () => wholesOf(weights), source);
+  }
+
+  /** Return the law of a row over all reports. */
+  law(row) {
+    const { columns, weights, rest } = this.row(row);
+    const total = weights.reduce((sum, weight) => sum + weight, toDouble(rest));
+    const result = Float64Array.from(this.background, (weight) => weight / total);
+    for (let k = 0; k < columns.length; k++) result[columns[k]] = weights[k] / total;
+    return result;
+  }
+
+  /** Return [report, probability] of reports that hold at least `level` together: the row's own, where they do. */
+  likely(row, level) {
+    const { columns, weights, rest } = this.row(row);
+    const near = weights.reduce((sum, weight) => sum + weight, 0);
+    const total = near + toDouble(rest);
+    if (near >= level * total) return weights.map((weight, k) => [columns[k], weight / total]);
+    return Array.from(this.law(row), (chance, k) => [k, chance]);
+  }
+}
+
+/** Tell whether a number stands in an increasing list. */
+function isIn(sorted, value) {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return sorted[low] === value;
+}
+
+/** Read sparse rows over a background, one row per secret. */
+function readLocal(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  const blocks = Math.ceil(outputs.size / BLOCK);
+  const lengths = file.counts(body.lengths, [inputs.size, blocks], "its lengths");
+  const numbers = file.counts(body.columns, [null], "its columns");
+  const values = file.shaped(body.values, [numbers.length], "its weights");
+  const background = file.shaped(body.background, [outputs.size], "its background");
+  const columns = new Uint32Array(numbers.length);
+  const starts = new Float64Array(inputs.size + 1);
+  let at = 0;
+  for (let cell = 0; cell < lengths.length; cell++) {
+    const end = at + Number(lengths[cell]);
+    refuse(end > numbers.length, "its rows hold more reports than are stored");
+    const block = cell % blocks;
+    for (let first = at; at < end; at++) {
+      columns[at] = Number(numbers[at]) + BLOCK * block;
+      refuse(columns[at] >= outputs.size || (at > first && columns[at] <= columns[at - 1]), "reports are not listed in order");
+    }
+    if (block === blocks - 1) starts[(cell + 1) / blocks] = at;
+  }
+  refuse(at !== numbers.length, "its rows hold fewer reports than are stored");
+  const table = new LocalRows({ starts, columns, values, background });
+  for (let row = 0; row < table.rows; row++) refuse(!hasWeight(table, row), "a secret has no report with a weight above 0");
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+}
+
+/** Tell whether any report of a row has a weight above 0. */
+function hasWeight(table, row) {
+  const [start, end] = [table.starts[row], table.starts[row + 1]];
+  let hidden = 0;
+  for (let at = start; at < end; at++) {
+    if (table.values[at] > 0) return true;
+    if (table.background[table.columns[at]] > 0) hidden += 1;
+  }
+  return table.positive > hidden;
 }
 
 // ---------------------------------------------------------------------------------------------------- product.js
@@ -1752,7 +1890,7 @@ function checkSum(entries, parts, file, promise) {
 
 /** Read a mechanism along streets. */
 function readStreets(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "streets"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const { edges, lengths, nodes } = inputs.network;
   const counts = file.wholes(body.counts, [lengths.length], "its pieces");
   const ratios = readRatios(file, body.ratios, lengths.length);
@@ -1800,7 +1938,7 @@ function readStreets(body, file) {
 
 /** Read a table of probabilities with one row per secret. */
 function readMatrix(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "finite"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const table = readRows(body.matrix, file, inputs.size, outputs.size);
   return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
 }
@@ -1811,6 +1949,7 @@ function readMatrix(body, file) {
  */
 const KINDS = {
   matrix: readMatrix,
+  local: readLocal,
   interpolated: readInterpolated,
   streets: readStreets,
   "spherical-laplace": readSpherical,
@@ -2050,7 +2189,7 @@ class Mechanism {
   constructor(file, { signedBy, verified, trusted, bytes }) {
     this.#parts = readMechanism(file);
     const { manifest } = file;
-    /** @type {"matrix" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
+    /** @type {"matrix" | "local" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
     this.kind = manifest.kind;
     /** @type {number} */
     this.version = manifest.version;
@@ -2201,7 +2340,7 @@ class Mechanism {
     const { inputs, outputs, table, rate } = this.#parts;
     const { slack, epsilon } = this.guarantee; // slack / epsilon: what the lattice moves, before and after the noise
     if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + slack / epsilon;
-    if (this.kind !== "matrix") throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
+    if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
     return farthest(inputs, outputs, table, level);
   }
 
@@ -2254,9 +2393,8 @@ function isReport(point) {
 function farthest({ ground, coordinates }, outputs, table, level) {
   let largest = 0;
   for (let row = 0; row < table.rows; row++) {
-    const law = table.law(row);
     const here = coordinates.row(row);
-    const away = Array.from(law, (chance, k) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
+    const away = table.likely(row, level).map(([k, chance]) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
     away.sort((a, b) => a[0] - b[0]);
     let mass = 0;
     const reached = away.find(([, chance]) => (mass += chance) >= level - 1e-12) ?? away[away.length - 1];
@@ -2668,13 +2806,13 @@ class MechanismFile {
     for (const name of this.entries.keys()) refuse(!this.used.has(name), "it holds a tensor that nothing refers to");
   }
 
+  /** Return a metric by its number, which the manifest was checked for. */
   metric(number) {
-    refuse(number >= this.metrics.length, "it refers to a metric that it does not hold");
     return this.metrics[number];
   }
 
+  /** Return a space by its number; it is of the kind that its field declares. */
   space(number) {
-    refuse(number >= this.spaces.length, "it refers to a space that it does not hold");
     return this.spaces[number];
   }
 

@@ -40,7 +40,7 @@ export class Mechanism {
   constructor(file, { signedBy, verified, trusted, bytes }) {
     this.#parts = readMechanism(file);
     const { manifest } = file;
-    /** @type {"matrix" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
+    /** @type {"matrix" | "local" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
     this.kind = manifest.kind;
     /** @type {number} */
     this.version = manifest.version;
@@ -191,7 +191,7 @@ export class Mechanism {
     const { inputs, outputs, table, rate } = this.#parts;
     const { slack, epsilon } = this.guarantee; // slack / epsilon: what the lattice moves, before and after the noise
     if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + slack / epsilon;
-    if (this.kind !== "matrix") throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
+    if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
     return farthest(inputs, outputs, table, level);
   }
 
@@ -244,9 +244,8 @@ function isReport(point) {
 function farthest({ ground, coordinates }, outputs, table, level) {
   let largest = 0;
   for (let row = 0; row < table.rows; row++) {
-    const law = table.law(row);
     const here = coordinates.row(row);
-    const away = Array.from(law, (chance, k) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
+    const away = table.likely(row, level).map(([k, chance]) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
     away.sort((a, b) => a[0] - b[0]);
     let mass = 0;
     const reached = away.find(([, chance]) => (mass += chance) >= level - 1e-12) ?? away[away.length - 1];

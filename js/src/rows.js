@@ -2,7 +2,7 @@
 
 import { refuse } from "./errors.js";
 import { SHARED } from "./shared.js";
-import { ULP, exactDraw } from "./whole.js";
+import { ULP, exactPlace, wholesOf } from "./whole.js";
 
 const KEPT_ROWS = 4096; // running sums are kept for so many rows
 const LARGEST_SUM_ERROR = 1e-3;
@@ -46,6 +46,11 @@ export class Rows {
     return result;
   }
 
+  /** Return [report, probability] of reports that hold at least `level` together: all of them. */
+  likely(row) {
+    return Array.from(this.law(row), (chance, k) => [k, chance]);
+  }
+
   report(k) {
     return this.columns === null ? k : Number(this.columns[k]);
   }
@@ -63,7 +68,7 @@ export class Rows {
   draw(row, source) {
     source.next();
     const sums = this.running(row);
-    if (this.bits === null) return this.report(drawShares(sums, () => this.weights(row), source));
+    if (this.bits === null) return this.report(drawShares(sums, () => wholesOf(this.weights(row)), source));
     // The leading bits of the word are a uniform whole number below 2^bits; counts and their sums are exact.
     const { high, low } = source;
     const { bits } = this;
@@ -119,14 +124,14 @@ function firstAbove(sums, value) {
   return low;
 }
 
-/** Return the place that the word in `source` falls into. */
-export function drawShares(sums, weights, source) {
+/** Return the place that the word in `source` falls into; `wholes` gives the weights exactly, where doubles cannot tell. */
+export function drawShares(sums, wholes, source) {
   const { high, low } = source;
   const level = (high * 4294967296 + low) * 2 ** -64;
   const k = firstAbove(sums, level);
   const band = (sums.length + 16) * ULP; // rounding of the running sum, of the division and of the level
   const unsure = sums[k] - level <= band || (k > 0 && level - sums[k - 1] <= band) || level >= 1 - band;
-  return unsure ? exactDraw(weights(), high, low, source) : k;
+  return unsure ? exactPlace(wholes(), high, low, source) : k;
 }
 
 /** Read the probabilities of a body: so many rows and reports, or the file is refused before anything is built. */

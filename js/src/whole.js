@@ -17,6 +17,9 @@ export function toWhole(value) {
   return bits >> 63n ? -size : size;
 }
 
+/** Return doubles as whole multiples of 2^-1074. */
+export const wholesOf = (weights) => Array.from(weights, toWhole);
+
 /** Return e^x for x = value / 2^bits, as a multiple of 2^-bits; good to bits - 40 places for 0 <= x <= 2^20. */
 function fixedExp(value, bits) {
   let halvings = 8n;
@@ -89,9 +92,8 @@ export function exactFlip(top, bottom, ratio, high, low, source) {
   });
 }
 
-/** Decide one draw from weights in whole numbers: the word, then as many further bits as it takes. */
-export function exactDraw(weights, high, low, source) {
-  const whole = Array.from(weights, toWhole);
+/** Decide one draw from whole numbers: the word, then as many further bits as it takes. */
+export function exactPlace(whole, high, low, source) {
   const total = whole.reduce((a, b) => a + b, 0n);
   const bits = new Bits(high, low, source);
   return untilDecided((attempt) => {

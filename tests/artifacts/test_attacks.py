@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ import metricdp as mdp
 from brute import leakage
 from forging import Change, forged, mutate, opened, sealed, spelled
 from instances import OTHERS, SPACES, interpolated, place_and_hour, some_local, some_matrix, streets, with_zeros
-from metricdp.artifacts import Limits, dumps, load, loads
+from metricdp.artifacts import Limits, dumps, limits, load, loads
 from metricdp.artifacts.limits import Budget
+from metricdp.cli import main
 from metricdp.declarations import Effort
 from metricdp.errors import CorruptFile, InvalidInput, MissingExtra
 from metricdp.mechanisms import LocalMechanism, MatrixMechanism
@@ -107,12 +109,46 @@ def test_a_small_file_cannot_ask_for_much_memory() -> None:
         loads(sparse_bomb(13_000), judged=False)
 
 
+@pytest.mark.parametrize("made", [some_matrix, interpolated, place_and_hour])
+def test_a_file_that_nobody_opens_with_the_usual_limits_is_warned_of_when_it_is_written(
+    made: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mechanism = made()
+    mdp.save(mechanism, tmp_path / "small.mdp")  # a warning would fail this test
+    monkeypatch.setattr(limits, "LEAST_MEMORY", 1000.0)
+    monkeypatch.setattr(limits, "MEMORY_PER_BYTE", 0.1)
+    with pytest.warns(UserWarning, match=r"was written.*of memory.*limits=.*METRICDP_OPEN_ANY_SIZE=1"):
+        mdp.save(mechanism, tmp_path / "large.mdp")
+    with pytest.raises(CorruptFile, match="of memory"):
+        load(tmp_path / "large.mdp")
+    monkeypatch.setenv(limits.SWITCH, "1")
+    mdp.save(mechanism, tmp_path / "any.mdp")
+    assert load(tmp_path / "any.mdp").guarantee.epsilon == mechanism.guarantee.epsilon
+
+
+def test_the_command_says_a_warning_as_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(limits, "LEAST_MEMORY", 1000.0)
+    monkeypatch.setattr(limits, "MEMORY_PER_BYTE", 0.1)
+    points = tmp_path / "points.csv"
+    points.write_text("x,y\n0,0\n1,0\n0,1\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        line = f"design --points {points} --metric l2 --epsilon 1 --builder exponential -o {tmp_path / 'm.mdp'}"
+        assert main(line.split()) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("note: ")
+    assert "nobody can open it with the usual limits" in said
+    assert "Warning" not in said
+
+
 def test_limits_are_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     data = sparse_bomb(200)
     assert len(loads(data).inputs) == 200  # type: ignore[arg-type]
-    for limits in (Limits(memory=1e5), Limits(steps=1e5)):
+    for given in (Limits(memory=1e5), Limits(steps=1e5)):
         with pytest.raises(CorruptFile, match="above its limit"):
-            loads(data, limits=limits)
+            loads(data, limits=given)
     big = sparse_bomb(13_000)
     monkeypatch.setenv("METRICDP_OPEN_ANY_SIZE", "1")
     budget = Budget(Limits(), len(big))

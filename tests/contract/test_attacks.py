@@ -15,7 +15,7 @@ import fuzz
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero", "ignore:invalid value", "ignore:underflow")
 @pytest.mark.parametrize(
     ("kind", "cases"),
-    [("audits", 600), ("builds", 60), ("files", 500), ("javascript", 2)],
+    [("audits", 600), ("local", 150), ("builds", 60), ("files", 500), ("javascript", 2)],
     ids=lambda value: str(value),
 )
 def test_nothing_is_unsound_and_every_error_is_ours(kind, cases):

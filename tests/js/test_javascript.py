@@ -8,6 +8,7 @@ import math
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import browsers
 import metricdp as mdp
 from brute import grid
 from forging import rewritten
-from instances import interpolated, place_and_hour, streets, with_zeros
+from instances import interpolated, local_on, place_and_hour, some_local, streets, with_zeros
 from metricdp.artifacts import save
 from metricdp.mechanisms.spherical import spherical_angle
 from metricdp.metrics import EARTH_RADIUS_KM
@@ -46,6 +47,7 @@ class Files:
         self._add("quantised", mdp.quantised(mdp.exponential(plane, 1.0), bits=16))
         self._add("quantised40", mdp.quantised(mdp.exponential(plane, 1.0), bits=40))
         self._add("zeros", with_zeros(), storage="sparse", licence="© somebody", key=self.private)
+        self._add("local", some_local(), key=self.private)
         self._add("interpolated", interpolated())
         self._add("rounded", mdp.quantised(interpolated(), bits=20))
         self._add("product", place_and_hour())
@@ -97,7 +99,7 @@ def fits(counts: Any, law: Any) -> None:
 
 TABLES = {
     "dense": [0, 3, 24, 30, 48], "sparse": [0, 3, 24, 30, 48], "quantised": [0, 3, 24, 30, 48], "quantised40": [5],
-    "zeros": [0, 1, 2, 3],
+    "zeros": [0, 1, 2, 3], "local": [0, 7, 29],
 }  # fmt: skip
 
 
@@ -174,6 +176,48 @@ def test_the_same_words_give_the_same_reports(engine: browsers.Engine, files: Fi
         weights = [Fraction(float(w)) for w in made.matrix[row]]
         place = sum(Fraction(w, 2 ** (64 * (k + 1))) for k, w in enumerate(words)) * sum(weights)
         assert sum(weights[:code]) <= place <= sum(weights[: code + 1])
+
+
+def test_the_same_words_give_the_same_reports_of_sparse_rows(engine: browsers.Engine, files: Files) -> None:
+    """At every boundary of a row's own reports, of what it leaves of the background, and in the background."""
+    made, draws = files.made["local"], []
+    everything = sum(Fraction(float(w)) for w in made.background)
+    for row in range(0, 30, 7):
+        part = slice(made.starts[row], made.starts[row + 1])
+        near = [Fraction(float(w)) for w in made.values[part]]
+        rest = everything - sum(Fraction(float(made.background[k])) for k in made.columns[part])
+        for word in [*edge_words([*near, rest]), *RNG.integers(0, 2**64, 30, dtype=np.uint64)]:
+            draws.append((row, [int(word), *(int(w) for w in RNG.integers(0, 2**64, 30, dtype=np.uint64))]))
+    theirs = engine.ask(
+        "replay", file=engine.offer(files["local"]), draws=[{"secret": r, "words": halves(w)} for r, w in draws]
+    )
+    assert theirs == [int(made.sample(row, rng=Given(words))) for row, words in draws]
+
+
+def test_the_accuracy_of_sparse_rows_holds_what_it_says(engine: browsers.Engine, files: Files) -> None:
+    """Never below the exact radius; the rows here leave more than 5 % to the background, so that all reports count."""
+    made, wanted = files.made["local"], 0.0
+    for row, law in enumerate(made.matrix):
+        away = [math.dist(made.inputs.points[row], place) for place in made.outputs.points]
+        order = np.argsort(away)
+        reached = int(np.searchsorted(np.cumsum(law[order] / law.sum()), 0.95))
+        wanted = max(wanted, away[order[reached]])
+    assert engine.ask("accuracy", file=engine.offer(files["local"]))[0] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_reports_beyond_65536_are_counted_in_blocks(engine: browsers.Engine, tmp_path: Path) -> None:
+    places, reports = mdp.FiniteSpace(np.arange(2.0), mdp.Lp(1)), mdp.FiniteSpace(np.arange(150_000.0), mdp.Lp(1))
+    columns = [0, 65_535, 65_536, 131_071, 149_999, 65_536, 149_999]
+    bare = local_on(places, 0.5)
+    values, background = np.linspace(1, 2, 7), np.full(150_000, 1e-6)
+    promise, certificate = replace(bare.guarantee, epsilon=20.0), replace(bare.certificate, epsilon=20.0)
+    made = mdp.LocalMechanism(places, reports, [0, 5, 7], columns, values, background, promise, certificate)
+    path = save(made, tmp_path / "wide.mdp")
+    laws = np.array(engine.ask("laws", file=engine.offer(path), secrets=[0, 1]))
+    for row, own in enumerate((columns[:5], columns[5:])):
+        weights = background.astype(np.float32).astype(float)
+        weights[own] = values[:5] if row == 0 else values[5:].astype(np.float32)
+        assert np.allclose(laws[row], weights / weights.sum(), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("name", ["interpolated", "rounded", "streets"])
@@ -376,7 +420,7 @@ def test_geolocation_never_hands_out_the_position_in_an_error(engine: browsers.E
 
 
 @pytest.mark.parametrize(
-    "name", ["dense", "sparse", "quantised", "zeros", "interpolated", "streets", "sphere", "words", "product"]
+    "name", ["dense", "sparse", "quantised", "zeros", "local", "interpolated", "streets", "sphere", "words", "product"]
 )
 def test_nothing_altered_gets_in(engine: browsers.Engine, files: Files, name: str) -> None:
     size = files[name].stat().st_size

@@ -21,6 +21,7 @@ from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range
 from metricdp.declarations import (
     Array,
     Declaration,
+    Effort,
     Field,
     Group,
     Many,
@@ -180,6 +181,17 @@ class Decoder:
         made = self._mechanism(entry, "it")
         self._tensors.refuse_leftovers()
         return made
+
+    def foresee(self, entry: Entry) -> None:
+        """Refuse the mechanism of the manifest where opening it takes too much, without making it."""
+        known, body = self._known(MECHANISMS, entry["kind"], "it"), entry["body"]
+        self._foresee(known, body)
+        for name, kind in known.fields.items():
+            if isinstance(kind, Table):
+                rows, reports = outline(body[name], self._tensors, name).shape
+                self._budget.spend(Effort(values=2.0 * rows * reports), "its probabilities")
+            for part in body[name] if isinstance(kind, Many) and kind.of == Part("mechanism") else ():
+                self.foresee(part)
 
     def _mechanism(self, entry: Entry, where: str) -> Mechanism:
         known = self._known(MECHANISMS, entry["kind"], where)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -107,11 +108,19 @@ def save(
 ) -> Path:
     """Write a mechanism to one file, whole or not at all, after judging it once more; see `dumps`.
 
-    Saving never changes a law. Small files for devices come from rounding first: `save(mdp.quantised(m), path)`.
+    Saving never changes a law. Small files for devices come from rounding first: `save(mdp.quantised(m), path)`. A
+    warning says where opening the file will take larger limits than `load` has.
     """
     data = dumps(mechanism, storage=storage, licence=licence, key=key)
     with replacing(path) as partial:
         partial.write_bytes(data)
+    manifest, tensors = unpack(data)
+    try:
+        Decoder(manifest, tensors, Budget(Limits(), len(data))).foresee(manifest)
+    except TooLarge as error:
+        text = f"{str(path)!r} was written, and nobody can open it with the usual limits: {error}. Open it with "
+        text += f"mdp.load(path, limits=metricdp.artifacts.Limits(...)), or set {SWITCH}=1 where it is used."
+        warnings.warn(text, stacklevel=2)
     return Path(path)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from cyclopts import App, CycloptsError
 
@@ -40,12 +42,14 @@ for _command in (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; every error of ours is one line, without a traceback."""
     try:
-        code = app(
-            _with_plugins(sys.argv[1:] if arguments is None else list(arguments)),
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
+        with warnings.catch_warnings():
+            warnings.showwarning = _note  # put back at the end
+            code = app(
+                _with_plugins(sys.argv[1:] if arguments is None else list(arguments)),
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
+            )
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except (MetricdpError, CycloptsError) as error:
@@ -61,6 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain("this needs more memory than there is; use fewer points or a smaller file.")
     except OSError as error:
         return _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
+
+
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Say a warning as a sentence, without the line of code that gave it."""
+    print(f"note: {message}", file=sys.stderr)
 
 
 def _with_plugins(words: Sequence[str]) -> list[str]:

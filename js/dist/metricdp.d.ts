@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 5c7f065b9719395e61c7e8e1c23ec2768bbb2d69f9c067474ff1d38cb386e4a3.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 b19ee3d0af8f4c01d50a4c4146a125cfa8398e99cc777ff76c215d7991fd333d.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

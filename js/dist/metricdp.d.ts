@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 b19ee3d0af8f4c01d50a4c4146a125cfa8398e99cc777ff76c215d7991fd333d.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 0b37c790c04bd3b0c561961c3115c7d78bd0fefed1d7a6967fc90510425ac796.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

@@ -852,6 +852,110 @@ function checkedRows(table) {
   return table;
 }
 
+// ---------------------------------------------------------------------------------------------------- interpolated.js
+
+/** Mechanisms on a box: laws at a grid of anchors and a rule for the points between them. */
+
+
+function intervalOf(axis, x) {
+  let low = 0;
+  let high = axis.length - 2; // the last anchor belongs to the last interval
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (axis[middle] <= x) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function positionIn(axis, cell, x) {
+  const [below, above] = [x - axis[cell], axis[cell + 1] - x];
+  const upper = above < below;
+  return [Math.min((upper ? above : below) / (axis[cell + 1] - axis[cell]), 0.5), upper];
+}
+
+/** Return one of the two anchors around a coordinate, the far one with probability theta. */
+function rounded(axis, ratios, x, source) {
+  const cell = intervalOf(axis, x);
+  const [position, upper] = positionIn(axis, cell, x);
+  const exactly = () => {
+    const [low, high, here] = [toWhole(axis[cell]), toWhole(axis[cell + 1]), toWhole(x)];
+    return [upper ? high - here : here - low, high - low];
+  };
+  const far = flip(position, ratios[cell], exactly, source);
+  return cell + (upper !== far ? 1 : 0);
+}
+
+/** Return [anchor, weight] for the corners of the cell of a point; multilinear, in theta where `ratios` is given. */
+function cornerWeights(axes, ratios, point) {
+  let corners = [[0, 1]];
+  axes.forEach((axis, l) => {
+    const cell = intervalOf(axis, point[l]);
+    const [position, upper] = positionIn(axis, cell, point[l]);
+    const near = ratios === null ? position : nearShare(position, ratios[l][cell])[0];
+    const [lower, higher] = upper ? [near, 1 - near] : [1 - near, near];
+    corners = corners.flatMap(([anchor, weight]) => [
+      [anchor * axis.length + cell, weight * lower],
+      [anchor * axis.length + cell + 1, weight * higher],
+    ]);
+  });
+  return corners;
+}
+
+/** Return the normalised geometric mean of the corners' laws. */
+function geometric(table, corners) {
+  const exponents = new Float64Array(table.reports);
+  const possible = new Uint8Array(table.reports);
+  for (const [row, weight] of corners) {
+    table.law(row).forEach((value, k) => {
+      if (value > 0) possible[k] = 1;
+      exponents[k] += weight * Math.max(Math.log(value), -1e6);
+    });
+  }
+  const largest = exponents.reduce((a, b, k) => (possible[k] ? Math.max(a, b) : a), -Infinity);
+  const masses = exponents.map((value, k) => (possible[k] ? Math.exp(value - largest) : 0));
+  const total = sumOf(masses);
+  return masses.map((mass) => mass / total);
+}
+
+function readAxes(names, box, file) {
+  refuse(names.length !== box.dimension, "its anchors do not fit its box");
+  return names.map((name, l) => {
+    const axis = file.floats(name, [null], "its anchors");
+    for (let k = 1; k < axis.length; k++) refuse(!(axis[k] > axis[k - 1]), "its anchors do not grow");
+    const ends = axis.length >= 2 && axis[0] === box.lower[l] && axis[axis.length - 1] === box.upper[l];
+    refuse(!ends, "its anchors do not reach from end to end of its box");
+    return axis;
+  });
+}
+
+/** Read an interpolated mechanism. */
+function readInterpolated(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  refuse(inputs.metric.name !== "Lp", "its box is measured in another metric than l_p");
+  const axes = readAxes(body.axes, inputs, file);
+  refuse(body.ratios.length !== axes.length, "its ratios do not fit its anchors");
+  const ratios = body.ratios.map((name, l) => readRatios(file, name, axes[l].length - 1));
+  const anchors = axes.reduce((product, axis) => product * axis.length, 1);
+  const table = readRows(body.matrix, file, anchors, outputs.size);
+  const rounding = body.rule === "exact" || body.rule === "direction";
+  const lawAt = (point) => {
+    const corners = cornerWeights(axes, rounding ? ratios : null, point);
+    return rounding ? mixed(table, corners) : geometric(table, corners);
+  };
+  const draw = (point, source) => {
+    if (rounding) {
+      let row = 0;
+      axes.forEach((axis, l) => (row = row * axis.length + rounded(axis, ratios[l], point[l], source)));
+      return table.draw(row, source);
+    }
+    const masses = lawAt(point);
+    source.next();
+    return drawShares(shares(masses), () => wholesOf(masses), source);
+  };
+  return { inputs, outputs, table, draw, law: lawAt };
+}
+
 // ---------------------------------------------------------------------------------------------------- roads.js
 
 /** Shortest ways along a network of roads, by Dijkstra's algorithm. */
@@ -1144,7 +1248,6 @@ const METRICS = {
   },
   StreetPath: ({ network }, file) => {
     const roads = file.metric(network);
-    refuse(roads.name !== "ShortestPath", "its streets are not those of a road network");
     return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
   },
   Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
@@ -1405,7 +1508,6 @@ class Box {
 class Streets {
   constructor({ metric }, file) {
     this.metric = file.metric(metric);
-    refuse(this.metric.name !== "StreetPath", "its streets are measured in another metric");
     this.network = this.metric.network;
   }
 
@@ -1425,117 +1527,6 @@ function readSpace(entry, file) {
   if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("secrets in a space of this kind are not drawn for here.");
   const Space = SPACES[entry.kind];
   return new Space(entry, file);
-}
-
-/** Return a space that has to be of one kind, or refuse the file. */
-function spaceOf(file, number, kind) {
-  const space = file.space(number);
-  refuse(!(space instanceof SPACES[kind]), `it needs a ${kind} space where it holds another`);
-  return space;
-}
-
-// ---------------------------------------------------------------------------------------------------- interpolated.js
-
-/** Mechanisms on a box: laws at a grid of anchors and a rule for the points between them. */
-
-
-function intervalOf(axis, x) {
-  let low = 0;
-  let high = axis.length - 2; // the last anchor belongs to the last interval
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (axis[middle] <= x) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-}
-
-function positionIn(axis, cell, x) {
-  const [below, above] = [x - axis[cell], axis[cell + 1] - x];
-  const upper = above < below;
-  return [Math.min((upper ? above : below) / (axis[cell + 1] - axis[cell]), 0.5), upper];
-}
-
-/** Return one of the two anchors around a coordinate, the far one with probability theta. */
-function rounded(axis, ratios, x, source) {
-  const cell = intervalOf(axis, x);
-  const [position, upper] = positionIn(axis, cell, x);
-  const exactly = () => {
-    const [low, high, here] = [toWhole(axis[cell]), toWhole(axis[cell + 1]), toWhole(x)];
-    return [upper ? high - here : here - low, high - low];
-  };
-  const far = flip(position, ratios[cell], exactly, source);
-  return cell + (upper !== far ? 1 : 0);
-}
-
-/** Return [anchor, weight] for the corners of the cell of a point; multilinear, in theta where `ratios` is given. */
-function cornerWeights(axes, ratios, point) {
-  let corners = [[0, 1]];
-  axes.forEach((axis, l) => {
-    const cell = intervalOf(axis, point[l]);
-    const [position, upper] = positionIn(axis, cell, point[l]);
-    const near = ratios === null ? position : nearShare(position, ratios[l][cell])[0];
-    const [lower, higher] = upper ? [near, 1 - near] : [1 - near, near];
-    corners = corners.flatMap(([anchor, weight]) => [
-      [anchor * axis.length + cell, weight * lower],
-      [anchor * axis.length + cell + 1, weight * higher],
-    ]);
-  });
-  return corners;
-}
-
-/** Return the normalised geometric mean of the corners' laws. */
-function geometric(table, corners) {
-  const exponents = new Float64Array(table.reports);
-  const possible = new Uint8Array(table.reports);
-  for (const [row, weight] of corners) {
-    table.law(row).forEach((value, k) => {
-      if (value > 0) possible[k] = 1;
-      exponents[k] += weight * Math.max(Math.log(value), -1e6);
-    });
-  }
-  const largest = exponents.reduce((a, b, k) => (possible[k] ? Math.max(a, b) : a), -Infinity);
-  const masses = exponents.map((value, k) => (possible[k] ? Math.exp(value - largest) : 0));
-  const total = sumOf(masses);
-  return masses.map((mass) => mass / total);
-}
-
-function readAxes(names, box, file) {
-  refuse(names.length !== box.dimension, "its anchors do not fit its box");
-  return names.map((name, l) => {
-    const axis = file.floats(name, [null], "its anchors");
-    for (let k = 1; k < axis.length; k++) refuse(!(axis[k] > axis[k - 1]), "its anchors do not grow");
-    const ends = axis.length >= 2 && axis[0] === box.lower[l] && axis[axis.length - 1] === box.upper[l];
-    refuse(!ends, "its anchors do not reach from end to end of its box");
-    return axis;
-  });
-}
-
-/** Read an interpolated mechanism. */
-function readInterpolated(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "box"), spaceOf(file, body.outputs, "finite")];
-  refuse(inputs.metric.name !== "Lp", "its box is measured in another metric than l_p");
-  const axes = readAxes(body.axes, inputs, file);
-  refuse(body.ratios.length !== axes.length, "its ratios do not fit its anchors");
-  const ratios = body.ratios.map((name, l) => readRatios(file, name, axes[l].length - 1));
-  const anchors = axes.reduce((product, axis) => product * axis.length, 1);
-  const table = readRows(body.matrix, file, anchors, outputs.size);
-  const rounding = body.rule === "exact" || body.rule === "direction";
-  const lawAt = (point) => {
-    const corners = cornerWeights(axes, rounding ? ratios : null, point);
-    return rounding ? mixed(table, corners) : geometric(table, corners);
-  };
-  const draw = (point, source) => {
-    if (rounding) {
-      let row = 0;
-      axes.forEach((axis, l) => (row = row * axis.length + rounded(axis, ratios[l], point[l], source)));
-      return table.draw(row, source);
-    }
-    const masses = lawAt(point);
-    source.next();
-    return drawShares(shares(masses), () => wholesOf(masses), source);
-  };
-  return { inputs, outputs, table, draw, law: lawAt };
 }
 
 // ---------------------------------------------------------------------------------------------------- laplace.js
@@ -1598,7 +1589,7 @@ function sphericalReport(lattice, [latitude, longitude]) {
 
 /** Read Laplace noise on the Earth: a uniform bearing, then the great circle. */
 function readSpherical(body, file, promise) {
-  const inputs = spaceOf(file, body.inputs, "unbounded");
+  const inputs = file.space(body.inputs);
   refuse(inputs.metric.name !== "Haversine" || inputs.dimension !== 2, "its noise does not belong to its metric");
   const lattice = new Lattice(body.pitch);
   refuse(!(Math.abs(rint(90 / body.pitch) * body.pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
@@ -1669,7 +1660,7 @@ function cellReach({ metric, dimension }, pitch) {
 
 /** Read Laplace noise for vectors: density proportional to exp(-epsilon d(x, y)), in whole numbers of cells. */
 function readVector(body, file, promise) {
-  const inputs = spaceOf(file, body.inputs, "unbounded");
+  const inputs = file.space(body.inputs);
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
   const reach = cellReach(inputs, body.pitch);
@@ -1686,7 +1677,7 @@ function readVector(body, file, promise) {
 
 /** Read noise on the vector of a secret, after which the nearest vector is reported. */
 function readNearest(body, file, promise) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "finite"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const plane = { metric: inputs.metric, dimension: inputs.points.width };
   checkVectors(plane);
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
@@ -1811,7 +1802,7 @@ function isIn(sorted, value) {
 
 /** Read sparse rows over a background, one row per secret. */
 function readLocal(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "finite"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const blocks = Math.ceil(outputs.size / BLOCK);
   const lengths = file.counts(body.lengths, [inputs.size, blocks], "its lengths");
   const numbers = file.counts(body.columns, [null], "its columns");
@@ -1906,7 +1897,7 @@ function checkSum(entries, parts, file, promise) {
 
 /** Read a mechanism along streets. */
 function readStreets(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "streets"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const { edges, lengths, nodes } = inputs.network;
   const counts = file.wholes(body.counts, [lengths.length], "its pieces");
   const ratios = readRatios(file, body.ratios, lengths.length);
@@ -1954,7 +1945,7 @@ function readStreets(body, file) {
 
 /** Read a table of probabilities with one row per secret. */
 function readMatrix(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "finite"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const table = readRows(body.matrix, file, inputs.size, outputs.size);
   return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
 }
@@ -2824,13 +2815,13 @@ class MechanismFile {
     for (const name of this.entries.keys()) refuse(!this.used.has(name), "it holds a tensor that nothing refers to");
   }
 
+  /** Return a metric by its number, which the manifest was checked for. */
   metric(number) {
-    refuse(number >= this.metrics.length, "it refers to a metric that it does not hold");
     return this.metrics[number];
   }
 
+  /** Return a space by its number; it is of the kind that its field declares. */
   space(number) {
-    refuse(number >= this.spaces.length, "it refers to a space that it does not hold");
     return this.spaces[number];
   }
 

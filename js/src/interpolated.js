@@ -3,7 +3,6 @@
 import { flip, mixed, nearShare, readRatios } from "./curves.js";
 import { refuse } from "./errors.js";
 import { drawShares, readRows, shares, sumOf } from "./rows.js";
-import { spaceOf } from "./spaces.js";
 import { toWhole, wholesOf } from "./whole.js";
 
 function intervalOf(axis, x) {
@@ -80,7 +79,7 @@ function readAxes(names, box, file) {
 
 /** Read an interpolated mechanism. */
 export function readInterpolated(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "box"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   refuse(inputs.metric.name !== "Lp", "its box is measured in another metric than l_p");
   const axes = readAxes(body.axes, inputs, file);
   refuse(body.ratios.length !== axes.length, "its ratios do not fit its anchors");

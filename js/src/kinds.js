@@ -6,12 +6,11 @@ import { readNearest, readSpherical, readVector } from "./laplace.js";
 import { readLocal } from "./local.js";
 import { readProduct } from "./product.js";
 import { readRows } from "./rows.js";
-import { spaceOf } from "./spaces.js";
 import { readStreets } from "./streets.js";
 
 /** Read a table of probabilities with one row per secret. */
 function readMatrix(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "finite"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const table = readRows(body.matrix, file, inputs.size, outputs.size);
   return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
 }

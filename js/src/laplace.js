@@ -4,7 +4,7 @@ import { refuse, refuseSecret } from "./errors.js";
 import { EARTH_RADIUS_KM, degrees, mod, norm, perKilometre, radians, unwhiten, whiten } from "./metrics.js";
 import { erlang, openUniform, signedRoot, untilDecided } from "./randomness.js";
 import { SHARED } from "./shared.js";
-import { argmin, spaceOf } from "./spaces.js";
+import { argmin } from "./spaces.js";
 import { rint } from "./whole.js";
 
 const CORNERS = 10; // up to here the cell's farthest corner is searched; beyond, one of them is a lower bound
@@ -62,7 +62,7 @@ function sphericalReport(lattice, [latitude, longitude]) {
 
 /** Read Laplace noise on the Earth: a uniform bearing, then the great circle. */
 export function readSpherical(body, file, promise) {
-  const inputs = spaceOf(file, body.inputs, "unbounded");
+  const inputs = file.space(body.inputs);
   refuse(inputs.metric.name !== "Haversine" || inputs.dimension !== 2, "its noise does not belong to its metric");
   const lattice = new Lattice(body.pitch);
   refuse(!(Math.abs(rint(90 / body.pitch) * body.pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
@@ -133,7 +133,7 @@ function cellReach({ metric, dimension }, pitch) {
 
 /** Read Laplace noise for vectors: density proportional to exp(-epsilon d(x, y)), in whole numbers of cells. */
 export function readVector(body, file, promise) {
-  const inputs = spaceOf(file, body.inputs, "unbounded");
+  const inputs = file.space(body.inputs);
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
   const reach = cellReach(inputs, body.pitch);
@@ -150,7 +150,7 @@ export function readVector(body, file, promise) {
 
 /** Read noise on the vector of a secret, after which the nearest vector is reported. */
 export function readNearest(body, file, promise) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "finite"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const plane = { metric: inputs.metric, dimension: inputs.points.width };
   checkVectors(plane);
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");

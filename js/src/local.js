@@ -2,7 +2,6 @@
 
 import { refuse } from "./errors.js";
 import { drawShares, shares, sumOf } from "./rows.js";
-import { spaceOf } from "./spaces.js";
 import { wholesOf } from "./whole.js";
 
 const BLOCK = 65536; // reports whose numbers take two bytes
@@ -111,7 +110,7 @@ function isIn(sorted, value) {
 
 /** Read sparse rows over a background, one row per secret. */
 export function readLocal(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "finite"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const blocks = Math.ceil(outputs.size / BLOCK);
   const lengths = file.counts(body.lengths, [inputs.size, blocks], "its lengths");
   const numbers = file.counts(body.columns, [null], "its columns");

@@ -204,7 +204,6 @@ class Box {
 class Streets {
   constructor({ metric }, file) {
     this.metric = file.metric(metric);
-    refuse(this.metric.name !== "StreetPath", "its streets are measured in another metric");
     this.network = this.metric.network;
   }
 
@@ -224,11 +223,4 @@ export function readSpace(entry, file) {
   if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("secrets in a space of this kind are not drawn for here.");
   const Space = SPACES[entry.kind];
   return new Space(entry, file);
-}
-
-/** Return a space that has to be of one kind, or refuse the file. */
-export function spaceOf(file, number, kind) {
-  const space = file.space(number);
-  refuse(!(space instanceof SPACES[kind]), `it needs a ${kind} space where it holds another`);
-  return space;
 }

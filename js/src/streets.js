@@ -3,12 +3,11 @@
 import { flip, mixed, nearShare, readRatios } from "./curves.js";
 import { refuse } from "./errors.js";
 import { readRows } from "./rows.js";
-import { spaceOf } from "./spaces.js";
 import { toWhole } from "./whole.js";
 
 /** Read a mechanism along streets. */
 export function readStreets(body, file) {
-  const [inputs, outputs] = [spaceOf(file, body.inputs, "streets"), spaceOf(file, body.outputs, "finite")];
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const { edges, lengths, nodes } = inputs.network;
   const counts = file.wholes(body.counts, [lengths.length], "its pieces");
   const ratios = readRatios(file, body.ratios, lengths.length);

@@ -74,6 +74,21 @@ def itself(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
     manifest["metrics"][3]["parameters"]["parts"][0] = [3, [0], 1.0]
 
 
+def number_of(manifest: dict[str, Any], name: str) -> int:
+    return [entry["name"] for entry in manifest["metrics"]].index(name)
+
+
+def streets_by_roads(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+    space = next(entry for entry in manifest["spaces"] if entry["kind"] == "streets")
+    space["metric"] = number_of(manifest, "ShortestPath")
+
+
+def roads_by_streets(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+    manifest["metrics"].insert(1, {"name": "Lp", "parameters": {"p": 2.0, "unit": ""}})
+    number = number_of(manifest, "StreetPath")
+    manifest["metrics"][number]["parameters"]["network"] = 1
+
+
 ATTACKS: dict[str, tuple[str, Change]] = {
     "no p": ("quantised", lambda m, t: m["metrics"][0]["parameters"].pop("p")),
     "p of null": ("quantised", metric(p=None)),
@@ -129,6 +144,11 @@ ATTACKS: dict[str, tuple[str, Change]] = {
     "one street": ("streets", lambda m, t: t.update({"metric.edges": t["metric.edges"][:1]})),
     "a street to itself": ("streets", tensor("metric.edges", 1)),
     "more nodes than there are": ("streets", metric(nodes=2**52)),
+    "points where a box belongs": ("interpolated", lambda m, t: m["body"].update(inputs=m["body"]["outputs"])),
+    "a box where points belong": ("interpolated", lambda m, t: m["body"].update(outputs=m["body"]["inputs"])),
+    "points where streets belong": ("streets", lambda m, t: m["body"].update(inputs=m["body"]["outputs"])),
+    "streets along no street": ("streets", streets_by_roads),
+    "roads along streets": ("streets", roads_by_streets),
 }  # fmt: skip
 
 

@@ -154,6 +154,7 @@ def test_blocks_and_their_borders_change_nothing(monkeypatch):
     whole = written_out(space.near(0.2), 300)
     monkeypatch.setattr(neighbours, "BLOCK_PAIRS", 100)
     monkeypatch.setattr(neighbours, "BLOCK_VALUES", 700)
+    monkeypatch.setattr(neighbours, "SLAB", 1000)
     np.testing.assert_array_equal(written_out(space.near(0.2), 300), whole)
     wide = mdp.FiniteSpace(np.random.default_rng(4).uniform(0, 1, (50, 20)), mdp.Lp(2))
     radius = float(np.median(wide.distances))
@@ -170,7 +171,10 @@ def test_both_ways_to_the_smaller_distance_agree():
     listed = np.isfinite(table)
     starts = np.concatenate([[0], np.cumsum(listed.sum(axis=1))]).astype(np.int64)
     codes = np.nonzero(listed)[1].astype(np.int32)
-    for way in (compiled.take_smaller, lambda *rows: module._take_smaller(neighbours.Rows(*rows))):
+    for way in (
+        lambda *rows: compiled.take_smaller(*rows, 0, 99),
+        lambda *rows: module._take_smaller(neighbours.Rows(*rows)),
+    ):
         distances = table[listed]
         way(starts, codes, distances)
         np.testing.assert_array_equal(distances, expected[listed])

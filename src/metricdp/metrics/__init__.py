@@ -14,7 +14,7 @@ from metricdp.metrics.geography import (
     look_exchanged,
     unit_vectors,
 )
-from metricdp.metrics.neighbours import Rows, within
+from metricdp.metrics.neighbours import Rows, on_all_cores, within
 from metricdp.metrics.own import FunctionMetric, metric
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
@@ -48,6 +48,7 @@ __all__ = [
     "measurable",
     "measuring",
     "metric",
+    "on_all_cores",
     "pairwise",
     "precision_note",
     "unit_vectors",

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats
 from metricdp.errors import import_extra
 
 numba: Any = import_extra("numba", "fast")
@@ -140,9 +139,13 @@ def pair_lengths(there, back, sources, starts, targets):  # type: ignore[no-unty
     return lengths
 
 
-@numba.njit(parallel=True, nogil=True, cache=True)
-def _take_smaller(starts, codes, distances):  # type: ignore[no-untyped-def]
-    for i in numba.prange(len(starts) - 1):
+@numba.njit(nogil=True, cache=True)
+def take_smaller(starts, codes, distances, first, last):  # type: ignore[no-untyped-def]
+    """Give both entries of a pair the smaller of their distances, in place; infinite where one of them is missing.
+
+    For the pairs of the rows from `first` up to `last`; rows can be shared out, every pair is written by one of them.
+    """
+    for i in range(first, min(last, len(starts) - 1)):
         for at in range(starts[i], starts[i + 1]):
             j = codes[at]
             low, high = starts[j], starts[j + 1]
@@ -155,12 +158,7 @@ def _take_smaller(starts, codes, distances):  # type: ignore[no-untyped-def]
             found = low < starts[j + 1] and codes[low] == i
             if not found:
                 distances[at] = np.inf
-            elif i < j:  # every pair is written by one row alone
+            elif i < j:
                 smaller = min(distances[at], distances[low])
                 distances[at] = smaller
                 distances[low] = smaller
-
-
-def take_smaller(starts: Any, codes: Any, distances: Floats) -> None:
-    """Give both entries of a pair the smaller of their distances, in place; infinite where one of them is missing."""
-    _take_smaller(starts, codes, distances)

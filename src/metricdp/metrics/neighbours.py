@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from metricdp.metrics.base import Metric, pairwise
 
 BLOCK_VALUES = 4_000_000  # distances measured at a time where no tree can find the near ones
 BLOCK_PAIRS = 500_000  # pairs that a tree proposes at a time, or about that many
+SLAB = 10_000_000  # pairs that are gathered at a time
 WIDEST_TREE = 12  # coordinates up to which a tree saves anything
 MARGIN = 2.0**-30  # trees measure with their own roundings; the metric decides
 SCALE = 1e100  # squares of lengths beyond this, or below its inverse, may leave the range of doubles
@@ -96,15 +97,36 @@ def on_all_cores(work: Callable[[int], Result], starts: range) -> Iterator[Resul
 
 
 def joined(parts: Iterable[Part]) -> Rows:
-    """Put parts together, giving back each one's memory as soon as it is copied."""
-    waiting: list[Any] = list(parts)
-    counts = np.concatenate([np.zeros(1, dtype=np.int64), *(part[0] for part in waiting)])
+    """Put parts together in little more memory than the result takes.
+
+    Parts are gathered in slabs so large that the system takes back their memory as soon as they are copied.
+    """
+    slabs: list[Part] = []
+    some: list[Part] = []
+    gathered = 0
+    for part in parts:
+        some.append(part)
+        gathered += len(part[1])
+        if gathered >= SLAB:
+            slabs.append(_stacked(some))
+            some, gathered = [], 0
+    slabs.append(_stacked(some))
+    counts = np.concatenate([np.zeros(1, dtype=np.int64), *(slab[0] for slab in slabs)])
     starts = np.cumsum(counts, dtype=np.int64)
-    codes, distances = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
     end = int(starts[-1])
-    while waiting:
-        _, some_codes, some_distances = waiting.pop()
+    codes, distances = np.empty(end, dtype=np.int32), np.empty(end)
+    while slabs:
+        _, some_codes, some_distances = slabs.pop()
         begin = end - len(some_codes)
         codes[begin:end], distances[begin:end] = some_codes, some_distances
         end = begin
     return Rows(starts, codes, distances)
+
+
+def _stacked(parts: list[Part]) -> Part:
+    counts, codes, distances = zip(*parts, strict=True) if parts else ((), (), ())
+    return (
+        np.concatenate([np.zeros(0, dtype=np.int64), *counts]),
+        np.concatenate([np.zeros(0, dtype=np.int32), *codes]),
+        np.concatenate([np.zeros(0), *distances]),
+    )

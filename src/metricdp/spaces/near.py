@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers, Points, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, Rows, within
+from metricdp.metrics import Metric, Rows, on_all_cores, within
 
 MARGIN = 2.0**-30  # the two ways to sum up a pair differ by less, so both are found where one is near
 MOST_PAIRS = 1 << 30  # 12 bytes each
@@ -75,20 +75,23 @@ def _take_smaller(rows: Rows) -> None:
     if len(codes) >= WORTH_COMPILING and find_spec("numba") is not None:
         from metricdp.metrics.compiled import take_smaller
 
-        take_smaller(starts, codes, distances)
+        step = 1024
+        shares = range(0, len(starts) - 1, step)
+        list(on_all_cores(lambda row: take_smaller(starts, codes, distances, row, row + step), shares))
         return
     from scipy.sparse import csr_array
 
     size = len(starts) - 1
-    # Positions and not distances: a stored zero stays, and a pair that is found once has no partner.
-    places = csr_array((np.arange(1, len(codes) + 1), codes, starts), shape=(size, size))
-    turned = places.T.tocsr()
+    turned = csr_array((distances, codes, starts), shape=(size, size)).T.tocsr()
     turned.sort_indices()
+    if np.array_equal(turned.indptr, starts) and np.array_equal(turned.indices, codes):
+        np.minimum(distances, turned.data, out=distances)
+        return
     mine = np.repeat(np.arange(size), np.diff(starts)) * size + codes
     theirs = np.repeat(np.arange(size), np.diff(turned.indptr)) * size + turned.indices
     _, here, there = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
     smaller = np.full(len(codes), np.inf)
-    smaller[here] = np.minimum(distances[here], distances[turned.data[there] - 1])
+    smaller[here] = np.minimum(distances[here], turned.data[there])
     distances[:] = smaller
 
 

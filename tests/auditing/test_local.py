@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 import brute
 import exactly
 import metricdp as mdp
-from metricdp.auditing import Claim, judge, pairs, ratios, windows
-from metricdp.auditing.local import audit_local
-from metricdp.auditing.sparse import SparseLaw
+from metricdp.auditing import Claim, SparseLaw, audit_local, judge, pairs, ratios, windows
 from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism
 
 
@@ -216,6 +214,16 @@ def test_a_report_that_a_far_secret_never_gives_is_found_however_far_it_is():
     assert report.verdict == "violated"
     assert (report.witness.other, report.witness.report) == (50, 7)
     assert audit_local(mdp.FiniteSpace(points, mdp.Lp(2)), law, Claim(1.0, radius=100.0)).verdict == "holds"
+
+
+def test_one_law_for_all_is_judged_without_a_near_pair(monkeypatch):
+    monkeypatch.setattr(pairs, "SMALL", 10)
+    space = mdp.FiniteSpace(100.0 * np.arange(40.0)[:, None], mdp.Lp(2))
+    law = SparseLaw(np.zeros(41, dtype=int), [], [], np.full(5, 0.2))
+    report = audit_local(space, law, Claim(1.0))
+    assert report.verdict == "holds"
+    assert (report.pairs, report.epsilon) == (1, 0.5)
+    assert tuple(report.witness)[:2] == (0, 1)
 
 
 def test_secrets_that_no_street_joins_cannot_be_judged_unless_a_radius_says_so():

@@ -6,9 +6,11 @@ from metricdp.auditing.densities import continuous_violations, law_violations
 from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.judging import audit, judge
 from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
+from metricdp.auditing.local import audit_local
 from metricdp.auditing.loss import expected_loss, packing_lower_bound, quantile_loss, worst_loss
 from metricdp.auditing.report import AuditReport
 from metricdp.auditing.samples import audit_samples
+from metricdp.auditing.sparse import SparseLaw
 from metricdp.auditing.traces import bounded_range, trace_leakage
 from metricdp.mechanisms import Witness
 
@@ -16,9 +18,11 @@ __all__ = [
     "AuditReport",
     "Claim",
     "CurrentPlace",
+    "SparseLaw",
     "Witness",
     "adversary_error",
     "audit",
+    "audit_local",
     "audit_matrix",
     "audit_samples",
     "bottleneck_distance",

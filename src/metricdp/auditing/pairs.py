@@ -33,7 +33,8 @@ from metricdp.spaces import FiniteSpace
 SMALL = 2_000  # secrets up to which epsilon is found to the last digits however small it is
 BATCH = 2_000_000  # pairs compared at a time
 SAMPLE = 32  # secrets whose neighbours are counted to know what lies ahead
-MOST_STEPS = 1e13  # comparisons of two weights, about a nanosecond each: hours
+MOST_STEPS = 1e12  # of about a nanosecond: a quarter of an hour on one core
+PAIR_STEPS, SHARE = 30.0, 6.0  # what a pair takes besides its weights, and which share of a row lies high enough
 
 
 @dataclass
@@ -66,8 +67,17 @@ class _Search:
         starts = np.searchsorted(used, starts)
         pairs, apart = np.column_stack([owner[used], codes[used]]), apart[used]
         infinite = infinite or self._keep(pairs, apart, *self._quotients(rows, starts, pairs, apart * target + slack))
-        self.compared += len(whole) + int(np.count_nonzero(pairs[:, 0] < pairs[:, 1]))
+        self.compared += len(touching) + len(whole) + int(np.count_nonzero(pairs[:, 0] < pairs[:, 1]))
         return None if infinite is None else law.impossible(*infinite)
+
+    def compare_two(self) -> None:
+        """Compare the first two secrets, however far they are: where all are too far to matter one pair is shown."""
+        pair, points = np.array([[0, 1]]), self.inputs.points
+        apart = pairwise(self.inputs.metric, points[:1], points[1:2])[0]
+        if np.isfinite(apart[0]):
+            law = self.windows.law
+            self._keep(pair, apart, *leaks_of(law, pair, *extremes(law, pair)))
+            self.compared += 1
 
     def _neighbours(self, rows: Integers, radius: float) -> tuple[Integers, Integers, Floats]:
         metric, points = self.inputs.metric, self.inputs.points
@@ -140,7 +150,7 @@ def audit_pairs(inputs: FiniteSpace, law: SparseLaw, claim: Claim) -> AuditRepor
     if witness is None:
         radius = min(farthest, _reach(windows, claim.slack, target))
         usual = _usual(inputs, radius)
-        steps = n * usual * (1.0 + len(law.columns) / n)
+        steps = n * usual * (PAIR_STEPS + len(law.columns) / n / SHARE)
         if steps > MOST_STEPS:
             return AuditReport(epsilon=np.inf, obstacle=_too_much(n, usual, steps), **facts)
         batches = np.array_split(np.arange(n), int(np.clip(np.ceil(n * usual / BATCH), 1, n)))
@@ -150,6 +160,8 @@ def audit_pairs(inputs: FiniteSpace, law: SparseLaw, claim: Claim) -> AuditRepor
                 break
             if claim.progress is not None:
                 claim.progress((number + 1) / len(batches))
+        if witness is None and not search.compared and claim.radius is None:
+            search.compare_two()
     if witness is not None:
         facts["pairs"] = max(1, search.compared)
         return AuditReport(epsilon=np.inf, refuted=True, witness=witness, obstacle=obstacle_of(n, unjudged), **facts)
@@ -166,14 +178,7 @@ def _settled(search: _Search, target: float, facts: dict[str, Any]) -> AuditRepo
 
     epsilon, refuted, witness = Prover(law, claim.slack).settle(ceilings, candidates, claim.epsilon)
     # What was left out shows at most the target per distance.
-    return AuditReport(
-        epsilon=max(epsilon, target), refuted=refuted, witness=witness, pairs=_judged(search, claim), **facts
-    )
-
-
-def _judged(search: _Search, claim: Claim) -> int:
-    """Return how many pairs were judged: without a radius those that are too far to matter count as one."""
-    return search.compared if search.compared or claim.radius is not None else 1
+    return AuditReport(epsilon=max(epsilon, target), refuted=refuted, witness=witness, pairs=search.compared, **facts)
 
 
 def _reach(windows: Windows, slack: float, target: float) -> float:
@@ -198,7 +203,7 @@ def _usual(inputs: FiniteSpace, radius: float) -> float:
 def _too_much(secrets: int, usual: float, steps: float) -> str:
     return (
         f"About {usual:,.0f} of the {secrets:,} secrets are near enough to each one to matter, which would take about "
-        f"{steps:.1g} comparisons: audit a region of it."
+        f"{steps:.1g} steps of a nanosecond: audit a region of it."
     )
 
 

@@ -127,4 +127,6 @@ def test_a_broken_law_gets_no_file_and_other_storages_are_refused(path: Path) ->
         save(replace(made, guarantee=replace(made.guarantee, epsilon=0.1)), path)
     with pytest.raises(InvalidInput, match="stored sparse"):
         save(made, path, storage="dense")
+    with pytest.raises(InvalidInput, match="six bytes"):
+        mdp.quantised(made, bits=16)
     assert not path.exists()

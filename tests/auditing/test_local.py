@@ -224,6 +224,21 @@ def test_one_law_for_all_is_judged_without_a_near_pair(monkeypatch):
     assert report.verdict == "holds"
     assert (report.pairs, report.epsilon) == (1, 0.5)
     assert tuple(report.witness)[:2] == (0, 1)
+    assert audit_local(space, law, Claim(1.0, radius=150.0)).verdict == "holds"
+    assert audit_local(space, law, Claim(1.0, radius=50.0)).verdict == "cannot judge"
+
+
+@pytest.mark.parametrize("loops", [True, False])
+def test_a_report_that_nobody_gives_is_compared_with_nothing(loops, monkeypatch):
+    if not loops:
+        monkeypatch.setattr(windows, "compiled", lambda: None)
+    space = mdp.FiniteSpace(np.arange(3.0)[:, None], mdp.Lp(2))
+    law = SparseLaw([0, 2, 3, 4], [0, 1, 0, 0], [0.0, 2.0, 0.0, 0.0], np.ones(9))  # all store a 0 over a background
+    report = audit_local(space, law, Claim(1.0))
+    assert report.verdict == "holds"
+    assert report.epsilon == pytest.approx(
+        brute.leakage(np.array([[0, 2] + [1] * 7] + [[0] + [1] * 8] * 2), brute.euclid(space.points))[0]
+    )
 
 
 def test_secrets_that_no_street_joins_cannot_be_judged_unless_a_radius_says_so():

@@ -97,7 +97,8 @@ def count_levels(law, bounds, deep, spacing, levels, counts):  # type: ignore[no
     for i in numba.prange(len(starts) - 1):
         for e in range(starts[i], starts[i + 1]):
             column, value = columns[e], np.float64(values[e])
-            if (deep and not value < background[column]) or (not deep and not value > 0.0):
+            low = value < background[column] and most[column] > 0.0  # what nobody gives is not compared
+            if (deep and not low) or (not deep and not value > 0.0):
                 levels[e] = 255
                 continue
             height = np.log(most[column] / value if deep else value / least[column])

@@ -69,14 +69,17 @@ class _Search:
         self.compared += len(touching) + len(whole) + int(np.count_nonzero(pairs[:, 0] < pairs[:, 1]))
         return None if infinite is None else law.impossible(*infinite)
 
-    def compare_two(self) -> None:
-        """Compare the first two secrets, however far they are: where all are too far to matter one pair is shown."""
-        pair, points = np.array([[0, 1]]), self.inputs.points
-        apart = pairwise(self.inputs.metric, points[:1], points[1:2])[0]
-        if np.isfinite(apart[0]):
-            law = self.windows.law
-            self._keep(pair, apart, *leaks_of(law, pair, *extremes(law, pair)))
-            self.compared += 1
+    def compare_one(self, radius: float) -> None:
+        """Compare one pair within a radius, if there is one: where all are too far to matter it is what is shown."""
+        everybody = np.arange(len(self.inputs))
+        for rows in np.split(everybody, np.arange(1, len(everybody), 256)):
+            starts, codes, apart = self._neighbours(rows, radius)
+            if len(codes):
+                pair = np.array([[np.repeat(rows, np.diff(starts))[0], codes[0]]])
+                law = self.windows.law
+                self._keep(pair, apart[:1], *leaks_of(law, pair, *extremes(law, pair)))
+                self.compared += 1
+                return
 
     def _neighbours(self, rows: Integers, radius: float) -> tuple[Integers, Integers, Floats]:
         metric, points = self.inputs.metric, self.inputs.points
@@ -159,8 +162,8 @@ def audit_pairs(inputs: FiniteSpace, law: SparseLaw, claim: Claim) -> AuditRepor
                 break
             if claim.progress is not None:
                 claim.progress((number + 1) / len(batches))
-        if witness is None and not search.compared and claim.radius is None:
-            search.compare_two()
+        if witness is None and not search.compared:
+            search.compare_one(farthest)
     if witness is not None:
         facts["pairs"] = max(1, search.compared)
         return AuditReport(epsilon=np.inf, refuted=True, witness=witness, obstacle=obstacle_of(n, unjudged), **facts)

@@ -93,7 +93,8 @@ class Windows:
             part = slice(int(law.starts[first]), int(law.starts[last]))
             columns, values = law.columns[part], law.values[part]
             owner = np.repeat(np.arange(last - first), np.diff(law.starts[first : last + 1]))
-            chosen = np.flatnonzero(values < law.background[columns] if deep else values > 0)
+            low = (values < law.background[columns]) & (most[columns] > 0)  # what nobody gives is not compared
+            chosen = np.flatnonzero(low if deep else values > 0)
             columns, values, owner = columns[chosen], values[chosen], owner[chosen]
             with np.errstate(divide="ignore"):
                 heights = np.log(most[columns] / values if deep else values / least[columns])

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 489b58180b1a2a80b8e2bdb142799e6e6e21059396d17f8bc62e3cc30655e38a.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 0b37c790c04bd3b0c561961c3115c7d78bd0fefed1d7a6967fc90510425ac796.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

@@ -1725,24 +1725,31 @@ class LocalRows {
     this.shares = null; // of the background, made when it is first drawn from
   }
 
-  /** Return the row's own reports, their weights, the running sums and what is left of the background, exactly. */
+  /**
+   * Return the row's own reports, their weights, the running sums, and what is left of the background. In doubles that is
+   * off by at most (k + 2) 2^-53 (all + covered): where this is below 8 ULP of the total, which `drawShares` has to spare, it
+   * does; elsewhere it is computed in whole numbers.
+   */
   row(row) {
     let found = this.prepared.get(row);
     if (found === undefined) {
       if (this.prepared.size >= PREPARED_ROWS) this.prepared.clear();
       const columns = this.columns.subarray(this.starts[row], this.starts[row + 1]);
       const weights = Array.from(this.values.subarray(this.starts[row], this.starts[row + 1]));
-      const rest = this.everything - wholeSum(Array.from(columns, (k) => this.background[k]));
-      found = { columns, weights, rest, sums: shares([...weights, toDouble(rest)]) };
+      const hidden = Float64Array.from(columns, (k) => this.background[k]);
+      const [all, covered] = [toDouble(this.everything), sumOf(hidden)];
+      const exactRest = () => this.everything - wholeSum(hidden);
+      const rest = (columns.length + 2) * (all + covered) <= 16 * sumOf(weights) ? all - covered : toDouble(exactRest());
+      found = { columns, weights, rest, exactRest, sums: shares([...weights, Math.max(rest, 0)]) };
       this.prepared.set(row, found);
     }
     return found;
   }
 
   draw(row, source) {
-    const { columns, weights, rest, sums } = this.row(row);
+    const { columns, weights, exactRest, sums } = this.row(row);
     source.next();
-    const place = drawShares(sums, () => [...wholesOf(weights), rest], source);
+    const place = drawShares(sums, () => [...wholesOf(weights), exactRest()], source);
     return place < columns.length ? columns[place] : this.#drawBackground(columns, source);
   }
 
@@ -1766,7 +1773,7 @@ class LocalRows {
   /** Return the law of a row over all reports. */
   law(row) {
     const { columns, weights, rest } = this.row(row);
-    const total = weights.reduce((sum, weight) => sum + weight, toDouble(rest));
+    const total = sumOf(weights) + rest;
     const result = Float64Array.from(this.background, (weight) => weight / total);
     for (let k = 0; k < columns.length; k++) result[columns[k]] = weights[k] / total;
     return result;
@@ -1775,8 +1782,8 @@ class LocalRows {
   /** Return [report, probability] of reports that hold at least `level` together: the row's own, where they do. */
   likely(row, level) {
     const { columns, weights, rest } = this.row(row);
-    const near = weights.reduce((sum, weight) => sum + weight, 0);
-    const total = near + toDouble(rest);
+    const near = sumOf(weights);
+    const total = near + rest;
     if (near >= level * total) return weights.map((weight, k) => [columns[k], weight / total]);
     return Array.from(this.law(row), (chance, k) => [k, chance]);
   }
@@ -2395,6 +2402,8 @@ function farthest({ ground, coordinates }, outputs, table, level) {
   for (let row = 0; row < table.rows; row++) {
     const here = coordinates.row(row);
     const away = table.likely(row, level).map(([k, chance]) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
+    const inside = away.reduce((sum, [far, chance]) => (far <= largest ? sum + chance : sum), 0);
+    if (inside >= level) continue;
     away.sort((a, b) => a[0] - b[0]);
     let mass = 0;
     const reached = away.find(([, chance]) => (mass += chance) >= level - 1e-12) ?? away[away.length - 1];

@@ -1,7 +1,7 @@
 /** Sparse rows over one background: the mechanisms of whole cities and their districts, and exact draws from them. */
 
 import { refuse } from "./errors.js";
-import { drawShares, shares } from "./rows.js";
+import { drawShares, shares, sumOf } from "./rows.js";
 import { wholesOf } from "./whole.js";
 
 const BLOCK = 65536; // reports whose numbers take two bytes
@@ -33,24 +33,31 @@ class LocalRows {
     this.shares = null; // of the background, made when it is first drawn from
   }
 
-  /** Return the row's own reports, their weights, the running sums and what is left of the background, exactly. */
+  /**
+   * Return the row's own reports, their weights, the running sums, and what is left of the background. In doubles that is
+   * off by at most (k + 2) 2^-53 (all + covered): where this is below 8 ULP of the total, which `drawShares` has to spare, it
+   * does; elsewhere it is computed in whole numbers.
+   */
   row(row) {
     let found = this.prepared.get(row);
     if (found === undefined) {
       if (this.prepared.size >= PREPARED_ROWS) this.prepared.clear();
       const columns = this.columns.subarray(this.starts[row], this.starts[row + 1]);
       const weights = Array.from(this.values.subarray(this.starts[row], this.starts[row + 1]));
-      const rest = this.everything - wholeSum(Array.from(columns, (k) => this.background[k]));
-      found = { columns, weights, rest, sums: shares([...weights, toDouble(rest)]) };
+      const hidden = Float64Array.from(columns, (k) => this.background[k]);
+      const [all, covered] = [toDouble(this.everything), sumOf(hidden)];
+      const exactRest = () => this.everything - wholeSum(hidden);
+      const rest = (columns.length + 2) * (all + covered) <= 16 * sumOf(weights) ? all - covered : toDouble(exactRest());
+      found = { columns, weights, rest, exactRest, sums: shares([...weights, Math.max(rest, 0)]) };
       this.prepared.set(row, found);
     }
     return found;
   }
 
   draw(row, source) {
-    const { columns, weights, rest, sums } = this.row(row);
+    const { columns, weights, exactRest, sums } = this.row(row);
     source.next();
-    const place = drawShares(sums, () => [...wholesOf(weights), rest], source);
+    const place = drawShares(sums, () => [...wholesOf(weights), exactRest()], source);
     return place < columns.length ? columns[place] : this.#drawBackground(columns, source);
   }
 
@@ -74,7 +81,7 @@ class LocalRows {
   /** Return the law of a row over all reports. */
   law(row) {
     const { columns, weights, rest } = this.row(row);
-    const total = weights.reduce((sum, weight) => sum + weight, toDouble(rest));
+    const total = sumOf(weights) + rest;
     const result = Float64Array.from(this.background, (weight) => weight / total);
     for (let k = 0; k < columns.length; k++) result[columns[k]] = weights[k] / total;
     return result;
@@ -83,8 +90,8 @@ class LocalRows {
   /** Return [report, probability] of reports that hold at least `level` together: the row's own, where they do. */
   likely(row, level) {
     const { columns, weights, rest } = this.row(row);
-    const near = weights.reduce((sum, weight) => sum + weight, 0);
-    const total = near + toDouble(rest);
+    const near = sumOf(weights);
+    const total = near + rest;
     if (near >= level * total) return weights.map((weight, k) => [columns[k], weight / total]);
     return Array.from(this.law(row), (chance, k) => [k, chance]);
   }

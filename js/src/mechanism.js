@@ -246,6 +246,8 @@ function farthest({ ground, coordinates }, outputs, table, level) {
   for (let row = 0; row < table.rows; row++) {
     const here = coordinates.row(row);
     const away = table.likely(row, level).map(([k, chance]) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
+    const inside = away.reduce((sum, [far, chance]) => (far <= largest ? sum + chance : sum), 0);
+    if (inside >= level) continue;
     away.sort((a, b) => a[0] - b[0]);
     let mass = 0;
     const reached = away.find(([, chance]) => (mass += chance) >= level - 1e-12) ?? away[away.length - 1];

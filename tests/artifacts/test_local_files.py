@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ import metricdp as mdp
 from forging import rewritten
 from instances import local_on, some_local, some_matrix
 from metricdp.artifacts import dumps, inspect, load, loads, save
+from metricdp.artifacts.limits import Budget, Limits
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
-from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism
+from metricdp.mechanisms import MECHANISMS, Certificate, Guarantee, LocalMechanism
 from metricdp.mechanisms.packing import packed
 
 
@@ -127,4 +129,35 @@ def test_a_broken_law_gets_no_file_and_other_storages_are_refused(path: Path) ->
         save(replace(made, guarantee=replace(made.guarantee, epsilon=0.1)), path)
     with pytest.raises(InvalidInput, match="stored sparse"):
         save(made, path, storage="dense")
+    with pytest.raises(InvalidInput, match="six bytes"):
+        mdp.quantised(made, bits=16)
     assert not path.exists()
+
+
+CITIES = {  # secrets, streets, near reports each: what is open by itself, and what is not
+    "Rome": (43_160, 60_000, 600, True),
+    "New York": (264_346, 366_000, 600, True),
+    "a million crossings": (1_000_000, 1_400_000, 100, True),
+    "a grid of 300 x 300": (90_000, 0, 1_250, True),
+    "a million places that store nothing": (1_000_000, 0, 1, False),
+}
+
+
+@pytest.mark.parametrize("name", CITIES)
+def test_cities_open_with_the_usual_limits_and_a_file_is_bounded_by_its_size(name: str) -> None:
+    secrets, streets, near, opens = CITIES[name]
+    metric = mdp.ShortestPath(np.tile([0, 1], (streets, 1)), np.ones(streets), secrets) if streets else mdp.Lp(2)
+    points = np.broadcast_to(0.0, (secrets, 1 if streets else 2))
+    stored = SimpleNamespace(
+        inputs=SimpleNamespace(metric=metric, points=points),
+        columns=np.broadcast_to(np.uint16(0), (secrets * near,)),
+        background=np.broadcast_to(np.float32(0), (secrets,)),
+    )
+    effort = MECHANISMS.named("local").effort
+    assert effort is not None
+    budget = Budget(Limits(), 6 * secrets * near + 20 * secrets + 24 * streets)
+    if opens:
+        budget.spend(effort(stored), "judging it")
+    else:
+        with pytest.raises(CorruptFile, match="elementary steps"):
+            budget.spend(effort(stored), "judging it")

@@ -268,6 +268,26 @@ def test_both_ways_through_sparse_rows_find_the_same_quotients(monkeypatch):
             np.testing.assert_array_equal(one, three)
 
 
+def test_both_ways_to_rank_entries_are_one(monkeypatch):
+    rng = np.random.default_rng(8)
+    for reports in (3, 25):
+        table, background, stored = drawn(rng, 15, reports)
+        law = sparse(table, background, stored)
+        fast = windows.Windows(law)
+        both = fast.range, (fast.high, fast.deep)
+        monkeypatch.setattr(windows, "compiled", lambda: None)
+        plain = windows.Windows(law)
+        np.testing.assert_array_equal(both[0], plain.range)
+        for one, two in zip(both[1], (plain.high, plain.deep), strict=True):
+            assert one.step == two.step
+            for name in ("starts", "columns", "values", "counts"):
+                np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        monkeypatch.undo()
+        taken = table[stored]
+        assert len(fast.high.values) == np.count_nonzero(taken > 0)
+        assert len(fast.deep.values) == np.count_nonzero(taken < np.broadcast_to(background, table.shape)[stored])
+
+
 def test_sums_of_rows_are_exact_where_the_background_cancels():
     background = np.full(1000, 3e30, np.float32)
     values = np.full(1000, 1e-30, np.float32)

@@ -79,7 +79,7 @@ def test_export_writes_a_district(city: None, capsys: pytest.CaptureFixture[str]
         ("--around 41.9 --radius 3km", "2 columns"),
         ("--around here --radius 3km", "must be numbers"),
         ("--around 43,12.48 --radius 3km", "the nearest is 1"),
-        ("--around 41.9,12.48 --radius 3km --storage quantised", "no table|sparse"),
+        ("--around 41.9,12.48 --radius 3km --storage quantised", "six bytes"),
     ],
 )
 def test_what_is_no_district_is_refused(

@@ -1,4 +1,4 @@
-"""Mechanism files: one versioned file without pickle, re-verified whenever it is loaded.
+"""Mechanism files: one versioned file without pickle, verified when it is loaded.
 
 A mechanism file is a safetensors file. Its metadata has one entry, `metricdp`: a manifest in canonical JSON (keys
 sorted, no spaces, UTF-8; numbers that are not finite as {"float": "inf"}). The manifest holds
@@ -16,7 +16,8 @@ sorted, no spaces, UTF-8; numbers that are not finite as {"float": "inf"}). The 
 Probabilities are stored dense, sparse or as whole numbers (see `storage`), those of whole cities as near reports
 and a background (see `mechanisms.packing`). The format is described byte by byte in
 docs/format.md. Loading refuses a file that is truncated, altered in any byte, foreign or newer, and judges the
-mechanism again: a matrix by the exact audit, noise by its theorem.
+mechanism again: a matrix by the exact audit, noise by its theorem. An audit that took long is done once for a file on
+one machine (see `remembered`).
 """
 
 from metricdp.artifacts.file import Inspection, dumps, inspect, load, loads, save

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,16 +37,29 @@ class Foreign(CorruptFile):
 
 def pack(manifest: Entry, tensors: Tensors) -> bytes:
     """Return the bytes of a file with this manifest, as it is."""
-    order = sorted(tensors, key=lambda name: (list(TYPES).index(NAMES[tensors[name].dtype]), name))
-    shapes = {name: (NAMES[tensors[name].dtype], list(tensors[name].shape)) for name in order}
-    head = _header(_canonical(manifest), shapes)
-    return b"".join([head, *(np.ascontiguousarray(tensors[name]).tobytes() for name in order)])
+    return b"".join(_parts(manifest, tensors))
+
+
+def packed_digest(manifest: Entry, tensors: Tensors) -> bytes:
+    """Return the SHA-256 of what `pack` returns, without putting it together: cities are hundreds of megabytes."""
+    found = hashlib.sha256()
+    for part in _parts(manifest, tensors):
+        found.update(part)
+    return found.digest()
 
 
 def sealed(manifest: Entry, tensors: Tensors) -> bytes:
     """Return the bytes of a file whose checksum fits."""
-    digest = hashlib.sha256(pack(manifest | {"sha256": ZEROS}, tensors)).hexdigest()
-    return pack(manifest | {"sha256": digest}, tensors)
+    return pack(manifest | {"sha256": packed_digest(manifest | {"sha256": ZEROS}, tensors).hex()}, tensors)
+
+
+def _parts(manifest: Entry, tensors: Tensors) -> Iterator[bytes | memoryview[int]]:
+    """Yield the header of a file and its tensors, in order."""
+    order = sorted(tensors, key=lambda name: (list(TYPES).index(NAMES[tensors[name].dtype]), name))
+    shapes = {name: (NAMES[tensors[name].dtype], list(tensors[name].shape)) for name in order}
+    yield _header(_canonical(manifest), shapes)
+    for name in order:
+        yield np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8).data
 
 
 def unpack(data: bytes) -> tuple[Entry, Tensors]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
@@ -16,7 +15,17 @@ import numpy as np
 
 from metricdp import shared
 from metricdp.artifacts.codecs import Decoder, Encoder, Unknown, declared
-from metricdp.artifacts.container import FORMAT, HEADER_LIMIT, Entry, Foreign, Tensors, check_seal, pack, sealed, unpack
+from metricdp.artifacts.container import (
+    FORMAT,
+    HEADER_LIMIT,
+    Entry,
+    Foreign,
+    Tensors,
+    check_seal,
+    packed_digest,
+    sealed,
+    unpack,
+)
 from metricdp.artifacts.distances import with_distances
 from metricdp.artifacts.figures import with_verified_figures
 from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
@@ -288,7 +297,7 @@ def _serialised(mechanism: Mechanism, layout: Layout, licence: str, key: PathLik
 
 def _blank(manifest: Entry, tensors: Tensors, signature: Entry) -> bytes:
     """Return the digest that is signed: of the file with the digits of checksum and signature as zeros."""
-    return hashlib.sha256(pack(manifest | {"signature": signature, "sha256": "0" * 64}, tensors)).digest()
+    return packed_digest(manifest | {"signature": signature, "sha256": "0" * 64}, tensors)
 
 
 def _check_manifest(manifest: Entry, tensors: Tensors) -> None:

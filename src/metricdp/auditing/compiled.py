@@ -73,3 +73,53 @@ def windows(blocks, rows, starts, codes, law, background, high, deep):  # type: 
                 downward[p] = most
             for e in range(first, last):
                 inverse[columns[e]] = 1.0 / background[columns[e]]
+
+
+@numba.njit(nogil=True, cache=True)
+def spans(columns, values, least, most, count):  # type: ignore[no-untyped-def]
+    """Raise and lower the bounds of every report to its stored weights, and count them."""
+    for e in range(len(columns)):
+        column, value = columns[e], np.float64(values[e])
+        least[column], most[column] = min(least[column], value), max(most[column], value)
+        count[column] += 1
+
+
+@numba.njit(parallel=True, nogil=True, cache=True, error_model="numpy")
+def count_levels(law, bounds, deep, spacing, levels, counts):  # type: ignore[no-untyped-def]
+    """Write the level of every stored weight, 255 where it is not taken, and how many of a row lie at each or above.
+
+    `bounds` are the least and the largest weight of every report and its background; `spacing` the step and the margin.
+    """
+    starts, columns, values = law
+    least, most, background = bounds
+    step, margin = spacing
+    top = counts.shape[1] - 1
+    for i in numba.prange(len(starts) - 1):
+        for e in range(starts[i], starts[i + 1]):
+            column, value = columns[e], np.float64(values[e])
+            if (deep and not value < background[column]) or (not deep and not value > 0.0):
+                levels[e] = 255
+                continue
+            height = np.log(most[column] / value if deep else value / least[column])
+            level = top if height == np.inf else min(np.int64(np.floor((height + margin) / step)), top - 1)
+            levels[e] = level
+            counts[i, level] += 1
+        for level in range(top - 1, -1, -1):
+            counts[i, level] += counts[i, level + 1]
+
+
+@numba.njit(parallel=True, nogil=True, cache=True)
+def place_levels(law, levels, counts, starts, columns, values):  # type: ignore[no-untyped-def]
+    """Write the weights that are taken row by row, from the highest level down, in their order within a level."""
+    at, stored_columns, stored_values = law
+    top = counts.shape[1] - 1
+    for i in numba.prange(len(starts) - 1):
+        free = np.empty(top + 1, dtype=np.int64)
+        free[top] = starts[i]
+        for level in range(top):
+            free[level] = starts[i] + counts[i, level + 1]
+        for e in range(at[i], at[i + 1]):
+            if levels[e] != 255:
+                place = free[levels[e]]
+                columns[place], values[place] = stored_columns[e], stored_values[e]
+                free[levels[e]] += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,10 @@ class Windows:
         """The least and the largest weight of every report over all rows."""
         law, reports = self.law, len(self.law.background)
         least, most, count = np.full(reports, np.inf), np.zeros(reports), np.zeros(reports, dtype=np.int64)
-        for first, last in law.chunks():
+        loops = compiled()
+        if loops is not None:
+            loops.spans(law.columns, law.values, least, most, count)
+        for first, last in law.chunks() if loops is None else ():
             part = slice(int(law.starts[first]), int(law.starts[last]))
             columns, values = law.columns[part], law.values[part].astype(np.float64)
             np.minimum.at(least, columns, values)
@@ -80,6 +84,9 @@ class Windows:
         law, (least, most) = self.law, self.range
         finite = np.log(most[least > 0] / least[least > 0])
         step = max(float(finite.max(initial=0.0)) / LEVELS, SURE)
+        loops = compiled()
+        if loops is not None:
+            return self._ranked_by(loops, deep, step)
         parts: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = []
         counts = np.zeros((len(law), LEVELS + 2), dtype=np.int32)
         for first, last in law.chunks():
@@ -99,6 +106,17 @@ class Windows:
             counts[first:last] = np.cumsum(found, axis=1)[:, ::-1]
         starts = np.append(0, np.cumsum(counts[:, 0], dtype=np.int64))
         columns, values = np.concatenate([one for one, _ in parts]), np.concatenate([two for _, two in parts])
+        return Ranked(starts, columns, values, counts, step)
+
+    def _ranked_by(self, loops: ModuleType, deep: bool, step: float) -> Ranked:
+        arrays = self.law.starts, self.law.columns, self.law.values
+        bounds = (*self.range, self.law.background.astype(np.float64))
+        levels = np.empty(len(self.law.columns), dtype=np.uint8)
+        counts = np.zeros((len(self.law), LEVELS + 2), dtype=np.int32)
+        loops.count_levels(arrays, bounds, deep, (step, SURE), levels, counts)
+        starts = np.append(0, np.cumsum(counts[:, 0], dtype=np.int64))
+        columns, values = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1], dtype=np.float32)
+        loops.place_levels(arrays, levels, counts, starts, columns, values)
         return Ranked(starts, columns, values, counts, step)
 
     def quotients(

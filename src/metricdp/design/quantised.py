@@ -27,7 +27,7 @@ from metricdp.auditing.lipschitz import prove
 from metricdp.auditing.loss import expected_loss, worst_loss
 from metricdp.design.certify import MARGIN, bound_below, losses_of
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
-from metricdp.mechanisms import InterpolatedMechanism, MatrixMechanism, StreetMechanism
+from metricdp.mechanisms import InterpolatedMechanism, LocalMechanism, MatrixMechanism, StreetMechanism
 from metricdp.problems import Problem
 
 Quantisable = MatrixMechanism | InterpolatedMechanism | StreetMechanism
@@ -48,6 +48,11 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
 
     Guarantee: that of the mechanism, audited exactly for the rounded law; `Infeasible` where that takes more bits.
     """
+    if isinstance(mechanism, LocalMechanism):
+        raise InvalidInput(
+            "a LocalMechanism is not rounded: its file holds six bytes for every near report already, and secrets a "
+            "few metres apart need more digits than fewer bytes hold. Take the district that is needed (`around`)."
+        )
     if not isinstance(mechanism, Quantisable):
         raise InvalidInput(f"a {type(mechanism).__name__} holds no table of probabilities to round.")
     if bits is not None and (not isinstance(bits, int) or not FEWEST_BITS <= bits <= MOST_BITS):

@@ -20,7 +20,7 @@ from metricdp.mechanisms.packing import BLOCK, packed, unpacked
 from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
-from metricdp.metrics import Lp, Mahalanobis, measuring, width_of
+from metricdp.metrics import Lp, Mahalanobis, ShortestPath, measuring, width_of
 from metricdp.spaces import FiniteSpace
 
 MECHANISMS = Registry("mechanism")
@@ -39,12 +39,17 @@ def _every_pair(mechanism: MatrixMechanism) -> Effort:
 
 
 def _every_near_pair(stored: Any) -> Effort:
-    """Pairs of secrets that store the same report, none twice: entries times the length of a row, without n x n."""
-    n, entries = float(len(stored.inputs)), float(stored.columns.size)
-    row = max(1, round(entries / n))
-    points = stored.inputs.points
-    apart = measuring(stored.inputs.metric, 1, row, width_of(points))
-    return Effort(16.0 * (entries + n + stored.background.size), 20.0 * entries * row + n * apart.steps)
+    """All streets, where they imply all pairs; elsewhere all pairs, two rows each: more only says what is near.
+
+    Nothing is held but what is stored: a file is bounded by its own size.
+    """
+    metric, points = stored.inputs.metric, stored.inputs.points
+    n, entries = len(points), float(stored.columns.size)
+    held, row = Effort(16.0 * (entries + n + stored.background.size)), entries / n
+    if isinstance(metric, ShortestPath) and metric.one_way == "open" and n == metric.nodes:
+        return held + Effort(steps=40.0 * len(metric.lengths) * (row + 50.0))
+    apart = measuring(metric, n, n, width_of(points))
+    return held + Effort(steps=apart.steps + float(n) * n * (row + 50.0))
 
 
 def _every_cell(mechanism: InterpolatedMechanism) -> Effort:

@@ -78,11 +78,6 @@ class LocalMechanism:
     @property
     def matrix(self) -> Floats:
         """All probabilities as a dense table, where that is small enough to be written out."""
-        table = self.table()
-        return np.asarray(table / table.sum(axis=1, keepdims=True))
-
-    def table(self) -> Floats:
-        """Return all weights as a dense table of doubles, where that is small enough: the stored numbers themselves."""
         n, m = len(self.inputs), len(self.outputs)
         if n * m > MOST_DENSE:
             raise InvalidInput(
@@ -91,7 +86,7 @@ class LocalMechanism:
             )
         table: Any = np.broadcast_to(self.background.astype(np.float64), (n, m)).copy()
         table[np.repeat(np.arange(n), np.diff(self.starts)), self.columns] = self.values
-        return np.asarray(table)
+        return np.asarray(table / table.sum(axis=1, keepdims=True))
 
     def weights(self, secrets: ArrayLike, reports: ArrayLike, /) -> NDArray[np.float32]:
         """Return the weight of each report under each secret: the row's own, or that of the background."""

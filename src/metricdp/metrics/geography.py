@@ -76,7 +76,7 @@ class Haversine:
 
     def within(self, a: Points, b: Points, radius: float, /) -> Rows:
         def measure(rows: Integers, columns: Integers) -> Floats:
-            away = self(a[rows], b[columns])
+            away = self(a.take(rows, axis=0), b.take(columns, axis=0))
             return np.where(away <= radius, away, np.inf)
 
         # Chords grow with great circles; the vectors themselves are rounded.

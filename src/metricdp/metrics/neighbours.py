@@ -14,7 +14,7 @@ from metricdp.arrays import Floats, Integers, Points
 from metricdp.metrics.base import Metric, pairwise
 
 BLOCK_VALUES = 4_000_000  # distances measured at a time where no tree can find the near ones
-BLOCK_PAIRS = 500_000  # pairs that a tree proposes at a time, or about that many
+BLOCK_PAIRS = 60_000  # pairs that a tree proposes at a time, or about that many: they stay in the cache
 SLAB = 10_000_000  # pairs that are gathered at a time
 WIDEST_TREE = 12  # coordinates up to which a tree saves anything
 MARGIN = 2.0**-30  # trees measure with their own roundings; the metric decides
@@ -29,12 +29,18 @@ class Rows(NamedTuple):
     distances: Floats
 
     def up_to(self, radius: float) -> Rows:
-        """Return the entries up to a radius."""
+        """Return the entries up to a radius, moved together in the same memory."""
         keep = self.distances <= radius
         if keep.all():
             return self
         dropped = np.searchsorted(np.flatnonzero(~keep), self.starts)
-        return Rows(self.starts - dropped, self.codes[keep], self.distances[keep])
+        end = 0
+        for begin in range(0, len(keep), SLAB):
+            some = slice(begin, begin + SLAB)
+            codes, distances = self.codes[some][keep[some]], self.distances[some][keep[some]]
+            self.codes[end : end + len(codes)], self.distances[end : end + len(codes)] = codes, distances
+            end += len(codes)
+        return Rows(self.starts - dropped, self.codes[:end], self.distances[:end])
 
 
 Result = TypeVar("Result")

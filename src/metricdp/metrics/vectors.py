@@ -92,7 +92,7 @@ class Lp:
         a, b = np.asarray(a, float), np.asarray(b, float)
 
         def measure(rows: Integers, columns: Integers) -> Floats:
-            away = self._measured(np.abs(a[rows] - b[columns]), a, b)
+            away = self._measured(np.abs(a.take(rows, axis=0) - b.take(columns, axis=0)), a, b)
             return np.where(away <= radius, away, np.inf)
 
         # A distance is at least its largest gap; powers other than squares leave the range of doubles soon.

@@ -4,9 +4,10 @@
     python benchmarks/fuzz.py --seconds 60 --only audits,files
     python benchmarks/fuzz.py --case audits:12345                # one case again, with what it says
 
-A case is a number: the same number is the same attack. Each runs in a process of its own kind that is killed after ten
-seconds at work without an answer (a minute where it got no processor). Judges are fractions, 400-bit intervals and an
-independent solver. The exit code is 0 when nothing was unsound, nothing hung and every exception was ours.
+A case is a number: the same number is the same attack. Each runs in a process of its own kind that is killed, with all
+that it started, after ten seconds at work or a minute asleep without an answer; waiting for a processor is neither.
+Judges are fractions, 400-bit intervals and an independent solver. The exit code is 0 when nothing was unsound, nothing
+hung and every exception was ours.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ import multiprocessing.connection
 import os
 import resource
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from attacks import watch
+
 HERE = Path(__file__).parent
 sys.path += [place for place in (str(HERE), str(HERE.parent / "tests")) if place not in sys.path]
 KINDS = ("builds", "audits", "local", "files", "javascript")
-WATCHDOG, PATIENCE = 10.0, 60.0  # seconds of processor, and on the clock, that a case may take
 MEMORY = 6 << 30  # address space of a worker: what a forged file may make us reserve
 BAD = ("unsound", "foreign", "hung")
 
@@ -45,20 +48,13 @@ def run_case(kind: str, number: int) -> tuple[str, str]:
     return str(verdict), str(said)
 
 
-def _work(kind: str, pipe: Any) -> None:
+def _work(kind: str, pipe: Any, folder: str) -> None:
+    os.setpgid(0, 0)  # with what it starts, so that all of it is watched and ended together
+    tempfile.tempdir = folder
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     while (number := pipe.recv()) is not None:
         pipe.send(run_case(kind, number))
-
-
-def processor(pid: int | None) -> float:
-    """Return the processor seconds of a process; none where the system does not tell."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Worker:
@@ -71,14 +67,20 @@ class Worker:
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
-        self.process = context.Process(target=_work, args=(self.kind, other), daemon=True)
+        self.folder = tempfile.TemporaryDirectory(prefix="fuzz")  # a process that is killed leaves its files behind
+        self.process = context.Process(target=_work, args=(self.kind, other, self.folder.name), daemon=True)
         self.process.start()
         other.close()
         self.next()
 
     def next(self) -> None:
-        self.number, self.since, self.used = next(self.numbers), time.monotonic(), processor(self.process.pid)
+        self.number, self.watch = next(self.numbers), watch.Watch(self.pid)
         self.pipe.send(self.number)
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
 
     def poll(self) -> tuple[str, str] | None:
         """Return the verdict of the present case, where there is one."""
@@ -87,19 +89,21 @@ class Worker:
                 answer: tuple[str, str] = self.pipe.recv()
                 return answer
         except (EOFError, OSError):
+            self.process.join()  # the pipe closes a moment before the process has ended
             return "foreign", f"the process died with {self.process.exitcode}"
-        if processor(self.process.pid) - self.used > WATCHDOG or time.monotonic() - self.since > PATIENCE:
-            return "hung", f"no answer in {WATCHDOG:g} s"
-        return None
+        fault = self.watch.fault()
+        return ("hung", fault) if fault else None
 
     def restart(self) -> None:
         self.stop()
         self.start()
 
     def stop(self) -> None:
-        self.process.kill()
+        if self.process.exitcode is None:
+            watch.end(self.pid)
         self.process.join()
         self.pipe.close()
+        self.folder.cleanup()
 
 
 def fuzz(kinds: list[str], seconds: float, *, first: int, workers: int) -> tuple[dict[str, Counter[str]], list[str]]:

@@ -24,7 +24,8 @@ def ball(value: float | Fraction) -> Any:
 def leakage(matrix: Any, distances: Any, *, slack: float = 0.0) -> Any:
     """Return the smallest epsilon of row / sum(row) as an interval; None where no epsilon is enough.
 
-    `distances[i][j]` are intervals, or None for pairs that nobody protects.
+    `distances[i][j]` are intervals, or None for pairs that nobody protects. One that is no number is a fault of the
+    judge and raises: it says nothing about the matrix.
     """
     flint.ctx.prec = BITS
     laws = fractions_of(matrix)
@@ -34,6 +35,8 @@ def leakage(matrix: Any, distances: Any, *, slack: float = 0.0) -> Any:
             apart = distances[i][j]
             if i == j or apart is None or laws[i] == laws[j]:
                 continue
+            if not apart.is_finite():
+                raise ArithmeticError(f"the judge has no distance between secrets {i} and {j}: {apart}")
             if any((a == 0) != (b == 0) for a, b in zip(laws[i], laws[j], strict=True)) or apart.contains(0):
                 return None
             most = max(a / b for a, b in zip(laws[i], laws[j], strict=True) if b)
@@ -59,7 +62,9 @@ def _l1(a: list[Any], b: list[Any]) -> Any:
 
 
 def _l2(a: list[Any], b: list[Any]) -> Any:
-    return sum(((x - y) ** 2 for x, y in zip(a, b, strict=True)), flint.arb(0)).sqrt()
+    gaps = [x - y for x, y in zip(a, b, strict=True)]
+    # Not gap ** 2, which is NaN where the interval holds zero; and a root of what rounding put below zero is one too.
+    return sum((gap * gap for gap in gaps), flint.arb(0)).nonnegative_part().sqrt()
 
 
 def _linf(a: list[Any], b: list[Any]) -> Any:
@@ -75,14 +80,17 @@ def _vector(place: list[Any]) -> list[Any]:
 
 
 def _haversine(a: list[Any], b: list[Any]) -> Any:
-    half = _l2(_vector(a), _vector(b)) / 2
-    return 2 * ball(EARTH_RADIUS_KM) * half.min(flint.arb(1)).asin()
+    return ball(EARTH_RADIUS_KM) * _between(_vector(a), _vector(b))
 
 
 def _angular(a: list[Any], b: list[Any]) -> Any:
     scaled = [[x / sum((v * v for v in row), flint.arb(0)).sqrt() for x in row] for row in (a, b)]
-    minus, plus = _l2(*scaled), _l2(scaled[0], [-x for x in scaled[1]])
-    return 2 * flint.arb.atan2(minus, plus)
+    return _between(*scaled)
+
+
+def _between(a: list[Any], b: list[Any]) -> Any:
+    """Return the angle between unit vectors, 2 atan2(|a - b|, |a + b|), which is a number at opposite ones too."""
+    return 2 * flint.arb.atan2(_l2(a, b), _l2(a, [-x for x in b]))
 
 
 METRICS = {"l1": _l1, "l2": _l2, "linf": _linf, "haversine": _haversine, "angular": _angular}

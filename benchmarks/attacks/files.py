@@ -11,7 +11,7 @@ import metricdp as mdp
 from attacks import exact
 from attacks.forgery import forged
 from metricdp.artifacts import loads
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import LocalMechanism, MatrixMechanism
 
 KNOWN = {
     ("Lp", 1.0): "l1",
@@ -43,7 +43,7 @@ def _faults(made: Any, number: int) -> str:
         return f"a radius of {promise.radius!r}"
     if math.isfinite(found.loss) and found.lower_bound > found.loss:
         return "a bound above the loss"
-    if isinstance(made, MatrixMechanism):
+    if isinstance(made, MatrixMechanism | LocalMechanism):
         return _matrix_faults(made)
     if hasattr(made, "parts"):
         return next((wrong for part in made.parts if (wrong := _faults(part, number))), "")
@@ -62,10 +62,17 @@ def _matrix_faults(made: Any) -> str:
     if promise.radius is not None:
         near = space.distances <= promise.radius
         apart = [[cell if near[i, j] else None for j, cell in enumerate(row)] for i, row in enumerate(apart)]
-    truth = exact.leakage(made.matrix, apart, slack=promise.slack)
+    truth = exact.leakage(_stored(made), apart, slack=promise.slack)
     if truth is None or not bool(truth <= exact.ball(promise.epsilon)):
         return f"leaks {truth} where {promise.epsilon!r} is promised"
     return ""
+
+
+def _stored(made: Any) -> Any:
+    """Return the numbers that a law is made of: probabilities, or the weights of sparse rows over a background."""
+    if isinstance(made, MatrixMechanism):
+        return made.matrix
+    return made.weights(np.arange(len(made.inputs))[:, None], np.arange(len(made.outputs))).astype(float)
 
 
 def _pair_faults(made: Any, number: int) -> str:

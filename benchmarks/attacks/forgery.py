@@ -27,12 +27,22 @@ ZEROS = "0" * 64
 def originals() -> tuple[tuple[str, bytes], ...]:
     """Return honest files: one of every kind, and those of older versions."""
     import metricdp as mdp
-    from instances import OTHERS, SPACES, hours, interpolated, place_and_hour, some_matrix, streets, with_zeros
+    from instances import (
+        OTHERS,
+        SPACES,
+        hours,
+        interpolated,
+        place_and_hour,
+        some_local,
+        some_matrix,
+        streets,
+        with_zeros,
+    )
     from metricdp.artifacts import dumps
 
     made: dict[str, Any] = {name: make() for name, make in OTHERS.items()}
     made |= {name: mdp.exponential(make(), 1.0) for name, make in SPACES.items()}
-    made |= {"box": interpolated(), "streets": streets(), "zeros": with_zeros()}
+    made |= {"box": interpolated(), "streets": streets(), "zeros": with_zeros(), "local": some_local()}
     made |= {"product": place_and_hour(), "hours": hours(), "whole": mdp.quantised(some_matrix(), bits=16)}
     made["optimal"] = mdp.optimal(mdp.Problem(mdp.grid((3, 3)), 1.0), gap=0.05)
     files = [(name, dumps(mechanism)) for name, mechanism in made.items()]

@@ -96,7 +96,7 @@ def test_the_page_says_every_byte(tmp_path: Path) -> None:
         digest = manifest["sha256"]
         assert data.count(digest.encode()) == 1
         assert hashlib.sha256(data.replace(digest.encode(), b"0" * 64)).hexdigest() == digest
-    assert len(FILES) == 11
+    assert len(FILES) == 12
 
 
 def test_the_spelling_of_numbers() -> None:

@@ -63,6 +63,13 @@ def test_reports_beyond_65536_are_counted_in_blocks(path: Path) -> None:
     assert same(made, loads(dumps(made)))
 
 
+def test_the_first_file_of_sparse_rows_loads_forever() -> None:
+    found = inspect(Path(__file__).parents[1] / "data" / "v2-local.mdp")
+    assert (found.version, found.kind, found.storage) == (2, "local", "sparse")
+    assert found.mechanism.guarantee.epsilon == 1.0
+    assert np.isclose(found.mechanism.log_density(3, 3), -1.9047995, atol=1e-6)
+
+
 def test_it_takes_six_bytes_for_every_near_report(path: Path) -> None:
     n = 1000
     space = mdp.FiniteSpace(np.arange(float(n)), mdp.Lp(1))

@@ -1,7 +1,7 @@
 /**
  * Put files before the JavaScript reader and say what became of each.
  *
- *     node tests/js/forged.js FOLDER [--seconds 10] [--draws 20] [--module js/dist/metricdp.js]
+ *     node tests/js/forged.js FOLDER [--seconds 10] [--asleep 60] [--draws 20] [--module js/dist/metricdp.js]
  *
  * Prints one JSON line per file of the folder: {"file", "outcome", "error", "message", "milliseconds"}, the outcome being
  *
@@ -9,7 +9,9 @@
  *     refused   an error of ours (`error` is its class), at the opening or at every draw
  *     foreign   an exception that is not ours
  *     report    a report, a factor, a law or a sentence that holds NaN or nothing
- *     hang      no answer within the seconds, `memory` no memory left
+ *     hang      no answer within `seconds` of processor time, or within `asleep` seconds with nothing to do;
+ *               waiting for a processor on a busy machine is neither
+ *     memory    no memory left
  *
  * The exit status is 0 where every file was opened or refused, else 1.
  */
@@ -20,6 +22,7 @@ import { pathToFileURL } from "node:url";
 import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
 
 const MEMORY_MB = 1536;
+const LOOK_MS = 100; // between two looks at a worker that owes an answer
 
 /** Secrets of every form, so that one of them fits whatever a file holds. */
 const SECRETS = [
@@ -93,6 +96,17 @@ async function serve({ module, draws }) {
   });
 }
 
+/** Seconds of processor that all threads of this process used. */
+function spent() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}
+
+/** Seconds in which a worker had nothing to do. */
+function idle(worker) {
+  return worker.performance.eventLoopUtilization().idle / 1000;
+}
+
 /** One worker that is replaced whenever it hangs or runs out of memory. */
 class Watched {
   constructor(options) {
@@ -105,9 +119,11 @@ class Watched {
       workerData: this.options, resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB }, stdout: false, stderr: false,
     });
     const { worker } = this;
+    const { seconds, asleep } = this.options;
+    const start = { spent: spent(), idle: idle(worker) };
     return new Promise((done) => {
       const end = (answer, alive) => {
-        clearTimeout(clock);
+        clearInterval(clock);
         worker.off("message", answered);
         worker.off("error", failed);
         if (!alive) {
@@ -122,7 +138,11 @@ class Watched {
         const outcome = error.code === "ERR_WORKER_OUT_OF_MEMORY" ? "memory" : "foreign";
         end({ outcome, error: error.name, message: String(error.stack).slice(0, 500) }, false);
       };
-      const clock = setTimeout(() => end({ outcome: "hang", error: null, message: "" }, false), 1000 * this.options.seconds);
+      const hangs = (message) => end({ outcome: "hang", error: null, message }, false);
+      const clock = setInterval(() => {
+        if (spent() - start.spent > seconds) hangs(`no answer in ${seconds} s of processor time`);
+        else if (idle(worker) - start.idle > asleep) hangs(`asleep for ${asleep} s without an answer`);
+      }, LOOK_MS);
       worker.on("message", answered);
       worker.on("error", failed);
       worker.postMessage(path);
@@ -135,7 +155,8 @@ async function main() {
   const option = (name, otherwise) => (given.includes(`--${name}`) ? given[given.indexOf(`--${name}`) + 1] : otherwise);
   const folder = resolve(given[0]);
   const module = resolve(option("module", join(import.meta.dirname, "..", "..", "js", "dist", "metricdp.js")));
-  const watched = new Watched({ module, draws: Number(option("draws", 20)), seconds: Number(option("seconds", 10)) });
+  const limits = { seconds: Number(option("seconds", 10)), asleep: Number(option("asleep", 60)) };
+  const watched = new Watched({ module, draws: Number(option("draws", 20)), ...limits });
   for (const file of readdirSync(folder).sort()) {
     const start = performance.now();
     const answer = await watched.ask(join(folder, file));

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import signal
+import subprocess
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import metricdp as mdp
-from browsers import outcomes
+from browsers import node, outcomes
 from forging import rewritten
 from metricdp import shared
 from metricdp.artifacts import inspect, save
@@ -246,3 +251,50 @@ def test_the_runner_says_what_became_of_good_files_too() -> None:
         path.name for path in (PROJECT / "tests" / "data").glob("v*.mdp")
     }
     assert all(int(answer["message"].split()[0]) > 5 for answer in found.values() if answer["outcome"] == "opened")
+
+
+def answers_of(tmp_path: Path, source: str, *options: str) -> subprocess.Popen[str]:
+    """Start the watched reader with a module of our own in the place of the library, on one file."""
+    program = node()
+    if program is None:
+        pytest.skip("Node 20 or newer is not installed (Debian: apt install nodejs)")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "one.mdp").write_bytes(b"")
+    (tmp_path / "library.mjs").write_text(f"export class MetricdpError extends Error {{}}\n{source}", encoding="utf-8")
+    command = [program, str(PROJECT / "tests" / "js" / "forged.js"), str(tmp_path / "files")]
+    return subprocess.Popen(
+        [*command, "--module", str(tmp_path / "library.mjs"), *options], stdout=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("export function open() { for (;;); }", "no answer in 0.5 s of processor time"),
+        ("export function open() { return new Promise(() => {}); }", "asleep for 0.5 s without an answer"),
+    ],
+    ids=["works for ever", "sleeps for ever"],
+)
+def test_a_reader_that_never_answers_has_hung(tmp_path: Path, source: str, said: str) -> None:
+    process = answers_of(tmp_path, source, "--seconds", "0.5", "--asleep", "0.5")
+    answer = json.loads(process.communicate(timeout=60)[0])
+    assert (answer["outcome"], answer["message"]) == ("hang", said)
+    assert process.returncode == 1
+
+
+def test_a_reader_that_gets_no_processor_has_not_hung(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    source = f"""
+        import {{ writeFileSync }} from "node:fs";
+        export function open() {{
+          writeFileSync({json.dumps(str(begun))}, "");
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500); // the thread has not given back control
+          throw new MetricdpError("refused");
+        }}"""
+    process = answers_of(tmp_path, source, "--seconds", "2")
+    while not begun.exists():
+        time.sleep(0.005)
+    process.send_signal(signal.SIGSTOP)  # as on a machine whose processors are taken
+    time.sleep(2.5)
+    process.send_signal(signal.SIGCONT)
+    assert json.loads(process.communicate(timeout=60)[0])["outcome"] == "refused"

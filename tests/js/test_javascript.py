@@ -435,7 +435,7 @@ def test_files_are_judged_as_in_python(engine: browsers.Engine, files: Files, tm
         return engine.ask("open", file=engine.offer(path), **options)
 
     kept = sorted((PROJECT / "tests" / "data").glob("v*.mdp"))
-    assert len(kept) == 11
+    assert len(kept) == 12
     for path in kept:
         assert opened(path)["version"] == int(path.name[1])
     found = opened(files["zeros"])

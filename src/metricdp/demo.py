@@ -22,7 +22,7 @@ from metricdp.design.remapped import remapped
 from metricdp.design.tight import tight_constraints
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.files import made_folder, replacing
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism
 from metricdp.metrics import Haversine
 from metricdp.pictures import Comparison, Contender, Map, Story, overview, write_picture, write_report
 from metricdp.places import bundled_roads, bundled_streets, bundled_trips
@@ -57,7 +57,7 @@ class Demo:
 
     folder: Path
     story: Story
-    mechanism: MatrixMechanism
+    mechanism: FiniteMechanism
     seconds: float
 
     def lines(self) -> list[str]:
@@ -262,7 +262,7 @@ def _laplace_loss(problem: Problem) -> float:
     return float(problem.loss[secrets, codes].mean())
 
 
-def _optimal(problem: Problem, seconds: float, tell: Progress) -> MatrixMechanism:
+def _optimal(problem: Problem, seconds: float, tell: Progress) -> FiniteMechanism:
     def heard(lower: float, upper: float, spent: float, iterations: int) -> None:
         bound = f", no mechanism below {1000 * lower:.0f} m" if lower > 0 else ""
         tell(0.2 + 0.68 * min(1.0, spent / seconds), f"optimal mechanism, step {iterations}{bound}")
@@ -272,7 +272,7 @@ def _optimal(problem: Problem, seconds: float, tell: Progress) -> MatrixMechanis
     return optimal(problem, gap=GAP, seconds=seconds, solver=Interior(), progress=heard)
 
 
-def _proof(best: MatrixMechanism) -> str:
+def _proof(best: FiniteMechanism) -> str:
     return f"within {wording.gap(best.certificate.gap)} of the best there can be, proven"
 
 

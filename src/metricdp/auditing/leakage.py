@@ -9,12 +9,12 @@ from metricdp.arrays import Floats, as_matrix, as_probabilities
 from metricdp.auditing.densities import continuous_violations
 from metricdp.auditing.exact import within
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism, Mechanism
+from metricdp.mechanisms import FiniteMechanism, Mechanism
 
 COUNT_TOLERANCE = 1e-9  # relative: a ratio above epsilon * (1 + 1e-9) is a violation, with no absolute slack
 
 
-def normalised(mechanism: MatrixMechanism) -> Floats:
+def normalised(mechanism: FiniteMechanism) -> Floats:
     """Return row / sum(row), the law that is sampled."""
     return np.asarray(mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True))
 
@@ -26,7 +26,7 @@ def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple
     infinite, two zeros as nothing. A finite mechanism is judged at every unordered pair, a continuous one at random
     and adversarial pairs (`continuous_violations`).
     """
-    if not isinstance(mechanism, MatrixMechanism):
+    if not isinstance(mechanism, FiniteMechanism):
         found = continuous_violations(mechanism, epsilon=epsilon)
         return found.share, found.worst
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
@@ -45,7 +45,7 @@ def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple
     return broken / max(1, n * (n - 1) // 2 * m), worst / limit
 
 
-def epsilon_at(mechanism: MatrixMechanism, delta: float) -> float:
+def epsilon_at(mechanism: FiniteMechanism, delta: float) -> float:
     """Return the smallest epsilon for which the mechanism is (epsilon d, delta)-private, exactly.
 
     For each ordered pair the least t >= 1 with sum_k max(z_ik - t z_jk, 0) <= delta is found by sorting the reports by
@@ -74,7 +74,7 @@ def epsilon_at(mechanism: MatrixMechanism, delta: float) -> float:
     return worst
 
 
-def posterior_leakage(mechanism: MatrixMechanism, prior: ArrayLike | None = None) -> Floats:
+def posterior_leakage(mechanism: FiniteMechanism, prior: ArrayLike | None = None) -> Floats:
     """Return, for every pair of secrets, the largest change of the log odds that a report can cause.
 
     sup_y |ln (posterior_i / posterior_j) - ln (prior_i / prior_j)| = sup_y |ln z_iy - ln z_jy|: the prior cancels, so
@@ -96,7 +96,7 @@ def posterior_leakage(mechanism: MatrixMechanism, prior: ArrayLike | None = None
 
 
 def adversary_error(
-    mechanism: MatrixMechanism, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
+    mechanism: FiniteMechanism, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
 ) -> float:
     """Return the expected error of the best guess of the secret by someone who knows prior and mechanism.
 

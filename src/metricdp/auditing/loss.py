@@ -9,20 +9,20 @@ from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.exact import within
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.spaces import FiniteSpace
 
 SAME_LOSS = 1e-6  # relative: two ways to add up one loss
 
 
-def row_losses(mechanism: MatrixMechanism, loss: ArrayLike | None = None) -> Floats:
+def row_losses(mechanism: FiniteMechanism, loss: ArrayLike | None = None) -> Floats:
     """Return the expected loss of every secret, in the mechanism's own loss where none is given."""
     return _row_losses(mechanism, _own_loss(mechanism) if loss is None else as_matrix(loss, "loss", _shape(mechanism)))
 
 
 def expected_loss(
-    mechanism: MatrixMechanism, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
+    mechanism: FiniteMechanism, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
 ) -> float:
     """Return sum_i prior_i sum_k z_ik loss_ik, by default in the loss and under the prior the mechanism was made for.
 
@@ -41,19 +41,19 @@ def expected_loss(
     return float(losses.mean() if weights is None else weights @ losses)
 
 
-def _shape(mechanism: MatrixMechanism) -> tuple[int, int]:
+def _shape(mechanism: FiniteMechanism) -> tuple[int, int]:
     return len(mechanism.inputs), len(mechanism.outputs)
 
 
-def _row_losses(mechanism: MatrixMechanism, costs: Floats) -> Floats:
+def _row_losses(mechanism: FiniteMechanism, costs: Floats) -> Floats:
     return np.asarray((normalised(mechanism) * costs).sum(axis=1))
 
 
-def _distances(mechanism: MatrixMechanism) -> Floats:
+def _distances(mechanism: FiniteMechanism) -> Floats:
     return mechanism.inputs.distances_to(mechanism.outputs)
 
 
-def _own_loss(mechanism: MatrixMechanism) -> Floats:
+def _own_loss(mechanism: FiniteMechanism) -> Floats:
     """Return the loss a mechanism was made for; where nobody said which, the distance, if that gives what is stated."""
     stakes, stated = mechanism.stakes, mechanism.certificate
     if stakes.loss is not None:
@@ -71,12 +71,12 @@ def _own_loss(mechanism: MatrixMechanism) -> Floats:
     return costs
 
 
-def worst_loss(mechanism: MatrixMechanism, *, loss: ArrayLike | None = None) -> float:
+def worst_loss(mechanism: FiniteMechanism, *, loss: ArrayLike | None = None) -> float:
     """Return the largest expected loss of any secret."""
     return float(row_losses(mechanism, loss).max())
 
 
-def quantile_loss(mechanism: MatrixMechanism, level: float = 0.95, *, loss: ArrayLike | None = None) -> float:
+def quantile_loss(mechanism: FiniteMechanism, level: float = 0.95, *, loss: ArrayLike | None = None) -> float:
     """Return the nearest-rank quantile of the secrets' expected losses: the ceil(level * n)-th smallest."""
     if not 0 < level <= 1:
         raise InvalidInput(f"`level` must lie in (0, 1], got {level:g}.")

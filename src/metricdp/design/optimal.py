@@ -7,8 +7,9 @@ import time
 import numpy as np
 
 from metricdp.design.certify import certify
+from metricdp.design.local import FEW, optimal_local
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import ShortestPath
 from metricdp.problems import Problem
@@ -26,7 +27,8 @@ def optimal(
     seconds: float | None = None,
     solver: Solver | None = None,
     progress: Progress | None = None,
-) -> MatrixMechanism:
+    window: float | None = None,
+) -> FiniteMechanism:
     """Build the mechanism of least expected (or worst) loss under the promise of a problem.
 
     minimise sum_i prior_i sum_k loss_ik z_ik  (or max_i sum_k loss_ik z_ik)
@@ -36,9 +38,17 @@ def optimal(
     needs no solver's tolerance. The search ends at the asked `gap`, at `seconds` or on Ctrl-C; then the best certified
     mechanism so far comes back, and `certificate.note` says that the gap was missed.
 
+    Above 4,096 secrets, or where a `window` is given (a distance), the program has variables near every report only and
+    a LocalMechanism comes back: nothing is n x n, and the lower bound still holds for all mechanisms. What the windows
+    cost is stated in `certificate.note`. This takes the extra `fast`, and `solver` None, FirstOrder() or Gpu().
+
     References: Bordenabe, Chatzikokolakis and Palamidessi (2014); Imola et al. (2022).
     """
     started = time.perf_counter()
+    if window is not None or len(problem.inputs) > FEW:
+        if objective != "expected":
+            raise InvalidInput(f"the worst loss is minimised for at most {FEW:,} secrets, without `window`.")
+        return optimal_local(problem, window=window, gap=gap, seconds=seconds, solver=solver, progress=progress)
     if objective == "worst":
         if problem.radius is not None:
             raise InvalidInput("`radius` is for the expected loss; the worst loss protects all pairs.")

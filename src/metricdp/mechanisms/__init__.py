@@ -11,9 +11,12 @@ from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 
+FiniteMechanism = MatrixMechanism | LocalMechanism  # between finite spaces, dense or sparse
+
 __all__ = [
     "MECHANISMS",
     "Certificate",
+    "FiniteMechanism",
     "Guarantee",
     "InterpolatedMechanism",
     "Lattice",

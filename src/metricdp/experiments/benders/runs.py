@@ -13,7 +13,7 @@ from metricdp.design.decomposed import Start, decomposed
 from metricdp.design.exponential import exponential
 from metricdp.design.optimal import optimal
 from metricdp.errors import SolverFailure
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism
 from metricdp.problems import Problem
 from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.benders.partition import PartitionName
@@ -133,7 +133,7 @@ def simplex_run(case: Case, *, seconds: float = 60.0) -> Run:
 def _certified(
     case: Case,
     method: str,
-    mechanism: MatrixMechanism,
+    mechanism: FiniteMechanism,
     watch: Watch,
     history: tuple[tuple[float, float, float], ...],
 ) -> Run:

@@ -30,7 +30,7 @@ from metricdp.experiments.constopt.published import NOTES, PUBLISHED, PUBLISHED_
 from metricdp.experiments.constopt.results import draw, gain_lines, row_line, write_table
 from metricdp.experiments.constopt.vocabularies import Setting, cells, roads, words
 from metricdp.files import made_folder
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism
 from metricdp.problems import Problem
 from metricdp.solvers.edges import spanner as greedy_spanner
 from metricdp.spaces import FiniteSpace
@@ -112,7 +112,7 @@ def figure_rows(setting: Setting, plan: Plan) -> Iterator[Row]:
         for name, build in builders.items():
             yield _measured("figure", setting, name, epsilon, build)
         if epsilon == middle:  # what the published budget costs for the same promise
-            half: dict[str, Callable[[], MatrixMechanism]] = {
+            half: dict[str, Callable[[], FiniteMechanism]] = {
                 "EXPMECH, half": partial(exponential, space, epsilon, budget="half"),
                 "ConstOPT 10, half": partial(constopt, problem, nearest=_most(space), budget="half"),
             }
@@ -132,7 +132,7 @@ def vocabulary_rows(plan: Plan) -> Iterator[Row]:
                 yield replace(row, note=f"sample {seed}")
 
 
-def _builders(problem: Problem, domain: str, plan: Plan) -> dict[str, Callable[[], MatrixMechanism]]:
+def _builders(problem: Problem, domain: str, plan: Plan) -> dict[str, Callable[[], FiniteMechanism]]:
     space = problem.inputs
     return {
         "EXPMECH": lambda: exponential(space, problem.epsilon),
@@ -205,7 +205,7 @@ def _measured(
     setting: Setting,
     name: str,
     epsilon: float,
-    build: Callable[[], MatrixMechanism],
+    build: Callable[[], FiniteMechanism],
     *,
     nearest: int | None = None,
     penalty: float | None = None,

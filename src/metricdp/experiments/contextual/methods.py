@@ -15,7 +15,7 @@ from metricdp.design.contextual import contextual
 from metricdp.design.exponential import exponential
 from metricdp.design.optimal import optimal
 from metricdp.experiments.contextual.cities import City
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism
 from metricdp.mobility import Mobility, blanket_classes, estimate, histories_of
 from metricdp.problems import Problem
 from metricdp.solvers import Interior
@@ -162,11 +162,11 @@ def compare(
     # The same bound holds for every context-aware row, since their promise is the same: that of the full program.
     bound = (full_program(setting, epsilon) if full is None else full).lower
 
-    def aware(sizes: Integers) -> MatrixMechanism:
+    def aware(sizes: Integers) -> FiniteMechanism:
         return contextual(whole, classes=blanket_classes(histories, sizes), gap=gap)
 
     one = np.ones(len(histories), dtype=np.int64)
-    builders: dict[str, Callable[[], MatrixMechanism]] = {
+    builders: dict[str, Callable[[], FiniteMechanism]] = {
         "C-mDP": lambda: aware(predicted),
         "LP": lambda: best_alone,
         "LP+Markov1": lambda: aware(one),
@@ -210,7 +210,7 @@ class _Watch:
         return time.perf_counter() - self._wall, time.process_time() - self._processor
 
 
-def draw_milliseconds(mechanism: MatrixMechanism, *, draws: int = 200) -> float:
+def draw_milliseconds(mechanism: FiniteMechanism, *, draws: int = 200) -> float:
     """Return the median time of one report drawn on its own with the cryptographic generator."""
     mechanism.sample([0])
     times = np.empty(draws)

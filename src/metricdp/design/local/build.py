@@ -1,0 +1,217 @@
+"""The builder on windows: how far they reach, the edges that bind, the solver, the audit and the certificate."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metricdp.auditing.claim import Claim
+from metricdp.auditing.local import audit_local, streets_of
+from metricdp.auditing.sparse import SparseLaw
+from metricdp.design.certify import bound_below
+from metricdp.design.local.edges import spanner_of
+from metricdp.design.local.order import Order, spatial_order
+from metricdp.errors import InvalidInput, NotPrivate
+from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism, Stakes
+from metricdp.metrics import pairwise
+from metricdp.problems import Problem
+from metricdp.solvers import FirstOrder, Gpu, Progress, Solver
+from metricdp.solvers.local.repair import LocalLaw
+from metricdp.solvers.local.solve import LocalOptions, LocalSolution, LocalTask, Place, solve_local
+from metricdp.solvers.local.windows import Graph
+from metricdp.spaces import Near
+
+FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for
+ATTEMPTS = 4  # at keeping the promise for pairs that no edge joins
+SHARE = 1e-3  # of the loss that the background may cost
+SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
+STRETCHES = ((2e-2, 1.03), (5e-3, 1.014), (0.0, 1.008))  # gap asked for -> how much detour the edges may make
+SAMPLE = 24  # secrets from which distances across the city are measured
+
+
+def optimal_local(
+    problem: Problem,
+    *,
+    window: float | None,
+    gap: float,
+    seconds: float | None,
+    solver: Solver | None,
+    progress: Progress | None,
+) -> LocalMechanism:
+    """Build the mechanism of least expected loss on windows; see `optimal`."""
+    started = time.perf_counter()
+    if problem.radius is not None:
+        raise InvalidInput("`radius` limits a promise on small spaces; on windows all pairs are protected.")
+    plan = plan_of(problem, window, gap)
+    graph, stretch = edges_of(problem, plan, gap)
+    near = problem.inputs.near(plan.window, problem.outputs)
+    if int(near.counts.min()) == 0:
+        lost = int(np.argmin(near.counts))
+        raise InvalidInput(
+            f"secret {lost} has no report within {plan.window:g} {problem.inputs.unit}: give reports near every "
+            "secret, or a larger `window`."
+        )
+    left = None if seconds is None else seconds - (time.perf_counter() - started)
+    options = LocalOptions(gap, left, _place(solver), progress=_shifted(progress, time.perf_counter() - started))
+    order = spatial_order(problem.inputs, problem.outputs, near)
+    answer = solve_local(task_of(problem, plan, graph, stretch, near, order), options)
+    return _certified(problem, near, order, answer, plan, started)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How far windows reach: the solver's variables, the stored weights; and what lies beyond costs on average."""
+
+    reach: float
+    window: float
+    across: float
+
+
+def plan_of(problem: Problem, window: float | None, gap: float) -> Plan:
+    """Choose windows for a problem: the tail beyond the variables and the background cost less than a share each."""
+    epsilon, n = problem.epsilon, len(problem.inputs)
+    sample = np.linspace(0, n - 1, min(SAMPLE, n)).astype(np.int64)
+    spread = pairwise(problem.inputs.metric, problem.inputs.points[sample], problem.outputs.points)
+    if not np.all(np.isfinite(spread)):
+        raise InvalidInput(
+            "some reports are at an infinite distance from some secrets: no finite epsilon protects them. Keep one "
+            "connected part of the network."
+        )
+    across = float(spread.mean())
+    # Sum over reports of the kernel's largest weight 1 / sum_j e^{-epsilon d(j, k)}, from the sample's rows.
+    crowd = float(np.mean(1.0 / np.exp(-epsilon * spread).sum(axis=1))) * len(problem.outputs)
+    cut = math.log(max(crowd, 1.0) * across * epsilon / SHARE) + 1.0
+    stored = window if window is not None else cut / epsilon
+    reach = min(_reach(gap) / epsilon, stored)
+    if stored >= spread.max() and n > FEW:
+        raise InvalidInput(
+            f"at epsilon {epsilon:g} a window of {stored:.3g} {problem.inputs.unit} holds the whole space of {n:,} "
+            f"secrets (at most {spread.max():.3g} apart): nothing is local. Raise epsilon, take at most {FEW:,} "
+            "secrets, or use mdp.laplace."
+        )
+    return Plan(reach, stored, across)
+
+
+def _reach(gap: float) -> float:
+    """Return epsilon times the distance beyond which columns just fall off: e^-t (t^2 + 2 t + 2) / 2 of the loss."""
+    reach = 7.0
+    while math.exp(-reach) * (reach * (reach + 2.0) + 2.0) / 2.0 > 0.04 * gap:
+        reach += 0.25
+    return min(max(reach, 8.0), 14.0)
+
+
+def edges_of(problem: Problem, plan: Plan, gap: float) -> tuple[Graph, float]:
+    """Return the pairs that bind, with their log ratios, and how much longer ways along them are than distances."""
+    streets = streets_of(problem.inputs)
+    if streets is not None:
+        pairs, lengths = streets
+        return Graph(len(problem.inputs), pairs, problem.epsilon * lengths), 1.0
+    asked = next(value for limit, value in STRETCHES if gap >= limit)
+    pairs, lengths, stretch = spanner_of(problem.inputs, asked, plan.window)
+    return Graph(len(problem.inputs), pairs, problem.epsilon * lengths), stretch
+
+
+def task_of(problem: Problem, plan: Plan, graph: Graph, stretch: float, near: Near, order: Order) -> LocalTask:
+    """Return the solver's task, in an order in which near secrets have near numbers."""
+    inner = _up_to(near, plan.reach)
+    kept = problem.epsilon * (1.0 - SAFE)
+    return LocalTask(
+        epsilon=problem.epsilon,
+        entries=order.entries,
+        reports=len(problem.outputs),
+        loss=problem.near_losses(near)[order.origin],
+        prior=problem.prior[order.rows],
+        graph=Graph(graph.size, order.row_rank[graph.pairs], graph.log_ratios),
+        log_ratios=graph.log_ratios * (kept / problem.epsilon / stretch),
+        reach=plan.reach,
+        beyond=problem.least_beyond(inner)[order.rows],
+        far=lambda law: np.full(len(near), plan.across * float(law.sum())),
+    )
+
+
+def _up_to(near: Near, radius: float) -> Near:
+    keep = near.distances <= radius
+    dropped = np.concatenate([[0], np.cumsum(~keep)])[near.starts]
+    return Near(near.starts - dropped, near.codes[keep], near.distances[keep], radius)
+
+
+def _place(solver: Solver | None) -> Place:
+    if solver is None or isinstance(solver, FirstOrder):
+        return "cores"
+    if isinstance(solver, Gpu):
+        return "gpu"
+    raise InvalidInput(f"on windows `solver` is None, mdp.solvers.FirstOrder() or mdp.solvers.Gpu(), got {solver!r}.")
+
+
+def _shifted(progress: Progress | None, before: float) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda lower, upper, seconds, iterations: progress(lower, upper, before + seconds, iterations)
+
+
+def _certified(
+    problem: Problem, near: Near, order: Order, answer: LocalSolution, plan: Plan, started: float
+) -> LocalMechanism:
+    """Audit the law and return it as a mechanism, or raise."""
+    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
+    law, found = answer.law, None
+    for _ in range(ATTEMPTS):
+        stored = _in_own_order(law, problem, near, order)
+        found = audit_local(problem.inputs, stored, Claim.of(promise, None, None))
+        if found.kept or not math.isfinite(found.epsilon):
+            break
+        # some pair's way along edges makes more of a detour than was measured: keep that much less
+        law = answer.tightened(problem.epsilon / found.epsilon * (1.0 - 1e-7))
+    assert found is not None
+    if not found.kept:
+        raise NotPrivate(f"a law on windows does not keep its promise: {found}. Nothing was returned.")
+    values, background = stored.values, stored.background
+    loss, far = _loss(problem, near, values, background)
+    certificate = Certificate(
+        loss=loss,
+        at_most=True,
+        lower_bound=bound_below(answer.lower_bound, loss),
+        witness=None if found.witness is None else found.witness.located(problem.inputs, problem.outputs),
+        pairs=found.pairs,
+        method=f"optimal (expected loss, windows of {plan.window:.3g} {problem.inputs.unit})".replace(" )", ")"),
+        seconds=time.perf_counter() - started,
+        epsilon=found.epsilon,
+        note="; ".join(text for text in (answer.note, far) if text),
+    )
+    stakes = Stakes(None, None if np.ptp(problem.prior) == 0 else problem.prior)
+    return LocalMechanism(
+        problem.inputs, problem.outputs, near.starts, near.codes, values, background, promise, certificate, stakes
+    )
+
+
+def _in_own_order(law: LocalLaw, problem: Problem, near: Near, order: Order) -> SparseLaw:
+    values = np.empty(len(near.codes), dtype=np.float32)
+    values[order.origin] = law.values
+    background = np.empty(len(problem.outputs), dtype=np.float32)
+    background[order.columns] = law.background
+    return SparseLaw(near.starts, near.codes, values, background)
+
+
+def _loss(
+    problem: Problem, near: Near, values: NDArray[np.float32], background: NDArray[np.float32]
+) -> tuple[float, str]:
+    """Return an upper bound of the expected loss of the stored law, and what the background has to do with it."""
+    far_weights = background.astype(np.float64)
+    weights = values.astype(np.float64)
+    sums = np.add.reduceat(weights, near.starts[:-1])
+    hidden = np.add.reduceat(far_weights[near.codes], near.starts[:-1])
+    mass = np.maximum(far_weights.sum() - hidden, 0.0)
+    totals = sums + mass
+    paid = np.add.reduceat(weights * problem.near_losses(near), near.starts[:-1])
+    far = problem.most_beyond(far_weights)
+    stored, beyond = float(problem.prior @ (paid / totals)), float(problem.prior @ (far / totals))
+    loss = (stored + beyond) * (1.0 + 1e-12)
+    share = float(problem.prior @ (mass / totals))
+    return loss, (
+        f"reports from beyond the window are drawn from one background law: {share:.2g} of all draws, "
+        f"at most {beyond / loss:.2g} of the loss"
+    )

@@ -1,0 +1,1 @@
+"""Ratio programs of whole cities: a report has variables near it only, and nothing is n x n."""

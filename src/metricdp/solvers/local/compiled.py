@@ -1,0 +1,262 @@
+"""Compiled loops over windows: rows of variables, columns of edges. Numba is imported by whoever calls.
+
+Entries lie row by row (starts, one entry per near report); `places` lists them column by column. Rows and columns are
+handled in chunks, one thread each, with a window's numbers in cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+CHUNKS = 64
+ZERO, ONE = np.float32(0.0), np.float32(1.0)
+SMALLEST, LEAST = 1e-30, 1e-32  # weights of columns, and of balanced rows: float32 still has all its digits there
+
+
+@njit(nogil=True, parallel=True, fastmath=True, cache=True)
+def row_step(starts, cost, step, weight, dual_share, exchange, state, anchor, level, widest, measured, point, error):  # type: ignore[no-untyped-def]
+    """x' = simplex(x - tau (c + A^T y)) for every row; hand 2 x' - x to the columns and move x towards the anchor."""
+    rows = len(starts) - 1
+    for chunk in prange(CHUNKS):
+        held = np.empty(widest, np.float32)
+        for i in range(chunk * rows // CHUNKS, (chunk + 1) * rows // CHUNKS):
+            begin = starts[i]
+            count = starts[i + 1] - begin
+            pace = step[i] / weight
+            largest = np.float32(-1e30)
+            for j in range(count):
+                value = state[begin + j] - pace * (cost[begin + j] + exchange[begin + j])
+                held[j] = value
+                largest = max(largest, value)
+            lowest = max(min(level[i], largest - np.float32(1e-6)), largest - ONE)  # where the root lies
+            for _ in range(30):  # Newton's method for sum max(0, value - level) = 1
+                total, above = ZERO, ZERO
+                for j in range(count):
+                    excess = held[j] - lowest
+                    if excess > ZERO:
+                        total += excess
+                        above += ONE
+                move = (total - ONE) / above if above > ZERO else largest - ONE - lowest
+                lowest += move
+                if abs(move) < 1e-7:
+                    break
+            level[i] = lowest
+            moved = ZERO
+            for j in range(count):
+                here = max(held[j] - lowest, ZERO)
+                before = state[begin + j]
+                reflected = here + here - before
+                moved += (here - before) * (here - before)
+                exchange[begin + j] = reflected
+                state[begin + j] = dual_share * reflected + (ONE - dual_share) * anchor[begin + j]
+            if measured:
+                for j in range(count):
+                    point[begin + j] = max(held[j] - lowest, ZERO)
+                error[i] = moved * weight / step[i]
+
+
+@njit(nogil=True, parallel=True, fastmath=True, cache=True)
+def column_step(  # type: ignore[no-untyped-def]
+    column_starts, places, edge_starts, first, second, small, exchange, state, anchor, share, weight, widest, measured,
+    point, error,
+):  # fmt: skip
+    """y' = y + sigma A (2 x' - x), signed: only one of the two directions of an edge binds; then A^T y for the rows."""
+    columns = len(column_starts) - 1
+    for chunk in prange(CHUNKS):
+        values = np.empty(widest, np.float32)
+        slope = np.empty(widest, np.float32)
+        moved = 0.0
+        for k in range(chunk * columns // CHUNKS, (chunk + 1) * columns // CHUNKS):
+            begin = column_starts[k]
+            count = column_starts[k + 1] - begin
+            for j in range(count):
+                values[j] = exchange[places[begin + j]]
+                slope[j] = ZERO
+            for t in range(edge_starts[k], edge_starts[k + 1]):
+                u, v, a, y = first[t], second[t], small[t], state[t]
+                one, two = values[u], values[v]
+                both = a * (one + two)  # a one - b two = both - two, where a + b = 1
+                up = max(max(y, ZERO) + weight * (both - two), ZERO)
+                down = max(max(-y, ZERO) + weight * (both - one), ZERO)
+                here = up - down
+                if measured:
+                    point[t] = here
+                    moved += (here - y) * (here - y)
+                y = share * (here + here - y) + (ONE - share) * anchor[t]
+                state[t] = y
+                up, down = max(y, ZERO), max(-y, ZERO)
+                both = a * (up + down)
+                slope[u] += both - down
+                slope[v] += both - up
+            for j in range(count):
+                exchange[places[begin + j]] = slope[j]
+        if measured:
+            error[chunk] = moved / weight
+
+
+@njit(nogil=True, parallel=True, cache=True)
+def column_slopes(column_starts, places, edge_starts, first, second, edge, factor, ratio, dual, slack, widest, slopes):  # type: ignore[no-untyped-def]
+    """Write a lower bound of A^T lambda of every entry, lambda = factor |y| of z_u <= ratio z_v or the other way."""
+    columns = len(column_starts) - 1
+    for chunk in prange(CHUNKS):
+        slope = np.empty(widest)
+        terms = np.empty(widest)
+        for k in range(chunk * columns // CHUNKS, (chunk + 1) * columns // CHUNKS):
+            begin = column_starts[k]
+            count = column_starts[k + 1] - begin
+            slope[:count] = 0.0
+            terms[:count] = 0.0
+            for t in range(edge_starts[k], edge_starts[k + 1]):
+                y = float(dual[t])
+                if not np.isfinite(y):
+                    continue
+                multiplier = factor[edge[t]] * abs(y)
+                u, v = (first[t], second[t]) if y > 0.0 else (second[t], first[t])
+                slope[u] += multiplier
+                terms[u] += multiplier
+                slope[v] -= ratio[edge[t]] * multiplier
+                terms[v] += ratio[edge[t]] * multiplier
+            for j in range(count):
+                slopes[places[begin + j]] = slope[j] - slack * terms[j]
+
+
+@njit(nogil=True, parallel=True, cache=True)
+def least_reduced(starts, cost, slopes, slack, beyond, least):  # type: ignore[no-untyped-def]
+    """Write the least reduced cost of every row, the reports beyond its window included."""
+    for i in prange(len(starts) - 1):
+        lowest = beyond[i]
+        for at in range(starts[i], starts[i + 1]):
+            lowest = min(lowest, cost[at] + slopes[at] - slack * abs(cost[at]))
+        least[i] = lowest
+
+
+@njit(nogil=True, parallel=True, cache=True)
+def close_columns(  # type: ignore[no-untyped-def]
+    column_starts, secrets, places, order, active, neighbour_starts, neighbours, edge_of, decay, size, widest, values,
+    background,
+):  # fmt: skip
+    """Raise the active columns until z_i >= decay z_j along all edges, then to the largest value across the rim."""
+    columns = len(active)
+    for chunk in prange(CHUNKS):
+        held = np.empty(widest)
+        local = np.full(size, -1, np.int32)
+        for at in range(chunk * columns // CHUNKS, (chunk + 1) * columns // CHUNKS):
+            k = active[at]
+            begin = column_starts[k]
+            count = column_starts[k + 1] - begin
+            for j in range(count):
+                local[secrets[begin + j]] = j
+                held[j] = values[places[begin + j]]
+            changed, forward = True, True
+            while changed:
+                changed = False
+                for turn in range(count):  # outwards from the report, and back
+                    j = order[begin + turn] if forward else order[begin + count - 1 - turn]
+                    i = secrets[begin + j]
+                    best = held[j]
+                    for q in range(neighbour_starts[i], neighbour_starts[i + 1]):
+                        other = local[neighbours[q]]
+                        if other >= 0:
+                            reached = decay[edge_of[q]] * held[other]
+                            if reached > best * (1.0 + 1e-15):
+                                best = reached
+                                changed = True
+                    held[j] = best
+                forward = not forward
+            across = SMALLEST
+            for j in range(count):
+                i = secrets[begin + j]
+                for q in range(neighbour_starts[i], neighbour_starts[i + 1]):
+                    if local[neighbours[q]] < 0:
+                        across = max(across, decay[edge_of[q]] * held[j])
+            background[k] = across
+            for j in range(count):
+                values[places[begin + j]] = max(held[j], across)
+                local[secrets[begin + j]] = -1
+
+
+@njit(nogil=True, parallel=True, cache=True)
+def row_sums(starts, columns, values, background, loss, all_background, totals, losses):  # type: ignore[no-untyped-def]
+    """Sum up the weights of every row, background included, and the loss of its stored part."""
+    for i in prange(len(starts) - 1):
+        near, hidden, paid = 0.0, 0.0, 0.0
+        for at in range(starts[i], starts[i + 1]):
+            near += values[at]
+            hidden += background[columns[at]]
+            paid += values[at] * loss[at]
+        totals[i] = near + (all_background - hidden)
+        losses[i] = paid
+
+
+@njit(nogil=True, parallel=True, fastmath=True, cache=True)
+def dual_slopes(column_starts, places, edge_starts, first, second, small, dual, widest, exchange):  # type: ignore[no-untyped-def]
+    """Write A^T y of every entry."""
+    columns = len(column_starts) - 1
+    for chunk in prange(CHUNKS):
+        slope = np.empty(widest, np.float32)
+        for k in range(chunk * columns // CHUNKS, (chunk + 1) * columns // CHUNKS):
+            begin = column_starts[k]
+            count = column_starts[k + 1] - begin
+            slope[:count] = ZERO
+            for t in range(edge_starts[k], edge_starts[k + 1]):
+                up, down = max(dual[t], ZERO), max(-dual[t], ZERO)
+                both = small[t] * (up + down)
+                slope[first[t]] += both - down
+                slope[second[t]] += both - up
+            for j in range(count):
+                exchange[places[begin + j]] = slope[j]
+
+
+@njit(nogil=True, parallel=True, cache=True)
+def balance_rows(  # type: ignore[no-untyped-def]
+    nodes, starts, columns, values, background, far, target, neighbour_starts, neighbours, edge_of, decay, widest
+):  # fmt: skip
+    """Scale rows towards a sum, every entry within what the rows of neighbours allow: no two nodes are neighbours."""
+    count = len(nodes)
+    for chunk in prange(CHUNKS):
+        low, high = np.empty(widest), np.empty(widest)
+        for place in range(chunk * count // CHUNKS, (chunk + 1) * count // CHUNKS):
+            i = nodes[place]
+            begin = starts[i]
+            size = starts[i + 1] - begin
+            low[:size] = LEAST
+            high[:size] = np.inf
+            for q in range(neighbour_starts[i], neighbour_starts[i + 1]):
+                keep = decay[edge_of[q]]
+                at, end = starts[neighbours[q]], starts[neighbours[q] + 1]
+                for j in range(size):
+                    k = columns[begin + j]
+                    while at < end and columns[at] < k:
+                        at += 1
+                    other = values[at] if at < end and columns[at] == k else background[k]
+                    low[j] = max(low[j], keep * other)
+                    high[j] = min(high[j], other / keep)
+            scale, best, closest = 1.0, 1.0, np.inf
+            below, above = 0.0, np.inf  # scales that come out too small, and too large
+            for _ in range(10):  # Newton's method within these for sum clip(scale z, low, high) = target
+                total, free = far[i], 0.0
+                for j in range(size):
+                    value = scale * values[begin + j]
+                    if value <= low[j]:
+                        total += low[j]
+                    elif value >= high[j]:
+                        total += high[j]
+                    else:
+                        total += value
+                        free += values[begin + j]
+                if abs(total - target) < closest:
+                    best, closest = scale, abs(total - target)
+                if closest < 1e-13 * target or free <= 0.0:
+                    break
+                if total < target:
+                    below = scale
+                else:
+                    above = scale
+                step = scale + (target - total) / free
+                scale = min(max(step, 0.7 * scale), 1.4 * scale)
+                if not below < scale < above:
+                    scale = 0.5 * (below + above) if above < np.inf else 1.2 * below
+            scale = best
+            for j in range(size):
+                values[begin + j] = min(max(scale * values[begin + j], low[j]), high[j])

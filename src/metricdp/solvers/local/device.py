@@ -1,0 +1,239 @@
+"""Iterates and repair of a local program on an NVIDIA GPU, by CuPy and a few kernels."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metricdp.arrays import Floats, Integers
+from metricdp.errors import InvalidInput, import_extra
+from metricdp.solvers.local.program import LocalProgram, summed
+from metricdp.solvers.local.windows import Graph, Inside, Windows, lists
+
+THREADS = 128
+WIDEST = 9_000  # entries of a row or column: three doubles each in a block's shared memory
+
+
+@cache
+def kernels() -> Any:
+    """Return the compiled kernels."""
+    cupy = import_extra("cupy", "gpu")
+    source = files("metricdp.solvers.local").joinpath("kernels.cu").read_text(encoding="utf-8")
+    return cupy.RawModule(code=source, options=("-std=c++14",))
+
+
+def launch(name: str, blocks: int, arguments: tuple[Any, ...], shared: int = 0) -> None:
+    """Run one kernel over so many blocks, with so many bytes of shared memory."""
+    kernel = kernels().get_function(name)
+    if shared > 48 * 1024:
+        kernel.max_dynamic_shared_size_bytes = shared
+    kernel((blocks,), (THREADS,), arguments, shared_mem=shared)
+
+
+class LocalDevice:
+    """The iterates of `LocalCores` in the memory of a GPU."""
+
+    def __init__(self, program: LocalProgram, start: NDArray[np.float32]) -> None:
+        cupy = import_extra("cupy", "gpu")
+        self.cupy, self.program = cupy, program
+        windows, inside = program.windows, program.inside
+        _check_width(windows)
+        self.rows, self.columns = windows.rows, windows.reports
+        self.starts = cupy.asarray(windows.starts)
+        self.column_starts, self.places = cupy.asarray(windows.column_starts), cupy.asarray(windows.places)
+        self.edge_starts = cupy.asarray(inside.starts)
+        self.first, self.second = cupy.asarray(inside.first), cupy.asarray(inside.second)
+        self.edge = cupy.asarray(inside.edge)
+        self.true_cost, self.beyond = cupy.asarray(program.cost), cupy.asarray(program.beyond)
+        self.cost = (self.true_cost * program.scale).astype(np.float32)
+        self.step = cupy.asarray((1.0 / program.graph.degrees).astype(np.float32))
+        self.small = cupy.asarray(program.small.astype(np.float32))[self.edge]
+        factor, ratio = program.factors
+        self.factor, self.ratio = cupy.asarray(factor / program.scale), cupy.asarray(ratio)
+        self.state = cupy.asarray(start)
+        self.anchor, self.point = self.state.copy(), self.state.copy()
+        self.exchange = cupy.zeros(windows.size, dtype=np.float32)
+        self.dual = cupy.zeros(len(inside.edge), dtype=np.float32)
+        self.dual_anchor, self.dual_point = self.dual.copy(), self.dual.copy()
+        self.best: Any = None
+        self.level = cupy.full(self.rows, -1e9, dtype=np.float32)
+        self.row_error, self.column_error = cupy.zeros(self.rows), cupy.zeros(self.columns)
+        self.since = 0
+
+    def advance(self, count: int, weight: float) -> float:
+        """Iterate, and return the fixed-point error of the last one."""
+        windows, pace = self.program.windows, np.float32(weight)
+        for turn in range(count):
+            share = np.float32((self.since + 1.0) / (self.since + 2.0))
+            measured = np.int32(turn == count - 1)
+            launch(
+                "row_step",
+                self.rows,
+                (
+                    self.starts, self.cost, self.step, pace, share, self.exchange, self.state, self.anchor, self.level,
+                    measured, self.point, self.row_error,
+                ),
+                4 * windows.widest_row,
+            )  # fmt: skip
+            launch(
+                "column_step",
+                self.columns,
+                (
+                    self.column_starts, self.places, self.edge_starts, self.first, self.second, self.small,
+                    self.exchange, self.dual, self.dual_anchor, share, pace, measured, self.dual_point,
+                    self.column_error,
+                ),
+                8 * windows.widest_column,
+            )  # fmt: skip
+            self.since += 1
+        return float(self.cupy.sqrt(self.row_error.sum() + self.column_error.sum()))
+
+    def restart(self) -> tuple[float, float]:
+        """Make T(z) the new anchor; return how far primal and dual moved from the old one."""
+        cupy = self.cupy
+        total = cupy.concatenate([cupy.zeros(1), cupy.cumsum((self.point - self.anchor) ** 2, dtype=np.float64)])
+        moved = total[self.starts[1:]] - total[self.starts[:-1]]
+        primal = float(cupy.sqrt((moved / self.step).sum()))
+        del total
+        dual = float(cupy.sqrt(((self.dual_point - self.dual_anchor) ** 2).sum(dtype=np.float64)))
+        for target in (self.anchor, self.state):
+            target[...] = self.point
+        for target in (self.dual_anchor, self.dual):
+            target[...] = self.dual_point
+        launch(
+            "dual_slopes",
+            self.columns,
+            (
+                self.column_starts, self.places, self.edge_starts, self.first, self.second, self.small, self.dual,
+                self.exchange,
+            ),
+            4 * self.program.windows.widest_column,
+        )  # fmt: skip
+        self.since = 0
+        return primal, dual
+
+    def lower(self) -> float:
+        """Return the lower bound of y' for all mechanisms."""
+        slopes, least = self.cupy.empty(self.program.windows.size), self.cupy.empty(self.rows)
+        slack = np.float64(self.program.slack)
+        launch(
+            "column_slopes",
+            self.columns,
+            (
+                self.column_starts, self.places, self.edge_starts, self.first, self.second, self.edge, self.factor,
+                self.ratio, self.dual_point, slack, slopes,
+            ),
+            16 * self.program.windows.widest_column,
+        )  # fmt: skip
+        launch("least_reduced", self.rows, (self.starts, self.true_cost, slopes, slack, self.beyond, least))
+        return summed(self.cupy.asnumpy(least))
+
+    def objective(self) -> float:
+        """Return <cost, x'>."""
+        return float(self.cupy.vdot(self.true_cost, self.point.astype(np.float64)))
+
+    def primal(self) -> Any:
+        """Return x', entry by entry, on the GPU."""
+        return self.point
+
+    def keep(self) -> None:
+        """Remember y' as the best multipliers so far."""
+        if self.best is None:
+            self.best = self.dual_point.copy()
+        else:
+            self.best[...] = self.dual_point
+
+    def kept(self) -> NDArray[Any]:
+        """Return the remembered multipliers, in this program's scale."""
+        return np.asarray(self.cupy.asnumpy(self.dual_point if self.best is None else self.best))
+
+
+class DeviceClosing:
+    """Closes columns on a GPU."""
+
+    def __init__(self, windows: Windows, graph: Graph, loss: Floats, positions: Integers) -> None:
+        cupy = import_extra("cupy", "gpu")
+        _check_width(windows)
+        self.cupy, self.windows = cupy, windows
+        inside = Inside.of(windows, graph)
+        counts = np.zeros(windows.reports + 1, dtype=np.int64)
+        begin, others, edge_of = graph.neighbours
+        lists().count_rim(windows.column_starts, windows.secrets, begin, others, graph.size, counts)
+        rim_starts = np.cumsum(counts)
+        rim, rim_edge = np.empty(rim_starts[-1], dtype=np.uint16), np.empty(rim_starts[-1], dtype=np.int32)
+        lists().list_rim(
+            windows.column_starts, windows.secrets, begin, others, edge_of, graph.size, rim_starts, rim, rim_edge
+        )
+        self.shape = [
+            cupy.asarray(array)
+            for array in (
+                windows.column_starts, windows.places, inside.starts, inside.first, inside.second, inside.edge,
+                rim_starts, rim, rim_edge,
+            )
+        ]  # fmt: skip
+        self.starts, self.columns = cupy.asarray(windows.starts), cupy.asarray(windows.columns)
+        self.neighbours = [cupy.asarray(array) for array in graph.neighbours]
+        self.groups = [cupy.asarray(nodes) for nodes in graph.colors]
+        self.loss, self.positions = cupy.asarray(loss), cupy.asarray(positions)
+        self.values = cupy.empty(windows.size)
+        self.background = cupy.zeros(windows.reports)
+
+    def load(self, point: Any) -> None:
+        self.values[...] = 0.0
+        self.values[self.positions] = self.cupy.asarray(point).astype(np.float64)
+
+    def close(self, decay: Floats, active: Integers | None) -> None:
+        """Close all columns: those that are closed already take no time."""
+        launch(
+            "close_columns",
+            self.windows.reports,
+            (*self.shape, self.cupy.asarray(decay), self.values, self.background),
+            8 * self.windows.widest_column,
+        )
+
+    def balance(self, decay: Floats, target: float, sweeps: int) -> None:
+        cupy = self.cupy
+        kept = cupy.asarray(decay)
+        zeros = cupy.zeros(self.windows.size)
+        hidden = self._sums(zeros, self.background)[0]  # the background outside every row
+        for _ in range(sweeps):
+            for nodes in self.groups:
+                launch(
+                    "balance_rows",
+                    len(nodes),
+                    (
+                        nodes, self.starts, self.columns, self.values, self.background, hidden, np.float64(target),
+                        *self.neighbours, kept,
+                    ),
+                    24 * self.windows.widest_row,
+                )  # fmt: skip
+
+    def sums(self) -> tuple[Floats, Floats]:
+        totals, losses = self._sums(self.values, self.background)
+        return self.cupy.asnumpy(totals), self.cupy.asnumpy(losses)
+
+    def _sums(self, values: Any, background: Any) -> tuple[Any, Any]:
+        rows = self.windows.rows
+        totals, losses = self.cupy.empty(rows), self.cupy.empty(rows)
+        everything = np.float64(background.sum())
+        launch("row_sums", rows, (self.starts, self.columns, values, background, self.loss, everything, totals, losses))
+        return totals, losses
+
+    def weights(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return (
+            self.cupy.asnumpy(self.values.astype(np.float32)),
+            self.cupy.asnumpy(self.background.astype(np.float32)),
+        )
+
+
+def _check_width(windows: Windows) -> None:
+    widest = max(windows.widest_column, windows.widest_row)
+    if widest > WIDEST:
+        raise InvalidInput(
+            f"a window of {widest:,} places is more than the {WIDEST:,} that a GPU's fast "
+            "memory holds: raise epsilon, take a smaller `window`, or the processor (leave `solver` out)."
+        )

@@ -1,0 +1,63 @@
+"""A ratio program on windows: what is minimised, and what no mechanism at all can go below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.metrics.rounding import ROUNDED_DOWN
+from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
+from metricdp.solvers.local.windows import Graph, Inside, Windows
+
+
+@dataclass(frozen=True, eq=False)
+class LocalProgram:
+    """Minimise sum cost z over rows that sum to one, with |ln z_ik - ln z_jk| <= log ratio along edges inside windows.
+
+    Entries outside windows are left out: no constraint ties them. `cost` has one number per entry, `beyond` a lower
+    bound per secret of the cost outside its row. Multipliers of this program are multipliers of the program over all
+    n x m entries, zero elsewhere, so that
+
+        sum_i min( min_k (cost_ik + (A^T lambda)_ik), beyond_i )
+
+    is below the loss of every mechanism that keeps the ratios, whatever lambda is.
+    """
+
+    windows: Windows
+    graph: Graph
+    cost: Floats
+    beyond: Floats
+
+    @cached_property
+    def inside(self) -> Inside:
+        return Inside.of(self.windows, self.graph)
+
+    @cached_property
+    def small(self) -> Floats:
+        """a of every edge: a z_i - b z_j <= 0 with b / a = e^w and a + b = 1."""
+        return np.asarray(1.0 / (1.0 + np.exp(self.graph.log_ratios)))
+
+    @cached_property
+    def factors(self) -> tuple[Floats, Floats]:
+        """What turns y into multipliers of z_i <= g z_j, and g rounded up; zero for the heaviest edges."""
+        heavy = self.graph.log_ratios > MOST_LOG_RATIO
+        ratio = np.exp(np.where(heavy, 0.0, self.graph.log_ratios) * (1.0 + ROUNDED_DOWN)) * (1.0 + 8.0 * UNIT)
+        return np.where(heavy, 0.0, self.small), ratio
+
+    @cached_property
+    def scale(self) -> float:
+        """What costs are multiplied with so that the largest is 1."""
+        return 1.0 / (float(np.abs(self.cost).max()) or 1.0)
+
+    @property
+    def slack(self) -> float:
+        """The rounding error of a sum over the edges that meet a secret, relative to the size of its terms."""
+        return (2.0 * int(self.graph.degrees.max()) + 8.0) * UNIT
+
+
+def summed(least: Floats) -> float:
+    """Return the bound of all rows, less its rounding."""
+    return float(np.add.reduce(least)) - (2 * len(least) + 2) * UNIT * float(np.abs(least).sum())

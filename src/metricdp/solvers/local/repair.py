@@ -1,0 +1,145 @@
+"""Repair on windows: from iterates to a law that keeps every ratio, edge by edge.
+
+    z = upper closure of x along edges under W - s,  f_k = the largest value across the rim of window k
+    z_ik = max(z_ik, f_k) inside and f_k outside,  r_i = sum_k z_ik,  the law is z / r
+
+Columns keep W_e - s_e on edge e, and the normaliser adds |ln r_i - ln r_j|: the law keeps W_e where s_e covers that
+slope. Rows are balanced first: one after the other is scaled towards one common sum, every entry within what the rows
+of its neighbours allow, so that columns stay what they are allowed to be and sums hardly differ. What slopes are left,
+at few edges, is charged there alone: s_e grows where it does not cover its slope, and columns are closed again. An edge
+that is charged all of W_e has equal rows at its ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metricdp.arrays import Floats, Integers
+from metricdp.errors import SolverFailure
+from metricdp.solvers.local.windows import Graph, Windows, loops
+
+ROUNDS = 60
+ROUNDED = 4e-7  # what storing weights in float32 may add to a log ratio: 2 * 2^-24 for weights, as much for sums
+CHARGED, LATER_CHARGED = 1.3, 1.6  # how much more than its slope an edge is charged, and from the fifth round on
+SWEEPS, LATER_SWEEPS = 12, 4  # over all rows to balance them, and after every later closing
+
+
+@dataclass(frozen=True, eq=False)
+class LocalLaw:
+    """Weights of all entries, row by row, the background of every report, and what the stored part costs."""
+
+    values: NDArray[np.float32]
+    background: NDArray[np.float32]
+    totals: Floats
+    near_loss: Floats  # per secret: sum of weight * loss over its stored reports, divided by its total
+    rounds: int
+    charged: float  # mean share of the log ratios that the normaliser's slopes take
+
+
+class Closing(Protocol):
+    """Where columns are closed: this machine's cores or a GPU."""
+
+    def load(self, point: Any) -> None:
+        """Take x, entry by entry of the solver's windows, and zero outside them."""
+
+    def close(self, decay: Floats, active: Integers | None) -> None:
+        """Close the active columns (None: all)."""
+
+    def balance(self, decay: Floats, target: float, sweeps: int) -> None:
+        """Scale rows towards a sum, within what their neighbours allow."""
+
+    def sums(self) -> tuple[Floats, Floats]:
+        """Return the sum of every row, background included, and the loss of its stored part."""
+
+    def weights(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return values and background as they are stored."""
+
+
+def repaired(closing: Closing, point: Any, windows: Windows, graph: Graph, log_ratios: Floats) -> LocalLaw:
+    """Return a law that keeps `log_ratios` along the edges of a graph, background and rounding included."""
+    closing.load(point)
+    charge = np.full(len(log_ratios), 2.0 * ROUNDED)
+    active: Integers | None = None
+    target = 1.0
+    first, second = graph.pairs[:, 0], graph.pairs[:, 1]
+    for number in range(ROUNDS):
+        left = np.maximum(log_ratios - charge, 0.0)
+        decay = np.exp(-left)
+        closing.close(decay, active)
+        if number == 0:
+            target = float(np.median(closing.sums()[0]))
+        closing.balance(decay, target, SWEEPS if number == 0 else LATER_SWEEPS)
+        totals, losses = closing.sums()
+        logs = np.log(totals)
+        slope = np.abs(logs[first] - logs[second])
+        short = left + slope + np.where(left > 0.0, ROUNDED, 0.0) > log_ratios
+        if not short.any():
+            values, background = closing.weights()
+            share = float(np.mean(np.minimum(charge / log_ratios, 1.0)))
+            return LocalLaw(values, background, totals, losses / totals, number + 1, share)
+        more = CHARGED if number < 4 else LATER_CHARGED
+        charge[short] = np.maximum(more * slope[short], 1.2 * charge[short]) + 2.0 * ROUNDED
+        active = _columns_at(np.unique(graph.pairs[short]), windows)
+    raise SolverFailure(
+        f"the rows still change too much along {int(short.sum())} of {len(short):,} edges after {ROUNDS} rounds of "
+        "repair. Give it more time (`seconds`), or merge places that almost coincide."
+    )
+
+
+def _columns_at(secrets: Integers, windows: Windows) -> Integers | None:
+    """Return the reports near some secrets; None where that is most of them."""
+    if 4 * len(secrets) > windows.rows:
+        return None
+    found = np.zeros(windows.reports, dtype=np.bool_)
+    for i in secrets.tolist():
+        found[windows.columns[windows.starts[i] : windows.starts[i + 1]]] = True
+    return np.flatnonzero(found)
+
+
+class HostClosing:
+    """Closes columns by compiled loops."""
+
+    def __init__(self, windows: Windows, graph: Graph, loss: Floats, positions: Integers) -> None:
+        self.windows, self.graph, self.loss, self.positions = windows, graph, loss, positions
+        self.values = np.empty(windows.size)
+        self.background = np.zeros(windows.reports)
+        self.everything = np.arange(windows.reports)
+
+    def load(self, point: Any) -> None:
+        self.values[:] = 0.0
+        self.values[self.positions] = point
+
+    def close(self, decay: Floats, active: Integers | None) -> None:
+        windows = self.windows
+        loops().close_columns(
+            windows.column_starts, windows.secrets, windows.places, windows.order,
+            self.everything if active is None else active, *self.graph.neighbours, decay, self.graph.size,
+            windows.widest_column, self.values, self.background,
+        )  # fmt: skip
+
+    def balance(self, decay: Floats, target: float, sweeps: int) -> None:
+        windows, graph = self.windows, self.graph
+        hidden = np.add.reduceat(self.background[windows.columns], windows.starts[:-1])
+        far = np.maximum(self.background.sum() - hidden, 0.0)
+        for _ in range(sweeps):
+            for nodes in graph.colors:
+                loops().balance_rows(
+                    nodes, windows.starts, windows.columns, self.values, self.background, far, target,
+                    *graph.neighbours, decay, windows.widest_row,
+                )  # fmt: skip
+
+    def sums(self) -> tuple[Floats, Floats]:
+        windows = self.windows
+        totals, losses = np.empty(windows.rows), np.empty(windows.rows)
+        loops().row_sums(
+            windows.starts, windows.columns, self.values, self.background, self.loss, float(self.background.sum()),
+            totals, losses,
+        )  # fmt: skip
+        return totals, losses
+
+    def weights(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return self.values.astype(np.float32), self.background.astype(np.float32)

@@ -1,0 +1,178 @@
+"""The search on windows: iterate, bound, repair, until the gap is closed or time is up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.errors import SolverFailure
+from metricdp.metrics import Rows
+from metricdp.solvers.answer import shortfall
+from metricdp.solvers.backends.first_order import FirstOrder
+from metricdp.solvers.bounds import relative_gap
+from metricdp.solvers.local.program import LocalProgram, summed
+from metricdp.solvers.local.repair import Closing, HostClosing, LocalLaw, repaired
+from metricdp.solvers.local.windows import Graph, Windows
+from metricdp.solvers.program import Progress, Status
+
+WEIGHT, WEIGHTS = 3.0, (0.3, 30.0)  # primal weight to begin with, and its limits, in units of the largest cost
+Place = Literal["cores", "gpu"]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalTask:
+    """What is asked, in an order in which near secrets have near numbers.
+
+    `entries` are those of the mechanism, with their losses; the solver has variables for those up to `reach` away.
+    `graph` holds the ratios that bind any mechanism, for the bound; `log_ratios` those the law must keep along the same
+    edges so that it keeps all pairs: smaller where the edges make detours. `beyond` bounds the loss of reports farther
+    than `reach` from below, and `far` tells about what a background law costs every secret.
+    """
+
+    epsilon: float
+    entries: Rows
+    reports: int
+    loss: Floats
+    prior: Floats
+    graph: Graph
+    log_ratios: Floats
+    reach: float
+    beyond: Floats
+    far: Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """When to stop, where to run, whom to tell."""
+
+    gap: float = 1e-2
+    seconds: float | None = None
+    place: Place = "cores"
+    iterations: int = 200_000
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSolution:
+    """A law that keeps the ratios along all edges, and a bound that holds for every mechanism that keeps them."""
+
+    law: LocalLaw
+    objective: float
+    lower_bound: float
+    gap: float
+    status: Status
+    seconds: float
+    iterations: int
+    note: str
+    tightened: Callable[[float], LocalLaw]  # the same law at this share of its log ratios
+
+
+def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
+    """Minimise the expected loss on windows."""
+    started = time.perf_counter()
+    windows = Windows(task.entries, task.reports)
+    program = _program(task, windows)
+    positions = np.flatnonzero(task.entries.distances <= task.reach)
+    closing = _closing(task, windows, positions, options.place)
+    best: LocalLaw | None = None
+    value = np.inf
+
+    def upper(point: Any) -> float:
+        nonlocal best, value
+        try:
+            law = repaired(closing, point, windows, task.graph, task.log_ratios)
+        except SolverFailure:
+            if best is None:
+                raise
+            return value  # the best law so far stands
+        cost = float(task.prior @ (law.near_loss + task.far(law.background.astype(np.float64)) / law.totals))
+        if cost < value:
+            best, value = law, cost
+        return value
+
+    lower = float(summed(program.beyond)) if not len(program.cost) else summed(_row_minima(program))
+    left = None if options.seconds is None else max(options.seconds - (time.perf_counter() - started), 1e-3)
+    driver = FirstOrder(options.gap, left, options.iterations, WEIGHT, WEIGHTS, upper=upper)
+    before = time.perf_counter() - started
+
+    def report(low: float, high: float, seconds: float, iterations: int) -> None:
+        if options.progress is not None:
+            options.progress(max(lower, low), min(value, high), before + seconds, iterations)
+
+    state = _iterates(program, _start(program, task.epsilon), options.place)
+    answer = driver.drive(state, report)
+    if best is None:
+        upper(state.primal())
+    assert best is not None
+    law, kept = best, task.log_ratios
+
+    def tightened(share: float) -> LocalLaw:
+        nonlocal law, kept
+        kept = kept * share
+        law = repaired(closing, law.values[positions], windows, task.graph, kept)
+        return law
+
+    bound = max(lower, answer.bound)
+    reached = relative_gap(value, bound)
+    return LocalSolution(
+        law=best,
+        objective=value,
+        lower_bound=bound,
+        gap=reached,
+        status=answer.status,
+        seconds=time.perf_counter() - started,
+        iterations=answer.iterations,
+        note=shortfall(options.gap, reached, _why(answer.status)),
+        tightened=tightened,
+    )
+
+
+def _why(status: Status) -> str:
+    return "it was interrupted" if status is Status.INTERRUPTED else "time or iterations were up"
+
+
+def _program(task: LocalTask, windows: Windows) -> LocalProgram:
+    """Return the program of the entries up to `reach` away."""
+    inner = task.entries.distances <= task.reach
+    rows = np.repeat(np.arange(windows.rows), windows.counts)[inner]
+    cost = task.prior[rows] * task.loss[inner]
+    finite = np.isfinite(task.beyond)
+    beyond = np.where(finite, task.prior * np.where(finite, task.beyond, 0.0), np.inf)
+    starts = np.searchsorted(np.flatnonzero(inner), task.entries.starts)
+    entries = Rows(starts, task.entries.codes[inner], task.entries.distances[inner])
+    return LocalProgram(Windows(entries, task.reports), task.graph, cost, beyond)
+
+
+def _start(program: LocalProgram, epsilon: float) -> Any:
+    """Return the kernel e^{-epsilon d} around every report, normalised row by row."""
+    windows = program.windows
+    weights = np.exp(-epsilon * windows.entries.distances)
+    sums = np.add.reduceat(weights, windows.starts[:-1])
+    return (weights / np.repeat(sums, windows.counts)).astype(np.float32)
+
+
+def _row_minima(program: LocalProgram) -> Floats:
+    return np.minimum(np.minimum.reduceat(program.cost, program.windows.starts[:-1]), program.beyond)
+
+
+def _iterates(program: LocalProgram, start: Any, place: Place) -> Any:
+    if place == "gpu":
+        from metricdp.solvers.local.device import LocalDevice
+
+        return LocalDevice(program, start)
+    from metricdp.solvers.local.cores import LocalCores
+
+    return LocalCores(program, start)
+
+
+def _closing(task: LocalTask, windows: Windows, positions: Any, place: Place) -> Closing:
+    if place == "gpu":
+        from metricdp.solvers.local.device import DeviceClosing
+
+        return DeviceClosing(windows, task.graph, task.loss, positions)
+    return HostClosing(windows, task.graph, task.loss, positions)

@@ -151,7 +151,7 @@ def device(library, monkeypatch):
 
 @pytest.mark.parametrize("seed", [1, 3, 4])
 def test_iterates_on_the_gpu_are_those_of_the_cores(device, seed):
-    rng, distances, away, mask, loss, prior = drawn(seed, 12)
+    _, distances, away, mask, loss, prior = drawn(seed, 12)
     program = program_of(distances, away, mask, prior[:, None] * loss, 1.5)
     host, other = LocalCores(program, start_of(mask)), device.LocalDevice(program, start_of(mask))
     for count in (1, 20, 20):

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 0b37c790c04bd3b0c561961c3115c7d78bd0fefed1d7a6967fc90510425ac796.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 e095fe750c1b92abcacfd10a81611e93cfb048109e47cc5b903e6f2978d43151.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

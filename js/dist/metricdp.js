@@ -1806,7 +1806,7 @@ function readLocal(body, file) {
   const blocks = Math.ceil(outputs.size / BLOCK);
   const lengths = file.counts(body.lengths, [inputs.size, blocks], "its lengths");
   const numbers = file.counts(body.columns, [null], "its columns");
-  const values = file.shaped(body.values, [numbers.length], "its weights");
+  const values = file.singles(body.values, [numbers.length], "its weights");
   const background = file.shaped(body.background, [outputs.size], "its background");
   const columns = new Uint32Array(numbers.length);
   const starts = new Float64Array(inputs.size + 1);
@@ -2453,7 +2453,7 @@ const DECLARED = {
   },
   "mechanism": {
     "matrix": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "matrix": {"type": "table"}}},
-    "local": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "lengths": {"type": "array", "sides": 2, "most": 65536, "of": "narrow"}, "columns": {"type": "array", "sides": 1, "most": 65535, "of": "narrow"}, "values": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "of": "single"}, "background": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "of": "single"}}},
+    "local": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "lengths": {"type": "array", "sides": 2, "most": 65536, "of": "narrow"}, "columns": {"type": "array", "sides": 1, "most": 65535, "of": "narrow"}, "values": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "coded": true, "of": "single"}, "background": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "of": "single"}}},
     "interpolated": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["box"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "axes": {"type": "many", "least": 1, "most": 8, "of": {"type": "array", "sides": 1, "of": "float"}}, "ratios": {"type": "many", "least": 1, "most": 8, "of": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}}, "matrix": {"type": "table"}, "rule": {"type": "text", "choices": ["exact", "direction", "log", "relaxed"], "longest": 10000}}},
     "streets": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["streets"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "counts": {"type": "array", "sides": 1, "least": 1, "most": 536870912, "of": "whole"}, "ratios": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}, "matrix": {"type": "table"}}},
     "spherical-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
@@ -2605,9 +2605,17 @@ const CHECKS = {
   many: ({ of, least, most }, reading) => list(checkOf(of, reading), least, most),
   group: ({ of }, reading) => tuple(...of.map((kind) => checkOf(kind, reading))),
   part: (kind, reading) => (value, where) => reading.part(kind, value, where),
-  array: (kind, reading) => (value, where) => reading.file.checkArray(value, kind, where),
+  array: (kind, reading) => (value, where) =>
+    kind.coded && typeof value === "object" ? coded(kind, reading)(value, where) : reading.file.checkArray(value, kind, where),
   table: (_, reading) => table(reading.version),
 };
+
+/** Codes, and a table of the numbers that they stand for. */
+const coded = (kind, { file }) =>
+  record({
+    codes: (value, where) => file.checkArray(value, { of: "narrow", sides: kind.sides }, where),
+    table: (value, where) => file.checkArray(value, { ...kind, sides: 1 }, where),
+  });
 
 const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
 
@@ -2745,6 +2753,7 @@ const UNSIGNED = [Uint8Array, Uint16Array, Uint32Array, BigUint64Array];
 const ARRAYS = { // by declaration
   float: [Float64Array], single: [Float32Array], whole: [BigInt64Array], narrow: UNSIGNED, points: [Float64Array, BigInt64Array, Array],
 };
+const MOST_CODES = 65536; // kinds of numbers that a table holds
 const DECODER_OPTIONS = { fatal: true, ignoreBOM: true };
 
 const offset = whole();
@@ -2903,6 +2912,18 @@ class MechanismFile {
     const data = this.shaped(name, shape, what);
     refuse(!(data instanceof Uint8Array), `${what} are not bytes`);
     return data;
+  }
+
+  /** Return single floats of a shape, which may lie in the file as codes and a table that decreases. */
+  singles(entry, shape, what) {
+    if (typeof entry === "string") return this.shaped(entry, shape, what);
+    const table = this.shaped(entry.table, [null], what);
+    const decreases = table.every((value, k) => k === 0 || value < table[k - 1]);
+    refuse(table.length > MOST_CODES || !decreases, `${what} have a table that is too long or does not decrease`);
+    return Float32Array.from(this.counts(entry.codes, shape, what), (code) => {
+      refuse(code >= table.length, `${what} have a code that their table does not hold`);
+      return table[Number(code)];
+    });
   }
 
   shaped(name, shape, what) {

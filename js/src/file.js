@@ -15,6 +15,7 @@ const UNSIGNED = [Uint8Array, Uint16Array, Uint32Array, BigUint64Array];
 const ARRAYS = { // by declaration
   float: [Float64Array], single: [Float32Array], whole: [BigInt64Array], narrow: UNSIGNED, points: [Float64Array, BigInt64Array, Array],
 };
+const MOST_CODES = 65536; // kinds of numbers that a table holds
 const DECODER_OPTIONS = { fatal: true, ignoreBOM: true };
 
 const offset = whole();
@@ -173,6 +174,18 @@ export class MechanismFile {
     const data = this.shaped(name, shape, what);
     refuse(!(data instanceof Uint8Array), `${what} are not bytes`);
     return data;
+  }
+
+  /** Return single floats of a shape, which may lie in the file as codes and a table that decreases. */
+  singles(entry, shape, what) {
+    if (typeof entry === "string") return this.shaped(entry, shape, what);
+    const table = this.shaped(entry.table, [null], what);
+    const decreases = table.every((value, k) => k === 0 || value < table[k - 1]);
+    refuse(table.length > MOST_CODES || !decreases, `${what} have a table that is too long or does not decrease`);
+    return Float32Array.from(this.counts(entry.codes, shape, what), (code) => {
+      refuse(code >= table.length, `${what} have a code that their table does not hold`);
+      return table[Number(code)];
+    });
   }
 
   shaped(name, shape, what) {

@@ -114,7 +114,7 @@ export function readLocal(body, file) {
   const blocks = Math.ceil(outputs.size / BLOCK);
   const lengths = file.counts(body.lengths, [inputs.size, blocks], "its lengths");
   const numbers = file.counts(body.columns, [null], "its columns");
-  const values = file.shaped(body.values, [numbers.length], "its weights");
+  const values = file.singles(body.values, [numbers.length], "its weights");
   const background = file.shaped(body.background, [outputs.size], "its background");
   const columns = new Uint32Array(numbers.length);
   const starts = new Float64Array(inputs.size + 1);

@@ -36,9 +36,17 @@ const CHECKS = {
   many: ({ of, least, most }, reading) => list(checkOf(of, reading), least, most),
   group: ({ of }, reading) => tuple(...of.map((kind) => checkOf(kind, reading))),
   part: (kind, reading) => (value, where) => reading.part(kind, value, where),
-  array: (kind, reading) => (value, where) => reading.file.checkArray(value, kind, where),
+  array: (kind, reading) => (value, where) =>
+    kind.coded && typeof value === "object" ? coded(kind, reading)(value, where) : reading.file.checkArray(value, kind, where),
   table: (_, reading) => table(reading.version),
 };
+
+/** Codes, and a table of the numbers that they stand for. */
+const coded = (kind, { file }) =>
+  record({
+    codes: (value, where) => file.checkArray(value, { of: "narrow", sides: kind.sides }, where),
+    table: (value, where) => file.checkArray(value, { ...kind, sides: 1 }, where),
+  });
 
 const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
 

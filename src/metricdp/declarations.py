@@ -54,13 +54,15 @@ class Array:
     """A tensor of numbers or of text, of so many sides (0: any) and range.
 
     "float" are doubles, "single" floats of 32 bits, "whole" 64-bit whole numbers, "narrow" whole numbers of at least 0
-    in the narrowest type that holds them, and "points" text or doubles or whole numbers.
+    in the narrowest type that holds them, and "points" text or doubles or whole numbers. One that is `coded` may lie in
+    a file as codes and a table of the numbers they stand for.
     """
 
     of: Literal["float", "single", "whole", "narrow", "points"] = "float"
     sides: int = 0
     least: float | None = None
     most: float | None = None
+    coded: bool = False
 
 
 @dataclass(frozen=True)

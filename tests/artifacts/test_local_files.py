@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from forging import rewritten
+from forging import opened, rewritten
 from instances import local_on, some_local, some_matrix
 from metricdp.artifacts import dumps, inspect, load, loads, save
 from metricdp.artifacts.limits import Budget, Limits
@@ -123,6 +123,63 @@ def test_forged_rows_are_refused(name: str, path: Path) -> None:
         load(path)
 
 
+def few_kinds(n: int = 200) -> LocalMechanism:
+    """Places on a line: one weight for every distance."""
+    return local_on(mdp.FiniteSpace(np.arange(float(n)), mdp.Lp(1)), 40.0, 0.1)
+
+
+def test_weights_of_few_kinds_take_two_bytes_at_most_and_come_back_bit_by_bit(path: Path) -> None:
+    made = few_kinds()
+    save(made, path)
+    found: Any = load(path)
+    assert same(made, found)
+    kinds = np.unique(made.values)
+    manifest, tensors = opened(path.read_bytes())
+    table, codes = (tensors[manifest["body"]["values"][name]] for name in ("table", "codes"))
+    assert table.tolist() == kinds[::-1].tolist()
+    assert (table.dtype, codes.dtype) == (np.float32, np.uint8 if len(kinds) <= 256 else np.uint16)
+    assert np.array_equal(table[codes], made.values)
+    assert len(dumps(made)) < 4 * len(made.values) + 40 * len(made.inputs) + 4000
+
+
+def coded(name: str, alter: Any) -> Any:
+    def apply(manifest: Any, tensors: Any) -> None:
+        tensors[manifest["body"]["values"][name]] = alter(tensors[manifest["body"]["values"][name]])
+
+    return apply
+
+
+FORGED_CODES = {
+    "a code beyond the table": (coded("codes", with_value(3, 255)), "code that its table"),
+    "codes with a sign": (coded("codes", lambda a: a.astype(np.int64)), "right type"),
+    "codes in a square": (coded("codes", lambda a: a.reshape(-1, 2)), "right type"),
+    "codes too few": (coded("codes", lambda a: a[:-1].copy()), "one weight per column"),
+    "a table of doubles": (coded("table", lambda a: a.astype(np.float64)), "right type"),
+    "a table that rises": (coded("table", lambda a: a[::-1].copy()), "not decreasing"),
+    "a table with one number twice": (coded("table", with_value(1, 1.0)), "not decreasing"),
+    "a table with nothing in it": (coded("table", with_value(4, np.nan)), "not decreasing"),
+    "an infinite weight": (coded("table", with_value(0, np.inf)), "not possible"),
+    "a negative weight": (coded("table", with_value(-1, -1.0)), "not possible"),
+    "a weight that tells all": (coded("table", with_value(0, 1e6)), "does not keep the promise"),
+    "a table too long": (coded("table", lambda a: np.linspace(1, 0.1, 65_537, dtype=np.float32)), "too long"),
+    "no table": (lambda manifest, _: manifest["body"]["values"].pop("table"), "does not say"),
+    "a table that is not there": (lambda manifest, _: manifest["body"]["values"].update(table="no"), "not there"),
+    "more than codes": (lambda manifest, _: manifest["body"]["values"].update(more=1), "does not know"),
+    "codes of the background": (
+        lambda manifest, _: manifest["body"].update(background=manifest["body"]["values"]), "not the name"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED_CODES)
+def test_forged_codes_are_refused(name: str, path: Path) -> None:
+    alter, message = FORGED_CODES[name]
+    save(few_kinds(), path)
+    rewritten(path, alter)
+    with pytest.raises(CorruptFile, match=message):
+        load(path)
+
+
 def test_single_floats_are_no_probabilities_of_a_table(path: Path) -> None:
     save(some_matrix(), path, storage="dense")
     rewritten(path, lambda manifest, tensors: tensors.update(matrix=tensors["matrix"].astype(np.float32)))
@@ -136,8 +193,8 @@ def test_a_broken_law_gets_no_file_and_other_storages_are_refused(path: Path) ->
         save(replace(made, guarantee=replace(made.guarantee, epsilon=0.1)), path)
     with pytest.raises(InvalidInput, match="stored sparse"):
         save(made, path, storage="dense")
-    with pytest.raises(InvalidInput, match="six bytes"):
-        mdp.quantised(made, bits=16)
+    with pytest.raises(InvalidInput, match="`bits` = 16"):
+        mdp.quantised(made, bits=12)
     assert not path.exists()
 
 

@@ -70,6 +70,12 @@ def test_export_writes_a_district(city: None, capsys: pytest.CaptureFixture[str]
     assert mdp.inspect("again.mdp").storage == "sparse"
 
 
+def test_export_rounds_a_district(city: None) -> None:
+    pytest.importorskip("numba", reason="windows take the extra `fast`")
+    assert run("export rome.mdp --around 41.9,12.48 --radius 3km --storage quantised -o small.mdp") == 0
+    assert "rounded to 16 bits" in mdp.load("small.mdp").certificate.note
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -79,7 +85,7 @@ def test_export_writes_a_district(city: None, capsys: pytest.CaptureFixture[str]
         ("--around 41.9 --radius 3km", "2 columns"),
         ("--around here --radius 3km", "must be numbers"),
         ("--around 43,12.48 --radius 3km", "the nearest is 1"),
-        ("--around 41.9,12.48 --radius 3km --storage quantised", "six bytes"),
+        ("--around 41.9,12.48 --radius 3km --storage quantised --bits 32", "`bits` = 16"),
     ],
 )
 def test_what_is_no_district_is_refused(

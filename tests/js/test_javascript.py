@@ -194,6 +194,38 @@ def test_the_same_words_give_the_same_reports_of_sparse_rows(engine: browsers.En
     assert theirs == [int(made.sample(row, rng=Given(words))) for row, words in draws]
 
 
+def test_the_same_words_give_the_same_reports_where_weights_are_codes(engine: browsers.Engine, tmp_path: Path) -> None:
+    made = local_on(mdp.FiniteSpace(np.arange(200.0), mdp.Lp(1)), 40.0, 0.1)
+    path, draws = save(made, tmp_path / "codes.mdp"), []
+    for row in range(0, 200, 9):
+        draws += [(row, [int(w) for w in RNG.integers(0, 2**64, 30, dtype=np.uint64)]) for _ in range(20)]
+    asked = [{"secret": row, "words": halves(words)} for row, words in draws]
+    theirs = engine.ask("replay", file=engine.offer(path), draws=asked)
+    assert theirs == [int(made.sample(row, rng=Given(words))) for row, words in draws]
+
+
+FORGED_CODES = {
+    "a code beyond the table": ("codes", lambda a: np.where(np.arange(len(a)) == 3, 255, a).astype(np.uint8)),
+    "a table that rises": ("table", lambda a: a[::-1].copy()),
+    "a negative weight": ("table", lambda a: np.append(a[:-1], np.float32(-1))),
+    "codes with a sign": ("codes", lambda a: a.astype(np.int64)),
+}
+
+
+@pytest.mark.parametrize("name", FORGED_CODES)
+def test_forged_codes_are_refused(engine: browsers.Engine, tmp_path: Path, name: str) -> None:
+    part, alter = FORGED_CODES[name]
+    path = save(local_on(mdp.FiniteSpace(np.arange(200.0), mdp.Lp(1)), 40.0, 0.1), tmp_path / "codes.mdp")
+
+    def change(manifest: Any, tensors: Any) -> None:
+        where = manifest["body"]["values"][part]
+        tensors[where] = alter(tensors[where])
+
+    rewritten(path, change)
+    answer = engine.ask("open", data=base64.b64encode(path.read_bytes()).decode())
+    assert answer["error"] == "CorruptFile"
+
+
 def test_the_accuracy_of_sparse_rows_holds_what_it_says(engine: browsers.Engine, files: Files) -> None:
     """Never below the exact radius; the rows here leave more than 5 % to the background, so that all reports count."""
     made, wanted = files.made["local"], 0.0

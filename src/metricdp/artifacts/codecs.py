@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from metricdp import shared
+from metricdp.artifacts.coded import CODED, decode_codes, encode_codes
 from metricdp.artifacts.container import Entry, Tensors
 from metricdp.artifacts.limits import Budget
 from metricdp.artifacts.plain import number_from, plain, text_from, whole_from
@@ -116,6 +117,9 @@ class Encoder:
                 checked_range(kind, value, name)
                 if kind.of == "narrow":
                     return self.tensors.narrow(value, name)
+                coded = encode_codes(value, self.tensors, name) if kind.coded else None
+                if coded is not None:
+                    return coded
                 return self.tensors.array(value, name, single=kind.of == "single")
             case Table():
                 return encode_table(value, self.tensors, self._layout)
@@ -256,6 +260,8 @@ class Decoder:
             case Part():
                 return self._part(kind, value, where)
             case Array():
+                if kind.coded and isinstance(value, dict):
+                    return decode_codes(kind, _object(value, CODED, where), self._tensors, where)
                 array = self._tensors.array(value, KINDS[kind.of], where, kind.sides)
                 return checked_range(kind, array, where)
             case Table():

@@ -83,8 +83,9 @@ def dumps(
 
     `storage` says how its probabilities lie in the file: "dense", "sparse" (without zeros and unused reports) or
     "quantised" (whole multiples of a power of two, where `mdp.quantised` made them so). None takes the smallest. All
-    keep every bit of the law. `licence` says who owns the data in the file and under which terms it may be handed on.
-    `key` is a private key file from `create_keys`: the file is then signed.
+    keep every bit of the law; weights of a `LocalMechanism` that are of few kinds take two bytes each. `licence` says
+    who owns the data in the file and under which terms it may be handed on. `key` is a private key file from
+    `create_keys`: the file is then signed.
     """
     declared(MECHANISMS, mechanism)
     mechanism = with_distances(mechanism)

@@ -16,6 +16,7 @@ import numpy as np
 
 from metricdp import shared
 from metricdp.arrays import Floats
+from metricdp.artifacts.coded import MOST_CODES, kinds_of
 from metricdp.artifacts.container import Entry
 from metricdp.artifacts.plain import whole_from
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, narrowest
@@ -43,11 +44,16 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
     if storage is not None and storage not in STORAGES:
         raise InvalidInput(f"`storage` must be one of {', '.join(STORAGES)}, got {storage!r}.")
     if isinstance(mechanism, LocalMechanism):
-        if storage in (None, "sparse"):
-            return Layout("sparse")
-        raise InvalidInput(
-            f"a LocalMechanism is stored sparse, as near reports and a background; {storage!r} is no way."
-        )
+        if storage == "dense":
+            raise InvalidInput(
+                "a LocalMechanism is stored sparse, as near reports and a background; 'dense' is no way."
+            )
+        if storage == "quantised" and kinds_of(mechanism.values) is None:
+            raise InvalidInput(
+                f"these weights are of more than {MOST_CODES:,} kinds, and saving never changes a law: round them "
+                "first with mdp.quantised(mechanism), which certifies the rounded law."
+            )
+        return Layout("sparse")
     matrix = getattr(mechanism, "matrix", None)
     if matrix is None:
         if storage in (None, "dense"):

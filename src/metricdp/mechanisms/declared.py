@@ -117,7 +117,7 @@ for _declaration in (
             "outputs": FINITE,
             "lengths": Array("narrow", sides=2, most=BLOCK),
             "columns": Array("narrow", sides=1, most=BLOCK - 1),
-            "values": WEIGHTS,
+            "values": replace(WEIGHTS, coded=True),
             "background": WEIGHTS,
         },
         since=2,

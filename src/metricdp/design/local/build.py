@@ -27,7 +27,7 @@ from metricdp.solvers.bounds import relative_gap
 from metricdp.solvers.local.repair import LocalLaw
 from metricdp.solvers.local.solve import LocalOptions, LocalSolution, LocalTask, Place, solve_local
 from metricdp.solvers.local.windows import Graph
-from metricdp.spaces import Near
+from metricdp.spaces import FiniteSpace, Near
 
 FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for
 ATTEMPTS = 4  # at keeping the promise for pairs that no edge joins
@@ -58,7 +58,7 @@ def optimal_local(
     place = _place(solver)
     plan = plan_of(problem, None if window is None else as_positive(window, "window"), gap)
     refuse_too_large(problem, plan.window, plan.reach)
-    graph, stretch = edges_of(problem, plan, gap)
+    graph, stretch = edges_of(problem.inputs, problem.epsilon, plan.window, gap)
     near = problem.inputs.near(plan.window, problem.outputs)
     if int(near.counts.min()) == 0:
         lost = int(np.argmin(near.counts))
@@ -118,15 +118,15 @@ def _reach(gap: float) -> float:
     return min(max(reach, 8.0), 14.0)
 
 
-def edges_of(problem: Problem, plan: Plan, gap: float) -> tuple[Graph, float]:
+def edges_of(inputs: FiniteSpace, epsilon: float, window: float, gap: float) -> tuple[Graph, float]:
     """Return the pairs that bind, with their log ratios, and how much longer ways along them are than distances."""
-    streets = streets_of(problem.inputs)
+    streets = streets_of(inputs)
     if streets is not None:
         pairs, lengths = streets
-        return Graph(len(problem.inputs), pairs, problem.epsilon * lengths), 1.0
+        return Graph(len(inputs), pairs, epsilon * lengths), 1.0
     asked = next(value for limit, value in STRETCHES if gap >= limit)
-    pairs, lengths, stretch = spanner_of(problem.inputs, asked, plan.window)
-    return Graph(len(problem.inputs), pairs, problem.epsilon * lengths), stretch
+    pairs, lengths, stretch = spanner_of(inputs, asked, window)
+    return Graph(len(inputs), pairs, epsilon * lengths), stretch
 
 
 def task_of(problem: Problem, plan: Plan, graph: Graph, stretch: float, near: Near, order: Order) -> LocalTask:
@@ -200,7 +200,7 @@ def _certified(
     if not found.kept:
         raise NotPrivate(f"a law on windows does not keep its promise: {found}. Nothing was returned.")
     values, background = stored.values, stored.background
-    loss, scale, far = _loss(problem, near, values, background)
+    loss, scale, far = stored_loss(problem, near, values, background)
     bound = bound_below(answer.lower_bound, loss, scale=scale)
     certificate = Certificate(
         loss=loss,
@@ -227,7 +227,7 @@ def _in_own_order(law: LocalLaw, problem: Problem, near: Near, order: Order) -> 
     return SparseLaw(near.starts, near.codes, values, background)
 
 
-def _loss(
+def stored_loss(
     problem: Problem, near: Near, values: NDArray[np.float32], background: NDArray[np.float32]
 ) -> tuple[float, float, str]:
     """Return an upper bound of the expected loss of the stored law, the size of its terms, and the background's part.

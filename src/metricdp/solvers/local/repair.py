@@ -59,10 +59,16 @@ class Closing(Protocol):
         """Return values and background as they are stored."""
 
 
-def repaired(closing: Closing, point: Any, windows: Windows, graph: Graph, log_ratios: Floats) -> LocalLaw:
-    """Return a law that keeps `log_ratios` along the edges of a graph, background and rounding included."""
+def repaired(
+    closing: Closing, point: Any, windows: Windows, graph: Graph, log_ratios: Floats, rounding: float = ROUNDED
+) -> LocalLaw:
+    """Return a law that keeps `log_ratios` along the edges of a graph, background included, also once it is rounded.
+
+    `rounding` is what that may add to a log ratio; an edge that allows less than this has equal rows at its ends.
+    """
     closing.load(point)
-    charge = np.full(len(log_ratios), 2.0 * ROUNDED)
+    spare = rounding + max(ROUNDED, 0.1 * rounding)  # and something for slopes
+    charge = np.full(len(log_ratios), spare)
     active: Integers | None = None
     target = 1.0
     first, second = graph.pairs[:, 0], graph.pairs[:, 1]
@@ -76,13 +82,13 @@ def repaired(closing: Closing, point: Any, windows: Windows, graph: Graph, log_r
         totals, losses = closing.sums()
         logs = np.log(totals)
         slope = np.abs(logs[first] - logs[second])
-        short = left + slope + np.where(left > 0.0, ROUNDED, 0.0) > log_ratios
+        short = left + slope + np.where(left > 0.0, rounding, 0.0) > log_ratios
         if not short.any():
             values, background = closing.weights()
             share = float(np.minimum(charge / log_ratios, 1.0).sum()) / max(len(charge), 1)
             return LocalLaw(values, background, totals, losses / totals, number + 1, share)
         more = CHARGED if number < 4 else LATER_CHARGED
-        charge[short] = np.maximum(more * slope[short], 1.2 * charge[short]) + 2.0 * ROUNDED
+        charge[short] = np.maximum(more * slope[short], 1.2 * charge[short]) + spare
         active = _columns_at(np.unique(graph.pairs[short]), windows)
     raise SolverFailure(
         f"the rows still change too much along {int(short.sum())} of {len(short):,} edges after {ROUNDS} rounds of "

@@ -6,8 +6,8 @@ from scipy import sparse
 
 import metricdp as mdp
 from brute import leakage, least_loss
-from metricdp.design.local import budget
-from metricdp.errors import InvalidInput
+from metricdp.design.local import budget, build, edges
+from metricdp.errors import InvalidInput, SolverFailure
 
 pytest.importorskip("numba", reason="windows take the extra `fast`")
 
@@ -197,3 +197,23 @@ def test_a_million_crossings_are_judged_in_seconds(monkeypatch):
     monkeypatch.setattr(budget, "free_memory", lambda: 20e9)
     with pytest.raises(InvalidInput, match=r"1,000,000 secrets .* GB .* hours .* Raise epsilon"):
         mdp.optimal(mdp.Problem(space, 10.0), gap=0.05)
+
+
+def test_memory_that_runs_out_in_the_middle_ends_in_a_sentence(monkeypatch):
+    def full(task, options):
+        raise MemoryError
+
+    monkeypatch.setattr(build, "solve_local", full)
+    with pytest.raises(SolverFailure, match="do not fit into memory. Raise epsilon"):
+        mdp.optimal(mdp.Problem(GRID, 1.0), window=3.0)
+
+
+def test_a_crowd_beside_scattered_and_far_points_is_joined_by_few_edges():
+    rng = np.random.default_rng(2)
+    parts = [rng.uniform(0, 1, (700, 2)), rng.uniform(0, 60, (150, 2)), rng.uniform(0, 60, (3, 2)) + 1e5]
+    space = plane(np.concatenate(parts))
+    pairs, lengths, _ = edges.spanner_of(space, 1.03, 4.0)
+    assert len(np.unique(np.sort(pairs, axis=1), axis=0)) == len(pairs) < 20 * len(space)
+    np.testing.assert_allclose(lengths, np.linalg.norm(np.diff(space.points[pairs], axis=1)[:, 0], axis=1), rtol=1e-12)
+    links = sparse.coo_array((lengths, tuple(pairs.T)), shape=(len(space), len(space)))
+    assert sparse.csgraph.connected_components(links, directed=False)[0] == 1

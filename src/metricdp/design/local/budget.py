@@ -14,6 +14,10 @@ from metricdp.spaces.near import MOST_PAIRS
 
 SAMPLE = 48  # secrets whose windows are measured
 STORED, VARIABLE = 70.0, 110.0  # bytes of an entry that is stored, and of one that is a variable as well
+ADVICE = (
+    "Raise epsilon, take a smaller `window` (the background then costs more), solve districts one by one (each "
+    "protects its own secrets), or take a machine with more memory and a GPU (solver=mdp.solvers.Gpu())."
+)
 PACE, ITERATIONS = 2e-8, 1_000  # seconds of one core per variable and iteration, and how many a small gap takes
 
 
@@ -33,9 +37,7 @@ def refuse_too_large(problem: Problem, window: float, reach: float) -> None:
     raise InvalidInput(
         f"{size:,} secrets with about {entries / size:,.0f} reports within {window:.3g}{spaced(problem.inputs.unit)} "
         f"are {entries:.2g} entries: about {needed / 1e9:,.0f} GB ({free / 1e9:,.0f} GB are free, and at most "
-        f"{MOST_PAIRS:.2g} entries are listed) and {hours:.2g} hours on {cores} cores. Raise epsilon, take a smaller "
-        "`window` (the background then costs more), solve districts one by one (each protects its own secrets), or "
-        "take a machine with more memory and a GPU (solver=mdp.solvers.Gpu())."
+        f"{MOST_PAIRS:.2g} entries are listed) and {hours:.2g} hours on {cores} cores. {ADVICE}"
     )
 
 

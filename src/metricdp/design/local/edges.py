@@ -12,7 +12,8 @@ from metricdp.metrics import pairwise
 from metricdp.solvers.local.windows import lists
 from metricdp.spaces import FiniteSpace, Near
 
-NEIGHBOURS = 72  # near points among which edges are chosen, on average
+NEIGHBOURS, CROWD = 72, 8  # near points among which edges are chosen, and how many times that on average at most
+DEGREE = 128  # edges of a point that searches look at; more are rare, and only make for more edges
 SOURCES = 64  # points from which ways along edges are compared with distances
 JOINED = 2_000  # points of a part that are tried as its end of the edge to the rest
 BLOCK = 4_000_000  # distances that are held at a time
@@ -34,10 +35,15 @@ def spanner_of(space: FiniteSpace, stretch: float, window: float) -> tuple[Integ
 
 
 def _radius(space: FiniteSpace, window: float) -> float:
-    """Return a distance within which the middle one of some points has `NEIGHBOURS` others: no outlier moves it."""
+    """Return a distance within which a middling point has `NEIGHBOURS` others, and all together not many more.
+
+    The median of some points, which a few far ones do not move, unless a crowd elsewhere would have `CROWD` times that.
+    """
     sample = np.linspace(0, len(space) - 1, min(SOURCES, len(space))).astype(np.int64)
     away = np.sort(pairwise(space.metric, space.points[sample], space.points), axis=1)
-    return min(float(np.median(away[:, min(NEIGHBOURS, len(space) - 1)])), window)
+    middling = float(np.median(away[:, min(NEIGHBOURS, len(space) - 1)]))
+    crowded = min(CROWD * NEIGHBOURS * len(sample), away.size - 1)
+    return min(middling, float(np.partition(away.ravel(), crowded)[crowded]), window)
 
 
 def _greedy(near: Near, stretch: float) -> tuple[Integers, Floats]:
@@ -49,7 +55,7 @@ def _greedy(near: Near, stretch: float) -> tuple[Integers, Floats]:
     order = np.argsort(lengths, kind="stable")
     first, second, lengths = first[order], second[order], lengths[order]
     chosen: NDArray[np.bool_] = np.zeros(len(lengths), dtype=np.bool_)
-    lists().greedy_edges(size, first, second, lengths, stretch, int(near.counts.max()), chosen)
+    lists().greedy_edges(size, first, second, lengths, stretch, min(int(near.counts.max()), DEGREE), chosen)
     return np.stack([first[chosen], second[chosen]], axis=1), lengths[chosen]
 
 
@@ -62,13 +68,14 @@ def _joined(space: FiniteSpace, pairs: Integers, lengths: Floats) -> tuple[Integ
         if parts == 1:
             return pairs, lengths
         largest = int(np.bincount(label).argmax())
+        added: dict[tuple[int, int], float] = {}  # two parts may choose the same edge
         for part in range(parts):
-            if part == largest:
-                continue
-            inside, outside = np.flatnonzero(label == part)[:JOINED], np.flatnonzero(label != part)
-            ends, length = _closest(space, inside, outside)
-            pairs = np.concatenate([pairs, [ends]])
-            lengths = np.append(lengths, length)
+            if part != largest:
+                inside, outside = np.flatnonzero(label == part)[:JOINED], np.flatnonzero(label != part)
+                (i, j), length = _closest(space, inside, outside)
+                added[min(i, j), max(i, j)] = length
+        pairs = np.concatenate([pairs, np.array(list(added), dtype=np.int64)])
+        lengths = np.concatenate([lengths, list(added.values())])
 
 
 def _closest(space: FiniteSpace, inside: Integers, outside: Integers) -> tuple[tuple[int, int], float]:

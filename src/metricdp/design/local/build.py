@@ -29,7 +29,12 @@ FEW = 4_096  # secrets up to which the dense program is taken unless windows are
 ATTEMPTS = 4  # at keeping the promise for pairs that no edge joins
 SHARE = 1e-3  # of the loss that the background may cost
 SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
-STRETCHES = ((2e-2, 1.03), (5e-3, 1.014), (0.0, 1.008))  # gap asked for -> how much detour the edges may make
+STRETCHES = (
+    (4e-2, 1.03),
+    (2e-2, 1.014),
+    (8e-3, 1.008),
+    (0.0, 1.004),
+)  # gap asked for -> how much detour the edges may make
 SAMPLE = 24  # secrets from which distances across the city are measured
 
 

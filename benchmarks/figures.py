@@ -23,6 +23,7 @@ ended: two means both were busy. Rows without a load were measured before machin
 TITLES = {
     "first": "First things",
     "optimal": "The optimal engine",
+    "cities": "Whole cities",
     "interpolated": "Interpolated mechanisms",
     "tables": "Tables",
     "devices": "Files for devices",
@@ -33,6 +34,8 @@ TITLES = {
 BEFORE = {
     "optimal": "Uniform prior, Euclidean loss and metric, epsilon 1 per cell unless said, all pairs audited exactly; "
     "see [how the optimum is found](optimal.md).",
+    "cities": "`benchmarks/cities.py` and `benchmarks/borders.py`: loss = distance, uniform prior; the gap is that of "
+    "the audited law to a bound for all mechanisms. The rest is in [whole cities](cities.md).",
     "interpolated": "The rest is in [secrets anywhere](aipo.md).",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",

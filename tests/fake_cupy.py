@@ -15,13 +15,22 @@ import scipy.linalg
 
 SHIM = """
 #include <cmath>
+#include <cstring>
+using std::isfinite;
 #define __global__
+#define __device__
 #define __shared__
 #define __syncthreads()
 struct Index { long long x, y, z; };
 static Index blockIdx, threadIdx, blockDim;
+template <typename T> T __shfl_down_sync(unsigned, T value, int) { return value; }
+template <typename T> void atomicAdd(T* place, T value) { *place += value; }
+template <typename T> void atomicMax(T* place, T value) { if (value > *place) *place = value; }
+static long long __double_as_longlong(double x) { long long y; std::memcpy(&y, &x, 8); return y; }
+static double __longlong_as_double(long long x) { double y; std::memcpy(&y, &x, 8); return y; }
 extern "C" {
 float shared[1 << 20]; double least[1 << 16]; double tile[1 << 16];
+float held[1 << 16], window[1 << 16], slope[1 << 16]; double sums[1 << 16], held_window[1 << 16], bounds[1 << 16];
 void set_block(long long x, long long y) {
     blockIdx.x = x; blockIdx.y = y; threadIdx.x = 0; blockDim.x = 1;
 }
@@ -29,15 +38,17 @@ void set_block(long long x, long long y) {
 """
 
 
-def build(folder: Path) -> ctypes.CDLL:
-    """Compile the kernels with the host's compiler."""
+def build(folder: Path, part: str = "backends") -> ctypes.CDLL:
+    """Compile the kernels of a part of the solvers with the host's compiler."""
     import metricdp.solvers
 
-    source = (Path(metricdp.solvers.__file__).with_name("backends") / "kernels.cu").read_text(encoding="utf-8")
+    source = (Path(metricdp.solvers.__file__).with_name(part) / "kernels.cu").read_text(encoding="utf-8")
     text = folder / "kernels.cpp"
     text.write_text(SHIM + source, encoding="utf-8")
     library = folder / "kernels.so"
-    subprocess.run(["g++", "-O2", "-shared", "-fPIC", "-w", str(text), "-o", str(library)], check=True)
+    subprocess.run(
+        ["g++", "-O2", "-fno-strict-aliasing", "-shared", "-fPIC", "-w", str(text), "-o", str(library)], check=True
+    )
     return ctypes.CDLL(str(library))
 
 
@@ -55,6 +66,8 @@ class Kernel:
                 converted.append(ctypes.c_void_p(value.ctypes.data))
             elif isinstance(value, np.float32):
                 converted.append(ctypes.c_float(float(value)))
+            elif isinstance(value, np.float64):
+                converted.append(ctypes.c_double(float(value)))
             elif isinstance(value, np.int32):
                 converted.append(ctypes.c_int(int(value)))
             elif isinstance(value, np.int64):
@@ -66,10 +79,11 @@ class Kernel:
             function(*converted)
 
 
-def install(library: ctypes.CDLL, monkeypatch: Any) -> None:
-    """Let `import cupy` find this stand-in, with one thread a block."""
+def install(library: ctypes.CDLL, monkeypatch: Any, module: Any = None) -> None:
+    """Let `import cupy` find this stand-in, with one thread a block in the module that launches kernels."""
     from metricdp.solvers.backends import cuda
 
+    launching = cuda if module is None else module
     fake = types.ModuleType("cupy")
     for name in dir(np):
         if not name.startswith("__"):
@@ -94,5 +108,5 @@ def install(library: ctypes.CDLL, monkeypatch: Any) -> None:
         for key, value in content.items():
             setattr(module, key, value)
         monkeypatch.setitem(sys.modules, name, module)
-    cuda.kernels.cache_clear()
-    monkeypatch.setattr(cuda, "THREADS", 1)
+    launching.kernels.cache_clear()
+    monkeypatch.setattr(launching, "THREADS", 1)

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,64 @@ def metrics_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def cities_table() -> str:
+    """What was measured on whole cities, newest first of every figure."""
+    rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
+    rows += [
+        f"| {one['what']} | {one['asked']} | {one['measured']} |"
+        for one in measured()
+        if not {"regions", "picture"} & set(one["values"])
+    ]
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+def borders_table() -> str:
+    """What regions of a city would exchange, and how much faster an iteration would be."""
+    (found,) = (one["values"] for one in measured() if "regions" in one["values"])
+    ways = list(found["regions"][0]["faster"])
+    rows = [
+        "| regions | rows that several touch | told in an iteration | by the busiest | " + " | ".join(ways) + " |",
+        "| --- " * (4 + len(ways)) + "|",
+    ]
+    for one in found["regions"]:
+        told = f"{one['told'] / 1e6:.1f} MB | {one['most_told'] / 1e6:.2f} MB"
+        times = " | ".join(f"{one['faster'][way]:.2g} times" for way in ways)
+        rows.append(f"| {one['regions']} | {one['shared_rows']:.0%} | {told} | {times} |")
+    inner = f"{found['entries'] / 1e6:.1f} million entries, {found['regions'][0]['inner'] / 1e6:.0f} MB moved in memory"
+    rows += [
+        "",
+        f"Without a cut: {inner} in every iteration; "
+        + " and ".join(f"{1000 * seconds:g} ms on {machine}" for machine, seconds in found["iteration"].items())
+        + ".",
+    ]
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+def cities_picture() -> str:
+    """The map of losses with its caption; nothing before it was drawn."""
+    lines = [one["measured"] for one in measured() if "picture" in one["values"]]
+    shown = [
+        f"![A map of Rome with the loss of every crossing](images/cities.png)\n\n*Rome at epsilon 10/km, {line}.*\n\n"
+        for line in lines
+    ]
+    return "\n" + "".join(shown)
+
+
+def measured() -> list[dict[str, Any]]:
+    """Return the newest line of every figure about cities."""
+    spec = spec_from_file_location("figures", PROJECT / "benchmarks" / "figures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    figures = module_from_spec(spec)
+    spec.loader.exec_module(figures)
+    found: list[dict[str, Any]] = figures.newest(figures.RESULTS / "cities.jsonl")
+    return found
+
+
 PARTS = {
+    "cities_table": cities_table,
+    "borders_table": borders_table,
+    "cities_picture": cities_picture,
     "metrics_table": metrics_table,
     "builders_api": builders_api,
     "builders_table": builders_table,

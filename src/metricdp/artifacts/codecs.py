@@ -209,7 +209,7 @@ class Decoder:
             return made
         if not hasattr(made, "witness"):
             raise CorruptFile("its certificate names a worst pair where there are no pairs")
-        return replace(made, certificate=replace(certificate, witness=made.witness(*codes)))  # type: ignore[type-var]
+        return replace(made, certificate=replace(made.certificate, witness=made.witness(*codes)))  # type: ignore[type-var]
 
     def _foresee(self, known: Declaration, body: object) -> None:
         """Refuse a mechanism that takes too much to judge, before its table is made."""

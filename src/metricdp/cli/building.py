@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from metricdp.cli.choices import Progress, numbers_from
+from metricdp.cli.choices import numbers_from
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
+from metricdp.spaces.finite import MOST_DISTANCES
 from metricdp.units import parse_distance
 from metricdp.wording import Objective
+
+if TYPE_CHECKING:
+    from metricdp.solvers import Progress  # scipy is imported where something is solved
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,13 @@ class Options:
 
     Attributes:
         prior: A CSV file with a header and one number a point: how likely each is.
-        gap: How far the loss may be from the proven optimum, as a share; for optimal, spanner and decomposed.
+        gap: How far the loss may be from the proven optimum, as a share; for optimal, spanner and decomposed. On
+            windows (see there) 0.05 unless said, elsewhere 0.001.
         seconds: When to stop searching; for optimal, spanner and decomposed.
         objective: expected (the default of optimal) or worst (that of constopt); for optimal and constopt.
+        solver: auto, interior, first_order or gpu, among others; on windows first_order or gpu; for optimal.
+        window: How far from every report rows are stored, such as 2.2km; for optimal, which solves on windows above
+            4,096 points or where one is given, and chooses it so that what lies beyond hardly costs.
         stretch: How much longer paths may be than the distance; for spanner.
         nearest: How many nearest reports are free; for constopt.
         weights: A CSV file with a header and one positive number a point; for weighted_exponential.
@@ -43,6 +50,8 @@ class Options:
     gap: float | None = None
     seconds: float | None = None
     objective: Objective | None = None
+    solver: str | None = None
+    window: str | None = None
     stretch: float | None = None
     nearest: int | None = None
     weights: str | None = None
@@ -62,6 +71,7 @@ class Options:
 
 
 NOTHING_ASKED = Options()
+FINE_GAP, ROUGH_GAP = 1e-3, 0.05  # where nobody asked for a gap: of dense programs, and on windows
 
 
 def builder_named(name: str) -> Builder:
@@ -85,18 +95,49 @@ def built(
             raise InvalidInput(
                 f"--{option} is not an option of {builder.name}: leave it away, or use --builder {owners}."
             )
+    if builder.dense and len(space) ** 2 > MOST_DISTANCES:
+        raise InvalidInput(
+            f"{builder.name} holds a matrix of all pairs, for at most {math.isqrt(MOST_DISTANCES):,} secrets, and here "
+            f"are {len(space):,}: use --builder optimal, which solves on windows, or fewer of them (--roads with "
+            "--nodes)."
+        )
     if wanted.get("executor") == "threads":
         del wanted["executor"]  # the builder's own choice
-    if "neighbours" in wanted:
-        wanted["neighbours"] = parse_distance(wanted["neighbours"], space.unit)
+    for option in {"neighbours", "window"} & set(wanted):
+        wanted[option] = distance_in(wanted[option], space.unit, option)
+    if "solver" in wanted:
+        from metricdp.solvers.choice import named
+
+        wanted["solver"] = named(wanted["solver"])
     for file in {"prior", "weights"} & set(wanted):
         wanted[file] = numbers_from(wanted[file])
     if builder.start == "space":
         return builder.function(space, epsilon, **wanted, **own)
     problem = Problem(space, epsilon, prior=wanted.pop("prior", None))
-    if builder.progress and progress is not None:
-        wanted["progress"] = closing(progress, wanted.get("gap", 1e-3))
+    if builder.progress:
+        wanted["gap"], wanted["progress"] = gap_for(builder, space, options), progress
     return builder.function(problem, **wanted, **own)
+
+
+def gap_for(builder: Builder, space: FiniteSpace, options: Options) -> float:
+    """Return how close to the optimum a search goes: as asked, or as far as its size lets one wait for."""
+    if options.gap is not None:
+        return options.gap
+    return ROUGH_GAP if options.window or on_windows(builder, space) else FINE_GAP
+
+
+def on_windows(builder: Builder, space: FiniteSpace) -> bool:
+    """Tell whether a builder solves on windows by itself, since there are too many secrets for a matrix."""
+    from metricdp.design.local import FEW
+
+    return "window" in builder.options and len(space) > FEW
+
+
+def distance_in(text: str, unit: str, option: str) -> float:
+    """Return a distance of the command line; where distances have a unit it has to name one."""
+    if unit and not text.strip()[-1:].isalpha():
+        raise InvalidInput(f"--{option} {text} has no unit, and distances here are in {unit}: write {text}{unit}.")
+    return parse_distance(text, unit)
 
 
 def _own(builder: Builder, pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -112,17 +153,3 @@ def _own(builder: Builder, pairs: tuple[str, ...]) -> dict[str, Any]:
         except ValueError as error:
             raise InvalidInput(f"--set {pair}: {error}") from error
     return found
-
-
-def closing(progress: Progress, gap: float) -> Callable[[float, float, float, int], None]:
-    """Return a progress of bounds that shows how much of the way from the first gap to the asked one is done."""
-    first: list[float] = []
-
-    def show(lower: float, upper: float, seconds: float, steps: int) -> None:
-        if not (math.isfinite(lower) and math.isfinite(upper) and upper > 0.0):
-            return
-        left = max((upper - lower) / upper, gap)
-        first.append(max(left, 1.0001 * gap))
-        progress(min(1.0, max(0.0, 1.0 - math.log(left / gap) / math.log(first[0] / gap))))
-
-    return show

@@ -86,6 +86,47 @@ def names_many(source: str) -> bool:
     return Path(source).is_dir() or any(mark in source for mark in "*?[")
 
 
+@dataclass(frozen=True)
+class Where:
+    """Where secrets are: the points of a file, or the crossings of a road network.
+
+    Attributes:
+        points: A CSV file with a header, one point a row and one coordinate a column (or lat, lon).
+        metric: Its name (`metricdp metrics` lists them), with a unit where wanted: l2, haversine:mi; lat and lon mean
+            haversine. On roads distances run along the roads.
+        roads: Instead of points: a GraphML file as osmnx writes it, a folder with the tables nodes and edges (.parquet
+            or .csv), or a city of the data folder such as rome.
+        nodes: With roads: so many crossings around the centre, instead of all.
+    """
+
+    points: str | None = None
+    metric: str | None = None
+    roads: str | None = None
+    nodes: int | None = None
+
+    def space(self) -> FiniteSpace:
+        """Return the space of them."""
+        if (self.points is None) == (self.roads is None):
+            raise InvalidInput(
+                "say where secrets are, with either --points cells.csv or --roads and a city, a folder or a GraphML "
+                "file."
+            )
+        if self.points is not None:
+            if self.nodes is not None:
+                raise InvalidInput("--nodes counts crossings and belongs to --roads; leave it away with --points.")
+            return space_from(self.points, self.metric)
+        if self.metric is not None:
+            raise InvalidInput("--metric belongs to --points: with --roads distances run along the roads, in km.")
+        return metricdp.road_network(str(self.roads), nodes=self.nodes)
+
+    def words(self, space: FiniteSpace) -> str:
+        """Return what they are and how many."""
+        return f"{len(space):,} {'points' if self.roads is None else 'crossings'}"
+
+
+NOWHERE = Where()
+
+
 def space_from(points: str, metric: str | None) -> FiniteSpace:
     """Return the space of the points in a file; latitude and longitude are measured along the Earth."""
     from metricdp.cli.reading import read_points

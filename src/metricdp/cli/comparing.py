@@ -6,6 +6,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 import metricdp
 from metricdp import wording
@@ -22,10 +25,9 @@ from metricdp.wording import Objective
 
 def compare(
     *,
-    points: str,
+    where: Annotated[choices.Where, Parameter(name="*")] = choices.NOWHERE,
     epsilon: Epsilon,
     output: Output,
-    metric: str | None = None,
     builders: str = "exponential,optimal",
     objective: Objective = "expected",
     prior: str | None = None,
@@ -37,11 +39,9 @@ def compare(
     `metricdp compare --points cells.csv --metric l2 --epsilon 0.5,1,2 --builders exponential,optimal -o compare.png`
 
     Args:
-        points: A CSV file with a header, one point a row and one coordinate a column (or lat, lon).
+        where: Points of a file, or roads.
         epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
         output: Where the picture goes; a CSV file of the same name is put beside it.
-        metric: Its name (`metricdp metrics` lists them), with a unit where wanted: l2, haversine:mi; lat and lon mean
-            haversine.
         builders: Names with commas between; `metricdp builders` lists them. madlib has no matrix to compare.
         objective: Which loss is compared and bounded: expected (on average over the points) or worst (of any point).
         prior: A CSV file with a header and one number a point: how likely each is.
@@ -55,10 +55,15 @@ def compare(
     if Path(output).suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"the picture {output!r} must be named .png, .svg or .pdf.")
     for target in (output, table):
-        check_target(target, source=points)
-    space = choices.space_from(points, metric)
+        check_target(target, source=where.points or where.roads)
+    space = where.space()
     levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]
     names = [name.strip() for name in builders.split(",") if name.strip()]
+    if sparse := [name for name in names if building.on_windows(building.builder_named(name), space)]:
+        raise InvalidInput(
+            f"{sparse[0]} has no matrix on {where.words(space)}, so its loss cannot be compared exactly: take at most "
+            "4,096, or design it alone; its certificate holds its loss and the bound of all others."
+        )
     with terminal.progress_bar("Comparing") as progress:
         found, missing = compared(Question(space, objective, prior, gap), levels, names, progress=progress)
     write_picture(loss_plot(found), output)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from metricdp import wording
 from metricdp.cli import terminal
+from metricdp.cli.building import distance_in
 from metricdp.cli.choices import Output
 from metricdp.declarations import Many, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, LocalMechanism, MatrixMechanism, Mechanism, ProductMechanism
-from metricdp.units import parse_distance
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
@@ -130,9 +130,7 @@ def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
     except ValueError as error:
         raise InvalidInput(f"--around must be numbers such as 41.9,12.48, got {around!r}.") from error
     unit = terminal.ground_unit(mechanism)
-    if unit and not radius.strip()[-1:].isalpha():
-        raise InvalidInput(f"--radius {radius} has no unit, and distances here are in {unit}: write {radius}{unit}.")
-    return mechanism.around(place, parse_distance(radius, unit))
+    return mechanism.around(place, distance_in(radius, unit, "radius"))
 
 
 def _in_short(mechanism: Mechanism) -> str:

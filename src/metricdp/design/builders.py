@@ -26,9 +26,10 @@ class Builder:
         about: One line for people.
         start: What the function takes first: a finite `space` and epsilon, or a `problem` (which holds the prior);
             `other` for those that the command cannot call.
-        options: Which of the command's own options it takes, by name (see `cli.choices.Options`).
+        options: Which of the command's own options it takes, by name (see `cli.building.Options`).
         own: Options of its own, each with what turns the text of `--set name=value` into its value.
         objective: Which loss it counts unless told otherwise.
+        dense: Whether it holds a matrix of all secrets and reports, however many there are.
         progress: Whether it tells its bounds while it searches (`progress=`).
     """
 
@@ -39,6 +40,7 @@ class Builder:
     options: tuple[str, ...] = ()
     own: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
     objective: Literal["expected", "worst"] = "expected"
+    dense: bool = False
     progress: bool = False
 
     @property
@@ -57,40 +59,34 @@ class Builder:
         return loaded(self.make)
 
 
-def _solver(name: str) -> Any:
-    """Return the solver that a name at the command line means."""
-    from metricdp.solvers.choice import named
-
-    return named(name)
-
-
 BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
             "dimension, released on a lattice", "other"),
     Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "
-            "inner budget that keeps the promise, proven", "space", ("prior",)),
+            "inner budget that keeps the promise, proven", "space", ("prior",), dense=True),
     Builder("weighted_exponential", "metricdp.design.exponential:weighted_exponential", "the same with a weight for "
-            "every report", "space", ("prior", "weights")),
+            "every report", "space", ("prior", "weights"), dense=True),
     Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
-            "of distances that are cut off far away", "space", ("prior",)),
+            "of distances that are cut off far away", "space", ("prior",), dense=True),
     Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every ratio used up, where such a "
-            "mechanism exists", "space", ("prior",)),
+            "mechanism exists", "space", ("prior",), dense=True),
     Builder("remapped", "metricdp.design.remapped:remapped", "a mechanism whose reports are replaced by the best "
             "guess after seeing them", "other"),
     Builder("madlib", "metricdp.design.laplace:madlib", "noise on the vector of a word, then the nearest word",
             "space"),
     Builder("optimal", "metricdp.design.optimal:optimal", "the least loss there can be, with a proven gap",
-            "problem", (*SEARCH, "objective"), {"solver": _solver}, progress=True),
+            "problem", (*SEARCH, "objective", "solver", "window"), progress=True),
     Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
-            "problem", ("prior",)),
+            "problem", ("prior",), dense=True),
     Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "
-            "charged", "problem", (*SEARCH, "stretch"), progress=True),
+            "charged", "problem", (*SEARCH, "stretch"), dense=True, progress=True),
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
             "report; it counts the worst loss unless told otherwise", "problem", ("prior", "nearest", "objective"),
-            objective="worst"),
+            objective="worst", dense=True),
     Builder("decomposed", "metricdp.design.decomposed:decomposed", "the optimum by blocks that are solved apart, in "
             "threads, processes or on Ray, with checkpoints", "problem",
-            (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"), progress=True),
+            (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"),
+            dense=True, progress=True),
     Builder("interpolated", "metricdp.design.interpolation.box:interpolated", "private at every point of a box, from "
             "tables at the corners of a grid", "other"),
     Builder("contextual", "metricdp.design.contextual:contextual", "a mechanism that knows where somebody came from",

@@ -7,6 +7,7 @@ Reports are cut into blocks of 65,536. A row stores the numbers of its reports w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Integers
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Stakes
+from metricdp.mechanisms.base import Certificate, Stakes
 from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.local_rows import row_chunks
 from metricdp.spaces import FiniteSpace
@@ -42,9 +43,15 @@ def packed(mechanism: LocalMechanism) -> Mapping[str, Any]:
 
 
 def unpacked(
-    *, inputs: FiniteSpace, outputs: FiniteSpace, lengths: Integers, columns: NDArray[Any], **rest: Any
+    *,
+    inputs: FiniteSpace,
+    outputs: FiniteSpace,
+    lengths: Integers,
+    columns: NDArray[Any],
+    certificate: Certificate,
+    **rest: Any,
 ) -> LocalMechanism:
-    """Undo `packed`; a file holds neither loss nor prior."""
+    """Undo `packed`; a file holds neither loss nor prior, and what the background costs is only bounded."""
     n, blocks = len(inputs), _blocks(len(outputs))
     if lengths.shape != (n, blocks) or lengths.max() > BLOCK:
         raise InvalidInput(f"`lengths` must be {n} x {blocks} numbers up to {BLOCK}, of reports in every block.")
@@ -58,7 +65,13 @@ def unpacked(
             whole[starts[first] : starts[last]] += np.repeat(numbers, lengths[first:last].ravel().astype(np.int64))
     whole.flags.writeable = False
     return LocalMechanism(
-        inputs=inputs, outputs=outputs, starts=starts, columns=whole, stakes=Stakes(known=False), **rest
+        inputs=inputs,
+        outputs=outputs,
+        starts=starts,
+        columns=whole,
+        certificate=replace(certificate, at_most=True),
+        stakes=Stakes(known=False),
+        **rest,
     )
 
 

@@ -61,6 +61,11 @@ def _place_of(source: str | Path) -> Path:
         for name in (f"roads_{city_of(source)}", city_of(source)):
             if isinstance(source, str) and "/" not in source and folder_formats(base / name):
                 return base / name
+    if given.is_dir():
+        raise InvalidInput(
+            f"the folder {str(source)!r} holds no road network: it must have the tables nodes (lat, lon) and edges "
+            "(u, v, length_m), both as .parquet or both as .csv; or name a .graphml file itself."
+        )
     found = {
         path.name.removeprefix("roads_") for base in (data_folder(), BUNDLED_FOLDER) for path in base.glob("roads_*")
     }

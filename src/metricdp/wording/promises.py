@@ -41,6 +41,8 @@ class Certified(Protocol):
     @property
     def lower_bound(self) -> float: ...
     @property
+    def at_most(self) -> bool: ...
+    @property
     def gap(self) -> float: ...
     @property
     def epsilon(self) -> float: ...
@@ -256,6 +258,8 @@ def snapped_loss(snap: float, unit: str) -> str:
 def certified(certificate: Certified, unit: str, *, is_distance: bool = True) -> str:
     """Return what a certificate says, its bound under the objective it belongs to."""
     words, digits = templates(), templates()["digits"]
+    way: Rounding = "up" if certificate.at_most else "nearest"
+    shown = distance(certificate.loss, unit if is_distance else "", way)
     if not certificate.pairs:
         return str(words["certificate"]["stated"].format(method=certificate.method))
     return str(
@@ -264,7 +268,7 @@ def certified(certificate: Certified, unit: str, *, is_distance: bool = True) ->
             epsilon=number(certificate.epsilon, digits["audited"], "up"),
             pairs=f"{certificate.pairs:,}",
             objective=words["objective"][certificate.objective],
-            loss=distance(certificate.loss, unit if is_distance else "") + unverified(certificate, "loss"),
+            loss=("at most " if certificate.at_most else "") + shown + unverified(certificate, "loss"),
             bound=bound(certificate.lower_bound, unit if is_distance else "") + unverified(certificate, "lower_bound"),
             gap=gap(certificate.gap),
         )

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from metricdp.arrays import Floats, as_positive
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local, streets_of
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.design.certify import bound_below
+from metricdp.design.local.budget import refuse_too_large, spaced
 from metricdp.design.local.edges import spanner_of
 from metricdp.design.local.order import Order, spatial_order
 from metricdp.errors import InvalidInput, NotPrivate
@@ -20,6 +22,8 @@ from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism, Stakes
 from metricdp.metrics import pairwise
 from metricdp.problems import Problem
 from metricdp.solvers import FirstOrder, Gpu, Progress, Solver
+from metricdp.solvers.answer import shortfall
+from metricdp.solvers.bounds import relative_gap
 from metricdp.solvers.local.repair import LocalLaw
 from metricdp.solvers.local.solve import LocalOptions, LocalSolution, LocalTask, Place, solve_local
 from metricdp.solvers.local.windows import Graph
@@ -28,14 +32,13 @@ from metricdp.spaces import Near
 FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for
 ATTEMPTS = 4  # at keeping the promise for pairs that no edge joins
 SHARE = 1e-3  # of the loss that the background may cost
+COSTLY = 1e-2  # from which share on the background's cost is worth advice
+ROUNDING = 1e-12  # of sums of doubles, relative to the size of their terms
 SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
-STRETCHES = (
-    (4e-2, 1.03),
-    (2e-2, 1.014),
-    (8e-3, 1.008),
-    (0.0, 1.004),
-)  # gap asked for -> how much detour the edges may make
-SAMPLE = 24  # secrets from which distances across the city are measured
+# gap asked for -> how much detour the edges may make
+STRETCHES = ((4e-2, 1.03), (2e-2, 1.014), (8e-3, 1.008), (0.0, 1.004))
+LEAST_CUT = 8.0  # windows reach at least so far, in units of 1 / epsilon
+SAMPLE, MEASURED = 24, 6_000_000  # secrets from which distances across the city are measured, and distances at most
 
 
 def optimal_local(
@@ -51,20 +54,24 @@ def optimal_local(
     started = time.perf_counter()
     if problem.radius is not None:
         raise InvalidInput("`radius` limits a promise on small spaces; on windows all pairs are protected.")
-    plan = plan_of(problem, window, gap)
+    if not gap >= 0.0:
+        raise InvalidInput(f"`gap` must be a number of at least 0, got {gap!r}.")
+    place = _place(solver)
+    plan = plan_of(problem, None if window is None else as_positive(window, "window"), gap)
+    refuse_too_large(problem, plan.window, plan.reach)
     graph, stretch = edges_of(problem, plan, gap)
     near = problem.inputs.near(plan.window, problem.outputs)
     if int(near.counts.min()) == 0:
         lost = int(np.argmin(near.counts))
         raise InvalidInput(
-            f"secret {lost} has no report within {plan.window:g} {problem.inputs.unit}: give reports near every "
-            "secret, or a larger `window`."
+            f"secret {lost} has no report within {plan.window:.3g}{spaced(problem.inputs.unit)}: give reports near "
+            "every secret, or a larger `window`."
         )
     left = None if seconds is None else seconds - (time.perf_counter() - started)
-    options = LocalOptions(gap, left, _place(solver), progress=_shifted(progress, time.perf_counter() - started))
+    options = LocalOptions(gap, left, place, progress=_shifted(progress, time.perf_counter() - started))
     order = spatial_order(problem.inputs, problem.outputs, near)
     answer = solve_local(task_of(problem, plan, graph, stretch, near, order), options)
-    return _certified(problem, near, order, answer, plan, started)
+    return _certified(problem, near, order, answer, (plan.window, gap, started))
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,8 @@ class Plan:
 def plan_of(problem: Problem, window: float | None, gap: float) -> Plan:
     """Choose windows for a problem: the tail beyond the variables and the background cost less than a share each."""
     epsilon, n = problem.epsilon, len(problem.inputs)
-    sample = np.linspace(0, n - 1, min(SAMPLE, n)).astype(np.int64)
+    rows = min(SAMPLE, n, max(MEASURED // len(problem.outputs), 4))
+    sample = np.linspace(0, n - 1, rows).astype(np.int64)
     spread = pairwise(problem.inputs.metric, problem.inputs.points[sample], problem.outputs.points)
     if not np.all(np.isfinite(spread)):
         raise InvalidInput(
@@ -88,15 +96,17 @@ def plan_of(problem: Problem, window: float | None, gap: float) -> Plan:
         )
     across = float(spread.mean())
     # Sum over reports of the kernel's largest weight 1 / sum_j e^{-epsilon d(j, k)}, from the sample's rows.
-    crowd = float(np.mean(1.0 / np.exp(-epsilon * spread).sum(axis=1))) * len(problem.outputs)
-    cut = math.log(max(crowd, 1.0) * across * epsilon / SHARE) + 1.0
+    around = np.maximum(np.exp(-epsilon * spread).sum(axis=1), 1e-300)
+    crowd = min(float(np.mean(1.0 / around)), 1.0) * len(problem.outputs)
+    cut = max(math.log(max(crowd * across * epsilon, 1e-300) / SHARE) + 1.0, LEAST_CUT)
     stored = window if window is not None else cut / epsilon
     reach = min(_reach(gap) / epsilon, stored)
     if stored >= spread.max() and n > FEW:
         raise InvalidInput(
-            f"at epsilon {epsilon:g} a window of {stored:.3g} {problem.inputs.unit} holds the whole space of {n:,} "
-            f"secrets (at most {spread.max():.3g} apart): nothing is local. Raise epsilon, take at most {FEW:,} "
-            "secrets, or use mdp.laplace."
+            f"at epsilon {epsilon:g} a window of {stored:.3g}{spaced(problem.inputs.unit)} holds the whole space of "
+            f"{n:,} secrets (at most {spread.max():.3g} apart): nothing is local. Raise epsilon, take at most {FEW:,} "
+            "secrets or a smaller `window`, or use Laplace noise (mdp.laplace; what it protects on the Earth, straight "
+            "lines, is shorter than any road)."
         )
     return Plan(reach, stored, across)
 
@@ -122,7 +132,7 @@ def edges_of(problem: Problem, plan: Plan, gap: float) -> tuple[Graph, float]:
 
 def task_of(problem: Problem, plan: Plan, graph: Graph, stretch: float, near: Near, order: Order) -> LocalTask:
     """Return the solver's task, in an order in which near secrets have near numbers."""
-    inner = _up_to(near, plan.reach)
+    inner = inner_of(near, plan.reach)
     kept = problem.epsilon * (1.0 - SAFE)
     return LocalTask(
         epsilon=problem.epsilon,
@@ -132,16 +142,31 @@ def task_of(problem: Problem, plan: Plan, graph: Graph, stretch: float, near: Ne
         prior=problem.prior[order.rows],
         graph=Graph(graph.size, order.row_rank[graph.pairs], graph.log_ratios),
         log_ratios=graph.log_ratios * (kept / problem.epsilon / stretch),
-        reach=plan.reach,
-        beyond=problem.least_beyond(inner)[order.rows],
-        far=lambda law: np.full(len(near), plan.across * float(law.sum())),
+        inner=inner[order.origin],
+        beyond=problem.least_beyond(_only(near, inner, plan.reach))[order.rows],
+        far=_far(problem, plan)[order.rows],
     )
 
 
-def _up_to(near: Near, radius: float) -> Near:
-    keep = near.distances <= radius
+def inner_of(near: Near, reach: float) -> NDArray[np.bool_]:
+    """Mark the entries that are variables: up to `reach` away, and the nearest report of every secret."""
+    nearest = np.minimum.reduceat(near.distances, near.starts[:-1])
+    if float(nearest.max()) <= reach:
+        return near.distances <= reach
+    return near.distances <= np.repeat(np.maximum(nearest, reach), near.counts)
+
+
+def _only(near: Near, keep: NDArray[np.bool_], radius: float) -> Near:
+    """Return the kept entries, among them all up to `radius` away."""
     dropped = np.concatenate([[0], np.cumsum(~keep)])[near.starts]
     return Near(near.starts - dropped, near.codes[keep], near.distances[keep], radius)
+
+
+def _far(problem: Problem, plan: Plan) -> Floats:
+    """Return about what a report from anywhere costs every secret."""
+    if problem.loss_is_distance:
+        return np.full(len(problem.inputs), plan.across)
+    return problem.most_beyond(np.full(len(problem.outputs), 1.0 / len(problem.outputs)))
 
 
 def _place(solver: Solver | None) -> Place:
@@ -159,9 +184,10 @@ def _shifted(progress: Progress | None, before: float) -> Progress | None:
 
 
 def _certified(
-    problem: Problem, near: Near, order: Order, answer: LocalSolution, plan: Plan, started: float
+    problem: Problem, near: Near, order: Order, answer: LocalSolution, asked: tuple[float, float, float]
 ) -> LocalMechanism:
-    """Audit the law and return it as a mechanism, or raise."""
+    """Audit the law and return it as a mechanism, or raise; `asked` are window and gap, and when this began."""
+    window, gap, started = asked
     promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
     law, found = answer.law, None
     for _ in range(ATTEMPTS):
@@ -175,17 +201,18 @@ def _certified(
     if not found.kept:
         raise NotPrivate(f"a law on windows does not keep its promise: {found}. Nothing was returned.")
     values, background = stored.values, stored.background
-    loss, far = _loss(problem, near, values, background)
+    loss, scale, far = _loss(problem, near, values, background)
+    bound = bound_below(answer.lower_bound, loss, scale=scale)
     certificate = Certificate(
         loss=loss,
         at_most=True,
-        lower_bound=bound_below(answer.lower_bound, loss),
+        lower_bound=bound,
         witness=None if found.witness is None else found.witness.located(problem.inputs, problem.outputs),
         pairs=found.pairs,
-        method=f"optimal (expected loss, windows of {plan.window:.3g} {problem.inputs.unit})".replace(" )", ")"),
+        method=f"optimal (expected loss, windows of {window:.3g}{spaced(problem.inputs.unit)})",
         seconds=time.perf_counter() - started,
         epsilon=found.epsilon,
-        note="; ".join(text for text in (answer.note, far) if text),
+        note=" ".join(text for text in (shortfall(gap, relative_gap(loss, bound), answer.why), far) if text),
     )
     stakes = Stakes(None, None if np.ptp(problem.prior) == 0 else problem.prior)
     return LocalMechanism(
@@ -203,20 +230,36 @@ def _in_own_order(law: LocalLaw, problem: Problem, near: Near, order: Order) -> 
 
 def _loss(
     problem: Problem, near: Near, values: NDArray[np.float32], background: NDArray[np.float32]
-) -> tuple[float, str]:
-    """Return an upper bound of the expected loss of the stored law, and what the background has to do with it."""
-    far_weights = background.astype(np.float64)
-    weights = values.astype(np.float64)
-    sums = np.add.reduceat(weights, near.starts[:-1])
-    hidden = np.add.reduceat(far_weights[near.codes], near.starts[:-1])
-    mass = np.maximum(far_weights.sum() - hidden, 0.0)
-    totals = sums + mass
-    paid = np.add.reduceat(weights * problem.near_losses(near), near.starts[:-1])
-    far = problem.most_beyond(far_weights)
-    stored, beyond = float(problem.prior @ (paid / totals)), float(problem.prior @ (far / totals))
-    loss = (stored + beyond) * (1.0 + 1e-12)
+) -> tuple[float, float, str]:
+    """Return an upper bound of the expected loss of the stored law, the size of its terms, and the background's part.
+
+    What the background costs beyond the window is what it costs in all, less what it would cost within the window.
+    """
+    far_weights, weights, losses = background.astype(np.float64), values.astype(np.float64), problem.near_losses(near)
+
+    def by_row(terms: Floats) -> Floats:
+        return np.add.reduceat(terms, near.starts[:-1])
+
+    hidden = far_weights[near.codes]
+    some_beyond = near.counts < len(problem.outputs)
+    mass = np.where(some_beyond, np.maximum(far_weights.sum() - by_row(hidden), 0.0), 0.0)
+    totals = by_row(weights) + mass
+    everywhere = problem.most_beyond(far_weights)
+    hidden *= losses
+    far = np.where(some_beyond, everywhere - by_row(hidden), 0.0)
+    sizes = by_row(np.abs(hidden)) + np.abs(everywhere)
+    weights *= losses
+    stored, beyond = float(problem.prior @ (by_row(weights) / totals)), float(problem.prior @ (far / totals))
+    scale = float(problem.prior @ ((by_row(np.abs(weights)) + sizes) / totals))
+    loss = stored + beyond + ROUNDING * scale
     share = float(problem.prior @ (mass / totals))
-    return loss, (
-        f"reports from beyond the window are drawn from one background law: {share:.2g} of all draws, "
-        f"at most {beyond / loss:.2g} of the loss"
+    return loss, scale, "" if share == 0.0 else _background_words(share, beyond, loss)
+
+
+def _background_words(share: float, beyond: float, loss: float) -> str:
+    cost = f"{beyond / loss:.2g} of the loss" if loss > 0.0 <= beyond else f"{beyond:.2g} towards a loss of {loss:.3g}"
+    more = "; a larger `window` makes that less" if beyond > COSTLY * abs(loss) else ""
+    return (
+        f"Reports from beyond the window are drawn from one background law: {share:.2g} of all draws, at most {cost}"
+        f"{more}."
     )

@@ -15,6 +15,7 @@ from metricdp.spaces import FiniteSpace, Near
 NEIGHBOURS = 72  # near points among which edges are chosen, on average
 SOURCES = 64  # points from which ways along edges are compared with distances
 JOINED = 2_000  # points of a part that are tried as its end of the edge to the rest
+BLOCK = 4_000_000  # distances that are held at a time
 MARGIN = 1e-6
 
 
@@ -24,6 +25,8 @@ def spanner_of(space: FiniteSpace, stretch: float, window: float) -> tuple[Integ
     Ways are compared with distances among near points one by one, and up to `window` from some points. That is no proof
     for all pairs: the audit of the law is.
     """
+    if len(space) == 1:
+        return np.empty((0, 2), dtype=np.int64), np.empty(0), 1.0
     near = space.near(_radius(space, window))
     pairs, lengths = _greedy(near, stretch)
     pairs, lengths = _joined(space, pairs, lengths)
@@ -31,10 +34,10 @@ def spanner_of(space: FiniteSpace, stretch: float, window: float) -> tuple[Integ
 
 
 def _radius(space: FiniteSpace, window: float) -> float:
-    """Return a distance within which points have `NEIGHBOURS` others on average."""
+    """Return a distance within which the middle one of some points has `NEIGHBOURS` others: no outlier moves it."""
     sample = np.linspace(0, len(space) - 1, min(SOURCES, len(space))).astype(np.int64)
     away = np.sort(pairwise(space.metric, space.points[sample], space.points), axis=1)
-    return min(float(np.mean(away[:, min(NEIGHBOURS, len(space) - 1)])), window)
+    return min(float(np.median(away[:, min(NEIGHBOURS, len(space) - 1)])), window)
 
 
 def _greedy(near: Near, stretch: float) -> tuple[Integers, Floats]:
@@ -63,10 +66,22 @@ def _joined(space: FiniteSpace, pairs: Integers, lengths: Floats) -> tuple[Integ
             if part == largest:
                 continue
             inside, outside = np.flatnonzero(label == part)[:JOINED], np.flatnonzero(label != part)
-            apart = pairwise(space.metric, space.points[inside], space.points[outside])
-            i, j = np.unravel_index(int(apart.argmin()), apart.shape)
-            pairs = np.concatenate([pairs, [[inside[i], outside[j]]]])
-            lengths = np.append(lengths, apart[i, j])
+            ends, length = _closest(space, inside, outside)
+            pairs = np.concatenate([pairs, [ends]])
+            lengths = np.append(lengths, length)
+
+
+def _closest(space: FiniteSpace, inside: Integers, outside: Integers) -> tuple[tuple[int, int], float]:
+    """Return the closest pair of two lists of points and its distance, some rows at a time."""
+    best, ends = np.inf, (int(inside[0]), int(outside[0]))
+    step = max(1, BLOCK // len(outside))
+    for start in range(0, len(inside), step):
+        some = inside[start : start + step]
+        apart = pairwise(space.metric, space.points[some], space.points[outside])
+        i, j = np.unravel_index(int(apart.argmin()), apart.shape)
+        if apart[i, j] < best:
+            best, ends = float(apart[i, j]), (int(some[i]), int(outside[j]))
+    return ends, best
 
 
 def _measured(space: FiniteSpace, pairs: Integers, lengths: Floats, window: float) -> float:

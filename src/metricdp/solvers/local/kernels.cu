@@ -3,8 +3,11 @@
 
 typedef unsigned short half_t;
 
+// Where the sum over a warp begins: at half of it, or of the block where that is smaller (a power of two).
+__device__ int first_offset() { return blockDim.x < 32 ? blockDim.x >> 1 : 16; }
+
 template <typename T> __device__ T block_sum(T value, T* scratch) {
-    for (int offset = 16; offset > 0; offset >>= 1) value += __shfl_down_sync(0xffffffffu, value, offset);
+    for (int offset = first_offset(); offset > 0; offset >>= 1) value += __shfl_down_sync(0xffffffffu, value, offset);
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     __syncthreads();
     if (lane == 0) scratch[warp] = value;
@@ -15,7 +18,8 @@ template <typename T> __device__ T block_sum(T value, T* scratch) {
 }
 
 __device__ float block_max(float value, float* scratch) {
-    for (int offset = 16; offset > 0; offset >>= 1) value = fmaxf(value, __shfl_down_sync(0xffffffffu, value, offset));
+    for (int offset = first_offset(); offset > 0; offset >>= 1)
+        value = fmaxf(value, __shfl_down_sync(0xffffffffu, value, offset));
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     __syncthreads();
     if (lane == 0) scratch[warp] = value;
@@ -151,7 +155,8 @@ extern "C" __global__ void least_reduced(const long long* starts, const double* 
     double lowest = beyond[i];
     for (long long at = starts[i] + threadIdx.x; at < starts[i + 1]; at += blockDim.x)
         lowest = fmin(lowest, cost[at] + slopes[at] - slack * fabs(cost[at]));
-    for (int offset = 16; offset > 0; offset >>= 1) lowest = fmin(lowest, __shfl_down_sync(0xffffffffu, lowest, offset));
+    for (int offset = first_offset(); offset > 0; offset >>= 1)
+        lowest = fmin(lowest, __shfl_down_sync(0xffffffffu, lowest, offset));
     if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = lowest;
     __syncthreads();
     if (threadIdx.x == 0) {

@@ -38,7 +38,8 @@ class LocalProgram:
     @cached_property
     def small(self) -> Floats:
         """a of every edge: a z_i - b z_j <= 0 with b / a = e^w and a + b = 1."""
-        return np.asarray(1.0 / (1.0 + np.exp(self.graph.log_ratios)))
+        falling = np.exp(-self.graph.log_ratios)  # never overflows, however heavy an edge is
+        return np.asarray(falling / (1.0 + falling))
 
     @cached_property
     def factors(self) -> tuple[Floats, Floats]:

@@ -79,7 +79,7 @@ def repaired(closing: Closing, point: Any, windows: Windows, graph: Graph, log_r
         short = left + slope + np.where(left > 0.0, ROUNDED, 0.0) > log_ratios
         if not short.any():
             values, background = closing.weights()
-            share = float(np.mean(np.minimum(charge / log_ratios, 1.0)))
+            share = float(np.minimum(charge / log_ratios, 1.0).sum()) / max(len(charge), 1)
             return LocalLaw(values, background, totals, losses / totals, number + 1, share)
         more = CHARGED if number < 4 else LATER_CHARGED
         charge[short] = np.maximum(more * slope[short], 1.2 * charge[short]) + 2.0 * ROUNDED

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metricdp.arrays import Floats
 from metricdp.errors import SolverFailure
 from metricdp.metrics import Rows
-from metricdp.solvers.answer import shortfall
 from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.bounds import relative_gap
 from metricdp.solvers.local.program import LocalProgram, summed
 from metricdp.solvers.local.repair import Closing, HostClosing, LocalLaw, repaired
 from metricdp.solvers.local.windows import Graph, Windows
-from metricdp.solvers.program import Progress, Status
+from metricdp.solvers.program import Progress, Solution, Status
 
 LIGHTEST, WEIGHT, HEAVIEST = (
     0.3,
@@ -32,10 +32,10 @@ Place = Literal["cores", "gpu"]
 class LocalTask:
     """What is asked, in an order in which near secrets have near numbers.
 
-    `entries` are those of the mechanism, with their losses; the solver has variables for those up to `reach` away.
+    `entries` are those of the mechanism, with their losses; the solver has variables for those that are `inner`.
     `graph` holds the ratios that bind any mechanism, for the bound; `log_ratios` those the law must keep along the same
-    edges so that it keeps all pairs: smaller where the edges make detours. `beyond` bounds the loss of reports farther
-    than `reach` from below, and `far` tells about what a background law costs every secret.
+    edges so that it keeps all pairs: smaller where the edges make detours. `beyond` bounds the loss of all other
+    reports from below, and `far` tells about what a report from the background costs every secret.
     """
 
     epsilon: float
@@ -45,9 +45,9 @@ class LocalTask:
     prior: Floats
     graph: Graph
     log_ratios: Floats
-    reach: float
+    inner: NDArray[np.bool_]
     beyond: Floats
-    far: Callable[[Floats], Floats]
+    far: Floats
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class LocalSolution:
     status: Status
     seconds: float
     iterations: int
-    note: str
+    why: str  # it ended where it did
     tightened: Callable[[float], LocalLaw]  # the same law at this share of its log ratios
 
 
@@ -81,7 +81,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     started = time.perf_counter()
     windows = Windows(task.entries, task.reports)
     program = _program(task, windows)
-    positions = np.flatnonzero(task.entries.distances <= task.reach)
+    positions = np.flatnonzero(task.inner)
     closing = _closing(task, windows, positions, options.place)
     best: LocalLaw | None = None
     value = np.inf
@@ -94,7 +94,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
             if best is None:
                 raise
             return value  # the best law so far stands
-        cost = float(task.prior @ (law.near_loss + task.far(law.background.astype(np.float64)) / law.totals))
+        cost = float(task.prior @ (law.near_loss + task.far * law.background.sum(dtype=np.float64) / law.totals))
         if cost < value:
             best, value = law, cost
         return value
@@ -133,18 +133,22 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         status=answer.status,
         seconds=time.perf_counter() - started,
         iterations=answer.iterations,
-        note=shortfall(options.gap, reached, _why(answer.status)),
+        why=_why(answer, left, options),
         tightened=tightened,
     )
 
 
-def _why(status: Status) -> str:
-    return "it was interrupted" if status is Status.INTERRUPTED else "time or iterations were up"
+def _why(answer: Solution, seconds: float | None, options: LocalOptions) -> str:
+    if answer.status is Status.INTERRUPTED:
+        return "it was interrupted"
+    if answer.iterations >= options.iterations or (seconds is not None and answer.seconds > 0.9 * seconds):
+        return "time or iterations were up"
+    return "the rest is what windows, edges and repair cost; a larger `window` may bring more"
 
 
 def _program(task: LocalTask, windows: Windows) -> LocalProgram:
-    """Return the program of the entries up to `reach` away."""
-    inner = task.entries.distances <= task.reach
+    """Return the program of the inner entries."""
+    inner = task.inner
     rows = np.repeat(np.arange(windows.rows), windows.counts)[inner]
     cost = task.prior[rows] * task.loss[inner]
     finite = np.isfinite(task.beyond)

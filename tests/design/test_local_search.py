@@ -1,0 +1,105 @@
+"""The search on windows as its caller sees it: time, progress, Ctrl-C, and bounds that cannot lie."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import metricdp as mdp
+from brute import leakage, least_loss
+from metricdp.design.local.order import spatial_order
+from metricdp.errors import SolverFailure
+
+pytest.importorskip("numba", reason="windows take the extra `fast`")
+
+from metricdp.solvers.local.cores import LocalCores
+
+
+@pytest.fixture(scope="module")
+def lattice():
+    """A grid in no order at all, with a prior and losses that no symmetry hides a wrong order behind."""
+    rng = np.random.default_rng(5)
+    space = mdp.FiniteSpace(rng.permutation(mdp.grid((6, 6)).points), mdp.Lp(2))
+    loss = space.distances * rng.uniform(0.8, 1.2, (36, 36))
+    problem = mdp.Problem(space, 1.5, prior=rng.dirichlet(np.ones(36)), loss=loss)
+    return problem, least_loss(loss, problem.prior, 1.5 * space.distances)
+
+
+def test_progress_rises_from_below_and_falls_from_above(lattice):
+    problem, best = lattice
+    seen = []
+    mdp.optimal(problem, window=9.0, gap=1e-3, seconds=1.0, progress=lambda *figures: seen.append(figures))
+    lower, upper, seconds, iterations = np.array(seen).T
+    assert len(seen) > 2
+    for rising in (lower, -upper, seconds, iterations):
+        assert np.all(np.diff(rising) >= 0)
+    assert np.all(lower <= best * (1 + 1e-9))
+    assert np.all(upper >= best * (1 - 1e-9))
+
+
+def test_an_interrupted_search_returns_the_best_certified_mechanism_so_far(lattice):
+    problem, best = lattice
+
+    def impatient(lower, upper, seconds, iterations):
+        raise KeyboardInterrupt
+
+    mechanism = mdp.optimal(problem, window=9.0, gap=1e-6, seconds=60, progress=impatient)
+    found = mechanism.certificate
+    assert "it was interrupted" in found.note
+    assert found.lower_bound <= best * (1 + 1e-9) <= found.loss * (1 + 1e-8)
+    assert leakage(mechanism.matrix, problem.inputs.distances)[0] <= 1.5 * (1 + 1e-9)
+
+
+def test_an_interrupt_before_the_first_repair_still_ends_in_a_certified_mechanism(lattice, monkeypatch):
+    def interrupted(self, count, weight):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalCores, "advance", interrupted)
+    mechanism = mdp.optimal(lattice[0], window=9.0, gap=1e-6)
+    assert "it was interrupted" in mechanism.certificate.note
+    assert mdp.audit(mechanism).verdict == "holds"
+
+
+def test_time_is_kept(lattice):
+    began = time.perf_counter()
+    mechanism = mdp.optimal(lattice[0], window=9.0, gap=1e-9, seconds=1.0)
+    assert time.perf_counter() - began < 4.0  # repair and audit come last
+    assert mechanism.certificate.gap < 0.2
+
+
+@pytest.mark.parametrize("lie", [1.5, 1e9, np.inf, np.nan])
+def test_a_bound_that_lies_is_never_certified(lattice, monkeypatch, lie):
+    problem, best = lattice
+    monkeypatch.setattr(LocalCores, "lower", lambda self: lie * best)
+    if np.isnan(lie):  # proves nothing
+        found = mdp.optimal(problem, window=9.0, gap=0.05, seconds=0.3).certificate
+        assert found.lower_bound <= best
+        return
+    with pytest.raises(SolverFailure, match="lies above the loss"):
+        mdp.optimal(problem, window=9.0, gap=0.05, seconds=0.3)
+
+
+def test_a_certificate_refuses_a_bound_above_its_loss(lattice):
+    found = mdp.optimal(lattice[0], window=9.0, gap=0.5, seconds=0.3).certificate
+    with pytest.raises(mdp.MetricdpError):
+        replace(found, lower_bound=1.01 * found.loss)
+
+
+def test_the_spatial_order_is_undone_entry_by_entry(lattice):
+    inputs, outputs = lattice[0].inputs, mdp.grid((4, 4), spacing=1.5)
+    for reports in (inputs, outputs):
+        near = inputs.near(2.5, reports)
+        order = spatial_order(inputs, reports, near)
+        starts, codes, distances = order.entries
+        assert sorted(order.rows) == list(range(len(inputs)))
+        assert sorted(order.columns) == list(range(len(reports)))
+        assert sorted(order.origin) == list(range(len(near.codes)))
+        assert list(order.rows[order.row_rank]) == list(range(len(inputs)))
+        for i, row in enumerate(order.rows):
+            some = slice(starts[i], starts[i + 1])
+            assert np.all(np.diff(codes[some]) > 0)
+            for code, away, origin in zip(codes[some], distances[some], order.origin[some], strict=True):
+                assert near.starts[row] <= origin < near.starts[row + 1]
+                assert near.codes[origin] == order.columns[code]
+                assert near.distances[origin] == away

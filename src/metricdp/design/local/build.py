@@ -14,10 +14,10 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local, streets_of
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.design.certify import bound_below
-from metricdp.design.local.budget import refuse_too_large, spaced
+from metricdp.design.local.budget import ADVICE, refuse_too_large, spaced
 from metricdp.design.local.edges import spanner_of
 from metricdp.design.local.order import Order, spatial_order
-from metricdp.errors import InvalidInput, NotPrivate
+from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism, Stakes
 from metricdp.metrics import pairwise
 from metricdp.problems import Problem
@@ -70,7 +70,10 @@ def optimal_local(
     left = None if seconds is None else seconds - (time.perf_counter() - started)
     options = LocalOptions(gap, left, place, progress=_shifted(progress, time.perf_counter() - started))
     order = spatial_order(problem.inputs, problem.outputs, near)
-    answer = solve_local(task_of(problem, plan, graph, stretch, near, order), options)
+    try:
+        answer = solve_local(task_of(problem, plan, graph, stretch, near, order), options)
+    except MemoryError as error:  # of this machine or of a GPU
+        raise SolverFailure(f"{len(near.codes):,} entries of windows do not fit into memory. {ADVICE}") from error
     return _certified(problem, near, order, answer, (plan.window, gap, started))
 
 

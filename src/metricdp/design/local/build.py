@@ -35,7 +35,8 @@ SHARE = 1e-3  # of the loss that the background may cost
 COSTLY = 1e-2  # from which share on the background's cost is worth advice
 ROUNDING = 1e-12  # of sums of doubles, relative to the size of their terms
 SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
-STRETCHES = ((2e-2, 1.03), (5e-3, 1.014), (0.0, 1.008))  # gap asked for -> how much detour the edges may make
+# gap asked for -> how much detour the edges may make
+STRETCHES = ((4e-2, 1.03), (2e-2, 1.014), (8e-3, 1.008), (0.0, 1.004))
 LEAST_CUT = 8.0  # windows reach at least so far, in units of 1 / epsilon
 SAMPLE, MEASURED = 24, 6_000_000  # secrets from which distances across the city are measured, and distances at most
 

@@ -237,3 +237,19 @@ def test_a_few_points_of_their_own_far_away_cost_the_city_nothing():
         for points in (city, np.concatenate([city, apart]))
     )
     assert joined.gap <= alone.gap + 0.03
+
+
+@pytest.mark.parametrize("seed", [32, 35, 71, 107, 256, 1, 2, 3])  # of the first five the edges left detours uncharged
+def test_drawn_clusters_of_all_scales_are_protected_at_every_pair(seed):
+    rng = np.random.default_rng(seed)
+    count, scale = int(rng.integers(1, 4)), 10.0 ** rng.integers(-1, 4)
+    parts = [
+        rng.normal(size=(int(rng.integers(1, 9)), 2)) * 10.0 ** rng.uniform(-2, 0.5) + rng.normal(size=2) * scale
+        for _ in range(count)
+    ]
+    space = mdp.FiniteSpace(np.concatenate(parts), mdp.Lp([2, 1, np.inf, 3][seed % 4]))
+    epsilon, away = 10.0 ** rng.uniform(-2, 1.5), space.distances[space.distances > 0]
+    window = float(rng.choice([0.5, 1, 2])) * np.quantile(away, rng.uniform(0.05, 1))
+    loss = None if seed % 3 else rng.normal(size=space.distances.shape) * 10.0 ** rng.uniform(-3, 3)
+    prior = rng.dirichlet(np.full(len(space), 0.5))
+    judged(mdp.Problem(space, epsilon, prior=prior, loss=loss), window=window, seconds=0.3)

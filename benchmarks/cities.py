@@ -57,9 +57,9 @@ CORES = {
         "Rome, 43,160 crossings, epsilon 10/km", "8 % in 15 min, aim 5 % in 10", roads("rome"), 10.0, 0.03, 600.0
     ),
     "rome-20": Case("Rome, epsilon 20/km", "8 % in 10 min", roads("rome"), 20.0, 0.03, 300.0),
-    "grid-100": Case("100 x 100 cells of 100 m, l2, epsilon 10/km", "5 % in 10 min", cells(100), 10.0, 0.03, 500.0),
+    "grid-100": Case("100 x 100 cells of 100 m, l2, epsilon 10/km", "5 % in 10 min", cells(100), 10.0, 0.04, 400.0),
     "grid-32": Case("32 x 32 cells, l2, epsilon 1 per cell", "1 % in 90 s", cells(32, 1.0), 1.0, 0.01, 90.0, 16.0),
-    "rome-5": Case("Rome, epsilon 5/km", "12 % in 30 min", roads("rome"), 5.0, 0.06, 1_000.0),
+    "rome-5": Case("Rome, epsilon 5/km", "12 % in 30 min", roads("rome"), 5.0, 0.08, 700.0),
 }
 GPU = {
     "rome-10": Case(

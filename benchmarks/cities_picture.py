@@ -42,7 +42,7 @@ def draw(places: NDArray[np.float64], metres: NDArray[np.float64], certificate: 
 
     low, high = np.quantile(metres, [0.01, 0.99])
     with pyplot.rc_context(STYLE):
-        figure, (chart, count) = pyplot.subplots(1, 2, figsize=(9.6, 6.2), width_ratios=(3.6, 1), layout="constrained")
+        figure, (chart, count) = pyplot.subplots(1, 2, figsize=(8.4, 5.4), width_ratios=(3.1, 1), layout="constrained")
         order = np.argsort(metres)
         size = min(14.0, 40_000 / len(places))
         colours = {"c": metres[order], "s": size, "cmap": "viridis_r", "vmin": low, "vmax": high, "linewidths": 0}
@@ -57,7 +57,7 @@ def draw(places: NDArray[np.float64], metres: NDArray[np.float64], certificate: 
         room, paper = 2.8 * heights.max(), {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
         for value, colour, words, side in (
             (1000 * certificate.loss, INK, "average", "bottom"),
-            (1000 * certificate.lower_bound, BOUND, "no mechanism\naverages below", "top"),
+            (1000 * certificate.lower_bound, BOUND, "no average\nbelow", "top"),
         ):
             count.axhline(value, color=colour, linewidth=1.6)
             words = f"{words} {value:.1f} m"
@@ -83,7 +83,9 @@ def main() -> None:
     draw(np.asarray(city.coordinates, dtype=np.float64), metres, made.certificate, chosen.output)
     certificate, shares = made.certificate, {f"{share:.0%}": float(np.quantile(metres, share)) for share in SHARES}
     spread = ", ".join(f"{share} of crossings below {value:.0f} m" for share, value in shares.items())
-    words = f"{len(city):,} crossings: at most {1000 * certificate.loss:.1f} m on average, "
+    which = "all" if chosen.nodes is None else "the"
+    where = "" if chosen.nodes is None else " around the centre"
+    words = f"{which} {len(city):,} crossings{where}: at most {1000 * certificate.loss:.1f} m on average, "
     words += f"no mechanism below {1000 * certificate.lower_bound:.1f} m; {spread}"
     recorder(chosen.record)("cities", WHAT, measured=words, picture=True, crossings=len(city), shares=shares)
     print(words)

@@ -83,3 +83,21 @@ def test_the_commands_of_the_report_run(result, tmp_path, capsys):
     for line in result.story.repeat[1:]:
         assert main(line.replace("out.parquet", str(tmp_path / "out.parquet")).split()[1:]) == 0, line
     assert "holds" in capsys.readouterr().out
+
+
+def test_a_larger_map_is_solved_on_windows(tmp_path, capsys):
+    from metricdp.cli import main
+    from metricdp.mechanisms import LocalMechanism
+
+    assert main(["demo", str(tmp_path / "city"), "--city", "porto", "--nodes", "90"]) == 0
+    said = capsys.readouterr().out
+    assert "along all streets, which imply all pairs" in said
+    assert "a report lies at most" in said
+    assert "exponential" not in said
+    made = load(tmp_path / "city" / "mechanism.mdp")
+    assert isinstance(made, LocalMechanism)
+    assert len(made.inputs) == 90
+    page = (tmp_path / "city" / "report.html").read_text(encoding="utf-8")
+    assert f"metricdp demo {tmp_path / 'city'} --city porto --nodes 90" in page
+    assert "at most" in page
+    assert "central Porto" not in page

@@ -73,6 +73,37 @@ def test_the_phone_page_runs(tmp_path):
     assert (tmp_path / "position.mdp").stat().st_size < 1000
 
 
+def test_the_first_lines_of_the_page_about_cities_run(tmp_path):
+    """Its command lines and its Python, on a small network in a GraphML file as osmnx writes it."""
+    keys = [("d0", "node", "y"), ("d1", "node", "x"), ("d2", "edge", "length"), ("d3", "edge", "oneway")]
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
+    lines += [f'<key id="{one}" for="{kind}" attr.name="{name}" attr.type="string"/>' for one, kind, name in keys]
+    lines += ['<graph edgedefault="directed">']
+    for i in range(5):
+        place = f'<data key="d0">{41.9 + 0.001 * i}</data><data key="d1">{12.48 + 0.001 * (i % 2)}</data>'
+        lines += [f'<node id="{i}">{place}</node>']
+    lines += [
+        f'<edge source="{i}" target="{i + 1}"><data key="d2">150</data><data key="d3">False</data></edge>'
+        for i in range(4)
+    ]
+    (tmp_path / "rome.graphml").write_text("\n".join([*lines, "</graph></graphml>"]))
+    page = (PROJECT / "docs" / "cities.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    for line in commands.splitlines():
+        done = run_python(
+            "-c",
+            "import sys; from metricdp.cli import main; sys.exit(main())",
+            *shlex.split(line)[1:],
+            folder=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("holds")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    done = run_python("-c", block, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Certificate" in done.stdout
+
+
 def test_readme_python_runs(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 1

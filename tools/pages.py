@@ -92,12 +92,13 @@ def borders_table() -> str:
 
 def cities_picture() -> str:
     """The map of losses with its caption; nothing before it was drawn."""
+    about = (
+        "Dark crossings pay most, those where streets are dense; a lonely crossing, whose neighbours are far away, "
+        "pays least. The bound is one for the average, not for a single crossing."
+    )
     lines = [one["measured"] for one in measured() if "picture" in one["values"]]
-    shown = [
-        f"![A map of Rome with the loss of every crossing](images/cities.png)\n\n*Rome at epsilon 10/km, {line}.*\n\n"
-        for line in lines
-    ]
-    return "\n" + "".join(shown)
+    picture = "![A map of Rome, every crossing in the colour of its expected loss](images/cities.png)"
+    return "\n" + "".join(f"{picture}\n\n*Rome at epsilon 10/km, {line}. {about}*\n\n" for line in lines)
 
 
 def measured() -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,15 +18,16 @@ from metricdp.artifacts import save
 from metricdp.auditing import audit, expected_loss
 from metricdp.design.exponential import exponential
 from metricdp.design.laplace import laplace
+from metricdp.design.local import FEW
 from metricdp.design.optimal import optimal
 from metricdp.design.remapped import remapped
 from metricdp.design.tight import tight_constraints
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.files import made_folder, replacing
 from metricdp.mechanisms import FiniteMechanism
-from metricdp.metrics import Haversine
+from metricdp.metrics import Haversine, ShortestPath
 from metricdp.pictures import Comparison, Contender, Map, Story, overview, write_picture, write_report
-from metricdp.places import bundled_roads, bundled_streets, bundled_trips
+from metricdp.places import bundled_roads, bundled_streets, bundled_trips, road_network
 from metricdp.problems import Problem
 from metricdp.solvers import Interior
 from metricdp.spaces import FiniteSpace
@@ -41,7 +43,9 @@ SECRET = (
 NODES = 300
 SECONDS = 60.0  # the most that the optimal mechanism may take
 GAP = 0.02
-DRAWS = 20_000
+CITY_NODES, CITY_GAP = 5_000, 0.05  # of a larger map, which is solved on windows
+CITY_WINDOW = 15.0 / EPSILON  # kilometres, where a map of few crossings would not need windows
+DRAWS, CITY_DRAWS = 20_000, 2_000
 ATTRIBUTION = "Roads © OpenStreetMap contributors, ODbL 1.0."
 SIMULATED = (
     "The trips are simulated on a real road network, with positions close to crossings. Nobody drove them. "
@@ -49,6 +53,18 @@ SIMULATED = (
 )
 
 Progress: TypeAlias = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Where the journey goes: crossings, what the place is called, streets for the map, whose roads they are."""
+
+    space: FiniteSpace
+    place: str
+    streets: tuple[Floats, ...]
+    attribution: str
+    again: str = ""  # what the command needs to go there again
+    windows: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +82,20 @@ class Demo:
         unit = comparison.unit
         same = [entry for entry in comparison.contenders if entry.bounded]  # all that keep this very promise
         most = max(same, key=lambda entry: entry.loss)
-        least = min(same, key=lambda entry: entry.loss)
+        others = (
+            f"; {most.name} would cost {wording.distance(most.loss, unit)} for the same promise"
+            if len(same) > 1
+            else ""
+        )
+        how = "along all streets, which imply all pairs" if self.story.certificate.at_most else "for all pairs"
         total = wording.epsilon(story.rows_per_person * story.guarantee.epsilon, story.guarantee.unit)
         proven = wording.number(story.audit.epsilon, wording.templates()["digits"]["audited"], "up")
         return [
             f"Promised: {wording.lead(story.guarantee)}",
-            f"Proven:   the promise {story.audit.verdict} for all {story.audit.pairs:,} pairs of crossings, exactly: "
+            f"Proven:   the promise {story.audit.verdict} {how}, {story.audit.pairs:,} of them judged exactly: "
             f"epsilon {proven} per km (promised {wording.epsilon(story.guarantee.epsilon, unit)}).",
-            f"Cost:     a report lies {wording.distance(least.loss, unit)} from the truth, along the roads and on "
-            f"average over the prior; {most.name} would cost {wording.distance(most.loss, unit)} for the same promise. "
+            f"Cost:     a report lies {wording.cost(story.certificate, unit)} from the truth, along the roads and on "
+            f"average over the prior{others}. "
             f"No mechanism can do better than {wording.distance(comparison.lower_bound, unit, 'down')}.",
             f"Mind:     {SECRET} The promise is for one row; the longest trip has {story.rows_per_person} rows, "
             f"in total {total}. The columns {', '.join(story.kept_columns)} stay as they were.",
@@ -86,26 +107,30 @@ def run(
     folder: str | Path = "demo",
     *,
     progress: Progress | None = None,
-    nodes: int = NODES,
+    city: str | None = None,
+    nodes: int | None = None,
     seconds: float = SECONDS,
     trips: int = 40,
 ) -> Demo:
     """Run the journey and write the table, the mechanism, the report and a picture to a folder.
 
-    `progress` is told the share that is done and what is being done. Nothing needs the network.
+    Without a city it is 300 crossings of central Porto. With one (whatever `road_network` takes) it is a larger map,
+    5,000 crossings unless `nodes` says otherwise, solved on windows. `progress` is told the share that is done and what
+    is being done. Nothing needs the network.
     """
     started = perf_counter()
     target = made_folder(folder)
     tell = progress if progress is not None else _silent
-    tell(0.0, "reading the streets of central Porto")
-    space = bundled_roads(nodes=nodes)
+    tell(0.0, "reading the streets")
+    scene = _porto(nodes) if city is None else _city(city, nodes)
+    space = scene.space
     driven = bundled_trips(trips=trips, seed=7, space=space)
     table = _matched(driven, space)
     prior = _public_prior(space)
     problem = Problem(space, EPSILON, prior=prior)
 
-    contenders = _closed_forms(problem, tell)
-    best = _optimal(problem, seconds, tell)
+    contenders = _closed_forms(problem, tell, dense=not scene.windows)
+    best = _optimal(problem, seconds, tell, windows=scene.windows)
     contenders.append(Contender("optimal", best.certificate.loss, _proof(best), best=True))
 
     tell(0.88, "protecting the table")
@@ -119,22 +144,22 @@ def run(
     secret, other, _ = report.witness or (0, 0, 0)
     rows = np.bincount(table["trip"].to_numpy())
     story = Story(
-        title="Trips in central Porto, protected",
-        place="central Porto",
-        mechanism=f"Optimal mechanism on {len(space)} crossings",
+        title=f"Trips in {scene.place}, protected",
+        place=scene.place,
+        mechanism=f"Optimal mechanism on {len(space):,} crossings",
         guarantee=best.guarantee,
         certificate=best.certificate,
         audit=report,
-        map=_map(driven, protected, space, (secret, other)),
+        map=_map(driven, protected, scene, (secret, other)),
         comparison=Comparison(tuple(contenders), best.certificate.lower_bound),
         rows=table.num_rows,
         rows_per_person=int(rows.max()),
         person="trip",
         kept_columns=tuple(name for name in table.column_names if name not in ("lat", "lon")),
-        worst_distance=float(space.distances[secret, other]),
+        worst_distance=float(problem.losses([secret], [other])[0]),  # the loss is the distance
         simulated=SIMULATED,
         secret=SECRET,
-        attribution=ATTRIBUTION,
+        attribution=scene.attribution,
         files=(
             ("protected.parquet", "the table with reported positions; all other columns as they were"),
             ("mechanism.mdp", "the mechanism with its certificate; loading it checks the proof again"),
@@ -142,7 +167,7 @@ def run(
             ("picture.png", "the map and the comparison as one picture"),
         ),
         repeat=(
-            f"metricdp demo {target}",
+            f"metricdp demo {target}{scene.again}",
             f"metricdp audit {target}/mechanism.mdp",
             f"metricdp perturb {target}/trips.parquet --mechanism {target}/mechanism.mdp -o out.parquet",
         ),
@@ -153,14 +178,16 @@ def run(
     return Demo(target, story, best, perf_counter() - started)
 
 
-def show(folder: str | Path = "demo") -> Demo:
+def show(folder: str | Path = "demo", *, city: str | None = None, nodes: int | None = None) -> Demo:
     """Run the demo in a terminal: a bar while it works, then plain words."""
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(highlight=False)
-    console.print("[bold]metricdp demo[/]: protect simulated trips on the real streets of central Porto")
+    where = "the real streets of central Porto" if city is None else f"a larger map: {escape(city)}"
+    console.print(f"[bold]metricdp demo[/]: protect simulated trips on {where}")
     with _bar(console) as tell:
-        result = run(folder, progress=tell)
+        result = run(folder, city=city, nodes=nodes, progress=tell)
     console.print()
     for entry in sorted(result.story.comparison.contenders, key=lambda entry: entry.loss):
         loss = wording.distance(entry.loss, result.story.comparison.unit)
@@ -170,7 +197,9 @@ def show(folder: str | Path = "demo") -> Demo:
     console.print()
     for line in result.lines():
         console.print(line, soft_wrap=True)
-    console.print(f"[dim]Done in {result.seconds:.0f} seconds. {ATTRIBUTION} {SIMULATED}[/]", soft_wrap=True)
+    console.print(
+        f"[dim]Done in {result.seconds:.0f} seconds. {result.story.attribution} {SIMULATED}[/]", soft_wrap=True
+    )
     return result
 
 
@@ -190,6 +219,23 @@ def _bar(console: Any) -> Any:
 
 def _silent(share: float, what: str) -> None:
     return None
+
+
+def _porto(nodes: int | None) -> Scene:
+    space = bundled_roads(nodes=NODES if nodes is None else nodes)
+    return Scene(space, "central Porto", tuple(bundled_streets()), ATTRIBUTION)
+
+
+def _city(city: str, nodes: int | None) -> Scene:
+    """Return a larger map; its streets are drawn straight from crossing to crossing."""
+    space = road_network(city, nodes=CITY_NODES if nodes is None else nodes)
+    metric = space.metric
+    assert isinstance(metric, ShortestPath)
+    pairs = np.unique(np.sort(metric.edges, axis=1), axis=0)
+    ends = np.asarray(space.coordinates, dtype=np.float64)[pairs]
+    again = f" --city {shlex.quote(city)}" + ("" if nodes is None else f" --nodes {nodes}")
+    place = Path(city).stem.removeprefix("roads_").replace("_", " ").capitalize()
+    return Scene(space, place, tuple(ends), f"Roads from {Path(city).name}.", again, windows=True)
 
 
 def _public_prior(space: FiniteSpace) -> Floats:
@@ -220,17 +266,20 @@ def _positions(table: Any) -> Floats:
     return np.stack([table["lat"].to_numpy(), table["lon"].to_numpy()], axis=1)
 
 
-def _closed_forms(problem: Problem, tell: Progress) -> list[Contender]:
+def _closed_forms(problem: Problem, tell: Progress, *, dense: bool) -> list[Contender]:
+    """Return mechanisms to compare with; those that hold a matrix only where it is small."""
     space, prior = problem.inputs, problem.prior
     tell(0.04, "spherical Laplace noise")
     found = [
         Contender(
             "Laplace noise, nearest crossing",
-            _laplace_loss(problem),
-            f"measured on {DRAWS:,} draws; epsilon along great circles, and a small slack",
+            _laplace_loss(problem, draws := DRAWS if dense else CITY_DRAWS),
+            f"measured on {draws:,} draws; epsilon along great circles, and a small slack",
             bounded=False,  # the slack of its lattice makes it another promise
         )
     ]
+    if not dense:
+        return found
     tell(0.08, "exponential mechanism")
     half = exponential(space, problem.epsilon, prior=prior, budget="half")
     found.append(Contender("exponential, as published", half.certificate.loss, "half of the budget, for safety"))
@@ -249,25 +298,28 @@ def _closed_forms(problem: Problem, tell: Progress) -> list[Contender]:
     return found
 
 
-def _laplace_loss(problem: Problem) -> float:
+def _laplace_loss(problem: Problem, draws: int) -> float:
     """Return the mean road distance of Laplace noise put on the nearest crossing: a simulation, hence seeded.
 
     Great circles are not longer than roads, up to the rounding of the stored lengths, so epsilon along great circles
     covers the roads; the small slack of the noise's own lattice is left out of the comparison.
     """
     space, generator = problem.inputs, np.random.default_rng(11)
-    secrets = generator.choice(len(space), size=DRAWS, p=problem.prior)
+    secrets = generator.choice(len(space), size=draws, p=problem.prior)
     noise = laplace(Haversine(), problem.epsilon)
     codes, _ = space.nearest(noise.sample(space.decode(secrets), rng=generator))
-    return float(problem.loss[secrets, codes].mean())
+    return float(problem.losses(secrets, codes).mean())
 
 
-def _optimal(problem: Problem, seconds: float, tell: Progress) -> FiniteMechanism:
+def _optimal(problem: Problem, seconds: float, tell: Progress, *, windows: bool) -> FiniteMechanism:
     def heard(lower: float, upper: float, spent: float, iterations: int) -> None:
         bound = f", no mechanism below {1000 * lower:.0f} m" if lower > 0 else ""
         tell(0.2 + 0.68 * min(1.0, spent / seconds), f"optimal mechanism, step {iterations}{bound}")
 
     tell(0.2, "optimal mechanism")
+    if windows:
+        window = CITY_WINDOW if len(problem.inputs) <= FEW else None
+        return optimal(problem, gap=CITY_GAP, seconds=seconds, window=window, progress=heard)
     # Streets are few and nearly planar, which suits the interior-point method.
     return optimal(problem, gap=GAP, seconds=seconds, solver=Interior(), progress=heard)
 
@@ -276,14 +328,14 @@ def _proof(best: FiniteMechanism) -> str:
     return f"within {wording.gap(best.certificate.gap)} of the best there can be, proven"
 
 
-def _map(table: Any, protected: Any, space: FiniteSpace, pair: tuple[int, int]) -> Map:
+def _map(table: Any, protected: Any, scene: Scene, pair: tuple[int, int]) -> Map:
     shown = np.unique(np.linspace(0, table.num_rows - 1, 260).astype(int))
     return Map(
         true=_positions(table)[shown],
         reported=_positions(protected)[shown],
-        streets=tuple(bundled_streets()),
-        worst_pair=np.asarray(space.decode(np.array(pair)), float),
-        caption=f"{len(shown)} of {table.num_rows:,} positions, drawn once. {SIMULATED} {ATTRIBUTION}",
+        streets=scene.streets,
+        worst_pair=np.asarray(scene.space.decode(np.array(pair)), float),
+        caption=f"{len(shown)} of {table.num_rows:,} positions, drawn once. {SIMULATED} {scene.attribution}",
     )
 
 

@@ -6,8 +6,8 @@ from scipy import sparse
 
 import metricdp as mdp
 from brute import leakage, least_loss
-from metricdp.design.local import budget
-from metricdp.errors import InvalidInput
+from metricdp.design.local import budget, build, edges
+from metricdp.errors import InvalidInput, SolverFailure
 
 pytest.importorskip("numba", reason="windows take the extra `fast`")
 
@@ -197,3 +197,59 @@ def test_a_million_crossings_are_judged_in_seconds(monkeypatch):
     monkeypatch.setattr(budget, "free_memory", lambda: 20e9)
     with pytest.raises(InvalidInput, match=r"1,000,000 secrets .* GB .* hours .* Raise epsilon"):
         mdp.optimal(mdp.Problem(space, 10.0), gap=0.05)
+
+
+def test_memory_that_runs_out_in_the_middle_ends_in_a_sentence(monkeypatch):
+    def full(task, options):
+        raise MemoryError
+
+    monkeypatch.setattr(build, "solve_local", full)
+    with pytest.raises(SolverFailure, match="do not fit into memory"):
+        mdp.optimal(mdp.Problem(GRID, 1.0), window=3.0)
+
+
+def test_a_crowd_beside_scattered_and_far_points_is_joined_by_few_edges():
+    rng = np.random.default_rng(2)
+    parts = [rng.uniform(0, 1, (350, 2)), rng.uniform(0, 60, (100, 2)), rng.uniform(0, 60, (3, 2)) + 1e5]
+    space = plane(np.concatenate(parts))
+    pairs, lengths, _ = edges.spanner_of(space, 1.03, 4.0)
+    assert len(np.unique(np.sort(pairs, axis=1), axis=0)) == len(pairs) < 20 * len(space)
+    np.testing.assert_allclose(lengths, np.linalg.norm(np.diff(space.points[pairs], axis=1)[:, 0], axis=1), rtol=1e-12)
+    links = sparse.coo_array((lengths, tuple(pairs.T)), shape=(len(space), len(space)))
+    assert sparse.csgraph.connected_components(links, directed=False)[0] == 1
+
+
+def test_ways_along_edges_between_scattered_points_are_as_short_as_asked_for():
+    space = plane(np.random.default_rng(4).uniform(0, 17, (290, 2)))
+    pairs, lengths, stretch = edges.spanner_of(space, 1.03, 6.0)
+    links = sparse.coo_array((lengths, tuple(pairs.T)), shape=(len(space), len(space)))
+    ways = sparse.csgraph.shortest_path(links, directed=False)
+    near = (space.distances > 0) & (space.distances <= 6.0)
+    assert (ways[near] / space.distances[near]).max() <= 1.04
+    assert stretch <= 1.04
+
+
+def test_a_few_points_of_their_own_far_away_cost_the_city_nothing():
+    city = mdp.grid((12, 12)).points
+    apart = np.random.default_rng(3).uniform(0, 5, (6, 2)) + 12_000.0
+    alone, joined = (
+        mdp.optimal(mdp.Problem(plane(points), 3.0), window=9.0, gap=0.05, seconds=3).certificate
+        for points in (city, np.concatenate([city, apart]))
+    )
+    assert joined.gap <= alone.gap + 0.03
+
+
+@pytest.mark.parametrize("seed", [32, 35, 71, 107, 256, 1, 2, 3])  # of the first five the edges left detours uncharged
+def test_drawn_clusters_of_all_scales_are_protected_at_every_pair(seed):
+    rng = np.random.default_rng(seed)
+    count, scale = int(rng.integers(1, 4)), 10.0 ** rng.integers(-1, 4)
+    parts = [
+        rng.normal(size=(int(rng.integers(1, 9)), 2)) * 10.0 ** rng.uniform(-2, 0.5) + rng.normal(size=2) * scale
+        for _ in range(count)
+    ]
+    space = mdp.FiniteSpace(np.concatenate(parts), mdp.Lp([2, 1, np.inf, 3][seed % 4]))
+    epsilon, away = 10.0 ** rng.uniform(-2, 1.5), space.distances[space.distances > 0]
+    window = float(rng.choice([0.5, 1, 2])) * np.quantile(away, rng.uniform(0.05, 1))
+    loss = None if seed % 3 else rng.normal(size=space.distances.shape) * 10.0 ** rng.uniform(-3, 3)
+    prior = rng.dirichlet(np.full(len(space), 0.5))
+    judged(mdp.Problem(space, epsilon, prior=prior, loss=loss), window=window, seconds=0.3)

@@ -9,17 +9,20 @@ from cyclopts import Parameter
 from metricdp.cli import terminal
 
 
-def demo(folder: str = "demo", /) -> int:
+def demo(folder: str = "demo", /, *, city: str | None = None, nodes: int | None = None) -> int:
     """Run the whole journey on bundled data: design, protect, audit, report.
 
     An example: `metricdp demo demo`
 
     Args:
         folder: Where the results go.
+        city: A larger map instead of central Porto, solved on windows: a city of the data folder such as rome, a folder
+            with nodes and edges, a GraphML file; 5,000 crossings around its centre.
+        nodes: How many crossings instead.
     """
     from metricdp.demo import show
 
-    show(folder)
+    show(folder, city=city, nodes=nodes)
     return 0
 
 

@@ -66,9 +66,9 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
     proven = wording.number(audit.epsilon, wording.templates()["digits"]["audited"], "up")
     rows = [
         ("Promised", str(guarantee)),
-        ("Proven", f"epsilon {proven}, {audit.method} audit of {audit.pairs:,} pairs"),
+        ("Proven", f"epsilon {proven}, {audit.pairs:,} pairs judged, {audit.method}"),
         *([("Worst pair", _worst_pair(audit.witness, story))] if audit.witness else []),
-        (wording.objective(certificate.objective).capitalize(), wording.distance(certificate.loss, guarantee.unit)),
+        (wording.objective(certificate.objective).capitalize(), wording.cost(certificate, guarantee.unit)),
     ]
     if certificate.lower_bound > 0:
         least = wording.distance(certificate.lower_bound, guarantee.unit, "down")

@@ -51,7 +51,7 @@ def _head(story: Story) -> str:
             f"apart{wording.along(guarantee)}, places differ by at most a factor of two",
         ),
         (
-            wording.distance(story.certificate.loss, guarantee.unit),
+            wording.cost(story.certificate, guarantee.unit),
             wording.fact(story.certificate.objective) + wording.along(guarantee),
         ),
         (_closeness(story), _closeness_words(story)),

@@ -258,8 +258,6 @@ def snapped_loss(snap: float, unit: str) -> str:
 def certified(certificate: Certified, unit: str, *, is_distance: bool = True) -> str:
     """Return what a certificate says, its bound under the objective it belongs to."""
     words, digits = templates(), templates()["digits"]
-    way: Rounding = "up" if certificate.at_most else "nearest"
-    shown = distance(certificate.loss, unit if is_distance else "", way)
     if not certificate.pairs:
         return str(words["certificate"]["stated"].format(method=certificate.method))
     return str(
@@ -268,11 +266,18 @@ def certified(certificate: Certified, unit: str, *, is_distance: bool = True) ->
             epsilon=number(certificate.epsilon, digits["audited"], "up"),
             pairs=f"{certificate.pairs:,}",
             objective=words["objective"][certificate.objective],
-            loss=("at most " if certificate.at_most else "") + shown + unverified(certificate, "loss"),
+            loss=cost(certificate, unit if is_distance else "") + unverified(certificate, "loss"),
             bound=bound(certificate.lower_bound, unit if is_distance else "") + unverified(certificate, "lower_bound"),
             gap=gap(certificate.gap),
         )
     )
+
+
+def cost(certificate: Certified, unit: str) -> str:
+    """Return the loss of a certificate in its unit, with "at most" where it is only bounded."""
+    if certificate.at_most:
+        return f"at most {distance(certificate.loss, unit, 'up')}"
+    return distance(certificate.loss, unit)
 
 
 def unverified(certificate: Certified, figure: str) -> str:

@@ -13,8 +13,13 @@ from metricdp.problems import Problem
 from metricdp.spaces.near import MOST_PAIRS
 
 SAMPLE = 48  # secrets whose windows are measured
-STORED, VARIABLE = 70.0, 110.0  # bytes of an entry that is stored, and of one that is a variable as well
-PACE, ITERATIONS = 2e-8, 1_000  # seconds of one core per variable and iteration, and how many a small gap takes
+STORED, VARIABLE, EDGE = 70.0, 60.0, 30.0  # bytes of a stored entry, of a variable in addition, of an edge in a window
+EDGES = 12.0  # per secret, where no network says how many
+ADVICE = (
+    "Raise epsilon, take a smaller `window` (the background then costs more), solve districts one by one (each "
+    "protects its own secrets), or take a machine with more memory and a GPU (solver=mdp.solvers.Gpu())."
+)
+PACE, ITERATIONS = 1.5e-8, 1_000  # seconds of one core per edge and iteration, and how many a small gap takes
 
 
 def refuse_too_large(problem: Problem, window: float, reach: float) -> None:
@@ -24,18 +29,18 @@ def refuse_too_large(problem: Problem, window: float, reach: float) -> None:
     near = within(problem.inputs.metric, problem.inputs.points[sample], problem.outputs.points, window)
     share = size / len(sample)
     entries, variables = share * len(near.codes), share * int((near.distances <= reach).sum())
-    needed = STORED * entries + VARIABLE * variables
+    network = problem.inputs.network
+    edges = EDGES if network is None else len(network.edges) / network.nodes
+    needed = STORED * entries + (VARIABLE + EDGE * edges) * variables
     free = free_memory()
     if needed <= free and entries <= MOST_PAIRS:
         return
     cores = os.cpu_count() or 1
-    hours = PACE * ITERATIONS * variables / cores / 3600.0
+    hours = PACE * ITERATIONS * variables * max(edges, 1.0) / cores / 3600.0
     raise InvalidInput(
         f"{size:,} secrets with about {entries / size:,.0f} reports within {window:.3g}{spaced(problem.inputs.unit)} "
         f"are {entries:.2g} entries: about {needed / 1e9:,.0f} GB ({free / 1e9:,.0f} GB are free, and at most "
-        f"{MOST_PAIRS:.2g} entries are listed) and {hours:.2g} hours on {cores} cores. Raise epsilon, take a smaller "
-        "`window` (the background then costs more), solve districts one by one (each protects its own secrets), or "
-        "take a machine with more memory and a GPU (solver=mdp.solvers.Gpu())."
+        f"{MOST_PAIRS:.2g} entries are listed) and {hours:.2g} hours on {cores} cores. {ADVICE}"
     )
 
 

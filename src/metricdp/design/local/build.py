@@ -14,10 +14,10 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local, streets_of
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.design.certify import bound_below
-from metricdp.design.local.budget import refuse_too_large, spaced
+from metricdp.design.local.budget import ADVICE, refuse_too_large, spaced
 from metricdp.design.local.edges import spanner_of
 from metricdp.design.local.order import Order, spatial_order
-from metricdp.errors import InvalidInput, NotPrivate
+from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism, Stakes
 from metricdp.metrics import pairwise
 from metricdp.problems import Problem
@@ -30,12 +30,13 @@ from metricdp.solvers.local.windows import Graph
 from metricdp.spaces import FiniteSpace, Near
 
 FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for
-ATTEMPTS = 4  # at keeping the promise for pairs that no edge joins
+ATTEMPTS = 9  # at keeping the promise for pairs that no edge joins
 SHARE = 1e-3  # of the loss that the background may cost
 COSTLY = 1e-2  # from which share on the background's cost is worth advice
 ROUNDING = 1e-12  # of sums of doubles, relative to the size of their terms
 SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
-STRETCHES = ((2e-2, 1.03), (5e-3, 1.014), (0.0, 1.008))  # gap asked for -> how much detour the edges may make
+# gap asked for -> how much detour the edges may make
+STRETCHES = ((4e-2, 1.03), (2e-2, 1.014), (8e-3, 1.008), (0.0, 1.004))
 LEAST_CUT = 8.0  # windows reach at least so far, in units of 1 / epsilon
 SAMPLE, MEASURED = 24, 6_000_000  # secrets from which distances across the city are measured, and distances at most
 
@@ -69,7 +70,10 @@ def optimal_local(
     left = None if seconds is None else seconds - (time.perf_counter() - started)
     options = LocalOptions(gap, left, place, progress=_shifted(progress, time.perf_counter() - started))
     order = spatial_order(problem.inputs, problem.outputs, near)
-    answer = solve_local(task_of(problem, plan, graph, stretch, near, order), options)
+    try:
+        answer = solve_local(task_of(problem, plan, graph, stretch, near, order), options)
+    except MemoryError as error:  # of this machine or of a GPU
+        raise SolverFailure(f"{len(near.codes):,} entries of windows do not fit into memory. {ADVICE}") from error
     return _certified(problem, near, order, answer, (plan.window, gap, started))
 
 
@@ -189,16 +193,20 @@ def _certified(
     window, gap, started = asked
     promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
     law, found = answer.law, None
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         stored = _in_own_order(law, problem, near, order)
         found = audit_local(problem.inputs, stored, Claim.of(promise, None, None))
         if found.kept or not math.isfinite(found.epsilon):
             break
-        # some pair's way along edges makes more of a detour than was measured: keep that much less
-        law = answer.tightened(problem.epsilon / found.epsilon * (1.0 - 1e-7))
+        # some pair's way along edges makes more of a detour than was measured: keep that much less, and twice as much
+        # less from the third time on
+        excess = 1.0 - problem.epsilon / found.epsilon + 1e-7
+        law = answer.tightened(max(1.0 - excess * 2.0 ** max(attempt - 1, 0), 0.5))
     assert found is not None
     if not found.kept:
-        raise NotPrivate(f"a law on windows does not keep its promise: {found}. Nothing was returned.")
+        raise NotPrivate(
+            f"a law on windows does not keep its promise: {found}. Nothing was returned; a larger `window` may help."
+        )
     values, background = stored.values, stored.background
     loss, scale, far = stored_loss(problem, near, values, background)
     bound = bound_below(answer.lower_bound, loss, scale=scale)

@@ -8,11 +8,15 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from metricdp.arrays import Floats, Integers
-from metricdp.metrics import pairwise
+from metricdp.metrics import pairwise, within
 from metricdp.solvers.local.windows import lists
 from metricdp.spaces import FiniteSpace, Near
 
-NEIGHBOURS = 72  # near points among which edges are chosen, on average
+NEIGHBOURS, CROWD = 72, 8  # near points among which edges are chosen, and how many times that on average at most
+MOST_NEIGHBOURS, MOST_CANDIDATES = 288, 6_000_000  # that are tried where ways along edges come out too long
+CLOSE = 1.005  # ways may be so much longer than asked for
+LONELY = 12  # points near another, itself included, up to which it is looked after up to the window
+DEGREE = 128  # edges of a point that searches look at; more are rare, and only make for more edges
 SOURCES = 64  # points from which ways along edges are compared with distances
 JOINED = 2_000  # points of a part that are tried as its end of the edge to the rest
 BLOCK = 4_000_000  # distances that are held at a time
@@ -27,30 +31,57 @@ def spanner_of(space: FiniteSpace, stretch: float, window: float) -> tuple[Integ
     """
     if len(space) == 1:
         return np.empty((0, 2), dtype=np.int64), np.empty(0), 1.0
-    near = space.near(_radius(space, window))
-    pairs, lengths = _greedy(near, stretch)
-    pairs, lengths = _joined(space, pairs, lengths)
-    return pairs, lengths, max(_measured(space, pairs, lengths, window), 1.0) * (1.0 + MARGIN)
+    neighbours = NEIGHBOURS
+    while True:
+        near = space.near(_radius(space, window, neighbours))
+        pairs, lengths = _joined(space, *_greedy(_candidates(space, near, window), near, stretch))
+        found = _measured(space, pairs, lengths, window)
+        neighbours *= 2  # where points are scattered, pairs a little farther still need edges of their own
+        enough = found <= CLOSE * stretch or near.radius >= window or neighbours > MOST_NEIGHBOURS
+        if enough or neighbours * len(space) > MOST_CANDIDATES:
+            return pairs, lengths, max(found, 1.0) * (1.0 + MARGIN)
 
 
-def _radius(space: FiniteSpace, window: float) -> float:
-    """Return a distance within which the middle one of some points has `NEIGHBOURS` others: no outlier moves it."""
+def _radius(space: FiniteSpace, window: float, neighbours: int) -> float:
+    """Return a distance within which a middling point has so many neighbours, and all together not many more.
+
+    The median of some points, which a few far ones do not move, unless a crowd elsewhere would have `CROWD` times that.
+    """
     sample = np.linspace(0, len(space) - 1, min(SOURCES, len(space))).astype(np.int64)
     away = np.sort(pairwise(space.metric, space.points[sample], space.points), axis=1)
-    return min(float(np.median(away[:, min(NEIGHBOURS, len(space) - 1)])), window)
+    middling = float(np.median(away[:, min(neighbours, len(space) - 1)]))
+    crowded = min(CROWD * neighbours * len(sample), away.size - 1)
+    return min(middling, float(np.partition(away.ravel(), crowded)[crowded]), window)
 
 
-def _greedy(near: Near, stretch: float) -> tuple[Integers, Floats]:
-    """Take pairs from the shortest on; one becomes an edge where the edges so far have no way of `stretch` for it."""
-    size = len(near)
-    rows = np.repeat(np.arange(size), near.counts)
+def _candidates(space: FiniteSpace, near: Near, window: float) -> tuple[Integers, Floats]:
+    """Return the near pairs, and those up to the window of points that have few others near: ways pass nowhere else."""
+    rows = np.repeat(np.arange(len(near)), near.counts)
     upper = near.codes > rows
-    first, second, lengths = rows[upper], near.codes[upper].astype(np.int64), near.distances[upper]
+    pairs, lengths = np.stack([rows[upper], near.codes[upper]], axis=1), near.distances[upper]
+    lonely = np.flatnonzero(near.counts <= LONELY)
+    if not lonely.size or near.radius >= window:
+        return pairs, lengths
+    found = within(space.metric, space.points[lonely], space.points, window)
+    far = found.distances > near.radius
+    ends = np.stack([np.repeat(lonely, np.diff(found.starts))[far], found.codes[far]], axis=1)
+    ends = np.unique(np.sort(ends, axis=1), axis=0)
+    a, b = space.points[ends[:, 0]], space.points[ends[:, 1]]
+    apart = np.minimum(space.metric(a, b), space.metric(b, a))  # as all distances of a space
+    new = apart > near.radius  # others are near pairs already
+    return np.concatenate([pairs, ends[new]]), np.concatenate([lengths, apart[new]])
+
+
+def _greedy(candidates: tuple[Integers, Floats], near: Near, stretch: float) -> tuple[Integers, Floats]:
+    """Take pairs from the shortest on; one becomes an edge where the edges so far have no way of `stretch` for it."""
+    pairs, lengths = candidates
     order = np.argsort(lengths, kind="stable")
-    first, second, lengths = first[order], second[order], lengths[order]
+    pairs, lengths = pairs[order], lengths[order]
     chosen: NDArray[np.bool_] = np.zeros(len(lengths), dtype=np.bool_)
-    lists().greedy_edges(size, first, second, lengths, stretch, int(near.counts.max()), chosen)
-    return np.stack([first[chosen], second[chosen]], axis=1), lengths[chosen]
+    first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+    most = max(min(int(near.counts.max()), DEGREE), LONELY)
+    lists().greedy_edges(len(near), first, second, lengths, stretch, most, chosen)
+    return pairs[chosen], lengths[chosen]
 
 
 def _joined(space: FiniteSpace, pairs: Integers, lengths: Floats) -> tuple[Integers, Floats]:
@@ -62,13 +93,14 @@ def _joined(space: FiniteSpace, pairs: Integers, lengths: Floats) -> tuple[Integ
         if parts == 1:
             return pairs, lengths
         largest = int(np.bincount(label).argmax())
+        added: dict[tuple[int, int], float] = {}  # two parts may choose the same edge
         for part in range(parts):
-            if part == largest:
-                continue
-            inside, outside = np.flatnonzero(label == part)[:JOINED], np.flatnonzero(label != part)
-            ends, length = _closest(space, inside, outside)
-            pairs = np.concatenate([pairs, [ends]])
-            lengths = np.append(lengths, length)
+            if part != largest:
+                inside, outside = np.flatnonzero(label == part)[:JOINED], np.flatnonzero(label != part)
+                (i, j), length = _closest(space, inside, outside)
+                added[min(i, j), max(i, j)] = length
+        pairs = np.concatenate([pairs, np.array(list(added), dtype=np.int64)])
+        lengths = np.concatenate([lengths, list(added.values())])
 
 
 def _closest(space: FiniteSpace, inside: Integers, outside: Integers) -> tuple[tuple[int, int], float]:

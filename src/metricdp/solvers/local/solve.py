@@ -20,7 +20,11 @@ from metricdp.solvers.local.repair import Closing, HostClosing, LocalLaw, repair
 from metricdp.solvers.local.windows import Graph, Windows
 from metricdp.solvers.program import Progress, Solution, Status
 
-WEIGHT, WEIGHTS = 3.0, (0.3, 30.0)  # primal weight to begin with, and its limits, in units of the largest cost
+LIGHTEST, WEIGHT, HEAVIEST = (
+    0.3,
+    3.0,
+    84.0,
+)  # primal weights; the heaviest is for degree 1, since steps are 1 / (w degree)
 Place = Literal["cores", "gpu"]
 
 
@@ -97,7 +101,9 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
 
     lower = float(summed(program.beyond)) if not len(program.cost) else summed(_row_minima(program))
     left = None if options.seconds is None else max(options.seconds - (time.perf_counter() - started), 1e-3)
-    driver = FirstOrder(options.gap, left, options.iterations, WEIGHT, WEIGHTS, upper=upper)
+    heaviest = HEAVIEST / float(task.graph.degrees.mean())
+    weights = (LIGHTEST, max(heaviest, 2.0 * LIGHTEST))
+    driver = FirstOrder(options.gap, left, options.iterations, min(WEIGHT, heaviest / 3.0), weights, upper=upper)
     before = time.perf_counter() - started
 
     def report(low: float, high: float, seconds: float, iterations: int) -> None:

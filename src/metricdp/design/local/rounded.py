@@ -112,10 +112,13 @@ def _asked(mechanism: LocalMechanism, near: Near, problem: Problem | None) -> tu
         return asked, False
     loss = stored_loss(asked, near, mechanism.values, mechanism.background)[0]
     own = math.isclose(loss, mechanism.certificate.loss, rel_tol=1e-6)
+    if mechanism.stakes.known:  # symmetric laws have one loss under many priors, the bound is of one
+        prior = 1.0 / len(inputs) if mechanism.stakes.prior is None else mechanism.stakes.prior
+        own = own and bool(np.allclose(asked.prior, prior, rtol=1e-9, atol=0.0))
     if problem is not None and not own:
         raise InvalidInput(
-            f"`problem` must be the one that the mechanism was made for: its loss there is {loss:.6g}, and its "
-            f"certificate says {mechanism.certificate.loss:.6g}."
+            f"`problem` must be the one that the mechanism was made for: its loss there is {loss:.6g}, its certificate "
+            f"says {mechanism.certificate.loss:.6g}, and the prior must be the same."
         )
     return asked, own
 

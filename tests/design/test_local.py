@@ -70,3 +70,10 @@ def test_a_prior_with_zeros_and_other_reports_than_secrets():
     best = least_loss(problem.loss, problem.prior, problem.log_ratios)
     assert mechanism.certificate.lower_bound <= best * (1 + 1e-9) <= mechanism.certificate.loss * (1 + 1e-8)
     assert leakage(mechanism.matrix, space.distances)[0] <= problem.epsilon * (1 + 1e-9)
+
+
+def test_a_loss_of_ones_own_is_not_taken_for_the_distance_afterwards():
+    space = mdp.grid((5, 5))
+    squared = mdp.Problem(space, 1.5, loss=space.distances**2)
+    mechanism = mdp.optimal(squared, window=6.0, gap=0.2, seconds=20)
+    assert not mechanism.stakes.known

@@ -221,7 +221,8 @@ def _certified(
         epsilon=found.epsilon,
         note=" ".join(text for text in (shortfall(gap, relative_gap(loss, bound), answer.why), far) if text),
     )
-    stakes = Stakes(None, None if np.ptp(problem.prior) == 0 else problem.prior)
+    prior = None if np.ptp(problem.prior) == 0 else problem.prior
+    stakes = Stakes(None, prior, known=problem.loss_is_distance)  # other losses are no table here
     return LocalMechanism(
         problem.inputs, problem.outputs, near.starts, near.codes, values, background, promise, certificate, stakes
     )

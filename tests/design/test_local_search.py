@@ -9,7 +9,6 @@ import pytest
 import metricdp as mdp
 from brute import leakage, least_loss
 from metricdp.design.local.order import spatial_order
-from metricdp.errors import SolverFailure
 
 pytest.importorskip("numba", reason="windows take the extra `fast`")
 
@@ -72,12 +71,8 @@ def test_time_is_kept(lattice):
 def test_a_bound_that_lies_is_never_certified(lattice, monkeypatch, lie):
     problem, best = lattice
     monkeypatch.setattr(LocalCores, "lower", lambda self: lie * best)
-    if np.isnan(lie):  # proves nothing
-        found = mdp.optimal(problem, window=9.0, gap=0.05, seconds=0.3).certificate
-        assert found.lower_bound <= best
-        return
-    with pytest.raises(SolverFailure, match="lies above the loss"):
-        mdp.optimal(problem, window=9.0, gap=0.05, seconds=0.3)
+    found = mdp.optimal(problem, window=9.0, gap=0.05, seconds=0.3).certificate
+    assert found.lower_bound <= best  # evaluated from the multipliers, whatever was said of them
 
 
 def test_a_certificate_refuses_a_bound_above_its_loss(lattice):

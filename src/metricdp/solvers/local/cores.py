@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.solvers.local.compiled import CHUNKS
-from metricdp.solvers.local.program import LocalProgram, summed
+from metricdp.solvers.local.program import LocalProgram, bound_of
 from metricdp.solvers.local.windows import loops
 
 Singles = NDArray[np.float32]
@@ -79,19 +79,7 @@ class LocalCores:
 
     def lower(self) -> float:
         """Return the lower bound of y' for all mechanisms."""
-        return self.bound_of(self.dual_point)
-
-    def bound_of(self, dual: Singles) -> float:
-        """Return the lower bound of multipliers for all mechanisms."""
-        program, windows, inside = self.program, self.program.windows, self.program.inside
-        factor, ratio = program.factors
-        slopes, least = np.empty(windows.size), np.empty(windows.rows)
-        self.loops.column_slopes(
-            windows.column_starts, windows.places, inside.starts, inside.first, inside.second, inside.edge,
-            factor / program.scale, ratio, dual, program.slack, windows.widest_column, slopes,
-        )  # fmt: skip
-        self.loops.least_reduced(windows.starts, program.cost, slopes, program.slack, program.beyond, least)
-        return summed(least)
+        return bound_of(self.program, self.dual_point)
 
     def objective(self) -> float:
         """Return <cost, x'>."""

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metricdp.arrays import Floats
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
-from metricdp.solvers.local.windows import Graph, Inside, Windows
+from metricdp.solvers.local.windows import Graph, Inside, Windows, loops
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,19 @@ class LocalProgram:
     def slack(self) -> float:
         """The rounding error of a sum over the edges that meet a secret, relative to the size of its terms."""
         return (2.0 * int(self.graph.degrees.max()) + 8.0) * UNIT
+
+
+def bound_of(program: LocalProgram, dual: NDArray[np.float32]) -> float:
+    """Return the lower bound of multipliers, whoever found them, for all mechanisms."""
+    windows, inside = program.windows, program.inside
+    factor, ratio = program.factors
+    slopes, least = np.empty(windows.size), np.empty(windows.rows)
+    loops().column_slopes(
+        windows.column_starts, windows.places, inside.starts, inside.first, inside.second, inside.edge,
+        factor / program.scale, ratio, dual, program.slack, windows.widest_column, slopes,
+    )  # fmt: skip
+    loops().least_reduced(windows.starts, program.cost, slopes, program.slack, program.beyond, least)
+    return summed(least)
 
 
 def summed(least: Floats) -> float:

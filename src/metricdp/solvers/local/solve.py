@@ -15,7 +15,7 @@ from metricdp.errors import SolverFailure
 from metricdp.metrics import Rows
 from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.bounds import relative_gap
-from metricdp.solvers.local.program import LocalProgram, summed
+from metricdp.solvers.local.program import LocalProgram, bound_of, summed
 from metricdp.solvers.local.repair import Closing, HostClosing, LocalLaw, repaired
 from metricdp.solvers.local.windows import Graph, Windows
 from metricdp.solvers.program import Progress, Solution, Status
@@ -123,7 +123,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         law = repaired(closing, law.values[positions], windows, task.graph, kept)
         return law
 
-    bound = max(lower, answer.bound)
+    bound = max(lower, bound_of(program, answer.dual))  # what the iterates said of their own bound is not asked
     reached = relative_gap(value, bound)
     return LocalSolution(
         law=best,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
@@ -20,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers, Words
-from metricdp.mechanisms.rows import RowSampler
+from metricdp.mechanisms.rows import RowSampler, located
 from metricdp.randomness import Source
 
-BATCH = 1 << 16
 CHUNK = 1 << 20  # weights that are worked on at once
 SMALLEST = 149  # every float32 is a whole multiple of 2**-149
 FRACTION = 62  # bits after the point of the running sums
@@ -115,22 +113,7 @@ class LocalSampler:
 
     def draw(self, rows: Integers, source: Source) -> Integers:
         """Return one report for every row number."""
-        words = source.words(rows.size)
-        result = np.empty(rows.size, dtype=np.int64)
-        starts = range(0, rows.size, BATCH)
-
-        def fill(start: int) -> list[int]:
-            part = slice(start, start + BATCH)
-            result[part], ambiguous = self._locate(rows[part], words[part])
-            return [start + int(at) for at in ambiguous]
-
-        if len(starts) > 1:
-            with ThreadPoolExecutor(max_workers=2) as pool:
-                ambiguous = [at for found in pool.map(fill, starts) for at in found]
-        else:
-            ambiguous = [at for start in starts for at in fill(start)]
-        for at in ambiguous:
-            result[at] = self.exact(int(rows[at]), int(words[at]), source)
+        result = located(rows, source, self._locate, self.exact)
         outside = np.flatnonzero(result < 0)
         if outside.size:
             result[outside] = self._from_background(rows[outside], source)

@@ -7,6 +7,7 @@ of a threshold is ambiguous (about one draw in 2**30) and is decided in exact ra
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -16,6 +17,35 @@ from metricdp.arrays import Floats, Integers, Words
 from metricdp.randomness import Source
 
 BATCH = 1 << 16
+
+
+def located(
+    rows: Integers,
+    source: Source,
+    locate: Callable[[Integers, Words], tuple[Integers, Integers]],
+    exact: Callable[[int, int, Source], int],
+) -> Integers:
+    """Draw a word for every row and find what it stands for: batch by batch, ambiguous words one by one, exactly.
+
+    `locate` returns the columns of a batch and which of its words are ambiguous.
+    """
+    starts = range(0, rows.size, BATCH)
+    words = source.words(rows.size)
+    result = np.empty(rows.size, dtype=np.int64)
+
+    def fill(start: int) -> list[int]:
+        part = slice(start, start + BATCH)
+        result[part], unsure = locate(rows[part], words[part])
+        return [start + int(u) for u in unsure]
+
+    if len(starts) > 1:
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            unsure = [u for found in pool.map(fill, starts) for u in found]
+    else:
+        unsure = [u for start in starts for u in fill(start)]
+    for u in unsure:
+        result[u] = exact(int(rows[u]), int(words[u]), source)
+    return result
 
 
 class RowSampler:
@@ -41,23 +71,7 @@ class RowSampler:
 
     def draw(self, rows: Integers, source: Source) -> Integers:
         """Return one column for every row number."""
-        starts = range(0, rows.size, BATCH)
-        words = source.words(rows.size)
-        result = np.empty(rows.size, dtype=np.int64)
-
-        def fill(start: int) -> list[int]:
-            part = slice(start, start + BATCH)
-            result[part], unsure = self._locate(rows[part], words[part])
-            return [start + int(u) for u in unsure]
-
-        if len(starts) > 1:
-            with ThreadPoolExecutor(max_workers=2) as pool:
-                unsure = [u for found in pool.map(fill, starts) for u in found]
-        else:
-            unsure = [u for start in starts for u in fill(start)]
-        for u in unsure:
-            result[u] = self.exact(int(rows[u]), int(words[u]), source)
-        return result
+        return located(rows, source, self._locate, self.exact)
 
     def _locate(self, rows: Integers, words: Words) -> tuple[Integers, Integers]:
         guide_size, m = self._guide.shape[1], self.matrix.shape[1]

@@ -77,3 +77,17 @@ def test_a_loss_of_ones_own_is_not_taken_for_the_distance_afterwards():
     squared = mdp.Problem(space, 1.5, loss=space.distances**2)
     mechanism = mdp.optimal(squared, window=6.0, gap=0.2, seconds=20)
     assert not mechanism.stakes.known
+
+
+def test_the_limits_of_a_solver_are_kept_on_windows(lattice):
+    counted = []
+    mdp.optimal(
+        lattice,
+        window=6.9,
+        gap=1e-6,
+        solver=mdp.solvers.FirstOrder(iterations=41),
+        progress=lambda lower, upper, seconds, iterations: counted.append(iterations),
+    )
+    assert max(counted, default=41) == 41
+    began = mdp.optimal(lattice, window=6.9, gap=1e-6, solver=mdp.solvers.FirstOrder(gap=0.5)).certificate
+    assert began.gap > 0.01  # it stopped at its own goal, long before the one asked for

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from metricdp.solvers.bounds import relative_gap
 from metricdp.solvers.local.repair import LocalLaw
 from metricdp.solvers.local.solve import LocalOptions, LocalSolution, LocalTask, Place, solve_local
 from metricdp.solvers.local.windows import Graph
+from metricdp.solvers.program import least
 from metricdp.spaces import FiniteSpace, Near
 
 FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for
@@ -56,7 +57,7 @@ def optimal_local(
         raise InvalidInput("`radius` limits a promise on small spaces; on windows all pairs are protected.")
     if not gap >= 0.0:
         raise InvalidInput(f"`gap` must be a number of at least 0, got {gap!r}.")
-    place = _place(solver)
+    options = _options(solver, gap)
     plan = plan_of(problem, None if window is None else as_positive(window, "window"), gap)
     refuse_too_large(problem, plan.window, plan.reach)
     graph, stretch = edges_of(problem.inputs, problem.epsilon, plan.window, gap)
@@ -67,20 +68,22 @@ def optimal_local(
             f"secret {lost} has no report within {plan.window:.3g}{spaced(problem.inputs.unit)}: give reports near "
             "every secret, or a larger `window`."
         )
-    left = None if seconds is None else seconds - (time.perf_counter() - started)
-    options = LocalOptions(gap, left, place, progress=_shifted(progress, time.perf_counter() - started))
     order = spatial_order(problem.inputs, problem.outputs, near)
+    spent = time.perf_counter() - started
+    left = least(options.seconds, None if seconds is None else seconds - spent)
+    options = replace(options, seconds=left, progress=_shifted(progress, spent))
     try:
         answer = solve_local(task_of(problem, plan, graph, stretch, near, order), options)
     except MemoryError as error:  # of this machine or of a GPU
         raise SolverFailure(f"{len(near.codes):,} entries of windows do not fit into memory. {ADVICE}") from error
-    return _certified(problem, near, order, answer, (plan.window, gap, started))
+    return _certified(problem, near, order, answer, plan, started)
 
 
 @dataclass(frozen=True)
 class Plan:
     """How far windows reach: the solver's variables, the stored weights; and what lies beyond costs on average."""
 
+    gap: float
     reach: float
     window: float
     across: float
@@ -111,7 +114,7 @@ def plan_of(problem: Problem, window: float | None, gap: float) -> Plan:
             "secrets or a smaller `window`, or use Laplace noise (mdp.laplace; what it protects on the Earth, straight "
             "lines, is shorter than any road)."
         )
-    return Plan(reach, stored, across)
+    return Plan(gap, reach, stored, across)
 
 
 def _reach(gap: float) -> float:
@@ -172,11 +175,14 @@ def _far(problem: Problem, plan: Plan) -> Floats:
     return problem.most_beyond(np.full(len(problem.outputs), 1.0 / len(problem.outputs)))
 
 
-def _place(solver: Solver | None) -> Place:
-    if solver is None or isinstance(solver, FirstOrder):
-        return "cores"
-    if isinstance(solver, Gpu):
-        return "gpu"
+def _options(solver: Solver | None, gap: float) -> LocalOptions:
+    """Return where to run, and the limits that a solver brings itself: it may stop earlier than is asked here."""
+    if solver is None:
+        return LocalOptions(gap)
+    if isinstance(solver, FirstOrder | Gpu):
+        goal = gap if solver.gap is None else solver.gap
+        place: Place = "gpu" if isinstance(solver, Gpu) else "cores"
+        return LocalOptions(goal, solver.seconds, place, solver.iterations)
     raise InvalidInput(f"on windows `solver` is None, mdp.solvers.FirstOrder() or mdp.solvers.Gpu(), got {solver!r}.")
 
 
@@ -187,10 +193,9 @@ def _shifted(progress: Progress | None, before: float) -> Progress | None:
 
 
 def _certified(
-    problem: Problem, near: Near, order: Order, answer: LocalSolution, asked: tuple[float, float, float]
+    problem: Problem, near: Near, order: Order, answer: LocalSolution, plan: Plan, started: float
 ) -> LocalMechanism:
-    """Audit the law and return it as a mechanism, or raise; `asked` are window and gap, and when this began."""
-    window, gap, started = asked
+    """Audit the law and return it as a mechanism, or raise."""
     promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
     law, found = answer.law, None
     for attempt in range(ATTEMPTS):
@@ -216,10 +221,10 @@ def _certified(
         lower_bound=bound,
         witness=None if found.witness is None else found.witness.located(problem.inputs, problem.outputs),
         pairs=found.pairs,
-        method=f"optimal (expected loss, windows of {window:.3g}{spaced(problem.inputs.unit)})",
+        method=f"optimal (expected loss, windows of {plan.window:.3g}{spaced(problem.inputs.unit)})",
         seconds=time.perf_counter() - started,
         epsilon=found.epsilon,
-        note=" ".join(text for text in (shortfall(gap, relative_gap(loss, bound), answer.why), far) if text),
+        note=" ".join(text for text in (shortfall(plan.gap, relative_gap(loss, bound), answer.why), far) if text),
     )
     prior = None if np.ptp(problem.prior) == 0 else problem.prior
     stakes = Stakes(None, prior, known=problem.loss_is_distance)  # other losses are no table here

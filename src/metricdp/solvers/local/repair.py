@@ -36,8 +36,6 @@ class LocalLaw:
     background: NDArray[np.float32]
     totals: Floats
     near_loss: Floats  # per secret: sum of weight * loss over its stored reports, divided by its total
-    rounds: int
-    charged: float  # mean share of the log ratios that the normaliser's slopes take
 
 
 class Closing(Protocol):
@@ -85,8 +83,7 @@ def repaired(
         short = left + slope + np.where(left > 0.0, rounding, 0.0) > log_ratios
         if not short.any():
             values, background = closing.weights()
-            share = float(np.minimum(charge / log_ratios, 1.0).sum()) / max(len(charge), 1)
-            return LocalLaw(values, background, totals, losses / totals, number + 1, share)
+            return LocalLaw(values, background, totals, losses / totals)
         more = CHARGED if number < 4 else LATER_CHARGED
         charge[short] = np.maximum(more * slope[short], 1.2 * charge[short]) + spare
         active = _columns_at(np.unique(graph.pairs[short]), windows)

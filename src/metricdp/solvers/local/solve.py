@@ -14,17 +14,13 @@ from metricdp.arrays import Floats
 from metricdp.errors import SolverFailure
 from metricdp.metrics import Rows
 from metricdp.solvers.backends.first_order import FirstOrder
-from metricdp.solvers.bounds import relative_gap
 from metricdp.solvers.local.program import LocalProgram, bound_of, summed
 from metricdp.solvers.local.repair import Closing, HostClosing, LocalLaw, repaired
 from metricdp.solvers.local.windows import Graph, Windows
 from metricdp.solvers.program import Progress, Solution, Status
 
-LIGHTEST, WEIGHT, HEAVIEST = (
-    0.3,
-    3.0,
-    84.0,
-)  # primal weights; the heaviest is for degree 1, since steps are 1 / (w degree)
+# primal weights; the heaviest is for degree 1, since steps are 1 / (weight degree)
+LIGHTEST, WEIGHT, HEAVIEST = 0.3, 3.0, 84.0
 Place = Literal["cores", "gpu"]
 
 
@@ -66,12 +62,7 @@ class LocalSolution:
     """A law that keeps the ratios along all edges, and a bound that holds for every mechanism that keeps them."""
 
     law: LocalLaw
-    objective: float
     lower_bound: float
-    gap: float
-    status: Status
-    seconds: float
-    iterations: int
     why: str  # it ended where it did
     tightened: Callable[[float], LocalLaw]  # the same law at this share of its log ratios
 
@@ -99,7 +90,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
             best, value = law, cost
         return value
 
-    lower = float(summed(program.beyond)) if not len(program.cost) else summed(_row_minima(program))
+    lower = summed(_row_minima(program))
     left = None if options.seconds is None else max(options.seconds - (time.perf_counter() - started), 1e-3)
     heaviest = HEAVIEST / float(task.graph.degrees.mean())
     weights = (LIGHTEST, max(heaviest, 2.0 * LIGHTEST))
@@ -124,18 +115,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         return law
 
     bound = max(lower, bound_of(program, answer.dual))  # what the iterates said of their own bound is not asked
-    reached = relative_gap(value, bound)
-    return LocalSolution(
-        law=best,
-        objective=value,
-        lower_bound=bound,
-        gap=reached,
-        status=answer.status,
-        seconds=time.perf_counter() - started,
-        iterations=answer.iterations,
-        why=_why(answer, left, options),
-        tightened=tightened,
-    )
+    return LocalSolution(best, bound, _why(answer, left, options), tightened)
 
 
 def _why(answer: Solution, seconds: float | None, options: LocalOptions) -> str:

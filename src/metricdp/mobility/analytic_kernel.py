@@ -110,7 +110,7 @@ def _at_locations(points: Floats, locations: int, rng: np.random.Generator) -> F
     return np.asarray(np.exp(-0.5 * _squares(points, where) / _median_square(points, rng)))
 
 
-def _residuals(values: Floats, condition: Floats, rng: np.random.Generator, *, own: bool) -> Floats:
+def _residuals(values: Floats, condition: Floats, rng: np.random.Generator, *, own: bool = True) -> Floats:
     """Return values minus their ridge regression on Z; the means alone where there is no Z."""
     if condition.shape[1] == 0:
         return np.asarray(values - values.mean(axis=0))
@@ -129,7 +129,7 @@ def _residuals(values: Floats, condition: Floats, rng: np.random.Generator, *, o
     return result
 
 
-def _likeliest(values: Floats, condition: Floats, *, own: bool) -> tuple[Floats, float]:
+def _likeliest(values: Floats, condition: Floats, *, own: bool = True) -> tuple[Floats, float]:
     """Return a width per column and the ridge of the greatest marginal likelihood found.
 
     First one width for all columns and every ridge; then, with `own`, every column alone, and the ridge once more.

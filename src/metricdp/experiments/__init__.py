@@ -15,6 +15,6 @@ STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
     Earlier("benders", "metricdp.experiments.benders.study:main", "decomposed mechanisms: sizes, rounds and bounds"),
     Earlier("constopt", "metricdp.experiments.constopt.study:main", "ConstOPT beside the exponential mechanism on "
             "words", folder_word="--folder"),
-    Earlier("contextual", "metricdp.experiments.contextual.study:main", "trips: mechanisms that know the past, "
-            "blankets and what they assume", folder_word="--folder", full_word="--long"),
+    Deferred("contextual", "trips: mechanisms that know the past, blankets and what they assume",
+             "metricdp.experiments.contextual.study:STUDY"),
 ])  # fmt: skip

@@ -27,31 +27,33 @@ from metricdp.experiments.aipo.rivals import (
     remapped,
     tem,
 )
+from metricdp.experiments.common import Row
 from metricdp.mechanisms import InterpolatedMechanism
 from metricdp.mechanisms.interpolated import ROUNDING_RULES, Rule, corner_weights
 
-Row = dict[str, Any]
 SLOW_LAWS = ("Laplace", "RMP")  # laws by quadrature: fewer pairs of them
-TIMED = ("COPT", "LP", "AIPO", "AIPO, even split", "AIPO-R", "direction")
+TIMED = ("COPT", "LP", "AIPO", "AIPO even split", "AIPO-R", "direction")
+LOSS = "loss (km)"
 MEASURES = {
-    "pairs": "violations, % of all pairs of places",
-    "triples": "violations, % of (pair, report)",
-    "beyond": "violations by more than 0.01, % of (pair, report)",
-    "worst": "worst ratio at those pairs, in epsilon",
-    "random": "violations, % of (random pair, report)",
-    "hard": "worst ratio at adversarial pairs, in epsilon",
+    "pairs": "violating pairs (%)",
+    "triples": "violating triples (%)",
+    "beyond": "violating triples beyond 0.01 (%)",
+    "worst": "worst ratio (epsilon)",
+    "random": "violating random triples (%)",
+    "hard": "worst adversarial ratio (epsilon)",
 }
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large a case is: reports, destinations of Eq. (43), cells of the grid, places whose pairs are all compared."""
+    """How large a case is: reports, destinations of Eq. (43), cells of the grid, places all of whose pairs count."""
 
     reports: int = 20
     destinations: int = 40
     grid: tuple[int, int] = (15, 20)
     places: int = 1000
     gap: float = 1e-3
+    representatives: int = 196
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,9 @@ class Case:
     def lower_bound(self) -> float:
         """Return what any private mechanism must lose."""
         here = self.setting
+        count = self.size.representatives
         return representative_lower_bound(
-            here.points, here.losses, here.box.metric, self.epsilon, representatives=196, gap=3e-3, seconds=60
+            here.points, here.losses, here.box.metric, self.epsilon, representatives=count, gap=3e-3
         )
 
 
@@ -132,7 +135,7 @@ def compared(name: str, p: float, epsilon: float, repetition: int, size: Size) -
     rows += _method(case, "AIPO-R", bound, lambda: interpolation(case, "relaxed", "even"))
     rows += _method(
         case,
-        "AIPO, even split",
+        "AIPO even split",
         bound,
         lambda: interpolation(case, "log", "even"),
         lambda: interpolation(case, "exact", "even"),
@@ -187,10 +190,9 @@ def _tried(build: Callable[[], Rival] | None) -> tuple[Rival | None, str]:
 
 def _leaks(case: Case, method: str, rival: Rival) -> Leaks:
     points = case.setting.points
-    count = 4_000 if method in SLOW_LAWS else 100_000
-    return leaks(
-        rival.law, case.setting.box, case.epsilon, points, sample=case.sample, axes=case.axes, count=count
-    )
+    every = case.size.places * (case.size.places - 1) // 2
+    count = min(every, 4_000 if method in SLOW_LAWS else 100_000)
+    return leaks(rival.law, case.setting.box, case.epsilon, points, sample=case.sample, axes=case.axes, count=count)
 
 
 def _method(
@@ -208,29 +210,38 @@ def _method(
     values: dict[Literal["as_published", "corrected"], Rival | None] = {"as_published": plain, "corrected": better}
     found = {name: _leaks(case, method, rival) for name, rival in values.items() if rival is not None}
     l2 = case.setting.p == 2.0
-    rows = []
+    name = case.setting.city.name
+    rows: list[Row] = []
     for field, measure in MEASURES.items():
-        paper = field in ("pairs", "triples", "beyond") and l2
-        row = {"table": "1", **start, "measure": measure, "note": note}
-        row["published"] = printed("1", case.setting.city.name, method, case.epsilon)[0] if paper else None
-        rows.append({**row, **{name: getattr(leak, field) for name, leak in found.items()}})
-    mean, spread = printed("2", case.setting.city.name, method, case.epsilon) if l2 else (None, None)
-    text = "; ".join(part for part in (note, f"published ± {spread:g}" if spread is not None else "") if part)
-    row = {"table": "2", **start, "measure": "loss, km", "published": mean, "bound": bound, "note": text}
-    row["seconds"] = next((rival.seconds for rival in (plain, better) if rival is not None), None)
-    rows.append({**row, **{name: rival.loss for name, rival in values.items() if rival is not None}})
+        row: Row = {"table": "1", **start, "measure": measure, "note": note}
+        counted = field in ("pairs", "triples", "beyond") and l2
+        row["published"] = printed("1", name, method, case.epsilon)[0] if counted else None
+        row.update({column: getattr(leak, field) for column, leak in found.items()})
+        rows.append(row)
+    spent = next((rival.seconds for rival in (plain, better) if rival is not None), None)
+    row = {"table": "2", **start, "measure": LOSS, "bound": bound, "seconds": spent, **_paper("2", case, method, note)}
+    rows.append({**row, **{column: rival.loss for column, rival in values.items() if rival is not None}})
     if method in TIMED:
-        mean, spread = printed("3", case.setting.city.name, method, case.epsilon) if l2 else (None, None)
-        text = "; ".join(part for part in (note, f"published ± {spread:g}" if spread is not None else "") if part)
-        row = {"table": "3", **start, "measure": "seconds of design", "published": mean, "note": text}
-        rows.append({**row, **{name: rival.seconds for name, rival in values.items() if rival is not None}})
+        row = {"table": "3", **start, "measure": "design (s)", **_paper("3", case, method, note)}
+        rows.append({**row, **{column: rival.seconds for column, rival in values.items() if rival is not None}})
     if method == "AIPO" and isinstance(plain, Interpolated):
-        gap = {"as_published": (plain.loss - plain.surrogate) / plain.loss}
+        row = {"table": "gap", **start, "measure": "surrogate gap"}
+        row["as_published"] = (plain.loss - plain.surrogate) / plain.loss
         if isinstance(better, Interpolated):
-            gap["corrected"] = (better.loss - better.surrogate) / better.loss
-        paper = {"published": SURROGATE_GAP, "note": "published: one mean over cities and budgets"} if l2 else {}
-        rows.append({"table": "gap", **start, "measure": "(true loss - surrogate) / true loss", **paper, **gap})
+            row["corrected"] = (better.loss - better.surrogate) / better.loss
+        if l2:
+            row |= {"published": SURROGATE_GAP, "note": "published: one mean over cities and budgets"}
+        rows.append(row)
     return rows
+
+
+def _paper(table: str, case: Case, method: str, note: str = "") -> Row:
+    """Return the printed mean and, in the note, its 1.96 standard deviations."""
+    if case.setting.p != 2.0:
+        return {"published": None, "note": note}
+    mean, spread = printed(table, case.setting.city.name, method, case.epsilon)
+    said = f"published ± {spread:g}" if spread is not None else ""
+    return {"published": mean, "note": "; ".join(part for part in (note, said) if part)}
 
 
 def _lower_bounds(case: Case, bound: float) -> list[Row]:
@@ -239,18 +250,16 @@ def _lower_bounds(case: Case, bound: float) -> list[Row]:
     universal = universal_lower_bound(
         here.box, case.epsilon, loss=(here.points, here.losses), cells=case.size.grid, gap=1e-2
     )
-    mean, spread = printed("2", here.city.name, "LB", case.epsilon) if here.p == 2.0 else (None, None)
     return [
         {
             "table": "2",
             **case.about,
             "method": "LB",
             "repetition": case.repetition,
-            "measure": "loss, km",
-            "published": mean,
+            "measure": LOSS,
             "as_published": universal,
             "corrected": bound,
             "bound": bound,
-            "note": f"published ± {spread:g}" if spread is not None else "",
+            **_paper("2", case, "LB"),
         }
     ]

@@ -1,13 +1,13 @@
 """The other approximation the AIPO paper names: bounds by the extreme anchors of a cell, a linear-fractional program.
 
-Inside cell m the geometric interpolant of report k lies between l_mk and u_mk, the least and the largest of its corners,
-so the normalised law is at most u_mk / sum_j l_mj. With C_mk = sum over the cell of p(x) loss(x, k) the true loss is at
-most max over the normalisers of
+Inside cell m the geometric interpolant of report k lies between l_mk and u_mk, the least and largest of its corners, so
+the normalised law is at most u_mk / sum_j l_mj. With C_mk = sum over the cell of p(x) loss(x, k) the true loss is
+at most
 
     sum_m sum_k C_mk u_mk / s,   s <= sum_j l_mj for every cell m,
 
-one ratio of linear functions. Charnes and Cooper's w = z / s, t = 1 / s make it a linear program: w instead of z, rows of
-w sum to t, the cells' lower values sum to at least 1. The paper leaves the details to its long version; this is the
+one ratio of linear functions. Charnes and Cooper's w = z / s, t = 1 / s make it a linear program: w instead of z, rows
+of w sum to t, the cells' lower values sum to at least 1. The paper leaves the details to its long version; this is the
 bound as its Section 5.3 words it.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sparse
 
-from metricdp.arrays import Floats
+from metricdp.arrays import Floats, Integers
 from metricdp.auditing.lipschitz import corner_rows, prove
 from metricdp.design.interpolation.anchors import MARGIN, grid_edges
 from metricdp.errors import SolverFailure
@@ -67,16 +67,14 @@ def _cell_costs(case: Setting, axes: tuple[Floats, ...], count: int) -> Floats:
     return cost / len(case.points)
 
 
-def _program(cost: Floats, corners: Floats, edges: Edges, anchors: int) -> LinearProgram:
+def _program(cost: Floats, corners: Integers, edges: Edges, anchors: int) -> LinearProgram:
     """Return the program in (w, y, v, t): y >= w >= v at the corners of a cell, sum of v at least 1."""
     cells, reports = cost.shape
     size, inside = anchors * reports, cells * reports
     width = size + 2 * inside + 1
-    places = corners.astype(np.int64)
+    places = corners
     at = (places[:, :, None] * reports + np.arange(reports)).reshape(-1)  # w at (cell, corner, report)
-    own = np.broadcast_to(
-        np.arange(inside).reshape(cells, 1, reports), (cells, places.shape[1], reports)
-    ).reshape(-1)
+    own = np.broadcast_to(np.arange(inside).reshape(cells, 1, reports), (cells, places.shape[1], reports)).reshape(-1)
     pick = sparse.csr_array((np.ones(len(at)), (np.arange(len(at)), at)), shape=(len(at), size))
     mine = sparse.csr_array((np.ones(len(at)), (np.arange(len(at)), own)), shape=(len(at), inside))
     nothing = sparse.csr_array((len(at), 1))

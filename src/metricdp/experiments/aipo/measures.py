@@ -1,4 +1,4 @@
-"""What a law leaks between places: all pairs of a sample as the paper counts them, random pairs, pairs chosen to hurt."""
+"""What a law leaks between places: all pairs of a sample as the paper counts them, random pairs, hard pairs."""
 
 from __future__ import annotations
 

@@ -8,12 +8,13 @@ secret x, the mass beyond a border is G(epsilon N) with G(s) = (1 + s) e^-s, so 
 N = N(q - x).
 
 Borders are straight (the nearest report in the Euclidean sense), each is one smooth integral in s with t = h sinh s, h
-the distance of x from its line, cut where |q - x| has a kink. Far borders are summed with their own small size, so small
-probabilities are as accurate as large ones.
+the distance of x from its line, cut where |q - x| has a kink. Far borders are summed with their own small size, so
+that small probabilities are as accurate as large ones.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ def nearest_report_law(reports: Floats, p: float, epsilon: float, *, nodes: int 
             np.add.at(masses.T, lines.right, flux.T)
             masses[np.arange(len(part)), inside] += 1.0
             result[start : start + step] = np.maximum(masses, 0.0)
-        return result / result.sum(axis=1, keepdims=True)
+        return np.asarray(result / result.sum(axis=1, keepdims=True))
 
     return law
 
@@ -103,7 +104,7 @@ def _flux(lines: Borders, points: Floats, p: float, epsilon: float, nodes: int) 
     stations = np.sort(np.clip(stations, first, last), axis=0)
     place, weight = np.polynomial.legendre.leggauss(nodes)
     total = np.zeros(foot.shape)
-    for begin, end in zip(stations[:-1], stations[1:], strict=True):
+    for begin, end in itertools.pairwise(stations):
         half = (end - begin)[..., None] / 2
         s = begin[..., None] + half * (1.0 + place)
         cosh = np.cosh(s)

@@ -1,7 +1,7 @@
 """What the AIPO paper prints in its Tables 1 to 3: means and 1.96 standard deviations at eight budgets.
 
-The rows of each city are in the paper's order. Table 1 is in percent, Table 2 in kilometres, Table 3 in seconds, epsilon
-per kilometre. All for the Euclidean metric; the paper prints no table for l_1.
+The rows of each city are in the paper's order. Table 1 is in percent, Table 2 in kilometres, Table 3 in seconds,
+epsilon is per kilometre. All for the Euclidean metric; the paper prints no table for l_1.
 """
 
 from __future__ import annotations

@@ -101,7 +101,9 @@ def test_a_radius_limits_the_promise_and_the_bound_alike(builder):
         judged(BUILDERS[builder](problem), problem)
 
 
-@pytest.mark.parametrize("builder", ["dictionary", "optimal, worst", "spanner, worst", "contextual", "contextual, classes"])
+@pytest.mark.parametrize(
+    "builder", ["dictionary", "optimal, worst", "spanner, worst", "contextual", "contextual, classes"]
+)
 def test_builders_that_protect_all_pairs_say_so_when_a_radius_is_asked_for(builder):
     with pytest.raises(mdp.MetricdpError, match="protects all pairs"):
         BUILDERS[builder](drawn("l2", 0, radius=True))

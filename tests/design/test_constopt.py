@@ -103,8 +103,8 @@ def test_the_search_finds_the_best_penalty_and_inner_budget_of_a_fine_grid():
     points, epsilon, nearest = clumps(), 0.8, 5
     distances = euclid(points)
     free, best = replacements(distances, nearest), np.inf
-    for penalty in (0.001, 0.1, 1.0, 10.0, 100.0, 1000.0):
-        for share in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999):
+    for penalty in (0.1, 1.0, 10.0, 100.0, 1000.0):
+        for share in (0.5, 0.7, 0.9, 0.98, 0.999):
             law = TiedProgram(share * epsilon * distances, distances, free, penalty, None).solve()
             if leakage(law, distances)[0] <= epsilon:
                 best = min(best, float((law * distances).sum(axis=1).max()))

@@ -18,4 +18,6 @@ STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
             "words", folder_word="--folder"),
     Earlier("contextual", "metricdp.experiments.contextual.study:main", "trips: mechanisms that know the past, "
             "blankets and what they assume", folder_word="--folder", full_word="--long"),
+    Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here",
+             "metricdp.experiments.survey.study:STUDY"),
 ])  # fmt: skip

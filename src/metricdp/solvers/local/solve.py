@@ -29,9 +29,9 @@ class LocalTask:
     """What is asked, in an order in which near secrets have near numbers.
 
     `entries` are those of the mechanism, with their losses; the solver has variables for those that are `inner`.
-    `graph` holds the ratios that bind any mechanism, for the bound; `log_ratios` those the law must keep along the same
-    edges so that it keeps all pairs: smaller where the edges make detours. `beyond` bounds the loss of all other
-    reports from below, and `far` tells about what a report from the background costs every secret.
+    `graph` holds ratios that bind any mechanism, for the iterates and the bound; `kept` those the law must keep so that
+    it keeps all pairs: the same edges, or more of them, and smaller ratios where these still make detours. `beyond`
+    bounds the loss of all other reports from below, and `far` tells about what a report from the background costs.
     """
 
     epsilon: float
@@ -40,7 +40,7 @@ class LocalTask:
     loss: Floats
     prior: Floats
     graph: Graph
-    log_ratios: Floats
+    kept: Graph
     inner: NDArray[np.bool_]
     beyond: Floats
     far: Floats
@@ -80,7 +80,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     def upper(point: Any) -> float:
         nonlocal best, value
         try:
-            law = repaired(closing, point, windows, task.graph, task.log_ratios)
+            law = repaired(closing, point, windows, task.kept, task.kept.log_ratios)
         except SolverFailure:
             if best is None:
                 raise
@@ -106,12 +106,12 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     if best is None:
         upper(state.primal())
     assert best is not None
-    law, kept = best, task.log_ratios
+    law, kept = best, task.kept.log_ratios
 
     def tightened(share: float) -> LocalLaw:
         nonlocal law, kept
         kept = kept * share
-        law = repaired(closing, law.values[positions], windows, task.graph, kept)
+        law = repaired(closing, law.values[positions], windows, task.kept, kept)
         return law
 
     bound = max(lower, bound_of(program, answer.dual))  # what the iterates said of their own bound is not asked
@@ -164,5 +164,5 @@ def _closing(task: LocalTask, windows: Windows, positions: Any, place: Place) ->
     if place == "gpu":
         from metricdp.solvers.local.device import DeviceClosing
 
-        return DeviceClosing(windows, task.graph, task.loss, positions)
-    return HostClosing(windows, task.graph, task.loss, positions)
+        return DeviceClosing(windows, task.kept, task.loss, positions)
+    return HostClosing(windows, task.kept, task.loss, positions)

@@ -18,7 +18,8 @@ from metricdp.design.local.budget import ADVICE, refuse_too_large, spaced
 from metricdp.design.local.edges import spanner_of
 from metricdp.design.local.order import Order, spatial_order
 from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
-from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism, Stakes
+from metricdp.mechanisms import Certificate, FiniteMechanism, Guarantee, LocalMechanism, Stakes
+from metricdp.mechanisms.local_rows import row_chunks
 from metricdp.metrics import pairwise
 from metricdp.problems import Problem
 from metricdp.solvers import FirstOrder, Gpu, Progress, Solver
@@ -50,6 +51,7 @@ def optimal_local(
     seconds: float | None,
     solver: Solver | None,
     progress: Progress | None,
+    start: FiniteMechanism | None,
 ) -> LocalMechanism:
     """Build the mechanism of least expected loss on windows; see `optimal`."""
     started = time.perf_counter()
@@ -69,11 +71,14 @@ def optimal_local(
             "every secret, or a larger `window`."
         )
     order = spatial_order(problem.inputs, problem.outputs, near)
+    task = task_of(problem, plan, (graph, kept), near, order)
+    if start is not None:
+        task = replace(task, start=_law_of(start, near)[order.origin])
     spent = time.perf_counter() - started
     left = least(options.seconds, None if seconds is None else seconds - spent)
     options = replace(options, seconds=left, progress=_shifted(progress, spent))
     try:
-        answer = solve_local(task_of(problem, plan, (graph, kept), near, order), options)
+        answer = solve_local(task, options)
     except MemoryError as error:  # of this machine or of a GPU
         raise SolverFailure(f"{len(near.codes):,} entries of windows do not fit into memory. {ADVICE}") from error
     return _certified(problem, near, order, answer, plan, started)
@@ -162,6 +167,16 @@ def task_of(problem: Problem, plan: Plan, graphs: tuple[Graph, Graph], near: Nea
         beyond=problem.least_beyond(_only(near, inner, plan.reach))[order.rows],
         far=_far(problem, plan)[order.rows],
     )
+
+
+def _law_of(start: FiniteMechanism, near: Near) -> NDArray[np.float32]:
+    """Return the probabilities that a mechanism gives to near reports, some rows at a time."""
+    law = np.empty(len(near.codes), dtype=np.float32)
+    for first, last in row_chunks(near.starts):
+        entries = slice(near.starts[first], near.starts[last])
+        rows = np.repeat(np.arange(first, last), near.counts[first:last])
+        law[entries] = np.exp(start.log_density(rows, near.codes[entries]))
+    return law
 
 
 def inner_of(near: Near, reach: float) -> NDArray[np.bool_]:

@@ -44,6 +44,7 @@ class LocalTask:
     inner: NDArray[np.bool_]
     beyond: Floats
     far: Floats
+    start: NDArray[np.float32] | None = None  # weights of entries to begin with
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,9 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         return value
 
     lower = summed(_row_minima(program))
+    start = _start(program, task)
+    if task.start is not None:
+        upper(start)  # what comes back is no worse
     left = None if options.seconds is None else max(options.seconds - (time.perf_counter() - started), 1e-3)
     heaviest = HEAVIEST / float(task.graph.degrees.mean())
     weights = (LIGHTEST, max(heaviest, 2.0 * LIGHTEST))
@@ -101,7 +105,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         if options.progress is not None:
             options.progress(max(lower, low), min(value, high), before + seconds, iterations)
 
-    state = _iterates(program, _start(program, task.epsilon), options.place)
+    state = _iterates(program, start, options.place)
     answer = driver.drive(state, report)
     if best is None:
         upper(state.primal())
@@ -138,12 +142,15 @@ def _program(task: LocalTask, windows: Windows) -> LocalProgram:
     return LocalProgram(Windows(entries, task.reports), task.graph, cost, beyond)
 
 
-def _start(program: LocalProgram, epsilon: float) -> Any:
-    """Return the kernel e^{-epsilon d} around every report, normalised row by row."""
+def _start(program: LocalProgram, task: LocalTask) -> Any:
+    """Return the weights to begin with, or the kernel e^{-epsilon d} around every report, normalised row by row."""
     windows = program.windows
-    weights = np.exp(-epsilon * windows.entries.distances)
+    if task.start is None:
+        weights = np.exp(-task.epsilon * windows.entries.distances)
+    else:
+        weights = task.start[task.inner].astype(np.float64)
     sums = np.add.reduceat(weights, windows.starts[:-1])
-    return (weights / np.repeat(sums, windows.counts)).astype(np.float32)
+    return (weights / np.repeat(np.maximum(sums, 1e-300), windows.counts)).astype(np.float32)
 
 
 def _row_minima(program: LocalProgram) -> Floats:

@@ -24,8 +24,8 @@ def tight_constraints(
     z_ij / z_jj = exp(-epsilon d_ij): the constraint of i and j is tight at the report j, and at every report for which
     j lies on the way from i.
 
-    The weights solve the linear system sum_k exp(-epsilon d_ik) w_k = 1, so that rows sum to one. Where a weight comes out negative, no such
-    mechanism exists and an error says so.
+    The weights solve the linear system sum_k exp(-epsilon d_ik) w_k = 1, so that rows sum to one. Where a weight comes
+    out negative, no such mechanism exists and an error says so.
 
     References: Chatzikokolakis, ElSalamouny and Palamidessi (2017).
     """

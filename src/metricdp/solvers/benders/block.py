@@ -9,7 +9,7 @@ and dual simplex goes on from the basis it has. Ratio rows among inner rows are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sparse
@@ -29,7 +29,7 @@ class Block:
     """What a worker needs to know of one block: inner rows X, the boundary rows Y they touch, costs, log ratios.
 
     `inner` and `boundary` are row numbers of the whole matrix; `log_ratios` covers inner rows, then boundary rows. The
-    model's variables are z / scale.
+    model's variables are z / scale. With `slack` the ratios are z_i <= e^W_ij z_j + slack.
     """
 
     number: int
@@ -39,6 +39,7 @@ class Block:
     log_ratios: Floats
     scale: Floats
     tolerance: float
+    slack: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -141,11 +142,12 @@ class Subproblem:
         near = np.zeros((n, m))  # decay of the row that sets the upper bound
         for y, row in enumerate(np.maximum(boundary, 0.0)):
             decay = self._decay_across[:, y, None]
-            low = decay * row
+            low = decay * (row - self._block.slack)
             better = low > lower
             lower[better], from_lower[better] = low[better], y
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 high = np.where((row > 0.0) & (decay > 0.0), row / decay, np.where(decay > 0.0, 0.0, np.inf))
+            high += self._block.slack
             better = (high < upper) | ((high == upper) & (decay > near))
             upper[better], from_upper[better] = high[better], y
             near = np.where(better, decay, near)
@@ -167,14 +169,15 @@ class Subproblem:
         return status
 
     def _separate(self, matrix: Floats) -> bool:
-        tail, head, column = broken_rows(matrix, self._decay_inside, self._block.scale, self._block.tolerance)
+        block = self._block
+        tail, head, column = broken_rows(matrix, self._decay_inside, block.scale, block.tolerance, slack=block.slack)
         known = self._tail, self._head, self._column
         tail, head, column = unseen(tail, head, column, known, len(matrix))
         self._append(tail, head, column)
         return bool(len(tail))
 
     def _append(self, tail: Integers, head: Integers, column: Integers) -> None:
-        """Add rows (e^-W_ij z_ik - z_jk) / s_jk <= 0."""
+        """Add rows (e^-W_ij z_ik - z_jk) / s_jk <= e^-W_ij slack / s_jk."""
         count = len(tail)
         if not count:
             return
@@ -188,7 +191,8 @@ class Subproblem:
             ),
             shape=(count, n * m + 2 * n),
         )
-        self._model.add_rows(np.full(count, -np.inf), np.zeros(count), rows)
+        ceilings = self._block.slack * self._decay_inside[tail, head] / self._block.scale[head, column]
+        self._model.add_rows(np.full(count, -np.inf), ceilings, rows)
         self._tail = np.concatenate([self._tail, tail])
         self._head = np.concatenate([self._head, head])
         self._column = np.concatenate([self._column, column])
@@ -247,6 +251,10 @@ class Subproblem:
             log_ratios=self._block.log_ratios,
             width=m,
         )
+        if self._block.slack:
+            used = cut.multipliers
+            allowed = np.exp(-self._block.log_ratios[used.tail, used.head]) * used.value
+            cut = replace(cut, constant=cut.constant - self._block.slack * float(allowed.sum()))
         return self._numbered(cut)
 
     def _numbered(self, cut: Cut) -> Cut:

@@ -77,7 +77,7 @@ LARGER = {
     "text": "below 6 minutes",
     "synthetic": "below 6 minutes",
 }
-# Figure 7, in words: by how much the loss is below that of the exponential mechanism, mean over epsilon 2 to 10, percent
+# Figure 7, in words: how far the loss is below the exponential mechanism's, percent, mean over epsilon 2 to 10
 REDUCTION = {"road": 47.19, "grid": 46.99, "text": 22.49, "synthetic": 24.05}
 # Figure 8, in words: correlation of a subproblem's size with the iterations until it has a solution
 CORRELATION = {"road": 0.712, "grid": 0.6264, "text": 0.1302, "synthetic": 0.6072}

@@ -165,7 +165,7 @@ def broken_rows(
 ) -> tuple[Integers, Integers, Integers]:
     """Return for every entry (j, k) the one row i that asks most of it: e^-W_ij z_ik - z_jk > tolerance s_jk.
 
-    Tails, heads and columns. `decay` is e^-W with a zero diagonal; with `slack` the rows are z_ik <= e^W_ij z_jk + slack.
+    Tails, heads and columns. `decay` is e^-W with a zero diagonal; `slack` makes it z_ik <= e^W_ij z_jk + slack.
     """
     n = len(matrix)
     active = np.flatnonzero((matrix > tolerance * scale).any(axis=0))

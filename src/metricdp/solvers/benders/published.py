@@ -1,15 +1,15 @@
 """Benders decomposition exactly as published: Eqs. (9) to (17) of Qiu (2024), faults included, each an option.
 
-    master       min <c_Y, z_Y> + sum_l w_l   over boundary rows and one guess w_l >= 0 for each subset     Eqs. (9)-(12)
-    subproblem   min <c_X, z_X>   over the inner rows of a subset, for the boundary the master proposes      Eq. (14)
+    master       min <c_Y, z_Y> + sum_l w_l   over boundary rows and one guess w_l >= 0 for each subset
+    subproblem   min <c_X, z_X>   over the inner rows of a subset, for the boundary that the master proposes
     cut          w_l >= (b - B z_Y) a + <c_Yl, z_Yl>   or, where there are no inner rows,   (b - B z_Y) a <= 0
 
 The master holds the cost of the boundary already, so the printed cut (Eq. 15, case C2) counts it twice and the master's
 value is no lower bound; `boundary_twice=False` puts that right. No start, no stabilisation, no cut is ever dropped.
 
 `Rules.of_the_code()` is what the authors' program runs instead: every ratio row may be broken by 0.01, entries of the
-master are at least 0.001, there are no initial cuts, and the run ends at 0.001. Its matrices keep no promise. (Its master
-leaves the boundary pairs of one subset to the subproblems, a ray at a time; here it holds them at once, as Eq. 25 has it.)
+master are at least 0.001, there are no initial cuts, and the run ends at 0.001. Its matrices keep no promise. (Its
+master leaves the boundary pairs of one subset to the subproblems, a ray at a time; here it holds them, as in Eq. 25.)
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import scipy.sparse as sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
+from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.backends.warm import Basis, WarmModel
 from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, cut_from, unseen
 from metricdp.solvers.bounds import MOST_LOG_RATIO
@@ -85,10 +86,11 @@ class Subproblem:
         slack = sparse.eye_array(inside, format="csr")
         self._entries = np.arange(count)
         self._slacks = np.arange(count, count + 2 * inside)
+        self._sums = sparse.hstack([sums, slack, -slack], format="csr")
         self._model = WarmModel(
             LinearProgram(
                 cost=np.concatenate([(block.cost * block.scale).ravel(), np.zeros(2 * inside)]),
-                rows=sparse.hstack([sums, slack, -slack], format="csr"),
+                rows=self._sums,
                 row_lower=np.ones(inside),
                 row_upper=np.ones(inside),
                 lower=np.zeros(count + 2 * inside),
@@ -115,10 +117,12 @@ class Subproblem:
         # the answer is a function of rows, basis and boundary, whatever this worker did before
         self._model.start_from(self._basis)
         feasible = self._rounds() is Status.OPTIMAL
-        if not feasible:
-            feasible = self._phase_one()  # infeasible, or HiGHS cannot tell: then this can
-        solution = self._solution()
-        cut = self._cut(feasible, from_lower, np.where(upper <= 1.0, from_upper, -1))
+        if not feasible and self._block.slack:
+            solution, duals = self._elastic((lower / self._block.scale).ravel(), ceiling.ravel())
+        else:
+            feasible = feasible or self._phase_one()  # infeasible, or HiGHS cannot tell: then this can
+            solution, duals = self._solution(), self._model.duals()[0]
+        cut = self._cut(feasible, duals, from_lower, np.where(upper <= 1.0, from_upper, -1))
         value = float((self._block.cost * solution).sum()) if feasible else np.inf
         steps = self._model.iterations - before
         self._basis = self._model.basis()
@@ -181,9 +185,17 @@ class Subproblem:
         count = len(tail)
         if not count:
             return
+        rows, ceilings = self._rows_of(tail, head, column)
+        self._model.add_rows(np.full(count, -np.inf), ceilings, rows)
+        self._tail = np.concatenate([self._tail, tail])
+        self._head = np.concatenate([self._head, head])
+        self._column = np.concatenate([self._column, column])
+
+    def _rows_of(self, tail: Integers, head: Integers, column: Integers) -> tuple[sparse.csr_array, Floats]:
         n, m = self._shape
-        index = np.arange(count)
-        passed = self._decay_inside[tail, head] * self._block.scale[tail, column] / self._block.scale[head, column]
+        index, count = np.arange(len(tail)), len(tail)
+        below = self._block.scale[head, column]
+        passed = self._decay_inside[tail, head] * self._block.scale[tail, column] / below
         rows = sparse.csr_array(
             (
                 np.concatenate([passed, np.full(count, -1.0)]),
@@ -191,11 +203,7 @@ class Subproblem:
             ),
             shape=(count, n * m + 2 * n),
         )
-        ceilings = self._block.slack * self._decay_inside[tail, head] / self._block.scale[head, column]
-        self._model.add_rows(np.full(count, -np.inf), ceilings, rows)
-        self._tail = np.concatenate([self._tail, tail])
-        self._head = np.concatenate([self._head, head])
-        self._column = np.concatenate([self._column, column])
+        return rows, self._block.slack * self._decay_inside[tail, head] / below
 
     def _phase_one(self) -> bool:
         """Minimise what the row sums lack or exceed; True where that is nothing after all."""
@@ -219,16 +227,45 @@ class Subproblem:
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.zeros(2 * n))
         return True
 
+    def _elastic(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """Minimise by how much row sums and ratios are broken; return that solution and its multipliers.
+
+        Without slack the ratios are closed by paths and break no bound; with it they may, and row sums alone give no
+        phase 1.
+        """
+        n, m = self._shape
+        for _ in range(ROUNDS):
+            count = len(self._tail)
+            rows, ceilings = self._rows_of(self._tail, self._head, self._column)
+            zero, one = np.zeros(n * m), np.ones(2 * n + count)
+            broken = sparse.hstack([sparse.csr_array((count, 2 * n)), -sparse.eye_array(count)])
+            sums = sparse.hstack([self._sums, sparse.csr_array((n, count))])
+            ratios = sparse.hstack([rows[:, : n * m], broken]) if count else sparse.csr_array((0, n * m + 2 * n))
+            program = LinearProgram(
+                cost=np.concatenate([zero, one]),
+                rows=sparse.vstack([sums, ratios], format="csr"),
+                row_lower=np.concatenate([np.ones(n), np.full(count, -np.inf)]),
+                row_upper=np.concatenate([np.ones(n), ceilings]),
+                lower=np.concatenate([lower, 0.0 * one]),
+                upper=np.concatenate([upper, np.full(len(one), np.inf)]),
+            )
+            answer = Highs(method="simplex", tolerance=1e-9).solve_linear(program)
+            if answer.status is not Status.OPTIMAL:
+                raise SolverFailure(f"block {self._block.number}: phase 1, which has a solution: {answer.message}.")
+            solution = answer.primal[: n * m].reshape(n, m) * self._block.scale
+            if not self._separate(solution):
+                break
+        return solution, answer.dual
+
     def _close_slacks(self) -> None:
         n = self._shape[0]
         self._model.change_cost(self._entries, (self._block.cost * self._block.scale).ravel())
         self._model.change_cost(self._slacks, np.zeros(2 * n))
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.zeros(2 * n))
 
-    def _cut(self, feasible: bool, from_lower: Integers, from_upper: Integers) -> Cut:
+    def _cut(self, feasible: bool, duals: Floats, from_lower: Integers, from_upper: Integers) -> Cut:
         """Turn row duals and reduced costs into multipliers, then into the cut."""
         n, m = self._shape
-        duals, _ = self._model.duals()
         given = np.maximum(-duals[n:], 0.0) / self._block.scale[self._head, self._column]
         inside = Multipliers(self._tail, self._head, self._column, given)
         # what the entries' reduced cost really is for these multipliers, not what the solver says it is

@@ -20,9 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.errors import SolverFailure
 from metricdp.solvers.benders.block import Block, Subproblem
 from metricdp.solvers.benders.cuts import Cut, natural_scale
-from metricdp.solvers.benders.master import Master
+from metricdp.solvers.benders.master import Master, MasterPoint
 from metricdp.solvers.benders.partition import boundary_of
 
 TOLERANCE = 1e-8
@@ -41,6 +42,11 @@ class Rules:
     initial_cuts: bool = True
     slack: float = 0.0
     least: float = 0.0
+
+    @staticmethod
+    def to_a_tolerance() -> Rules:
+        """Return what is printed, with every ratio row kept to 1e-4 only, as MATLAB's linprog does by default."""
+        return Rules(slack=1e-4)
 
     @staticmethod
     def of_the_code() -> Rules:
@@ -69,17 +75,22 @@ class PublishedRound:
 class PublishedRun:
     """All iterations; `matrix` is the cheapest combination of master and subproblems, None where there was none.
 
-    For every subproblem: `since`, the first iteration at which it had a solution (0: none did), and how many `inner`
-    rows it has and how many boundary rows it `touched`.
+    `ended` says why a run ended that has not converged, and is empty where the bounds met the threshold. For every
+    subproblem: `since`, the first iteration at which it had a solution (0: none had), how many `inner` rows it has and
+    how many boundary rows it `touched`.
     """
 
     rounds: tuple[PublishedRound, ...]
     matrix: Floats | None
-    converged: bool
+    ended: str
     since: Integers
     inner: Integers
     touched: Integers
     boundary: int
+
+    @property
+    def converged(self) -> bool:
+        return not self.ended
 
     @property
     def upper(self) -> float:
@@ -104,7 +115,7 @@ class Published:
         near: Booleans = np.isfinite(log_ratios) & ~np.eye(len(cost), dtype=bool)
         edge = boundary_of(labels, near)
         self.boundary = np.flatnonzero(edge)
-        # without slack a row along a path is implied, and helps to find what is broken sooner
+        # without slack a row along a path is implied, and finds what is broken sooner
         known = log_ratios if rules.slack else paths
         scale = natural_scale(cost, paths)
         self._blocks: list[Block] = []
@@ -135,31 +146,22 @@ class Published:
         """Iterate until the best upper bound is within the threshold of the master's value, or a limit comes first."""
         end = time.process_time() + seconds
         found: list[PublishedRound] = []
+        best: Floats | None = None
         since = np.zeros(len(self._blocks), dtype=np.int64)
-        best, upper, converged = None, np.inf, False
-        while len(found) < rounds and not converged:
+        ended = "the limit of iterations"
+        while len(found) < rounds:
             started = time.process_time()
-            point = self._master.solve(seconds=end - started if np.isfinite(end) else None)
-            if point is None:
+            upper = found[-1].upper if found else np.inf
+            try:
+                point = self._master.solve(seconds=end - started if np.isfinite(end) else None)
+                if point is None:
+                    ended = "the limit of time, in the master"
+                    break
+                solved = time.process_time()
+                full, cuts, unbounded, slowest = self._visited(point, since, len(found) + 1)
+            except SolverFailure as error:
+                ended = str(error)
                 break
-            solved = time.process_time()
-            full = np.zeros_like(self._cost)
-            full[self.boundary] = point.boundary
-            cuts: list[Cut] = []
-            unbounded, slowest = 0, 0.0
-            for block, subproblem in zip(self._blocks, self._subproblems, strict=True):
-                before = time.process_time()
-                answer = subproblem.solve(full[block.boundary])
-                slowest = max(slowest, time.process_time() - before)
-                full[block.inner] = answer.matrix
-                cut = self._printed(answer.cut)
-                if not answer.feasible:
-                    unbounded += 1
-                    cuts.append(cut)
-                else:
-                    since[block.number] = since[block.number] or len(found) + 1
-                    if cut.value_at(full) > point.estimates[block.number] + TOLERANCE:
-                        cuts.append(cut)
             loss = float((full * self._cost).sum())
             if not unbounded and loss < upper:
                 best, upper = full, loss
@@ -167,12 +169,36 @@ class Published:
             done = time.process_time()
             times = solved - started, done - solved, slowest
             found.append(PublishedRound(point.value, upper, unbounded, len(self._master.cuts), *times))
-            converged = upper - point.value <= self.rules.threshold
+            if upper - point.value <= self.rules.threshold:
+                ended = ""
+                break
             if done >= end or not cuts:
+                ended = "no cut tells more" if not cuts else "the limit of time"
                 break
         inner = np.array([len(block.inner) for block in self._blocks], dtype=np.int64)
         touched = np.array([len(block.boundary) for block in self._blocks], dtype=np.int64)
-        return PublishedRun(tuple(found), best, converged, since, inner, touched, len(self.boundary))
+        return PublishedRun(tuple(found), best, ended, since, inner, touched, len(self.boundary))
+
+    def _visited(self, point: MasterPoint, since: Integers, count: int) -> tuple[Floats, list[Cut], int, float]:
+        """Ask all subproblems; return the whole matrix, the cuts, how many have no solution, and the most seconds."""
+        full = np.zeros_like(self._cost)
+        full[self.boundary] = point.boundary
+        cuts: list[Cut] = []
+        unbounded, slowest = 0, 0.0
+        for block, subproblem in zip(self._blocks, self._subproblems, strict=True):
+            before = time.process_time()
+            answer = subproblem.solve(full[block.boundary])
+            slowest = max(slowest, time.process_time() - before)
+            full[block.inner] = answer.matrix
+            cut = self._printed(answer.cut)
+            if not answer.feasible:
+                unbounded += 1
+                cuts.append(cut)
+                continue
+            since[block.number] = since[block.number] or count
+            if cut.value_at(full) > point.estimates[block.number] + TOLERANCE:
+                cuts.append(cut)
+        return full, cuts, unbounded, slowest
 
     def _printed(self, cut: Cut) -> Cut:
         """Add <c_Yl, z_Yl> to an optimality cut, as Eq. (15) and case C2 print it."""

@@ -77,7 +77,7 @@ def test_solvers_of_the_whole_program_agree_with_the_decomposition() -> None:
     ours = runs.ours_rows(TINY, "balanced", "engine", 0, 1e-4, 20.0)
     (mine,) = rows_about(ours, table="4", measure="loss of the best matrix")
     for method in ("simplex", "ipx"):
-        rows = runs.classic_rows(TINY, method, 0, 20.0)  # type: ignore[arg-type]
+        rows = runs.classic_rows(TINY, method, 0, 20.0)
         (theirs,) = rows_about(rows, table="4", measure="loss of the best matrix")
         assert mine["bound"] - 1e-6 <= theirs["as_published"] <= mine["corrected"] + 1e-6
 
@@ -99,7 +99,7 @@ def test_what_the_paper_prints_is_given_with_its_spread() -> None:
     assert printed.cell(printed.SECONDS, "road", "spectral") == ("max iter. ex.", "")
     assert printed.cell(printed.SECONDS, "road", "balanced") == (None, "")
     # no 25 subsets of 500 records have 44.7 inner records each: said in the study
-    assert 25 * printed.SUBPROBLEM_MEAN["text"]["neighbours"][0] > 500  # type: ignore[operator]
+    assert 25 * printed.SUBPROBLEM_MEAN["text"]["neighbours"][0] > 500
 
 
 def test_pictures_are_drawn_where_there_is_something_to_see(tmp_path: Path) -> None:

@@ -92,9 +92,17 @@ def test_an_address_may_hold_the_secret_itself(server: Server) -> None:
 def test_several_reports_come_in_one_call_where_the_address_is_told_how_many(server: Server) -> None:
     server.respond = lambda handler, asked: (200, {"lats": [1.0] * asked["n"], "lons": [2.0] * asked["n"]})
     with sampler(server, '{"n": "{count}", "x": "{secret}"}', found="lats,lons") as draw:
-        assert draw.calls_for(2500) == 3
-        assert draw((0.0, 0.0), 1500).tolist() == [[1.0, 2.0]] * 1500
-    assert [one["n"] for one in server.asked] == [1000, 500]
+        assert "at most 5 times, at most 1000 times a second (0 s). It is told 2 secrets" in draw.announcement(2500, 2)
+        assert draw((0.0, 0.0), 1500).tolist() == [[1.0, 2.0]] * 2000  # what is paid for is used
+    assert [one["n"] for one in server.asked] == [1000, 1000]
+
+
+def test_the_number_of_calls_is_said_before_any(server: Server) -> None:
+    draw = sampler(server, rate=5.0)
+    said = draw.announcement(2000, 7)
+    assert "at most 2,000 times, at most 5 times a second (6 min 40 s)" in said
+    assert "told 7 secrets, which you said are made up" in said
+    assert server.asked == []
 
 
 def test_words_go_in_and_come_out(server: Server) -> None:

@@ -1,6 +1,8 @@
 """Write what comes from declarations: python tools/pages.py, from the top of the repository.
 
 Parts of the pages stand between `<!-- name: written by tools/pages.py -->` and `<!-- end -->`; the rest is by hand.
+Tables of studies are `<!-- results aipo_table_2 city=rome: written by tools/pages.py -->`, and single numbers within a
+sentence `<!-- number aipo_table_2 city=rome -->1.23<!-- end -->`: see metricdp/experiments/common/markdown.py.
 `js/fields.json` says what the fields of a mechanism file may be; `node build.js` in `js/` puts it into JavaScript.
 """
 
@@ -17,13 +19,17 @@ from typing import Any
 from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE
 from metricdp.declarations import Field, plain_field
 from metricdp.design.builders import BUILDERS
-from metricdp.experiments import STUDIES
+from metricdp.experiments import STUDIES, Earlier
+from metricdp.experiments.common import markdown
+from metricdp.experiments.common.rows import read_csv
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
 from metricdp.spaces import SPACES
 
 PROJECT = Path(__file__).resolve().parents[1]
-PART = re.compile(r"(<!-- (\w+): written by tools/pages\.py -->\n).*?(<!-- end -->)", re.DOTALL)
+PART = re.compile(r"(<!-- (\w+)([^:>]*): written by tools/pages\.py -->\n).*?(<!-- end -->)", re.DOTALL)
+NUMBER = re.compile(r"(<!-- number ([^>]*?) -->).*?(<!-- end -->)")
+RESULTS = PROJECT / "docs" / "results"
 
 
 def builders_api() -> str:
@@ -45,6 +51,23 @@ def studies_table() -> str:
     """The studies that run by name."""
     rows = ["| study | what it shows |", "| --- | --- |"]
     rows += [f"| `metricdp reproduce {one.name}` | {one.about} |" for one in STUDIES]
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+def studies_state() -> str:
+    """Every table of every study that is made of pieces: what of it is recorded, and the command that runs it."""
+    rows = ["| study | table | recorded | command |", "| --- | --- | --- | --- |"]
+    for entry in STUDIES:
+        if isinstance(entry, Earlier):
+            continue
+        study = entry.whole()
+        for table in study.tables:
+            path = RESULTS / f"{study.name}_{table.stem}.csv"
+            facts = dict(line.partition(": ")[::2] for line in read_csv(path)[0]) if path.is_file() else {}
+            state = f"[{facts.get('pieces', 'yes')}](results/{path.name})" if facts else "missing"
+            number = f"'{table.number}'" if " " in table.number else table.number
+            command = facts.get("command", f"metricdp reproduce {study.name} --table {number} --full")
+            rows.append(f"| {study.name} | {table.heading} | {state} | `{command}` |")
     return "\n" + "\n".join(rows) + "\n\n"
 
 
@@ -120,6 +143,7 @@ PARTS = {
     "builders_api": builders_api,
     "builders_table": builders_table,
     "studies_table": studies_table,
+    "studies_state": studies_state,
 }
 
 
@@ -139,8 +163,13 @@ def fields() -> str:
 
 
 def written(page: str) -> str:
-    """Return a page with its parts as the declarations have them now."""
-    return PART.sub(lambda found: f"{found[1]}{PARTS[found[2]]()}{found[3]}", page)
+    """Return a page with its parts as the declarations and the recorded results have them now."""
+    page = NUMBER.sub(lambda found: f"{found[1]}{markdown.value(RESULTS, found[2])}{found[3]}", page)
+    return PART.sub(lambda found: f"{found[1]}{_part(found[2], found[3])}{found[4]}", page)
+
+
+def _part(name: str, words: str) -> str:
+    return f"\n{markdown.table(RESULTS, words)}\n" if name == "results" else PARTS[name]()
 
 
 def main() -> int:

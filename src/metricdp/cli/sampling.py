@@ -238,9 +238,9 @@ def _warn_of_exchange(points: Points, reports: Points) -> None:
     if len(points) < 100:
         return
     kinds = [len(np.unique(part, axis=0)) for part in (points, reports)]
-    if kinds[0] == len(points) and kinds[1] * 10 < len(points):
+    if 2 * kinds[0] > len(points) and 10 * kinds[1] < len(points):
         print(
-            f"note: all {kinds[0]:,} secrets differ and only {kinds[1]:,} reports do: are --secret and --report "
+            f"note: there are {kinds[0]:,} different secrets and only {kinds[1]:,} different reports: are --secret and --report "
             "exchanged?",
             file=sys.stderr,
         )

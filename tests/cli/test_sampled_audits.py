@@ -256,7 +256,9 @@ def test_distances_stand_in_for_points(here: Path, capsys: pytest.CaptureFixture
     for form in ("far.npy", "far.csv", "far_headed.csv", "far_numbered.csv", "far_indexed.csv", "far.parquet"):
         assert run(f"audit matrix.npy --distances {form} --epsilon 1.0") == 0, form
         assert run(f"audit matrix.npy --distances {form} --epsilon 0.1") == 1, form
-    assert run("audit --secrets points.csv --distances far.npy --epsilon 1.0 --draws 3000 --command", command("9.0")) == 1
+    assert (
+        run("audit --secrets points.csv --distances far.npy --epsilon 1.0 --draws 3000 --command", command("9.0")) == 1
+    )
     assert "leave --metric away" in refused(capsys, f"audit matrix.npy --distances far.npy {CLAIM}")
     np.save("wide.npy", apart[:2])
     assert "as many columns as rows" in refused(capsys, "audit matrix.npy --distances wide.npy --epsilon 1.0")

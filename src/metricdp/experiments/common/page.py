@@ -124,8 +124,8 @@ def _section(section: Section) -> str:
 
 
 def _table(section: Section) -> str:
-    names = columns(section.rows)
-    names = [name for name in names if any(row.get(name) not in (None, "") for row in section.rows) or name in VALUES]
+    filled = {name for row in section.rows for name, value in row.items() if value not in (None, "")}
+    names = [name for name in columns(section.rows) if name in filled or (name in VALUES and filled & set(VALUES))]
     head = "".join(
         f'<th scope="col" class="{_kind(section.rows, name)}">{escape(TITLES.get(name, name.replace("_", " ")))}</th>'
         for name in names

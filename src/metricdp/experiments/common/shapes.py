@@ -24,7 +24,7 @@ class Table:
     """A table or figure of the paper.
 
     Attributes:
-        number: As in the paper: "2", or "figure 7". It names the files: `table_2.csv`, `figure_7.csv`.
+        number: As in the paper: "2", "III" or "figure 7". It names the files: `table_2.csv`, `figure_7.csv`.
         title: What it shows.
         reports: What the paper reports there, in a sentence or two.
         differs: What differs here, and why; empty where nothing does.
@@ -39,7 +39,7 @@ class Table:
     def stem(self) -> str:
         """The name of its files, without a suffix."""
         words = re.sub(r"[^a-z0-9]+", "_", self.number.lower()).strip("_")
-        return f"table_{words}" if words[:1].isdigit() else words
+        return f"table_{words}" if re.match(r"\d|[ivx]+$", words) else words
 
     @property
     def heading(self) -> str:

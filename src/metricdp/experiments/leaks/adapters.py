@@ -14,12 +14,15 @@ for line in sys.stdin:
     print(*map(repr, draw(*map(float, line.split(",")))), sep=",", flush=True)
 """
 
-QIF_PLANAR = """
+QIF_PLANAR = (
+    """
 from qif import mechanism
 def draw(x, y):
     noise = mechanism.geo_ind.planar_laplace_sample(1.0)
     return x + noise.x, y + noise.y
-""" + _LINES
+"""
+    + _LINES
+)
 
 _GRID = """
 import sys
@@ -32,11 +35,16 @@ def places(side):
     return np.array([(k % side, k // side) for k in range(side * side)], float)
 """
 
-QIF_LAPLACE_MATRIX = _GRID + """
+QIF_LAPLACE_MATRIX = (
+    _GRID
+    + """
 show(mechanism.geo_ind.planar_laplace_grid(10, 10, 1.0, 1.0))
 """
+)
 
-QIF_CHAINED_MATRIX = _GRID + """
+QIF_CHAINED_MATRIX = (
+    _GRID
+    + """
 points = places(10)
 apart = np.abs(points[:, None] - points[None]).sum(2)
 distance = metric.from_distance_matrix(apart)
@@ -44,41 +52,57 @@ lp.defaults.solver = "CLP"
 show(mechanism.d_privacy.min_loss_given_d(
     probab.uniform(100), 100, metric.scale(distance, 1.0), distance, d_priv_ch=lambda i, j: bool(apart[i, j] == 1.0)))
 """
+)
 
-QIF_EUCLIDEAN_MATRIX = _GRID + """
+QIF_EUCLIDEAN_MATRIX = (
+    _GRID
+    + """
 points = places(7)
 distance = metric.from_distance_matrix(np.linalg.norm(points[:, None] - points[None], axis=2))
 lp.defaults.solver = "GLOP"
 show(mechanism.d_privacy.min_loss_given_d(probab.uniform(49), 49, metric.scale(distance, 1.0), distance))
 """
+)
 
-QIF_TIGHT_MATRIX = _GRID + """
+QIF_TIGHT_MATRIX = (
+    _GRID
+    + """
 points = places(7)
 distance = metric.from_distance_matrix(np.linalg.norm(points[:, None] - points[None], axis=2))
 show(mechanism.d_privacy.tight_constraints(49, metric.scale(distance, 1.0)))
 """
+)
 
-DIFFPRIVLIB_LAPLACE = """
+DIFFPRIVLIB_LAPLACE = (
+    """
 from diffprivlib.mechanisms import Laplace
 mechanism = Laplace(epsilon=1.0, sensitivity=1.0)
 def draw(x):
     return (float(mechanism.randomise(x)),)
-""" + _LINES
+"""
+    + _LINES
+)
 
-DIFFPRIVLIB_SNAPPING = """
+DIFFPRIVLIB_SNAPPING = (
+    """
 from diffprivlib.mechanisms import Snapping
 mechanism = Snapping(epsilon=1.0, sensitivity=1.0, lower=-50.0, upper=50.0)
 def draw(x):
     return (float(mechanism.randomise(x)),)
-""" + _LINES
+"""
+    + _LINES
+)
 
-OPENDP_LAPLACE = """
+OPENDP_LAPLACE = (
+    """
 import opendp.prelude as dp
 dp.enable_features("contrib")
 mechanism = dp.m.make_laplace(dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=1.0)
 def draw(x):
     return (mechanism(x),)
-""" + _LINES
+"""
+    + _LINES
+)
 
 _TEXT = """
 import os, sys, tempfile
@@ -97,26 +121,35 @@ def answer(draw):
         print(draw(line.strip()), flush=True)
 """
 
-PYPANTERA_TEM = _TEXT + """
+PYPANTERA_TEM = (
+    _TEXT
+    + """
 if __name__ == "__main__":
     from src.SamplingPerturbationMechanism.tem import TEM
     mechanism = TEM({"embPath": vocabulary(), "epsilon": 2.0, "beta": 0.1})
     answer(lambda word: mechanism.processText([word]))
 """
+)
 
-PYPANTERA_SANTEXT = _TEXT + """
+PYPANTERA_SANTEXT = (
+    _TEXT
+    + """
 if __name__ == "__main__":
     from src.SamplingPerturbationMechanism.santext import SanText
     mechanism = SanText({"embPath": vocabulary(), "epsilon": 2.0})
     answer(lambda word: mechanism.processText([word]))
 """
+)
 
-PYPANTERA_CMP = _TEXT + """
+PYPANTERA_CMP = (
+    _TEXT
+    + """
 if __name__ == "__main__":
     from src.EmbeddingPerturbationMechanism.cmp import CMP
     mechanism = CMP({"embPath": vocabulary(), "epsilon": 2.0})
     answer(lambda word: mechanism.processText(mechanism.noisyEmb([word])))
 """
+)
 
 _DIFFRACTOR = """
 import sys

@@ -49,6 +49,7 @@ class Server:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        self.server.handle_error = lambda *unused: None  # type: ignore[method-assign]  # callers that hang up
         self.url = f"http://127.0.0.1:{self.server.server_port}/report"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
@@ -168,7 +169,6 @@ def test_drops_are_counted_together(server: Server) -> None:
         raise ConnectionAbortedError
 
     server.respond = slowly
-    server.server.handle_error = lambda *unused: None  # type: ignore[method-assign]
     assert "more than 0.2 s" in complaint(sampler(server, patience=0.2))
 
 

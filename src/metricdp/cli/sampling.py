@@ -240,8 +240,8 @@ def _warn_of_exchange(points: Points, reports: Points) -> None:
     kinds = [len(np.unique(part, axis=0)) for part in (points, reports)]
     if 2 * kinds[0] > len(points) and 10 * kinds[1] < len(points):
         print(
-            f"note: there are {kinds[0]:,} different secrets and only {kinds[1]:,} different reports: are --secret and --report "
-            "exchanged?",
+            f"note: there are {kinds[0]:,} different secrets and only {kinds[1]:,} different reports: are --secret and "
+            "--report exchanged?",
             file=sys.stderr,
         )
 

@@ -60,7 +60,7 @@ def some_words(epsilon_distance: float) -> list[Any]:
     """Return words of our made-up vocabulary that lie about that far apart, by their vectors."""
     vectors = published.VOCABULARY
     apart = np.linalg.norm(vectors - vectors[3], axis=1)
-    return list(vectors[np.abs(apart - epsilon_distance).argsort()[:5]]) + [vectors[3]]
+    return [vectors[3], *vectors[np.abs(apart - epsilon_distance).argsort()[:5]]]
 
 
 def _package(name: str, adapter: str) -> dict[str, Any]:
@@ -126,7 +126,8 @@ DEFECTS = (
           lambda: PLANE, published.doubles),
     Entry("android", "LocationFudger of Android (source read)", "offset of the hour, then a grid of 2 km",
           "none; judged as a factor of two at 2 km", float(np.log(2.0) / 2.0), globe, lambda: STREET,
-          published.snapping_of_android, draws=FEW_DRAWS, note="Android promises coarse places, not indistinguishable ones."),
+          published.snapping_of_android, draws=FEW_DRAWS,
+          note="Android promises coarse places, not indistinguishable ones."),
     Entry("pglp", "PGLP (Cao et al. 2020), as in its code", "exponential mechanism without the half", "1 per hop", 1.0,
           lambda: metricdp.Precomputed(published.star_distances()), lambda: [[0.0], [1.0], [2.0]],
           published.policy_graph_without_half),
@@ -136,7 +137,8 @@ DEFECTS = (
     Entry("mldp-vickrey", "MLDP 0.1.2 (measured)", "Vickrey, which never returns the word itself", "2 per unit", 2.0,
           plane, lambda: some_words(0.7), published.second_nearest_of_mldp, draws=FEW_DRAWS),
     Entry("mldp-unknown", "MLDP 0.1.2 (measured)", "words outside the vocabulary", "1 per letter", 1.0,
-          lambda: metricdp.Hamming(), lambda: ["bread", "Jane0", "Jane1"], published.unknown_words_pass, draws=FEW_DRAWS),
+          lambda: metricdp.Hamming(), lambda: ["bread", "Jane0", "Jane1"], published.unknown_words_pass,
+          draws=FEW_DRAWS),
     Entry("geopriv4j", "geopriv4j (measured)", "planar Laplace with whole-number division", "1 per unit", 1.0, plane,
           lambda: PLANE, published.true_point_of_geopriv4j, draws=FEW_DRAWS,
           note="26 % of reports are the true place."),
@@ -146,8 +148,9 @@ DEFECTS = (
           lambda: PLANE, published.seed_for_every_point, draws=FEW_DRAWS),
     Entry("contextual", "C-mDP (2025), the variant as published", "one program per blanket, chosen by the secret",
           "1 per unit", 1.0, lambda: _walk().inputs.metric, lambda: _walk().inputs.points, matrix=context_matrix),
-    Entry("relaxed", "Benders decomposition for mDP (2024), as in its code", "rows relaxed by 0.01, entries at least 0.001",
-          "1 per cell", 1.0, plane, lambda: published.cells(5), matrix=published.relaxed_program),
+    Entry("relaxed", "Benders decomposition for mDP (2024), as in its code",
+          "rows relaxed by 0.01, entries at least 0.001", "1 per cell", 1.0, plane, lambda: published.cells(5),
+          matrix=published.relaxed_program),
     Entry("vertex", "optimal programs as solvers return them", "simplex vertex, not repaired", "1 per cell", 1.0,
           plane, lambda: published.cells(5), matrix=published.vertex_of_solver,
           note="A tolerance is no privacy: the excess may be tiny, or infinite where a zero stands against a digit."),

@@ -65,13 +65,14 @@ def star_distances() -> Floats:
     depth = np.array([0.0, *[1.0] * 31])
     apart = depth[:, None] + depth[None]
     np.fill_diagonal(apart, 0.0)
-    return apart
+    return np.asarray(apart)
 
 
 def truncated_of_mldp(epsilon: float = 4.0) -> Draw:
     """TEM with the score 2 ln(|V| / |L|) / epsilon for all words beyond the limit gamma together.
 
-    The paper has 2 ln|V minus L| / epsilon - gamma. Far words get far more than words just within the limit, so that crossing it is told.
+    The paper has 2 ln|V minus L| / epsilon - gamma. Far words get far more than words just within the limit, so that
+    crossing it is told.
     """
     rng = np.random.default_rng(4)
     apart = np.linalg.norm(VOCABULARY[:, None] - VOCABULARY[None], axis=2)
@@ -92,7 +93,7 @@ def second_nearest_of_mldp(epsilon: float = 2.0) -> Draw:
         noisy = VOCABULARY[word] + _planar(rng, epsilon, count)
         apart = np.linalg.norm(noisy[:, None] - VOCABULARY[None], axis=2)
         apart[:, word] = np.inf
-        return VOCABULARY[apart.argmin(axis=1)]
+        return np.asarray(VOCABULARY[apart.argmin(axis=1)])
 
     return draw
 
@@ -110,12 +111,12 @@ def unknown_words_pass() -> Draw:
 
 
 def true_point_of_geopriv4j() -> Draw:
-    """Planar Laplace whose Lambert W is divided as whole numbers, so that radii are multiples of 1 / epsilon, often 0."""
+    """Planar Laplace whose Lambert W is divided as whole numbers: radii are multiples of 1 / epsilon, often 0."""
     rng = np.random.default_rng(7)
 
     def draw(secret: Any, count: int) -> Points:
         far, turn = np.floor(rng.gamma(2.0, 1.0, count)), rng.uniform(0.0, 2.0 * np.pi, count)
-        return np.asarray(secret) + np.stack([far * np.cos(turn), far * np.sin(turn)], axis=1)
+        return np.asarray(np.asarray(secret) + np.stack([far * np.cos(turn), far * np.sin(turn)], axis=1))
 
     return draw
 
@@ -131,7 +132,7 @@ def equator_of_privkit() -> Draw:
         x = radius * np.cos(latitude) * np.cos(longitude) + noise[:, 0]
         y = radius * np.cos(latitude) * np.sin(longitude) + noise[:, 1]
         z = np.full(count, radius * np.sin(latitude))
-        return np.degrees(np.stack([np.arctan2(z, np.hypot(x, y)), np.arctan2(y, x)], axis=1))
+        return np.asarray(np.degrees(np.stack([np.arctan2(z, np.hypot(x, y)), np.arctan2(y, x)], axis=1)))
 
     return draw
 

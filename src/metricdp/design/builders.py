@@ -79,7 +79,7 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
             "problem", ("prior",), dense=True),
     Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "
-            "charged", "problem", (*SEARCH, "stretch"), dense=True, progress=True),
+            "charged", "problem", (*SEARCH, "objective", "stretch"), dense=True, progress=True),
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
             "report; it counts the worst loss unless told otherwise", "problem", ("prior", "nearest", "objective"),
             objective="worst", dense=True),

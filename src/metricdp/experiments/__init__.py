@@ -11,7 +11,8 @@ from metricdp.experiments.common import Deferred, Earlier, Piece, Study, Table
 __all__ = ["STUDIES", "Deferred", "Earlier", "Piece", "Study", "Table"]
 
 STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
-    Earlier("aipo", "metricdp.experiments.aipo.study:main", "interpolated mechanisms: loss and violations on the map"),
+    Deferred("aipo", "interpolated mechanisms: violations, loss and time on the maps of three cities",
+             "metricdp.experiments.aipo.study:STUDY"),
     Earlier("benders", "metricdp.experiments.benders.study:main", "decomposed mechanisms: sizes, rounds and bounds"),
     Earlier("constopt", "metricdp.experiments.constopt.study:main", "ConstOPT beside the exponential mechanism on "
             "words", folder_word="--folder"),

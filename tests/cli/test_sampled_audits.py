@@ -126,7 +126,7 @@ def test_a_command_is_asked_until_it_is_refuted(here: Path, capsys: pytest.Captu
 
 def test_what_goes_wrong_in_a_command_is_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = (f"audit --secrets points.csv {CLAIM} --draws 500 --command",)
-    assert "before it was given a secret" in refused(capsys, *asked, command("1.0 ready"))
+    assert "printed 'ready'" in refused(capsys, *asked, command("1.0 ready"))
     assert "no program" in refused(capsys, *asked, "nosuchprogram -x")
     assert "exit code 2" in refused(capsys, *asked, f"{sys.executable} -S missing.py")
     Path("prompt.py").write_text("while True: print(input('point? '))")

@@ -13,11 +13,12 @@ import metricdp as mdp
 from metricdp.experiments import STUDIES
 from metricdp.experiments.aipo import cases, extras, rivals
 from metricdp.experiments.aipo.cities import City, Setting, plane
+from metricdp.experiments.aipo.claims import claims
 from metricdp.experiments.aipo.dimensions import compared_in
 from metricdp.experiments.aipo.fractional import charnes_cooper
 from metricdp.experiments.aipo.measures import all_pairs
 from metricdp.experiments.aipo.noise import nearest_report_law
-from metricdp.experiments.aipo.published import EPSILONS, GRIDS, PRINTED, printed
+from metricdp.experiments.aipo.published import EPSILONS, GRIDS, PRINTED, SAVED, printed
 from metricdp.metrics import ShortestPath
 
 
@@ -41,6 +42,7 @@ def test_the_printed_tables_give_the_averages_that_the_paper_states():
     table = {(city, method): [printed("2", city, method, e)[0] for e in EPSILONS] for city in GRIDS
              for method in PRINTED["2", city]}  # fmt: skip
     stated = {"EM": 0.5903, "Laplace": 0.6094, "TEM": 0.6065, "COPT": 0.5916, "RMP": 0.1036}
+    assert {method: 100 * share for method, share in stated.items()} == pytest.approx(SAVED)
     for rival, share in stated.items():
         saved = [1 - a / b for city in GRIDS for a, b in zip(table[city, "AIPO"], table[city, rival], strict=True)]
         assert np.mean(saved) == pytest.approx(share, abs=0.01)  # the text and the table differ in the third digit
@@ -192,6 +194,18 @@ def test_every_table_of_the_paper_is_covered_at_its_size():
     assert all(piece.arguments[4].grid == GRIDS[piece.arguments[0]] for piece in work if piece.key.startswith("tables"))
     assert {piece.arguments[4].places for piece in work if piece.function is cases.compared} == {1000}
     assert {name for piece in work for name in piece.tables} == {table.number for table in study.tables}
+
+
+def test_claims_are_averages_over_cases():
+    rows = [
+        {"table": "2", "city": "a", "norm": "l2", "epsilon": 0.2, "repetition": 0, "measure": "loss", "method": m, **v}
+        for m, v in {"EM": {"as_published": 8.0}, "AIPO": {"as_published": 6.0, "corrected": 4.0}}.items()
+    ]
+    found = {(row["method"], row["measure"]): row for row in claims(rows, "loss")}
+    below = found["EM", "AIPO below it (%)"]
+    assert (below["published"], below["as_published"], below["corrected"]) == (59.03, 25.0, 50.0)
+    assert found["AIPO", "AIPO below it (%)"]["corrected"] == pytest.approx(100 / 3)
+    assert found["EM", "cases with AIPO below it (%)"]["corrected"] == 100.0
 
 
 def test_losses_of_other_reports_flatten_the_exponential_mechanism():

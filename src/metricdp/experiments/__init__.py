@@ -13,7 +13,8 @@ __all__ = ["STUDIES", "Deferred", "Earlier", "Piece", "Study", "Table"]
 STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
     Deferred("aipo", "interpolated mechanisms: violations, loss and time on the maps of three cities",
              "metricdp.experiments.aipo.study:STUDY"),
-    Earlier("benders", "metricdp.experiments.benders.study:main", "decomposed mechanisms: sizes, rounds and bounds"),
+    Deferred("benders", "decomposed mechanisms: the published decomposition as printed, put right, and beside other "
+             "solvers", "metricdp.experiments.benders.study:STUDY"),
     Earlier("constopt", "metricdp.experiments.constopt.study:main", "ConstOPT beside the exponential mechanism on "
             "words", folder_word="--folder"),
     Earlier("contextual", "metricdp.experiments.contextual.study:main", "trips: mechanisms that know the past, "

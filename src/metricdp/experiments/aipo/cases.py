@@ -15,6 +15,7 @@ from metricdp.design.interpolation.anchors import Budget, anchor_axes
 from metricdp.design.interpolation.box import interpolated
 from metricdp.errors import MetricdpError
 from metricdp.experiments.aipo.cities import Setting, city, setting
+from metricdp.experiments.aipo.claims import claims
 from metricdp.experiments.aipo.measures import Leaks, leaks
 from metricdp.experiments.aipo.published import SURROGATE_GAP, printed
 from metricdp.experiments.aipo.rivals import (
@@ -122,7 +123,7 @@ def opened(name: str, p: float, epsilon: float, repetition: int, size: Size) -> 
 
 
 def compared(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
-    """Return the rows of Tables 1 to 3 and of the surrogate's gap, without the direction rule."""
+    """Return the rows of Tables 1 to 3, of the claims and of the surrogate's gap, without the direction rule."""
     case = opened(name, p, epsilon, repetition, size)
     bound = case.lower_bound()
     rows = _lower_bounds(case, bound)
@@ -143,7 +144,7 @@ def compared(name: str, p: float, epsilon: float, repetition: int, size: Size) -
     rows += _method(
         case, "AIPO", bound, lambda: interpolation(case, "log", "grid"), lambda: interpolation(case, "exact", None)
     )
-    return rows
+    return rows + claims(rows, LOSS)
 
 
 def directed(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:

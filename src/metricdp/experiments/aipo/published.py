@@ -9,6 +9,8 @@ from __future__ import annotations
 EPSILONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6)
 GRIDS = {"rome": (15, 20), "london": (10, 20), "new york": (10, 20)}  # Section 6.1
 SURROGATE_GAP = 0.1779  # Section 6.3: the mean of (true - surrogate) / true over the three cities
+# Section 6.3: how far AIPO lies below each method, in percent, on average over cities and budgets
+SAVED = {"EM": 59.03, "Laplace": 60.94, "TEM": 60.65, "COPT": 59.16, "RMP": 10.36}
 NOTHING = "0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00"
 
 # (table, city): {method: (means, spreads)}

@@ -18,7 +18,7 @@ from metricdp.experiments.common import Piece, Row, Study, Table
 REPETITIONS = 5
 SHORT = Size(reports=8, destinations=10, grid=(4, 3), places=150, gap=3e-3, representatives=40)
 SHORT_EPSILONS = (2.0, 6.0)
-MAIN = ("1", "2", "3", "gap")
+MAIN = ("1", "2", "3", "claims", "gap")
 VARIED = (0.2, 0.8, 1.6)
 
 
@@ -159,6 +159,13 @@ STUDY = Study(
             "seconds of design",
             "COPT, LP and AIPO with MATLAB's linprog on 24 cores.",
             "Our own solver, one process of many on a shared machine: the order counts, not the ratio to the paper.",
+        ),
+        Table(
+            "claims",
+            "averages over cities and budgets",
+            "AIPO lies 59.03, 60.94, 60.65, 59.16 and 10.36 % below EM, Laplace, TEM, COPT and RMP on average.",
+            "A row is a mean over all cities, budgets and repetitions that ran; the number of cases stands beside it. "
+            "Corrected: the exact rule below the other method as published.",
         ),
         Table(
             "gap",

@@ -140,6 +140,7 @@ def test_a_piece_that_fails_is_recorded_tried_again_and_does_not_stop_the_others
     assert [row["as_published"] for row in outcome.rows["1"]] == [2.0, 4.0]
     assert json.loads((tmp_path / "out" / "pieces" / "bad.json").read_text())["failure"] == "there is no such city."
     assert "failed: bad: there is no such city." in read_csv(tmp_path / "out" / "table_1.csv")[0]
+    assert "<li>bad: there is no such city.</li>" in (tmp_path / "out" / "index.html").read_text()
     assert run(tmp_path, bad).failures(outcome.tables[0])
     assert calls(tmp_path) == [1, 2]
 
@@ -183,7 +184,7 @@ def test_an_interruption_loses_nothing_that_is_done(tmp_path: Path, jobs: str, n
     assert "Traceback" not in err
     about, rows = read_csv(tmp_path / "out" / "table_1.csv")
     assert [row["as_published"] for row in rows] == ["1", "4"]
-    assert "missing: n=7" in about
+    assert "missing: 1 pieces: n=7" in about
     assert "about" in out
 
 
@@ -315,7 +316,12 @@ def recorded(tmp_path: Path) -> Path:
         for method in ("EM", "A|B")
         for e in (0.5, 1.0)
     ]  # fmt: skip
-    about = ["command: metricdp reproduce maps --table 2 --full", "version: 1", "missing: a b", "failed: c: no"]
+    about = [
+        "command: metricdp reproduce maps --table 2 --full",
+        "version: 1",
+        "missing: 2 pieces: a b",
+        "failed: c: no",
+    ]
     write_csv(rows, tmp_path / "maps_table_2.csv", about=about)
     return tmp_path
 

@@ -13,8 +13,8 @@ __all__ = ["STUDIES", "Deferred", "Earlier", "Piece", "Study", "Table"]
 STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
     Earlier("aipo", "metricdp.experiments.aipo.study:main", "interpolated mechanisms: loss and violations on the map"),
     Earlier("benders", "metricdp.experiments.benders.study:main", "decomposed mechanisms: sizes, rounds and bounds"),
-    Earlier("constopt", "metricdp.experiments.constopt.study:main", "ConstOPT beside the exponential mechanism on "
-            "words", folder_word="--folder"),
+    Deferred("constopt", "ConstOPT beside the exponential mechanism, a spanner and the optimum on words and cells",
+             "metricdp.experiments.constopt.study:STUDY"),
     Earlier("contextual", "metricdp.experiments.contextual.study:main", "trips: mechanisms that know the past, "
             "blankets and what they assume", folder_word="--folder", full_word="--long"),
     Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here",

@@ -11,8 +11,10 @@ from metricdp.experiments.common import Deferred, Earlier, Piece, Study, Table
 __all__ = ["STUDIES", "Deferred", "Earlier", "Piece", "Study", "Table"]
 
 STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
-    Earlier("aipo", "metricdp.experiments.aipo.study:main", "interpolated mechanisms: loss and violations on the map"),
-    Earlier("benders", "metricdp.experiments.benders.study:main", "decomposed mechanisms: sizes, rounds and bounds"),
+    Deferred("aipo", "interpolated mechanisms: violations, loss and time on the maps of three cities",
+             "metricdp.experiments.aipo.study:STUDY"),
+    Deferred("benders", "decomposed mechanisms: the published decomposition as printed, put right, and beside other "
+             "solvers", "metricdp.experiments.benders.study:STUDY"),
     Deferred("constopt", "ConstOPT beside the exponential mechanism, a spanner and the optimum on words and cells",
              "metricdp.experiments.constopt.study:STUDY"),
     Earlier("contextual", "metricdp.experiments.contextual.study:main", "trips: mechanisms that know the past, "

@@ -19,11 +19,13 @@ from typing import Any
 from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE
 from metricdp.declarations import Field, plain_field
 from metricdp.design.builders import BUILDERS
+from metricdp.design.local.build import FEW
 from metricdp.experiments import STUDIES, Earlier
 from metricdp.experiments.common import markdown
 from metricdp.experiments.common.rows import read_csv
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
+from metricdp.solvers import choice
 from metricdp.spaces import SPACES
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -91,6 +93,30 @@ def cities_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def optimal_table() -> str:
+    """What was measured of the optimal engine, newest of every figure that names a size."""
+    rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
+    kept = [one for one in measured("optimal") if one["what"].startswith(("n = ", "Rome"))]
+    rows += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in kept]
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+def solvers_table() -> str:
+    """Which solver is chosen, from which size."""
+    side, gap, memory = int(choice.ROUGH_SIZE**0.5), f"{100 * choice.ROUGH_GAP:g} %", f"{choice.MEMORY / 1e9:g} GB"
+    lines = [
+        ("secrets x reports", "asked gap", "auto takes"),
+        ("---", "---", "---"),
+        (f"up to {choice.ROUGH_SIZE:,} ({side} x {side})", "any", f"interior point while it needs at most {memory}"
+         " and fits the time, else first order"),
+        ("more", f"{gap} or more", "first order"),
+        ("more", f"below {gap}", "as in the first row"),
+        (f"more than {FEW:,} secrets", "any", "first order on [windows](cities.md), on cores or `mdp.solvers.Gpu()`; "
+         "nothing is n x n"),
+    ]  # fmt: skip
+    return "\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
+
+
 def borders_table() -> str:
     """What regions of a city would exchange, and how much faster an iteration would be."""
     (found,) = (one["values"] for one in measured() if "regions" in one["values"])
@@ -124,19 +150,21 @@ def cities_picture() -> str:
     return "\n" + "".join(f"{picture}\n\n*Rome at epsilon 10/km, {line}. {about}*\n\n" for line in lines)
 
 
-def measured() -> list[dict[str, Any]]:
-    """Return the newest line of every figure about cities."""
+def measured(group: str = "cities") -> list[dict[str, Any]]:
+    """Return the newest line of every figure of a group."""
     spec = spec_from_file_location("figures", PROJECT / "benchmarks" / "figures.py")
     assert spec is not None
     assert spec.loader is not None
     figures = module_from_spec(spec)
     spec.loader.exec_module(figures)
-    found: list[dict[str, Any]] = figures.newest(figures.RESULTS / "cities.jsonl")
+    found: list[dict[str, Any]] = figures.newest(figures.RESULTS / f"{group}.jsonl")
     return found
 
 
 PARTS = {
     "cities_table": cities_table,
+    "optimal_table": optimal_table,
+    "solvers_table": solvers_table,
     "borders_table": borders_table,
     "cities_picture": cities_picture,
     "metrics_table": metrics_table,

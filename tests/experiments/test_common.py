@@ -140,6 +140,7 @@ def test_a_piece_that_fails_is_recorded_tried_again_and_does_not_stop_the_others
     assert [row["as_published"] for row in outcome.rows["1"]] == [2.0, 4.0]
     assert json.loads((tmp_path / "out" / "pieces" / "bad.json").read_text())["failure"] == "there is no such city."
     assert "failed: bad: there is no such city." in read_csv(tmp_path / "out" / "table_1.csv")[0]
+    assert "<li>bad: there is no such city.</li>" in (tmp_path / "out" / "index.html").read_text()
     assert run(tmp_path, bad).failures(outcome.tables[0])
     assert calls(tmp_path) == [1, 2]
 

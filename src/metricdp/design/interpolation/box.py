@@ -65,7 +65,8 @@ def interpolated(
 
     Args:
         box: the domain, one to eight coordinates, with an Lp metric, p from 1 to infinity; or a road network, whose
-            secrets are places along streets (see `design.streets.along_streets`, also for `loss` and `anchors` there).
+            secrets are places along streets (see `design.interpolation.streets.along_streets`, also for `loss` and
+            `anchors` there).
         outputs: the reports.
         epsilon: the promise per unit of distance.
         loss: (points, losses) with one row of losses per point, or a function of points; defaults to the distance.
@@ -83,7 +84,8 @@ def interpolated(
         seconds: about how long all programs may take together.
         bound: whether to compute the lower bound for any mechanism (otherwise the trivial one is stated).
 
-    Guarantee: the constant is proven cell by cell for the stored laws; otherwise `NotPrivate` is raised.
+    Guarantee: the constant is proven cell by cell for the stored laws; otherwise `NotPrivate` is raised. "relaxed"
+        keeps no promise between anchors, and its basis is "none".
 
     References: the AIPO paper (anchors, log-convex interpolation, Approx-APO, Proposition 5) for "log" and "relaxed".
     """

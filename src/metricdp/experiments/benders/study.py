@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from metricdp.experiments.benders.beyond import detour_rows, digits_rows
 from metricdp.experiments.benders.data import DATA, WIDE_GRID, available
 from metricdp.experiments.benders.parts import all_pairs_rows, loss_rows, size_rows, subset_rows
 from metricdp.experiments.benders.pictures import draw
@@ -96,6 +97,8 @@ def _full() -> Iterator[Piece]:
     yield from _closing(names)
     for name in names:
         yield Piece(f"{name}-subsets-0", "figure 12", subset_rows, (near[name], 0, tuple(range(25, 35))))
+        yield Piece(f"{name}-digits", "beyond", digits_rows, (Setting(name, 100, SMALL_EPSILON, 10, 3), 1e-6, 120.0))
+    yield Piece("detour", "beyond", detour_rows, (30, 2.5, 1.0))
     yield from _rest(names, near, far)
 
 
@@ -158,6 +161,7 @@ def _short() -> Iterator[Piece]:
         yield Piece(f"{name}-losses-60-0", "figure 7", loss_rows, (small, (2.0, 10.0), 0, 20.0))
         yield Piece(f"{name}-all_pairs-60-2", "figure 7", all_pairs_rows, (small, 2.0, 0, 10.0))
         yield Piece(f"{name}-subsets-60-0", "figure 12", subset_rows, (small, 0, (3, 4, 5)))
+        yield Piece(f"{name}-digits-60", "beyond", digits_rows, (small, 1e-6, 10.0))
         larger = Setting(name, 520, 10.0, 4, 20) if name == "synthetic" else None
         if larger is not None:
             yield _ours(larger, "balanced", "engine", 0, 10.0)
@@ -200,6 +204,8 @@ STUDY = Study(
               "Bounds over iterations; a subproblem without a solution is drawn with the value 9.",
               "The unbounded subproblems are counted instead. 300 records with ten reports show variants whose rounds "
               "are quick."),
+        Table("beyond", "six digits, and what a radius of neighbours costs", "",
+              "Not in the paper: what the page about the decomposition says."),
     ),
     pieces=pieces,
     picture=picture,

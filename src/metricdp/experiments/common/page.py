@@ -21,9 +21,15 @@ TITLES = {
     "as_published": "reproduced as published",
     "corrected": "corrected",
     "bound": "bound",
-    "spread": "± (95 %)",
+    "spread": "±",
     "as_published_spread": "± as published",
 }
+READING = (
+    "Each row shows the published number, ours with the method exactly as published, ours with what keeps the promise, "
+    "and a bound that no mechanism with the same promise can beat. An empty cell was not measured or does not exist; "
+    "± is half the 95 % interval of a mean over repetitions, and a percentage how far ours lies from the published."
+)
+SPREADS = {"corrected": "spread", "as_published": "as_published_spread"}
 MANY = 24  # rows from which a table can be filtered
 
 
@@ -39,6 +45,7 @@ class Section:
     picture: Path | None
     about: Sequence[str]  # where the rows come from, "name: words"
     missing: int
+    failures: Sequence[str]
     command: str
 
 
@@ -77,9 +84,8 @@ def html(page: Page) -> str:
         f"<title>metricdp reproduce {escape(page.name)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         '<a class="skip" href="#tables">Skip to the tables</a>\n<main>\n'
         f'<header><p class="eyebrow">metricdp reproduce {escape(page.name)}</p><h1>{escape(_capital(page.about))}</h1>'
-        "<p>Each row shows the published number, ours with the method exactly as published, ours with what keeps the "
-        "promise, and a bound that no mechanism with the same promise can beat. An empty cell was not measured or "
-        f"does not exist.</p><p>Again: <code>{escape(page.command)}</code></p></header>\n"
+        + (f"<p>{READING}</p>" if any(_has_values(one.rows) for one in page.sections) else "")
+        + f"<p>Again: <code>{escape(page.command)}</code></p></header>\n"
         f'<nav aria-label="Tables"><ul class="contents">{links}</ul></nav>\n<div id="tables">\n'
         + "\n".join(_section(one) for one in page.sections)
         + "\n</div>\n"
@@ -109,6 +115,9 @@ def _section(section: Section) -> str:
             f'<p class="notice">{"Some pieces have" if section.rows else "This table has"} not run. '
             f"<code>{escape(section.command)}</code> runs what is missing.</p>"
         )
+    if section.failures:
+        items = "".join(f"<li>{escape(one)}</li>" for one in section.failures)
+        parts.append(f'<div class="notice">Failed:<ul>{items}</ul></div>')
     if section.picture is not None:
         data = base64.b64encode(section.picture.read_bytes()).decode()
         words = escape(f"{section.heading}, drawn from the rows of the table below", quote=True)
@@ -126,6 +135,7 @@ def _section(section: Section) -> str:
 def _table(section: Section) -> str:
     filled = {name for row in section.rows for name, value in row.items() if value not in (None, "")}
     names = [name for name in columns(section.rows) if name in filled or (name in VALUES and filled & set(VALUES))]
+    names = [name for name in names if name not in SPREADS.values()]  # they stand beside their values
     head = "".join(
         f'<th scope="col" class="{_kind(section.rows, name)}">{escape(TITLES.get(name, name.replace("_", " ")))}</th>'
         for name in names
@@ -157,11 +167,21 @@ def _kind(rows: Sequence[Row], name: str) -> str:
 
 def _cell(row: Row, name: str, kind: str) -> str:
     value = row.get(name)
-    text = escape(number(value))
+    text = escape(number(value)) + _spread(row, name)
     published, measured = row.get("published"), row.get("as_published")
     if name == "as_published" and _is_number(published) and _is_number(measured) and published:
         text += f" <small>{100.0 * (float(measured) / float(published) - 1.0):+.0f} %</small>"  # type: ignore[arg-type]
     return f'<td class="{kind}">{text}</td>'
+
+
+def _spread(row: Row, name: str) -> str:
+    alone = name == "as_published" and row.get("corrected") is None
+    spread = row.get("spread" if alone else SPREADS.get(name, ""))
+    return "" if spread is None or row.get(name) is None else f" <small>± {escape(number(spread, 2))}</small>"
+
+
+def _has_values(rows: Sequence[Row]) -> bool:
+    return any(row.get(name) is not None for row in rows for name in VALUES)
 
 
 def _is_number(value: Any) -> bool:

@@ -187,6 +187,7 @@ def _page(outcome: Outcome) -> page.Page:
             outcome.picture(table),
             provenance(outcome, table),
             len(outcome.missing(table)),
+            [f"{done.key}: {done.failure}" for done in outcome.failures(table)],
             outcome.request.command(outcome.study, [table]),
         )
         for table in outcome.tables

@@ -17,7 +17,9 @@ def bundled(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("bundled")
 def test_without_data_it_runs_on_the_bundled_roads(tmp_path):
     pytest.importorskip("matplotlib")
-    outcome = reproduce(STUDY, Request(tables=("figure 3", "4", "figure 4"), folder=tmp_path / "out"), say=lambda line: None)
+    outcome = reproduce(
+        STUDY, Request(tables=("figure 3", "4", "figure 4"), folder=tmp_path / "out"), say=lambda line: None
+    )
     rows = {(row["method"], row.get("law", "")): row for row in outcome.rows["figure 3"]}
     half, certified = rows["ConstOPT 10", "as published"], rows["ConstOPT 10", "corrected"]
     assert half["tight"] <= certified["tight"] <= 10.0 * (1 + 1e-9)

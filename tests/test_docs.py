@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import browsers
+from metricdp.experiments import STUDIES, Earlier
 
 PROJECT = Path(__file__).parents[1]
 EXAMPLES = [*sorted((PROJECT / "examples").glob("*.py")), *sorted((PROJECT / "examples" / "extend").glob("*.py"))]
@@ -168,3 +169,23 @@ def test_the_site_builds(tmp_path):
     assert "Two commands" in start
     assert "epsilon_for" in start  # the example is in the page
     assert "road_network" in (tmp_path / "site" / "api" / "index.html").read_text(encoding="utf-8")
+
+
+def test_studies_are_called_as_they_can_be():
+    """Every line with `metricdp reproduce` names a study, options that all of them take, and tables it has."""
+    known = {"--table", "--full", "--folder", "--jobs", "--minutes", "--help", "--plugin"}
+    found = 0
+    for page in (*PAGES, PROJECT / "CHANGELOG.md"):
+        for line in re.findall(r"metricdp reproduce ([^`#\n]*)", page.read_text(encoding="utf-8")):
+            words = shlex.split(line.replace("[", " ").replace("]", " "))
+            if not words or words[0].startswith("-") or words[0] in ("NAME", "grids"):
+                continue
+            found += 1
+            study = STUDIES.named(words[0].rstrip(".,:;)|"))
+            if isinstance(study, Earlier):
+                continue
+            options = [word.rstrip(".,:;)") for word in words[1:] if word.startswith("--")]
+            assert set(options) <= known, f"{page.name}: {line}"
+            tables = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--table"]
+            assert study.whole().chosen([table for table in tables if table != "N"])
+    assert found > 20

@@ -89,8 +89,8 @@ def test_madlib_is_not_refuted():
 def test_a_right_sampler_may_give_fewer_or_more_rows_in_any_order(twist, more):
     draw, rng = laplace(1.0), np.random.default_rng(3)
     for seed in range(3):
-        report = judged(lambda x, count: twist(draw(x, count + more), rng), seed, draws=4000, confidence=0.9)
-        assert report.verdict == "not refuted" or seed > 0
+        report = judged(lambda x, count: twist(draw(x, count + more), rng), seed, draws=4000)
+        assert report.verdict == "not refuted"
 
 
 def test_how_many_rows_come_may_depend_on_the_secret():

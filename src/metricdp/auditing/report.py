@@ -101,7 +101,8 @@ class AuditReport:
             text += f", {self.pairs} {'pair' if self.pairs == 1 else 'pairs'}"
         if self.witness is not None:
             text += f"; worst at {self.witness}"
-        return f"{text}. {self.reason}" if self.reason else text
+        said = [self.reason, self.power, *(str(finding) for finding in self.findings)]
+        return ". ".join([text, " ".join(part for part in said if part)]) if any(said) else text
 
     def _repr_html_(self) -> str:
         rows = [
@@ -114,7 +115,9 @@ class AuditReport:
             rows.append(("confidence", f"{self.confidence:g}"))
         if self.witness is not None:
             rows.append(("worst at", str(self.witness)))
-        return card(self.verdict, [*rows, ("why", self.reason)] if self.reason else rows)
+        rows += [("why", self.reason)] if self.reason else []
+        rows += [("power", self.power)] if self.power else []
+        return card(self.verdict, [*rows, *((finding.kind, str(finding)) for finding in self.findings)])
 
 
 def noted(report: AuditReport, metric: Metric | None) -> AuditReport:

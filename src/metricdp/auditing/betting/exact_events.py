@@ -5,22 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing.betting.looks import flat
+from metricdp.auditing.betting.looks import Plain, flat
 from metricdp.auditing.betting.rounds import Rounds
 
 CLOSE = 1e-6  # of the distance of the secrets along an axis: what comes that close was not moved
 DECIMALS = 9
 BITS = 32
-BINARY = 24
 
 
-class Truth:
+class Truth(Plain):
     """Whether a report is one of the two secrets, or shares a coordinate with one in which they differ."""
 
-    name, kind, pooled, size = "reports equal to a secret, or to one of its coordinates", "true point", True, 16
+    pooled, size = True, 16
 
-    def learn(self, past: Rounds) -> bool:
-        return False
+    def kind_of(self, cell: int) -> str:
+        return "true point" if cell & 3 else "axis" if cell else "report set"
+
+    def says(self, cell: int) -> str:
+        if cell & 3:
+            return "the true value is reported"
+        return "a coordinate comes without noise" if cell else "the true value is never reported"
 
     def cells(self, rounds: Rounds) -> Integers:
         equal, some = [], []
@@ -40,17 +44,15 @@ class Truth:
         return np.asarray(one + 2 * two + 4 * some_one + 8 * some_two)
 
 
-class LowBits:
+class LowBits(Plain):
     """The lowest bit that is set in a coordinate of the report: sums of doubles keep the grain of what was added."""
 
-    kind, pooled, size = "low bits", False, BITS
+    pooled, size = False, BITS
 
     def __init__(self, column: int) -> None:
         self.column = column
-        self.name = f"the low bits of coordinate {column + 1}"
-
-    def learn(self, past: Rounds) -> bool:
-        return False
+        self.kind = "low bits"
+        self.name = f"the low bits of coordinate {column + 1} keep the grain of the secret"
 
     def cells(self, rounds: Rounds) -> Integers:
         scale = 1.0
@@ -60,13 +62,11 @@ class LowBits:
         return np.clip(grain - int(np.frexp(scale)[1]) + 65, 0, BITS - 1)
 
 
-class Lattice:
+class Lattice(Plain):
     """Whether a report lies on a binary or decimal lattice around the one secret, and how coarse, against the other."""
 
-    name, kind, pooled, size = "lattices around the secrets", "lattice", True, 17 * (DECIMALS + 1) ** 2
-
-    def learn(self, past: Rounds) -> bool:
-        return False
+    kind, name = "lattice", "reports lie on a lattice around the secret"
+    pooled, size = True, 17 * (DECIMALS + 1) ** 2
 
     def cells(self, rounds: Rounds) -> Integers:
         reports = flat(rounds.reports)

@@ -20,10 +20,8 @@ Feature = Callable[[Rounds], Floats]
 
 
 class Look(Protocol):
-    """A way to sort reports into cells; `kind` names the finding where this look convicts."""
+    """A way to sort reports into cells."""
 
-    name: str
-    kind: str
     size: int
     pooled: bool
 
@@ -33,21 +31,39 @@ class Look(Protocol):
     def cells(self, rounds: Rounds) -> Integers:
         """Return the cell of every report, from 0 to size - 1."""
 
+    def kind_of(self, cell: int) -> str:
+        """Return the kind of the finding where this cell convicts."""
 
-class Lean:
+    def says(self, cell: int) -> str:
+        """Say what convicts, as the beginning of a sentence."""
+
+
+class Plain:
+    """What looks have in common that say the same of all their cells."""
+
+    kind = "law"
+    name = ""
+
+    def learn(self, past: Rounds) -> bool:
+        return False
+
+    def kind_of(self, cell: int) -> str:
+        return self.kind
+
+    def says(self, cell: int) -> str:
+        return self.name
+
+
+class Lean(Plain):
     """How much nearer a report lies to one secret than to the other, in equal steps, both ends in their own cells."""
 
-    kind = "distances"
+    name = "the difference of the distances to both secrets gives them away"
     size = LEANS
     #: the middle of every cell, from -1 (at or beyond the second secret) to 1
     positions = np.concatenate([[-1.0], (np.arange(LEANS - 2) + 0.5) * (2.0 / (LEANS - 2)) - 1.0, [1.0]])
 
     def __init__(self, *, pooled: bool) -> None:
         self.pooled = pooled
-        self.name = "the difference of the distances to both secrets"
-
-    def learn(self, past: Rounds) -> bool:
-        return False
 
     def cells(self, rounds: Rounds) -> Integers:
         inner = np.clip(((rounds.lean + 1.0) * (0.5 * (LEANS - 2))).astype(np.int64), 0, LEANS - 3) + 1
@@ -56,11 +72,11 @@ class Lean:
         return inner
 
 
-class Bins:
+class Bins(Plain):
     """Features cut at quantiles of what was reported before, all features together: one cell for every combination."""
 
-    def __init__(self, name: str, feature: Feature, bins: tuple[int, ...], *, pooled: bool, kind: str = "law") -> None:
-        self.name, self.kind, self.pooled = name, kind, pooled
+    def __init__(self, name: str, feature: Feature, bins: tuple[int, ...], *, pooled: bool) -> None:
+        self.name, self.pooled = f"{name} gives the secret away", pooled
         self.feature, self.bins = feature, bins
         self.size = int(np.prod(bins))
         self.edges: dict[int, list[Floats]] = {}
@@ -89,10 +105,10 @@ class Bins:
         return np.zeros(len(rounds), dtype=np.int64) if self.pooled else rounds.slot
 
 
-class Direction:
+class Direction(Plain):
     """The direction in which the means of the reports of both secrets differ most, cut at quantiles."""
 
-    name, kind, pooled, size = "a direction learned from the reports", "law", False, 16
+    name, pooled, size = "a direction learned from the reports gives the secret away", False, 16
 
     def __init__(self) -> None:
         self.weights: dict[int, tuple[Floats, Floats]] = {}
@@ -120,10 +136,10 @@ class Direction:
         return cells
 
 
-class Values:
+class Values(Plain):
     """Reports that came back bit for bit, each in a cell of its own; all others together."""
 
-    name, kind, pooled, size = "reports that repeat bit for bit", "atom", False, FREQUENT + 1
+    pooled, size = False, FREQUENT + 1
 
     def __init__(self) -> None:
         self.values: Words = np.zeros(0, dtype=np.uint64)
@@ -139,6 +155,12 @@ class Values:
             return np.zeros(len(rounds), dtype=np.int64)
         place = np.minimum(np.searchsorted(self.values, rounds.identity), len(self.values) - 1)
         return np.where(self.values[place] == rounds.identity, place + 1, 0)
+
+    def kind_of(self, cell: int) -> str:
+        return "atom" if cell else "report set"
+
+    def says(self, cell: int) -> str:
+        return "a report that comes back bit for bit names the secret" if cell else "the set of reports gives it away"
 
 
 def flat(rows: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What a foreign sampler gives: any number of rows, in any order, as numbers or text."""
+"""What is given: the numbers of a claim, and reports as rows of numbers or text."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Integers, Points
+from metricdp.arrays import Integers, Points, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Source
 
 Draw = Callable[[Any, int], Any]
-SILENT = 8  # calls without a report after which nobody asks again
+
+
+def checked_claim(epsilon: Any, slack: Any, confidence: Any) -> tuple[float, float, float]:
+    """Return the numbers of a claim, or say what is wrong with them."""
+    claimed = as_positive(epsilon, "epsilon")
+    if not (isinstance(slack, int | float | np.number) and 0 <= float(slack) < np.inf):
+        raise InvalidInput(f"`slack` must be a finite number of at least 0, got {slack!r}.")
+    if not (isinstance(confidence, int | float | np.number) and 0 < float(confidence) < 1):
+        raise InvalidInput(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
+    return claimed, float(slack), float(confidence)
 
 
 def as_reports(value: Any, *, width: int | None, name: str = "reports") -> Points:
-    """Return reports as rows, numbers or text; `width` is that of the rows that came before, where there are some."""
+    """Return reports as rows, numbers or text; a vector of `width` > 1 numbers is a single report."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
@@ -28,7 +37,7 @@ def as_reports(value: Any, *, width: int | None, name: str = "reports") -> Point
     else:
         raise InvalidInput(f"`{name}` must be numbers or text, got {array.dtype}.")
     if array.ndim == 0 or (array.ndim == 1 and width is not None and width > 1 and len(array) == width):
-        array = array.reshape(1, -1)  # a single report
+        array = array.reshape(1, -1)
     rows = array.reshape(len(array), -1) if array.size else np.zeros((0, width or 1))
     if rows.dtype.kind == "f":
         bad = ~np.isfinite(rows).all(axis=1)
@@ -55,47 +64,3 @@ def _numbers(array: Points, name: str) -> Points:
 def shuffled(count: int, source: Source) -> Integers:
     """Return the numbers below `count` in random order."""
     return np.argsort(source.words(count), kind="stable")
-
-
-class Pool:
-    """Reports of one secret that nobody has bet on yet, in random order.
-
-    Whoever sorts reports, or gives more than were asked for, could otherwise make the first ones telling. The coin
-    says how many are taken, so that it stays fair however many came.
-    """
-
-    def __init__(self, draw: Draw, secret: Any, source: Source) -> None:
-        self._draw, self._secret, self._source = draw, secret, source
-        self._parts: list[Points] = []
-        self._held = 0
-        self.asked = self.received = self.calls = 0
-
-    def take(self, count: int, like: tuple[int, str] | None) -> Points:
-        """Return `count` reports, asking for more where too few are left; `like` is the width and kind of others."""
-        silent = 0
-        while self._held < count or not self._parts:
-            rows = self._ask(max(count - self._held, 1) * 2**silent, like)
-            silent = 0 if len(rows) else silent + 1
-            if silent == SILENT:
-                raise InvalidInput(
-                    f"the sampler gave no report for a secret in {SILENT} calls, so that nothing can be judged."
-                )
-        rows = np.concatenate(self._parts) if len(self._parts) > 1 else self._parts[0]
-        self._parts = [rows[count:]]
-        self._held = len(rows) - count
-        return rows[:count]
-
-    def _ask(self, count: int, like: tuple[int, str] | None) -> Points:
-        width = like[0] if like else np.asarray(self._secret).size
-        rows = as_reports(self._draw(self._secret, count), width=None if width == count else width)
-        if like and len(rows) and (rows.shape[1], rows.dtype.kind) != like:
-            words = {"U": "text", "f": "numbers"}
-            raise InvalidInput(
-                f"the sampler gave rows of {like[0]} columns of {words[like[1]]}, then of {rows.shape[1]} columns of "
-                f"{words[rows.dtype.kind]}: reports must keep their shape."
-            )
-        self.asked, self.received, self.calls = self.asked + count, self.received + len(rows), self.calls + 1
-        if len(rows):
-            self._parts.append(rows[shuffled(len(rows), self._source)])
-            self._held += len(rows)
-        return rows

@@ -7,19 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Integers, as_points, as_positive
-from metricdp.auditing.betting.belief import Game
+from metricdp.arrays import as_points
+from metricdp.auditing.betting.dealing import Dealer, Pool
+from metricdp.auditing.betting.game import Game, batch_size, shares
+from metricdp.auditing.betting.health import DOUBT, doubtful, health_findings, seed_finding
 from metricdp.auditing.betting.outcome import outcome
 from metricdp.auditing.betting.pairing import chosen_pairs
-from metricdp.auditing.betting.received import Draw, Pool
-from metricdp.auditing.betting.rounds import UP, Arena, Rounds
+from metricdp.auditing.betting.received import Draw, checked_claim
+from metricdp.auditing.betting.rounds import UP, Arena
+from metricdp.auditing.betting.shelf import Shelf, play_pairs
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
-from metricdp.randomness import Randomness, Source, fresh_stream, source_of
+from metricdp.randomness import Randomness, fresh_stream, source_of
 
-FIRST_BATCH = 24
-GROWTH = 0.1  # a batch is this part of what went before: what is learned is soon used, and calls stay few
+BATCHES = 0.9  # the share of the level that rounds in batches get
+Progress = Callable[[float, float], None]
 
 
 def audit_sampler(
@@ -33,7 +36,7 @@ def audit_sampler(
     draws: int = 100_000,
     slack: float = 0.0,
     pairs: Sequence[tuple[int, int]] | None = None,
-    progress: Callable[[float, float], None] | None = None,
+    progress: Progress | None = None,
     rng: Randomness = None,
 ) -> AuditReport:
     """Try to refute what a sampler promises, from its reports alone; stop as soon as it is refuted.
@@ -50,7 +53,8 @@ def audit_sampler(
 
     The verdict is "violated" or "not refuted", never "holds". `report.epsilon` is a lower bound of what leaks at the
     stated confidence, `witness` the pair and a report that give it away, `power` the leak that these draws would
-    have found, `findings` what else was seen. Reports of one call are taken to be independent.
+    have found, `findings` what else was seen. Where reports of one call hang together or a state drifts, they are asked
+    for one at a time; where calls repeat, one call a secret is judged.
 
     Args:
         draw: The sampler. It is given the secrets as they stand in `secrets`.
@@ -80,70 +84,64 @@ def audit_sampler(
     chosen, apart = chosen_pairs(points, metric, pairs, claimed)
     source = fresh_stream() if rng is None else source_of(rng)
     arena = Arena(points, metric, claimed, slack, apart * UP, len(chosen))
-    table = _Table(arena, chosen, [Pool(draw, secret, source) for secret in secrets], source)
-    game: Game | None = None
-    while table.drawn < draws:
-        size = min(batch_size(table.drawn), int(draws) - table.drawn)
-        rounds = table.deal(shares(game, len(chosen), size, source))
-        game = game or Game(arena, rounds.reports)
-        game.play(rounds)
-        if progress is not None:
-            progress(table.drawn / draws, game.wealth.bound(confidence))
-        if game.wealth.refuted(confidence):
-            break
-    assert game is not None
-    return outcome(game, confidence, f"bets on {table.drawn:,} reports of {len(points)} secrets", len(chosen))
-
-
-def checked_claim(epsilon: Any, slack: Any, confidence: Any) -> tuple[float, float, float]:
-    """Return the numbers of a claim, or say what is wrong with them."""
-    claimed = as_positive(epsilon, "epsilon")
-    if not (isinstance(slack, int | float | np.number) and 0 <= float(slack) < np.inf):
-        raise InvalidInput(f"`slack` must be a finite number of at least 0, got {slack!r}.")
-    if not (isinstance(confidence, int | float | np.number) and 0 < float(confidence) < 1):
-        raise InvalidInput(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
-    return claimed, float(slack), float(confidence)
-
-
-def batch_size(drawn: int) -> int:
-    """Return how many rounds to play before what they teach is used."""
-    return max(FIRST_BATCH, int(GROWTH * drawn))
-
-
-def shares(game: Game | None, pairs: int, size: int, source: Source) -> Integers:
-    """Return how many rounds every pair gets: half for the pair that has won most a round, half for all in turn."""
-    some = np.bincount(np.argsort(source.words(pairs), kind="stable")[np.arange(size) % pairs], minlength=pairs)
-    if game is None or pairs == 1:
-        return some
-    hope = game.earned.max(axis=0) / np.maximum(game.played, 1.0)
-    best = int(np.argmax(hope))
-    if hope[best] > 0:
-        some //= 2
-        some[best] += size - some.sum()
-    return some
+    dealer = Dealer(arena, chosen, [Pool(draw, secret, source) for secret in secrets], source)
+    seeds = seed_finding(draw, secrets[int(chosen[0, 0])])
+    table = _Table(dealer, int(draws), confidence, progress)
+    game, judged = table.play()
+    findings = (*seeds, *health_findings(dealer.calls))
+    method = f"bets on {game.rounds:,} reports of {len(points)} secrets"
+    return outcome(game, (confidence, judged), f"{method}{table.manner}", len(chosen), findings)
 
 
 class _Table:
-    """Where rounds are dealt: coins, and the pools of reports they are served from."""
+    """Plays until the claim is refuted or the draws are spent, in a manner that suits the sampler.
 
-    def __init__(self, arena: Arena, pairs: Integers, pools: list[Pool], source: Source) -> None:
-        self.arena, self.pairs, self.pools, self.source = arena, pairs, pools, source
-        self.like: tuple[int, str] | None = None
-        self.drawn = 0
+    The level alpha = 1 - confidence is shared out: 0.9 alpha for rounds in batches. Where calls repeat, or reports of
+    a call hang together, whatever the batches have won is thrown away, and 0.1 alpha is left for a new game: on a
+    single call for every secret, or on reports that are asked for one at a time.
+    """
 
-    def deal(self, shares: Integers) -> Rounds:
-        """Return rounds of every pair: first the coins, then as many reports of every secret as they ask for."""
-        pair = np.repeat(np.arange(len(shares)), shares)
-        coins = (self.source.words(len(pair)) >> np.uint64(63)).astype(np.int64)
-        asked = self.pairs[pair, coins]
-        order = np.argsort(asked, kind="stable")
-        parts = []
-        for secret, count in zip(*np.unique(asked, return_counts=True), strict=True):
-            part = self.pools[secret].take(int(count), self.like)
-            self.like = self.like or (part.shape[1], part.dtype.kind)
-            parts.append(part)
-        together = np.concatenate(parts)
-        reports = np.empty_like(together)
-        reports[order] = together
-        self.drawn += len(pair)
-        return Rounds(self.arena, self.pairs[pair, 0], self.pairs[pair, 1], pair, pair, coins, reports)
+    def __init__(self, dealer: Dealer, draws: int, confidence: float, progress: Progress | None) -> None:
+        self.dealer, self.draws, self.progress = dealer, draws, progress
+        self.alpha = 1.0 - confidence
+        self.manner = ""
+
+    def play(self) -> tuple[Game, float]:
+        """Return the game that counts, and the confidence it is judged at."""
+        game, fit = self._rounds(1.0 - BATCHES * self.alpha)
+        if fit:
+            return game, 1.0 - BATCHES * self.alpha
+        if any(calls.coincidence < -DOUBT for calls in self.dealer.calls):
+            return self._single_calls() or game, 1.0 - (1.0 - BATCHES) * self.alpha
+        self.dealer.singly, self.dealer.drawn = True, 0
+        self.manner = ", asked for one at a time"
+        return self._rounds(1.0 - (1.0 - BATCHES) * self.alpha)[0], 1.0 - (1.0 - BATCHES) * self.alpha
+
+    def _rounds(self, confidence: float) -> tuple[Game, bool]:
+        """Play a new game; tell whether its rounds were fit for it."""
+        dealer, game = self.dealer, None
+        while True:
+            size = min(batch_size(dealer.drawn), self.draws - dealer.drawn)
+            rounds = dealer.deal(shares(game, len(dealer.pairs), size, dealer.source))
+            if not dealer.singly and any(calls.repeats for calls in dealer.calls):
+                return game or Game(dealer.arena, rounds.reports), False
+            game = game or Game(dealer.arena, rounds.reports)
+            game.play(rounds)
+            if self.progress is not None:
+                self.progress(dealer.drawn / self.draws, game.wealth.bound(confidence))
+            if game.wealth.refuted(confidence):
+                dealer.call_again()
+                return game, dealer.singly or not doubtful(dealer.calls)
+            if dealer.drawn >= self.draws:
+                return game, True
+
+    def _single_calls(self) -> Game | None:
+        """Ask once for every secret, and bet on those reports alone."""
+        dealer, arena = self.dealer, self.dealer.arena
+        self.manner = ", one call for every secret"
+        used = np.unique(dealer.pairs)
+        count = max(1, self.draws // len(used))
+        parts = {int(secret): dealer.pools[secret].ask(count, dealer.like) for secret in used}
+        secret = np.concatenate([np.full(len(rows), one) for one, rows in parts.items()])
+        shelf = Shelf(np.concatenate(list(parts.values())), secret, len(arena.points), dealer.source)
+        return play_pairs(shelf, arena.points, arena.metric, (arena.epsilon, arena.slack), dealer.pairs)[0]

@@ -53,5 +53,5 @@ def detour_rows(size: int, reach: float, epsilon: float) -> list[Row]:
         {**about, "method": "neighbours", "measure": "largest detour", "corrected": graph.stretch},
         {**loss, "method": "epsilon divided by the detour", "corrected": charged.objective},
         {**loss, "method": "decomposed", "corrected": proof.loss, "bound": bound},
-        {**loss, "method": "optimal, all pairs", "corrected": best.loss, "bound": bound},
+        {**loss, "method": "optimal for all pairs", "corrected": best.loss, "bound": bound},
     ]

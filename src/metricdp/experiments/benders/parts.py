@@ -50,13 +50,13 @@ def _sizes(setting: Setting, instance: int, method: PartitionName, labels: Integ
     none = np.zeros(1, dtype=np.int64)
     across, whole = (across if across.size else none), (whole if whole.size else none)
     return [
-        row("1", "inner records, mean", float(part.inner.mean()), printed.SUBPROBLEM_MEAN),
-        row("1", "inner records, largest", float(part.inner.max()), printed.SUBPROBLEM_MOST),
+        row("1", "mean inner records", float(part.inner.mean()), printed.SUBPROBLEM_MEAN),
+        row("1", "largest inner records", float(part.inner.max()), printed.SUBPROBLEM_MOST),
         row("1", "boundary records in all", float(part.boundary)),
-        row("2", "component by pairs of different subsets, mean", float(across.mean()), printed.COMPONENT_MEAN),
-        row("2", "component by pairs of different subsets, largest", float(across.max()), printed.COMPONENT_MOST),
-        row("2", "component by all pairs (Eq. 25), mean", float(whole.mean())),
-        row("2", "component by all pairs (Eq. 25), largest", float(whole.max())),
+        row("2", "mean component across subsets", float(across.mean()), printed.COMPONENT_MEAN),
+        row("2", "largest component across subsets", float(across.max()), printed.COMPONENT_MOST),
+        row("2", "mean component by Eq. (25)", float(whole.mean())),
+        row("2", "largest component by Eq. (25)", float(whole.max())),
     ]
 
 
@@ -79,9 +79,9 @@ def subset_rows(setting: Setting, instance: int, counts: tuple[int, ...]) -> lis
         part, across = balance(labels, graph.adjacency), across_components(labels, graph.adjacency)
         about = {"data": setting.data, "subsets": count, "repetition": instance}
         for measure, value in (
-            ("inner records, mean", float(part.inner.mean())),
-            ("component by pairs of different subsets, mean", float(across.mean()) if across.size else 0.0),
-            ("component by all pairs (Eq. 25), mean", float(part.components.mean()) if part.components.size else 0.0),
+            ("mean inner records", float(part.inner.mean())),
+            ("mean component across subsets", float(across.mean()) if across.size else 0.0),
+            ("mean component by Eq. (25)", float(part.components.mean()) if part.components.size else 0.0),
         ):
             rows.append({**about, "measure": measure, "as_published": value})
     return rows
@@ -116,8 +116,8 @@ def loss_rows(setting: Setting, epsilons: tuple[float, ...], instance: int, seco
         spent = time.process_time() - started
         loss = {"corrected": proof.loss, "bound": proof.lower_bound, "seconds": spent}
         rows += [
-            {**at, "method": "ExpMech, Eq. (47)", "measure": "expected loss", "as_published": plain},
-            {**at, "method": "exponential, budget by measurement", "measure": "expected loss", "corrected": better},
+            {**at, "method": "ExpMech by Eq. (47)", "measure": "expected loss", "as_published": plain},
+            {**at, "method": "exponential with a measured budget", "measure": "expected loss", "corrected": better},
             {**at, "method": "optimum for neighbours", "measure": "expected loss", **loss},
             {**at, "method": "optimum for neighbours", "measure": "percent below ExpMech", "corrected": saved[-1]},
         ]

@@ -24,7 +24,7 @@ from metricdp.solvers.program import RatioProgram, Status
 
 METHODS = {
     "as printed": Rules(),
-    "as printed, rows kept to 1e-4": Rules.to_a_tolerance(),
+    "as printed to 1e-4": Rules.to_a_tolerance(),
     "authors' program": Rules.of_the_code(),
     "boundary counted once": Rules(boundary_twice=False),
 }
@@ -219,7 +219,7 @@ def ours_rows(
     )
     spent, passed = time.process_time() - processor, time.perf_counter() - wall
     proof = mechanism.certificate
-    named = {"plain": "ours, plain", "kernels": "ours, stabilised", "engine": "ours, from the engine"}[start]
+    named = {"plain": "ours plain", "kernels": "ours stabilised", "engine": "ours from the engine"}[start]
     about = {**setting.about(instance), "partition": printed.NAMES[method], "method": named}
     reached = f"gap {proof.gap:.2%}" if proof.gap <= gap else f"not converged: gap {proof.gap:.2%}"
     note = f"{reached} after {len(history)} iterations, {passed:.0f} s"

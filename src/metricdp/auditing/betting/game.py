@@ -1,4 +1,4 @@
-"""All looks together: each has its book and its share of the starting wealth."""
+"""The game: looks with their books and shares of the starting wealth, who bets when, and on which pairs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from metricdp.auditing.betting.exact_events import Lattice, LowBits, Truth
 from metricdp.auditing.betting.looks import Bins, Direction, Lean, Look, Values
 from metricdp.auditing.betting.rounds import Arena, Rounds
 from metricdp.auditing.betting.wealth import Wealth
+from metricdp.randomness import Source
 
 REMEMBERED = 16_384  # rounds that looks learn from
 LEARNING = 64 * 4 ** np.arange(5)  # looks learn anew when so many rounds are over
+FIRST_BATCH = 24
+GROWTH = 0.1  # a batch is this part of what went before: what is learned is soon used, and calls stay few
 WIDE = 64  # beyond so many coordinates single ones are not looked at
 
 
@@ -128,3 +131,21 @@ def _tally(rounds: Rounds, look: Look) -> tuple[Integers, Integers, Integers, tu
     zeros = np.bincount(inverse, minlength=len(found)).astype(np.float64) - ones
     pair, cell = np.divmod(found, look.size)
     return pair // levels, pair % levels, cell, (zeros, ones)
+
+
+def batch_size(drawn: int) -> int:
+    """Return how many rounds to play before what they teach is used."""
+    return max(FIRST_BATCH, int(GROWTH * drawn))
+
+
+def shares(game: Game | None, pairs: int, size: int, source: Source) -> Integers:
+    """Return how many rounds every pair gets: half for the pair that has won most a round, half for all in turn."""
+    some = np.bincount(np.argsort(source.words(pairs), kind="stable")[np.arange(size) % pairs], minlength=pairs)
+    if game is None or pairs == 1:
+        return some
+    hope = game.earned.max(axis=0) / np.maximum(game.played, 1.0)
+    best = int(np.argmax(hope))
+    if hope[best] > 0:
+        some //= 2
+        some[best] += size - some.sum()
+    return some

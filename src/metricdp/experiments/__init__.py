@@ -17,8 +17,8 @@ STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
              "solvers", "metricdp.experiments.benders.study:STUDY"),
     Deferred("constopt", "ConstOPT beside the exponential mechanism, a spanner and the optimum on words and cells",
              "metricdp.experiments.constopt.study:STUDY"),
-    Earlier("contextual", "metricdp.experiments.contextual.study:main", "trips: mechanisms that know the past, "
-            "blankets and what they assume", folder_word="--folder", full_word="--long"),
+    Deferred("contextual", "trips: mechanisms that know the past, blankets and what they assume",
+             "metricdp.experiments.contextual.study:STUDY"),
     Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here",
              "metricdp.experiments.survey.study:STUDY"),
 ])  # fmt: skip

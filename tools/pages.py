@@ -1,6 +1,8 @@
 """Write what comes from declarations: python tools/pages.py, from the top of the repository.
 
 Parts of the pages stand between `<!-- name: written by tools/pages.py -->` and `<!-- end -->`; the rest is by hand.
+Tables of studies are `<!-- results aipo_table_2 city=rome: written by tools/pages.py -->`, and single numbers within a
+sentence `<!-- number aipo_table_2 city=rome -->1.23<!-- end -->`: see metricdp/experiments/common/markdown.py.
 `js/fields.json` says what the fields of a mechanism file may be; `node build.js` in `js/` puts it into JavaScript.
 """
 
@@ -17,13 +19,19 @@ from typing import Any
 from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE
 from metricdp.declarations import Field, plain_field
 from metricdp.design.builders import BUILDERS
-from metricdp.experiments import STUDIES
+from metricdp.design.local.build import FEW
+from metricdp.experiments import STUDIES, Earlier
+from metricdp.experiments.common import markdown
+from metricdp.experiments.common.rows import read_csv
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
+from metricdp.solvers import choice
 from metricdp.spaces import SPACES
 
 PROJECT = Path(__file__).resolve().parents[1]
-PART = re.compile(r"(<!-- (\w+): written by tools/pages\.py -->\n).*?(<!-- end -->)", re.DOTALL)
+PART = re.compile(r"(<!-- (\w+)([^:>]*): written by tools/pages\.py -->\n).*?(<!-- end -->)", re.DOTALL)
+NUMBER = re.compile(r"(<!-- number ([^>]*?) -->).*?(<!-- end -->)")
+RESULTS = PROJECT / "docs" / "results"
 
 
 def builders_api() -> str:
@@ -48,6 +56,23 @@ def studies_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def studies_state() -> str:
+    """Every table of every study that is made of pieces: what of it is recorded, and the command that runs it."""
+    rows = ["| study | table | recorded | command |", "| --- | --- | --- | --- |"]
+    for entry in STUDIES:
+        if isinstance(entry, Earlier):
+            continue
+        study = entry.whole()
+        for table in study.tables:
+            path = RESULTS / f"{study.name}_{table.stem}.csv"
+            facts = dict(line.partition(": ")[::2] for line in read_csv(path)[0]) if path.is_file() else {}
+            state = f"[{facts.get('pieces', 'yes')}](results/{path.name})" if facts else "missing"
+            number = f"'{table.number}'" if " " in table.number else table.number
+            command = facts.get("command", f"metricdp reproduce {study.name} --table {number} --full")
+            rows.append(f"| {study.name} | {table.heading} | {state} | `{command}` |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def metrics_table() -> str:
     """The metrics, with the words the command knows."""
     rows = ["| metric | what it measures | at the command line |", "| --- | --- | --- |"]
@@ -66,6 +91,30 @@ def cities_table() -> str:
         if not {"regions", "picture"} & set(one["values"])
     ]
     return "\n" + "\n".join(rows) + "\n\n"
+
+
+def optimal_table() -> str:
+    """What was measured of the optimal engine, newest of every figure that names a size."""
+    rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
+    kept = [one for one in measured("optimal") if one["what"].startswith(("n = ", "Rome"))]
+    rows += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in kept]
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+def solvers_table() -> str:
+    """Which solver is chosen, from which size."""
+    side, gap, memory = int(choice.ROUGH_SIZE**0.5), f"{100 * choice.ROUGH_GAP:g} %", f"{choice.MEMORY / 1e9:g} GB"
+    lines = [
+        ("secrets x reports", "asked gap", "auto takes"),
+        ("---", "---", "---"),
+        (f"up to {choice.ROUGH_SIZE:,} ({side} x {side})", "any", f"interior point while it needs at most {memory}"
+         " and fits the time, else first order"),
+        ("more", f"{gap} or more", "first order"),
+        ("more", f"below {gap}", "as in the first row"),
+        (f"more than {FEW:,} secrets", "any", "first order on [windows](cities.md), on cores or `mdp.solvers.Gpu()`; "
+         "nothing is n x n"),
+    ]  # fmt: skip
+    return "\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
 
 
 def borders_table() -> str:
@@ -101,25 +150,28 @@ def cities_picture() -> str:
     return "\n" + "".join(f"{picture}\n\n*Rome at epsilon 10/km, {line}. {about}*\n\n" for line in lines)
 
 
-def measured() -> list[dict[str, Any]]:
-    """Return the newest line of every figure about cities."""
+def measured(group: str = "cities") -> list[dict[str, Any]]:
+    """Return the newest line of every figure of a group."""
     spec = spec_from_file_location("figures", PROJECT / "benchmarks" / "figures.py")
     assert spec is not None
     assert spec.loader is not None
     figures = module_from_spec(spec)
     spec.loader.exec_module(figures)
-    found: list[dict[str, Any]] = figures.newest(figures.RESULTS / "cities.jsonl")
+    found: list[dict[str, Any]] = figures.newest(figures.RESULTS / f"{group}.jsonl")
     return found
 
 
 PARTS = {
     "cities_table": cities_table,
+    "optimal_table": optimal_table,
+    "solvers_table": solvers_table,
     "borders_table": borders_table,
     "cities_picture": cities_picture,
     "metrics_table": metrics_table,
     "builders_api": builders_api,
     "builders_table": builders_table,
     "studies_table": studies_table,
+    "studies_state": studies_state,
 }
 
 
@@ -139,8 +191,13 @@ def fields() -> str:
 
 
 def written(page: str) -> str:
-    """Return a page with its parts as the declarations have them now."""
-    return PART.sub(lambda found: f"{found[1]}{PARTS[found[2]]()}{found[3]}", page)
+    """Return a page with its parts as the declarations and the recorded results have them now."""
+    page = NUMBER.sub(lambda found: f"{found[1]}{markdown.value(RESULTS, found[2])}{found[3]}", page)
+    return PART.sub(lambda found: f"{found[1]}{_part(found[2], found[3])}{found[4]}", page)
+
+
+def _part(name: str, words: str) -> str:
+    return f"\n{markdown.table(RESULTS, words)}\n" if name == "results" else PARTS[name]()
 
 
 def main() -> int:

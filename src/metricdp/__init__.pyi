@@ -14,6 +14,7 @@ from metricdp.artifacts.signing import create_keys as create_keys
 from metricdp.auditing import AuditReport as AuditReport
 from metricdp.auditing import adversary_error as adversary_error
 from metricdp.auditing import audit as audit
+from metricdp.auditing import audit_sampler as audit_sampler
 from metricdp.auditing import audit_samples as audit_samples
 from metricdp.auditing import continuous_violations as continuous_violations
 from metricdp.auditing import epsilon_at as epsilon_at

@@ -294,7 +294,7 @@ def _closed_forms(problem: Problem, tell: Progress, *, dense: bool) -> list[Cont
     except Infeasible:
         tell(0.19, "tight constraints do not exist on these streets")
         return found
-    found.append(Contender("tight constraints", tight.certificate.loss, "every constraint used up"))
+    found.append(Contender("tight constraints", tight.certificate.loss, "every pair uses its promise up"))
     return found
 
 

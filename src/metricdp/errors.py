@@ -8,6 +8,7 @@
     │   └── Infeasible                       what was asked for cannot exist
     ├── CorruptFile                          a mechanism file is damaged, altered or fails its certificate
     ├── OutputProblem (also an OSError)      the output cannot be written
+    ├── SamplerFailure                       a sampler of somebody else does not answer as it has to
     └── MissingExtra (also an ImportError)   an optional part is not installed
 
 Messages say what was expected, what came, and what to do.
@@ -51,6 +52,10 @@ class CorruptFile(MetricdpError):
 
 class OutputProblem(MetricdpError, OSError):
     """The output cannot be written."""
+
+
+class SamplerFailure(MetricdpError):
+    """A sampler of somebody else does not answer as it has to."""
 
 
 class MissingExtra(MetricdpError, ImportError):

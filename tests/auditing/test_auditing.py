@@ -360,58 +360,6 @@ def test_packing_lower_bound(epsilon, optimum, bound):
     assert value <= mdp.worst_loss(mdp.exponential(space, epsilon))
 
 
-def test_samples_refute_a_broken_sampler_and_not_a_right_one():
-    rng = np.random.default_rng(0)
-
-    def right(x, count):
-        return x + rng.laplace(scale=1.0, size=count)
-
-    def broken(x, count):
-        return x + rng.laplace(scale=0.4, size=count)  # epsilon 2.5
-
-    pairs = [(0.0, 1.0), (0.0, 2.0)]
-    report = mdp.audit_samples(right, pairs, mdp.Lp(1), 1.0)
-    assert report.verdict == "not refuted"
-    assert 0.7 < report.epsilon <= 1.0
-    report = mdp.audit_samples(broken, pairs, mdp.Lp(1), 1.0)
-    assert report.verdict == "violated"
-    assert 1.0 < report.epsilon <= 2.5
-
-
-def test_samples_of_words_are_compared_word_by_word():
-    rng = np.random.default_rng(1)
-    space = mdp.FiniteSpace(["aa", "ab", "bb", "zz"], mdp.Levenshtein())
-    mechanism = mdp.exponential(space, 0.7)
-
-    def sampler(word, count):
-        return space.decode(mechanism.sample(np.full(count, space.encode([word])[0]), rng=rng))[:, 0]
-
-    pairs = [("aa", "ab"), ("aa", "zz")]
-    assert mdp.audit_samples(sampler, pairs, mdp.Levenshtein(), 0.7, draws=20_000).verdict == "not refuted"
-
-    def shifting(word, count):  # which words come out depends on the secret: nothing in common
-        return np.where(rng.random(count) < 0.5, word + "1", word + "2")
-
-    assert mdp.audit_samples(shifting, pairs, mdp.Levenshtein(), 0.7, draws=20_000).verdict == "violated"
-    with pytest.raises(InvalidInput, match="distance 0"):
-        mdp.audit_samples(sampler, [("aa", "aa")], mdp.Levenshtein(), 0.7)
-    with pytest.raises(InvalidInput, match="at least 1000"):
-        mdp.audit_samples(sampler, pairs, mdp.Levenshtein(), 0.7, draws=10)
-
-
-def test_samples_of_madlib_are_not_refuted():
-    space = space_of(np.random.default_rng(0).normal(size=(12, 2)))
-    mechanism = mdp.madlib(space, 1.0)
-    rng = np.random.default_rng(2)
-
-    def sampler(code, count):
-        return mechanism.sample(np.full(count, int(code)), rng=rng)
-
-    apart = mdp.Precomputed(space.distances)
-    report = mdp.audit_samples(sampler, [(0, 1), (2, 5)], apart, 1.0, draws=40_000)
-    assert report.verdict == "not refuted"
-
-
 def test_softmax_of_the_brute_force_is_the_exponential():
     points = grid(3)
     mechanism = mdp.exponential(space_of(points), 1.0, budget="half")

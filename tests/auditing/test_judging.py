@@ -113,7 +113,7 @@ def test_a_new_kind_brings_its_own_judgement():
 
     stranger = mdp.audit(Constant())
     assert stranger.verdict == "cannot judge"
-    assert "audit_samples" in stranger.reason
+    assert "audit_sampler" in stranger.reason
 
     def judge_constant(mechanism, claim: Claim):
         return AuditReport(claimed=claim.epsilon, epsilon=0.0, basis="theorem", method="says nothing")

@@ -1,6 +1,5 @@
 """What a mechanism costs, in the loss it was made for, and what samples may be judged by."""
 
-import math
 import re
 
 import numpy as np
@@ -96,42 +95,6 @@ def test_ones_own_matrix_is_a_mechanism_like_any_other(tmp_path):
         mdp.from_matrix(LINE, law[:, :1] / law[:, :1], 1.0)
     single = mdp.FiniteSpace([[2.0]], mdp.Lp(1))
     assert mdp.from_matrix(LINE, np.ones((5, 1)), 1.0, outputs=single).certificate.epsilon == 0.0
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (lambda x, count: x + np.zeros(count - 1), "asked for 2000"),
-        (lambda x, count: x + np.zeros(count + 1), "asked for 2000"),
-        (lambda x, count: x, "asked for 2000"),
-        (lambda x, count: np.full(count, math.nan), "not a finite number"),
-        (lambda x, count: np.where(np.arange(count) % 7, x, math.inf), "not a finite number"),
-        (lambda x, count: np.zeros((count, 1 + int(x))), "must be equal"),
-    ],
-)
-def test_samples_that_cannot_be_judged_are_refused(answer, message):
-    with pytest.raises(InvalidInput, match=message):
-        mdp.audit_samples(answer, [(0.0, 1.0)], mdp.Lp(1), 1.0, draws=2000)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"draws": 2000.5},
-        {"draws": 999},
-        {"bins": 1},
-        {"confidence": 1.0},
-        {"confidence": math.nan},
-        {"pairs": []},
-        {"pairs": [(0.0, math.inf)]},
-        {"epsilon": math.nan},
-    ],
-)
-def test_questions_to_samples_that_mean_nothing_are_refused(options):
-    asked = {"pairs": [(0.0, 1.0)], "epsilon": 1.0} | options
-    pairs, epsilon = asked.pop("pairs"), asked.pop("epsilon")
-    with pytest.raises(InvalidInput):
-        mdp.audit_samples(lambda x, count: np.zeros(count), pairs, mdp.Lp(1), epsilon, **asked)
 
 
 @pytest.mark.parametrize("thing", ["certificate", "audit", "mechanism"])

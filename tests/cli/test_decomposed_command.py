@@ -154,7 +154,13 @@ def test_a_terminal_sees_a_bar_and_the_answer(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["spanner --stretch 1.1", "constopt --nearest 4", "weighted-exponential --weights w.csv"]
+    "words",
+    [
+        "spanner --stretch 1.1",
+        "spanner --stretch 3 --objective worst",
+        "constopt --nearest 4",
+        "weighted-exponential --weights w.csv",
+    ],
 )
 def test_every_matrix_builder_has_a_command(here: Path, words: str) -> None:
     np.savetxt("w.csv", np.linspace(1, 2, POINTS), header="weight", comments="")

@@ -89,7 +89,12 @@ def test_an_engine_from_outside_runs_a_job_over_files(here: Path) -> None:
 
 def test_a_study_from_outside_runs(here: Path) -> None:
     assert "what privacy costs on grids that grow" in run(here, "reproduce --plugin ./study.py").stdout
-    assert run(here, "reproduce grids 3 --plugin ./study.py").stdout.splitlines()[-1].startswith("3 x 3")
+    done = run(here, "reproduce grids --folder out --plugin ./study.py")
+    assert done.returncode == 0, done.stderr
+    rows = (here / "out" / "table_1.csv").read_text().splitlines()
+    assert rows[0] == "# command: metricdp reproduce grids --table 1"
+    assert len([row for row in rows if row.startswith(("2,", "3,"))]) == 4
+    assert "Loss on growing grids" in (here / "out" / "index.html").read_text()
 
 
 def test_nothing_is_known_that_was_not_named(here: Path) -> None:

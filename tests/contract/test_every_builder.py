@@ -28,6 +28,7 @@ BUILDERS = {
     "optimal, worst": lambda p: mdp.optimal(p, objective="worst", gap=GAP),
     "dictionary": mdp.dictionary,
     "spanner": lambda p: mdp.spanner(p, stretch=1.2, gap=GAP),
+    "spanner, worst": lambda p: mdp.spanner(p, objective="worst", stretch=3.0, gap=GAP),
     "constopt": lambda p: mdp.constopt(p, nearest=3),
     "constopt, expected": lambda p: mdp.constopt(p, nearest=3, objective="expected"),
     "decomposed": lambda p: mdp.decomposed(p, blocks=2, gap=GAP),
@@ -100,7 +101,9 @@ def test_a_radius_limits_the_promise_and_the_bound_alike(builder):
         judged(BUILDERS[builder](problem), problem)
 
 
-@pytest.mark.parametrize("builder", ["dictionary", "optimal, worst", "contextual", "contextual, classes"])
+@pytest.mark.parametrize(
+    "builder", ["dictionary", "optimal, worst", "spanner, worst", "contextual", "contextual, classes"]
+)
 def test_builders_that_protect_all_pairs_say_so_when_a_radius_is_asked_for(builder):
     with pytest.raises(mdp.MetricdpError, match="protects all pairs"):
         BUILDERS[builder](drawn("l2", 0, radius=True))

@@ -26,6 +26,7 @@ BUILDERS = {
     "worst": lambda p: mdp.optimal(p, objective="worst"),
     "dictionary": mdp.dictionary,
     "spanner": mdp.spanner,
+    "spanner, worst": lambda p: mdp.spanner(p, objective="worst", stretch=3.0),
     "constopt": lambda p: mdp.constopt(p, nearest=min(2, len(p.inputs))),
     "decomposed": lambda p: mdp.decomposed(p, blocks=min(3, len(p.inputs))),
     "kernels": lambda p: mdp.decomposed(p, blocks=1, start="kernels"),

@@ -8,8 +8,9 @@ from scipy.optimize import linprog
 
 import metricdp as mdp
 from brute import euclid, grid, leakage
-from metricdp.design.constopt import _Program, _replacements
+from metricdp.design.constopt import PUBLISHED_PENALTIES
 from metricdp.errors import Infeasible, InvalidInput
+from metricdp.solvers.tied import TiedProgram, replacements
 
 
 def cloud(size, seed=0, dimension=2, side=4.0):
@@ -68,8 +69,8 @@ def explicit(distances, inner, nearest, penalty):
 )
 def test_the_reduced_program_equals_the_explicit_one(size, nearest, penalty, inner):
     distances = euclid(cloud(size, seed=size))
-    program = _Program(inner * distances, distances, _replacements(distances, nearest), penalty, None)
-    program.solve(rounds=30)  # adds rows until none is violated
+    program = TiedProgram(inner * distances, distances, replacements(distances, nearest), penalty, None)
+    program.solve()  # adds rows until none is violated
     cost, rows, lower, upper = program.objective
     above = np.isfinite(upper)
     ties = program.rows.matrix(program.width).toarray()
@@ -89,6 +90,36 @@ def test_what_is_built_is_as_good_as_the_explicit_program():
     points, penalty = cloud(12, seed=4), 0.1
     made = mdp.constopt(mdp.Problem(space_of(points), 1.4), nearest=4, penalty=penalty, budget="half")
     assert made.certificate.loss <= (explicit(euclid(points), 0.7, 4, penalty) - penalty) * 1.005
+
+
+def clumps():
+    """Return points in clumps of different sizes: where row sums differ, the penalty and the inner budget matter."""
+    generator = np.random.default_rng(7)
+    middles = generator.uniform(0, 12, (5, 2))
+    return np.concatenate([m + generator.normal(size=(k, 2)) for m, k in zip(middles, (2, 3, 4, 6, 9), strict=True)])
+
+
+def test_the_search_finds_the_best_penalty_and_inner_budget_of_a_fine_grid():
+    points, epsilon, nearest = clumps(), 0.8, 5
+    distances = euclid(points)
+    free, best = replacements(distances, nearest), np.inf
+    for penalty in (0.1, 1.0, 10.0, 100.0, 1000.0):
+        for share in (0.5, 0.7, 0.9, 0.98, 0.999):
+            law = TiedProgram(share * epsilon * distances, distances, free, penalty, None).solve()
+            if leakage(law, distances)[0] <= epsilon:
+                best = min(best, float((law * distances).sum(axis=1).max()))
+    problem = mdp.Problem(space_of(points), epsilon)
+    assert mdp.constopt(problem, nearest=nearest).certificate.loss <= 1.01 * best
+    published = mdp.constopt(problem, nearest=nearest, penalty=PUBLISHED_PENALTIES, budget="half")
+    assert published.certificate.loss > 1.2 * best
+
+
+def test_the_whole_epsilon_is_used_where_nothing_has_to_be_normalised():
+    problem = mdp.Problem(space_of(words(24)), 0.5)
+    made = mdp.constopt(problem, nearest=10)
+    assert made.certificate.epsilon >= 0.999 * 0.5
+    least = mdp.optimal(problem, objective="worst").certificate.loss
+    assert made.certificate.loss <= 1.01 * least
 
 
 @pytest.mark.parametrize("budget", ["certified", "half"])
@@ -112,7 +143,13 @@ def test_the_certified_budget_costs_at_least_a_fifth_less_on_words():
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"nearest": 0}, "nearest"), ({"nearest": 99}, "nearest"), ({"nearest": 3, "budget": "whole"}, "budget")],
+    [
+        ({"nearest": 0}, "nearest"),
+        ({"nearest": 99}, "nearest"),
+        ({"nearest": 3, "budget": "whole"}, "budget"),
+        ({"nearest": 3, "penalty": ()}, "penalty"),
+        ({"nearest": 3, "penalty": 0.0}, "penalty"),
+    ],
 )
 def test_bad_requests_are_refused(changes, message):
     with pytest.raises(InvalidInput, match=message):

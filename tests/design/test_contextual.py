@@ -11,7 +11,14 @@ from scipy.sparse import csr_matrix, eye, kron
 
 import metricdp as mdp
 from metricdp.auditing import bottleneck_distance, current_place
-from metricdp.design.contextual import context_bound, contextual, published, quotient_of
+from metricdp.design.contextual import (
+    context_bound,
+    contextual,
+    near_closure,
+    near_stretch,
+    published,
+    quotient_of,
+)
 from metricdp.errors import InvalidInput, OutOfDomain
 
 LINE = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.Lp(2))
@@ -245,3 +252,43 @@ def test_wrong_requests_are_refused(toy):
         contextual(toy, classes=CLASSES, program="full")
     with pytest.raises(InvalidInput, match="one label per secret"):
         contextual(toy, classes=[0, 1])
+
+
+def chained_by_hand(distances, radius):
+    """Floyd and Warshall over pairs within the radius."""
+    paths = np.where(distances <= radius, distances, np.inf)
+    for middle in range(len(paths)):
+        paths = np.minimum(paths, paths[:, middle, None] + paths[None, middle, :])
+    return paths
+
+
+def test_a_neighbour_radius_binds_far_pairs_by_chains_alone(toy):
+    apart = distances_by_hand(CUBE, [0.5, 0.25])
+    near = mdp.Problem(toy.inputs, 1.0, outputs=LINE, loss=toy.loss, prior=toy.prior, radius=1.0)
+    chained = chained_by_hand(apart, 1.0)
+    assert np.allclose(near_closure(near), chained, atol=1e-12)
+    built = contextual(near, classes=CLASSES, gap=1e-4)
+    assert built.guarantee.radius == 1.0
+    close = np.where(apart <= 1.0, apart, np.inf)
+    assert leakage_by_hand(built.matrix, close) <= 1.0 + 1e-9
+    best = program_by_hand(toy.cost, chained)
+    full = contextual(near, gap=1e-4)
+    assert full.certificate.lower_bound <= best * (1 + 1e-7)
+    assert best * (1 - 1e-7) <= full.certificate.loss <= best * (1 + 2e-4)
+
+
+def test_a_small_radius_leaves_pairs_unprotected_and_its_stretch_says_so():
+    points = np.array([[0.0, 0.0], [0.6, 0.6], [1.2, 0.0], [9.0, 0.0]])
+    base = mdp.FiniteSpace(points, mdp.Lp(2))
+    rows = np.array([[0, 0], [1, 1], [2, 2], [3, 3]])
+    space = mdp.Augmented(base, rows, [1.0]).space
+    apart = 2.0 * np.linalg.norm(points[:, None] - points[None], axis=-1)
+    loss = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    tied = mdp.Problem(space, 1.0, outputs=base, loss=loss, radius=16.0)
+    longest = chained_by_hand(apart, 16.0)[~np.eye(4, dtype=bool)] / apart[~np.eye(4, dtype=bool)]
+    assert near_stretch(tied) == pytest.approx(longest.max())
+    apart_parts = mdp.Problem(space, 1.0, outputs=base, loss=loss, radius=2.0)
+    assert near_stretch(apart_parts) == np.inf
+    built = contextual(apart_parts, gap=1e-3)
+    assert built.matrix[3].max() == pytest.approx(1.0)  # nothing binds the far place: it is told
+    assert mdp.audit(built.matrix, metric=space.metric, points=space.points, epsilon=1.0).verdict == "violated"

@@ -98,3 +98,23 @@ def test_the_spatial_order_is_undone_entry_by_entry(lattice):
                 assert near.starts[row] <= origin < near.starts[row + 1]
                 assert near.codes[origin] == order.columns[code]
                 assert near.distances[origin] == away
+
+
+@pytest.mark.parametrize("windows", [{"window": 9.0}, {}])
+def test_a_search_goes_on_from_an_earlier_mechanism(lattice, windows):
+    problem, best = lattice
+    earlier = mdp.optimal(problem, gap=1e-3, **windows)
+    hurried = mdp.solvers.FirstOrder(iterations=1)
+    cold, warm = (mdp.optimal(problem, gap=1e-6, solver=hurried, start=start, **windows) for start in (None, earlier))
+    assert warm.certificate.loss <= 1.002 * earlier.certificate.loss < cold.certificate.loss
+    assert warm.certificate.lower_bound <= best * (1 + 1e-9)
+    assert leakage(warm.matrix, problem.inputs.distances)[0] <= 1.5 * (1 + 1e-9)
+
+
+def test_a_start_of_another_shape_is_refused(lattice):
+    other = mdp.exponential(mdp.grid((5, 5)), 1.0)
+    for windows in ({"window": 9.0}, {}):
+        with pytest.raises(mdp.MetricdpError, match="36 secrets and 36 reports, got one for 25 and 25"):
+            mdp.optimal(lattice[0], start=other, **windows)
+    with pytest.raises(mdp.MetricdpError, match="expected loss"):
+        mdp.optimal(lattice[0], objective="worst", start=mdp.exponential(lattice[0].inputs, 1.0))

@@ -279,7 +279,7 @@ def test_madlib_is_noise_and_the_nearest_word():
         table = np.stack([np.bincount(c, minlength=25) for c in (drawn, nearest)])
         table = table[:, table.sum(axis=0) > 20]
         assert stats.chi2_contingency(table).pvalue > 1e-6
-        with pytest.raises(InvalidInput, match="audit_samples"):
+        with pytest.raises(InvalidInput, match="audit_sampler"):
             mechanism.log_density([0], [0])
 
 

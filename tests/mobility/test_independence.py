@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.stats import binom, chi2, kstest, multivariate_normal
+from scipy.stats import binom, chi2, kstest, multivariate_normal, norm
 
 from metricdp.errors import InvalidInput, MissingExtra
-from metricdp.mobility import analytic_independence, kernel_independence
+from metricdp.mobility import analytic_independence, classifier_independence, kernel_independence
 from metricdp.mobility import analytic_kernel as module
 
 
@@ -187,3 +187,43 @@ def test_a_missing_extra_and_wrong_input_are_said_clearly(monkeypatch):
     monkeypatch.setitem(sys.modules, "causallearn", None)
     with pytest.raises(MissingExtra, match=r"metricdp\[audit\]"):
         kernel_independence(np.zeros(30), np.zeros(30), np.zeros(30))
+
+
+def test_a_classifier_sees_dependence_and_keeps_quiet_without():
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=600)
+    bent = classifier_independence(x, (x - 0.5) ** 2 + 0.02 * rng.normal(size=600))  # no correlation at all
+    assert bent.p_value < 1e-4
+    assert bent.advantage > 0.15
+    quiet = [classifier_independence(rng.uniform(size=120), rng.uniform(size=120), seed=s).p_value for s in range(6)]
+    assert sum(p <= 0.05 for p in quiet) <= 2
+    assert classifier_independence(x, x, seed=5) == classifier_independence(x, x, seed=5)
+
+
+def test_a_classifier_forgives_what_the_condition_explains():
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=300)
+    x, y = z + 0.3 * rng.normal(size=300), z + 0.3 * rng.normal(size=300)
+    assert classifier_independence(x, y).p_value < 0.01
+    assert classifier_independence(x, y, z).p_value > 0.05
+    assert classifier_independence(x, x + 0.1 * rng.normal(size=300), z).p_value < 0.05
+
+
+def test_the_p_value_of_a_classifier_is_the_published_normal_tail():
+    rng = np.random.default_rng(5)
+    found = classifier_independence(rng.uniform(size=60), rng.uniform(size=60))
+    assert found.p_value == pytest.approx(norm.sf(found.advantage * np.sqrt(60)))
+    with pytest.raises(InvalidInput, match="20"):
+        classifier_independence(np.arange(30.0), np.arange(30.0), rounds=5)
+    with pytest.raises(InvalidInput, match="one length"):
+        classifier_independence(np.arange(30.0), np.arange(29.0))
+
+
+def test_one_width_for_all_conditions_is_the_published_test():
+    rng = np.random.default_rng(6)
+    z = rng.normal(size=(120, 1))
+    x, y = z[:, 0] + rng.normal(size=120), z[:, 0] + rng.normal(size=120)
+    # a single condition has nothing to share
+    assert analytic_independence(x, y, z, widths="common") == analytic_independence(x, y, z)
+    with pytest.raises(InvalidInput, match="common"):
+        analytic_independence(x, y, z, widths="one")

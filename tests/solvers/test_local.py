@@ -109,7 +109,7 @@ def test_balancing_brings_sums_together_and_breaks_no_ratio(seed, room):
     sums = closing.sums()[0]
     target = float(np.median(sums))
     before = np.abs(sums - target)
-    closing.balance(decay, target, 20)
+    closing.balance(decay, target, 20, None)
     after = np.abs(closing.sums()[0] - target)
     table = np.tile(closing.background, (len(mask), 1))
     table[mask] = closing.values
@@ -120,6 +120,25 @@ def test_balancing_brings_sums_together_and_breaks_no_ratio(seed, room):
     assert np.all(after <= before + 1e-12)
     if room:  # what ratios allow is used
         assert after.sum() < 0.5 * before.sum()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_closed_again_from_changed_edges_are_those_closed_from_scratch(seed):
+    rng, closing, mask = closing_of(seed, size=24)
+    decay = np.exp(-closing.graph.log_ratios)
+    closing.load(rng.random(closing.windows.size) ** 3)
+    closing.close(decay, None)
+    again = closing_of(seed, size=24)[1]
+    again.load(closing.values.copy())
+    changed = rng.choice(len(decay), 2, replace=False)
+    decay[changed] **= 0.4
+    touched = np.zeros(len(mask), dtype=np.bool_)
+    touched[closing.graph.pairs[changed]] = True
+    assert 4 * touched.sum() <= len(mask)  # or everything is closed again
+    closing.close(decay, touched)
+    again.close(decay, None)
+    np.testing.assert_allclose(closing.values, again.values, rtol=1e-14)
+    np.testing.assert_allclose(closing.background, again.background, rtol=1e-14)
 
 
 def test_a_street_of_no_length_to_speak_of_ends_in_equal_rows():
@@ -177,7 +196,7 @@ def test_repair_on_the_gpu_is_that_of_the_host(device, seed):
     np.testing.assert_allclose(other.values, host.values, rtol=1e-14)
     np.testing.assert_allclose(other.background, host.background, rtol=1e-14)
     for closing in (host, other):
-        closing.balance(decay, 1.0, 3)
+        closing.balance(decay, 1.0, 3, None)
     np.testing.assert_allclose(other.values, host.values, rtol=1e-9)
     for mine, theirs in zip(other.sums(), host.sums(), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)

@@ -1,5 +1,6 @@
 """Auditing: what a mechanism really leaks and really costs."""
 
+from metricdp.auditing.betting import audit_sampler, audit_samples
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
 from metricdp.auditing.densities import continuous_violations, law_violations
@@ -8,8 +9,7 @@ from metricdp.auditing.judging import audit, judge
 from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
 from metricdp.auditing.local import audit_local
 from metricdp.auditing.loss import expected_loss, packing_lower_bound, quantile_loss, worst_loss
-from metricdp.auditing.report import AuditReport
-from metricdp.auditing.samples import audit_samples
+from metricdp.auditing.report import AuditReport, Finding
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.auditing.traces import bounded_range, trace_leakage
 from metricdp.mechanisms import Witness
@@ -18,12 +18,14 @@ __all__ = [
     "AuditReport",
     "Claim",
     "CurrentPlace",
+    "Finding",
     "SparseLaw",
     "Witness",
     "adversary_error",
     "audit",
     "audit_local",
     "audit_matrix",
+    "audit_sampler",
     "audit_samples",
     "bottleneck_distance",
     "bounded_range",

@@ -146,7 +146,7 @@ def judge_densities(mechanism: Mechanism, claim: Claim, *, pairs: int = 2000) ->
     obstacle = ""
     if mechanism.inputs.size is not None:
         found = Leakage(0.0, 0, None)
-        obstacle = "This finite mechanism has no matrix that could be proven; refute it with mdp.audit_samples."
+        obstacle = "This finite mechanism has no matrix that could be proven; refute it with mdp.audit_sampler."
     else:
         found = density_leakage(mechanism, claim.slack, pairs=pairs)
     return AuditReport(

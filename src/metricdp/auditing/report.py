@@ -14,6 +14,18 @@ Basis = Literal["proof", "theorem", "samples"]
 Verdict = Literal["holds", "violated", "not refuted", "cannot judge"]
 
 
+@dataclass(frozen=True)
+class Finding:
+    """Something seen beside the numbers; `convicts` says that the verdict rests on it."""
+
+    kind: str
+    sentence: str
+    convicts: bool = False
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditReport:
     """The outcome of an audit.
@@ -23,6 +35,9 @@ class AuditReport:
     which the promise is kept: for a proof or a theorem an upper bound (an exact audit's is tight to the last digits),
     for samples a lower bound at the stated confidence. `refuted` says that more than what was claimed is shown to leak.
     `pairs` counts the pairs, or the cells, that were judged one by one.
+
+    Audits of samples also say how many reports were bet on (`draws`), which leak those would have found (`power`) and
+    what else was seen (`findings`).
 
     `obstacle` is a sentence on what stands in the way of a verdict, and `vacuous` marks a promise about a single
     secret, which no mechanism can break: there is nothing to tell apart.
@@ -39,6 +54,9 @@ class AuditReport:
     pairs: int = 0
     obstacle: str = ""
     vacuous: bool = False
+    draws: int = 0
+    power: str = ""
+    findings: tuple[Finding, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -83,7 +101,8 @@ class AuditReport:
             text += f", {self.pairs} {'pair' if self.pairs == 1 else 'pairs'}"
         if self.witness is not None:
             text += f"; worst at {self.witness}"
-        return f"{text}. {self.reason}" if self.reason else text
+        said = [self.reason, self.power, *(str(finding) for finding in self.findings)]
+        return ". ".join([text, " ".join(part for part in said if part)]) if any(said) else text
 
     def _repr_html_(self) -> str:
         rows = [
@@ -96,7 +115,9 @@ class AuditReport:
             rows.append(("confidence", f"{self.confidence:g}"))
         if self.witness is not None:
             rows.append(("worst at", str(self.witness)))
-        return card(self.verdict, [*rows, ("why", self.reason)] if self.reason else rows)
+        rows += [("why", self.reason)] if self.reason else []
+        rows += [("power", self.power)] if self.power else []
+        return card(self.verdict, [*rows, *((finding.kind, str(finding)) for finding in self.findings)])
 
 
 def noted(report: AuditReport, metric: Metric | None) -> AuditReport:

@@ -17,7 +17,7 @@ from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design, metrics
 from metricdp.cli.judging import audit
 from metricdp.cli.protecting import engines, perturb
-from metricdp.cli.studies import demo, reproduce
+from metricdp.cli.studies import demo, reproduce, with_study_help
 from metricdp.cli.trajectories import trajectories
 from metricdp.errors import MetricdpError
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _note  # put back at the end
             code = app(
-                _with_plugins(sys.argv[1:] if arguments is None else list(arguments)),
+                with_study_help(_with_plugins(sys.argv[1:] if arguments is None else list(arguments))),
                 exit_on_error=False,
                 print_error=False,
                 result_action="return_value",

@@ -29,11 +29,12 @@ class Options:
         gap: How far the loss may be from the proven optimum, as a share; for optimal, spanner and decomposed. On
             windows (see there) 0.05 unless said, elsewhere 0.001.
         seconds: When to stop searching; for optimal, spanner and decomposed.
-        objective: expected (the default of optimal) or worst (that of constopt); for optimal and constopt.
+        objective: expected (the default of optimal and spanner) or worst (that of constopt); for these three.
         solver: auto, interior, first_order or gpu, among others; on windows first_order or gpu; for optimal.
         window: How far from every report rows are stored, such as 2.2km; for optimal, which solves on windows above
             4,096 points or where one is given, and chooses it so that what lies beyond hardly costs.
-        stretch: How much longer paths may be than the distance; for spanner.
+        stretch: How much longer paths may be than the distance; for spanner. The published one is --stretch 3
+            --objective worst.
         nearest: How many nearest reports are free; for constopt.
         weights: A CSV file with a header and one positive number a point; for weighted_exponential.
         blocks: Into how many blocks the points are cut; for decomposed, like all that follows.

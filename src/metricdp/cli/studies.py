@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
+from metricdp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from metricdp.experiments import Study
 
 
 def demo(folder: str = "demo", /, *, city: str | None = None, nodes: int | None = None) -> int:
@@ -26,19 +30,80 @@ def demo(folder: str = "demo", /, *, city: str | None = None, nodes: int | None 
     return 0
 
 
-def reproduce(name: str | None = None, /, *arguments: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
+def reproduce(
+    name: str | None = None,
+    /,
+    *words: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)],
+    table: Annotated[list[str] | None, Parameter(negative="")] = None,
+    full: Annotated[bool, Parameter(negative="")] = False,
+    folder: str | None = None,
+    jobs: int = 1,
+    minutes: float | None = None,
+) -> int:
     """Run a study of a paper by name; without a name, list the studies there are.
 
-    An example: `metricdp reproduce aipo results`
+    An example: `metricdp reproduce aipo --table 2 --full --jobs 4`
+
+    What ran is kept in the folder piece by piece: a run that was stopped, or that lacks pieces another machine made,
+    continues when the same command is given again. `metricdp reproduce NAME --help` shows the tables of a study.
 
     Args:
         name: The study.
-        arguments: What the study itself takes.
+        words: What an earlier study takes itself.
+        table: The number of a table or figure, as in the paper; may be repeated. All of them where it is left out.
+        full: The published size instead of a short version.
+        folder: Where pieces, tables, pictures and the page index.html go; the name of the study where it is left out.
+        jobs: How many pieces run at a time, each in a process of its own.
+        minutes: Begin no piece after that many minutes; 0 makes the tables and the page of what is there.
     """
-    from metricdp.experiments import STUDIES
+    from metricdp.experiments import STUDIES, Earlier
+    from metricdp.experiments.common import Request
+    from metricdp.experiments.common import reproduce as run
 
     if name is None:
         print(terminal.text_table(["name", "about"], [{"name": one.name, "about": one.about} for one in STUDIES]))
         return 0
-    STUDIES.named(name).run(*arguments)
-    return 0
+    study = STUDIES.named(name)
+    if isinstance(study, Earlier):
+        if table or jobs != 1 or minutes is not None:
+            raise InvalidInput(
+                f"the study {study.name!r} runs whole: --table, --jobs and --minutes are not for it yet."
+            )
+        study.run(words, folder=folder or study.name, full=full)
+        return 0
+    if words:
+        raise InvalidInput(f"unknown option or word {words[0]!r}: `metricdp reproduce {study.name} --help` lists all.")
+    outcome = run(study.whole(), Request(tuple(table or ()), full, folder or study.name, jobs, minutes))
+    return 0 if any(outcome.rows.values()) else 1
+
+
+def with_study_help(words: list[str]) -> list[str]:
+    """Print what a study is where its help is asked for; the help of the command, with the options, comes after."""
+    if words[:1] != ["reproduce"] or not {"--help", "-h"} & set(words) or len(words) < 2 or words[1].startswith("-"):
+        return words
+    print(study_help(words[1]), end="\n\n")
+    return ["reproduce", "--help"]
+
+
+def study_help(name: str) -> str:
+    """Return what a study is: its tables, what the paper reports there, what differs here, the data it needs."""
+    from metricdp.experiments import STUDIES, Earlier
+
+    entry = STUDIES.named(name)
+    lines = [f"Usage: metricdp reproduce {entry.name} [OPTIONS]", "", f"{entry.about[:1].upper()}{entry.about[1:]}."]
+    if isinstance(entry, Earlier):
+        return "\n".join(lines)
+    study: Study = entry.whole()
+    short, full = (len(study.work(size, study.tables)) for size in (False, True))
+    lines += ["", f"Tables ({short} pieces in the short version, {full} with --full):"]
+    for table in study.tables:
+        lines.append(f"  --table {table.number!r}" if " " in table.number else f"  --table {table.number}")
+        said = (table.title, *(f"{who}: {what}" for who, what in _sides(table.reports, table.differs) if what))
+        lines += [f"      {line}" for line in said]
+    lines += ["", "Data for --full: " + (", ".join(study.needs) or "none beyond what comes with the package") + "."]
+    lines += ["", *study.notes] if study.notes else []
+    return "\n".join(lines)
+
+
+def _sides(reports: str, differs: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    return ("The paper", reports), ("Here", differs)

@@ -68,8 +68,8 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
             "every report", "space", ("prior", "weights"), dense=True),
     Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
             "of distances that are cut off far away", "space", ("prior",), dense=True),
-    Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every ratio used up, where such a "
-            "mechanism exists", "space", ("prior",), dense=True),
+    Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every pair uses its ratio up, where such "
+            "a mechanism exists", "space", ("prior",), dense=True),
     Builder("remapped", "metricdp.design.remapped:remapped", "a mechanism whose reports are replaced by the best "
             "guess after seeing them", "other"),
     Builder("madlib", "metricdp.design.laplace:madlib", "noise on the vector of a word, then the nearest word",
@@ -79,7 +79,7 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
             "problem", ("prior",), dense=True),
     Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "
-            "charged", "problem", (*SEARCH, "stretch"), dense=True, progress=True),
+            "charged", "problem", (*SEARCH, "objective", "stretch"), dense=True, progress=True),
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
             "report; it counts the worst loss unless told otherwise", "problem", ("prior", "nearest", "objective"),
             objective="worst", dense=True),

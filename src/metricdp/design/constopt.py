@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
 
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Floats, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.certify import certify, safe_epsilon
@@ -17,14 +17,13 @@ from metricdp.design.exponential import Budget
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
-from metricdp.solvers import LinearProgram
-from metricdp.solvers.backends.highs import Highs
-from metricdp.solvers.repair.closure import upper_closure
-from metricdp.solvers.repair.recombine import safe_log_ratios
+from metricdp.solvers.repair.recombine import repair
+from metricdp.solvers.tied import TiedProgram, replacements
 
-PENALTIES = (0.001, 0.1, 1.0)  # the published sweep
-ROUNDS = 2  # of adding violated rows after the sweep; the closure repairs the rest
-TOLERANCE = 1e-6
+PUBLISHED_PENALTIES = (0.001, 0.1, 1.0)  # the sweep of Section 5.1
+FIRST_PENALTY, STEP = 100.0, 10.0  # where the search begins, and the factor between one penalty and the next
+PAYS = 1e-3  # a penalty or an inner budget that gains less is not worth another program
+STEPS = 4  # programs for one penalty: every one corrects the inner budget by what the last one leaked
 MOST_LOG_RATIO = 25.0  # min(a d, 25) is a metric too: it only strengthens the promise and keeps the program well scaled
 
 
@@ -32,16 +31,18 @@ def constopt(
     problem: Problem,
     *,
     nearest: int = 10,
-    penalty: float | None = None,
+    penalty: float | Sequence[float] | None = None,
     budget: Budget = "certified",
     objective: Literal["worst", "expected"] = "worst",
 ) -> MatrixMechanism:
     """Build ConstOPTMech: M_uv is free where v is among the `nearest` reports of u, Y_v exp(-a d_uv) elsewhere.
 
     Rows of M sum to at least one, what is above is charged `penalty`, and the rows are normalised at the end. With
-    `budget="half"`, a = epsilon / 2 as published; with "certified", the largest a found whose audited epsilon keeps the
-    promise. Without `penalty` the published values are swept. The constraints (25) and (26) of the paper are used in
-    their corrected form: (26) bounds M_vw from below by Y_w max_u exp(-a (d_uw + d_uv)).
+    `budget="half"`, a = epsilon / 2 as published; with "certified", the whole epsilon where the audit allows it, and
+    otherwise the inner budget a of least loss whose normalised law keeps the promise. `penalty` is one number, several
+    to choose the best of, or by itself as large as it pays: tenfold steps until both neighbours of the best are no
+    better. The constraints (25) and (26) of the paper are used in their corrected form: (26) bounds M_vw from below by
+    Y_w max_u exp(-a (d_uw + d_uv)).
 
     References: Imola et al. (2022), Algorithm 1.
     """
@@ -53,39 +54,20 @@ def constopt(
         raise InvalidInput(f"`nearest` must be from 1 to {size}, got {nearest}.")
     if budget not in ("certified", "half"):
         raise InvalidInput(f"`budget` must be 'certified' or 'half', got {budget!r}.")
-    free = _replacements(problem.inputs.distances, nearest)
-    prior = problem.prior if objective == "expected" else None
+    search = _Search(problem, nearest, budget, objective)
+    if penalty is None:
+        found = search.bracketed()
+    else:
+        several = [penalty] if isinstance(penalty, int | float) else list(penalty)
+        if not several:
+            raise InvalidInput("`penalty` must be a positive number or several, got none.")
+        found = min((search.tuned(as_positive(value, "penalty")) for value in several), key=_value)
     metric_loss = np.array_equal(problem.loss, problem.inputs.distances)  # then the packing bound applies
-
-    # Rows of M sum to at least one: a loss below nothing would make them sum to anything.
-    above = problem.loss - min(0.0, float(problem.loss.min()))
-
-    def open_program(inner: float, charge: float) -> _Program:
-        log_ratios = np.minimum(inner * problem.inputs.distances, MOST_LOG_RATIO)
-        return _Program(log_ratios, above, free, charge, prior)
-
-    def value(matrix: Floats) -> float:
-        losses = (matrix * problem.loss).sum(axis=1)
-        return float(losses.max() if prior is None else prior @ losses)
-
-    goal = safe_epsilon(problem.epsilon, problem.inputs.distances)
-    # Row sums stay close to one, so nearly the whole epsilon can go into the kernel: start there and step back.
-    inner = goal / 2 if budget == "half" else 0.995 * goal
-    programs = [open_program(inner, charge) for charge in (PENALTIES if penalty is None else (penalty,))]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        first = list(pool.map(lambda program: program.solve(rounds=1), programs))
-    program = programs[int(np.argmin([value(matrix) for matrix in first]))]
-    matrix = program.solve(rounds=ROUNDS)
-    used = float_leakage(matrix, problem.inputs.distances)
-    while used > goal and inner > goal / 2:  # half the budget always keeps the promise
-        inner = max(goal / 2, 0.98 * inner * goal / used)
-        matrix = open_program(inner, program.charge).solve(rounds=ROUNDS)
-        used = float_leakage(matrix, problem.inputs.distances)
     return certify(
         problem,
-        matrix,
-        method=f"constopt, {nearest} nearest, penalty {program.charge:g}, "
-        f"inner budget {inner / problem.epsilon:.4f} epsilon",
+        found.matrix,
+        method=f"constopt, {nearest} nearest, penalty {found.penalty:g}, "
+        f"inner budget {found.inner / problem.epsilon:.4f} epsilon",
         started=started,
         objective=objective,
         lower_bound=packing_lower_bound(problem.inputs, problem.epsilon, radius=problem.radius)
@@ -94,134 +76,69 @@ def constopt(
     )
 
 
-def _replacements(distances: Floats, nearest: int) -> list[Integers]:
-    """Return I(v) = {u : v is among the `nearest` of u, u itself included} for every report v."""
-    close = np.argsort(distances, axis=1, kind="stable")[:, :nearest]
-    chosen = np.zeros(distances.shape, dtype=bool)
-    chosen[np.repeat(np.arange(len(distances)), nearest), close.ravel()] = True
-    chosen[np.diag_indices(len(distances))] = True
-    return [np.flatnonzero(chosen[:, v]) for v in range(len(distances))]
+@dataclass(frozen=True, eq=False)
+class _Attempt:
+    """A law that keeps the promise, what it costs, and what its program leaked before any repair."""
+
+    matrix: Floats
+    value: float
+    inner: float
+    penalty: float
+    leaked: float
 
 
-class _Rows:
-    """Collects sparse rows that must not be positive."""
-
-    def __init__(self) -> None:
-        self.row: list[Integers] = []
-        self.column: list[Integers] = []
-        self.value: list[Floats] = []
-        self.count = 0
-
-    def add(self, columns: tuple[Integers, Integers], values: tuple[Floats, Floats]) -> None:
-        """Add rows value_0 x[column_0] + value_1 x[column_1] <= 0, each scaled to unit length."""
-        scale = np.hypot(*values)
-        index = self.count + np.arange(len(columns[0]))
-        for column, value in zip(columns, values, strict=True):
-            self.row.append(index)
-            self.column.append(column)
-            self.value.append(value / scale)
-        self.count += len(index)
-
-    def matrix(self, width: int) -> sparse.csr_array:
-        index = (np.concatenate(self.row), np.concatenate(self.column))
-        return sparse.csr_array((np.concatenate(self.value), index), shape=(self.count, width))
+def _value(attempt: _Attempt) -> float:
+    return attempt.value
 
 
-class _Program:
-    """The variables M_uv (u in I(v), report by report), Y_v and t, and the rows between them."""
+class _Search:
+    """Looks for the penalty and the inner budget of least loss; every law it compares keeps the promise."""
 
-    def __init__(
-        self, log_ratios: Floats, loss: Floats, free: list[Integers], charge: float, prior: Floats | None
-    ) -> None:
-        self.log_ratios, self.free, self.charge = log_ratios, free, charge
-        size = len(log_ratios)
-        self.start = np.concatenate([[0], np.cumsum([len(members) for members in free])])
-        self.entries = int(self.start[-1])
-        self.width = self.entries + size + 1
-        self.owner = np.repeat(np.arange(size), np.diff(self.start))  # the report v of each free entry
-        self.secret = np.concatenate(free)
-        self.tied = np.exp(-log_ratios)
-        self.tied[self.secret, self.owner] = 0.0  # where M is free, the kernel does not count
-        self.rows = _Rows()
-        for v in range(size):
-            self._tie(v)
-        # (22) at first only between v itself and the others of I(v); the rest is added where it is violated
-        centre = np.array([self.start[v] + int(np.searchsorted(free[v], v)) for v in range(size)])[self.owner]
-        other = np.flatnonzero(centre != np.arange(self.entries))
-        self._relate(centre[other], other)
-        self._relate(other, centre[other])
-        self.objective = self._objective(loss, charge, prior)
+    def __init__(self, problem: Problem, nearest: int, budget: Budget, objective: str) -> None:
+        self.problem, self.budget = problem, budget
+        self.distances = problem.inputs.distances
+        self.free = replacements(self.distances, nearest)
+        self.prior = problem.prior if objective == "expected" else None
+        self.goal = safe_epsilon(problem.epsilon, self.distances)
+        # Rows of M sum to at least one: a loss below nothing would make them sum to anything.
+        self.loss = problem.loss - min(0.0, float(problem.loss.min()))
 
-    def _tie(self, v: int) -> None:
-        members = self.free[v]
-        others = np.setdiff1d(np.arange(len(self.log_ratios)), members, assume_unique=True)
-        if others.size == 0:
-            return
-        here = self.start[v] + np.arange(len(members))
-        kernel = np.full(len(members), self.entries + v)
-        away, reach = self.log_ratios[np.ix_(members, others)], self.log_ratios[others, v]
-        # (25) M_uv <= Y_v min_w exp(a (d_uw - d_wv))
-        above = (away - reach).min(axis=1)
-        self.rows.add((here, kernel), (np.exp(-np.maximum(above, 0)), -np.exp(np.minimum(above, 0))))
-        # (26) M_uv >= Y_v max_w exp(-a (d_wv + d_wu))
-        self.rows.add((kernel, here), (np.exp(-(away + reach).min(axis=1)), -np.ones(len(members))))
+    def bracketed(self) -> _Attempt:
+        """Return the best over penalties in tenfold steps, both of whose neighbours were tried and are no better."""
+        best = self.tuned(FIRST_PENALTY)
+        # A larger penalty buys a larger inner budget: once the whole epsilon is inside, only a smaller one can gain.
+        whole = best.inner == self.goal
+        for factor in (1.0 / STEP,) if whole else (STEP, 1.0 / STEP):
+            gained = True
+            while gained:
+                following = self.tuned(best.penalty * factor, best.inner)
+                gained = following.value < (1.0 - PAYS) * best.value
+                best = min(best, following, key=_value)
+            if best.penalty > FIRST_PENALTY:
+                break  # its lower neighbour is what it was reached from
+        return best
 
-    def _relate(self, first: Integers, second: Integers) -> None:
-        """Add (22): M_uv <= exp(a d_uu') M_u'v for entries of one report."""
-        weight = self.log_ratios[self.secret[first], self.secret[second]]
-        self.rows.add((first, second), (np.exp(-weight), -np.ones(len(first))))
-
-    def _objective(
-        self, loss: Floats, charge: float, prior: Floats | None
-    ) -> tuple[Floats, sparse.csr_array, Floats, Floats]:
-        """Return the cost, the rows of sums and losses, and the bounds of those rows."""
-        size = len(loss)
-        index, shape = (self.secret, np.arange(self.entries)), (size, self.entries)
-        nothing = sparse.csr_array((size, 1))
-        one = sparse.csr_array((np.ones(self.entries), index), shape=shape)
-        priced = sparse.csr_array((loss[self.secret, self.owner] + charge, index), shape=shape)
-        sums = sparse.hstack([one, sparse.csr_array(self.tied), nothing], format="csr")
-        tied = sparse.csr_array(self.tied * (loss + charge))
-        if prior is not None:
-            cost = np.asarray(prior @ sparse.hstack([priced, tied, nothing], format="csr")).ravel()
-            return cost, sums, np.ones(size), np.full(size, np.inf)
-        # minimise t with t >= every row's loss
-        cost = np.zeros(self.width)
-        cost[-1] = 1.0
-        worst = sparse.hstack([priced, tied, sparse.csr_array(-np.ones((size, 1)))], format="csr")
-        lower = np.concatenate([np.ones(size), np.full(size, -np.inf)])
-        upper = np.concatenate([np.full(size, np.inf), np.zeros(size)])
-        return cost, sparse.csr_array(sparse.vstack([sums, worst], format="csr")), lower, upper
-
-    def solve(self, *, rounds: int) -> Floats:
-        """Return the normalised mechanism, adding violated rows (22) until none is left that matters."""
-        cost, rows, lower, upper = self.objective
-        for _ in range(rounds):
-            program = LinearProgram(
-                cost=cost,
-                rows=sparse.csr_array(sparse.vstack([self.rows.matrix(self.width), rows], format="csr")),
-                row_lower=np.concatenate([np.full(self.rows.count, -np.inf), lower]),
-                row_upper=np.concatenate([np.zeros(self.rows.count), upper]),
-                lower=np.zeros(self.width),
-                upper=np.full(self.width, np.inf),
-            )
-            answer = Highs(tolerance=TOLERANCE).solve_linear(program).raise_for_status().primal
-            if not self._add_violated(answer):
+    def tuned(self, penalty: float, inner: float | None = None) -> _Attempt:
+        """Return the best law of one penalty: the inner budget follows what the last program leaked."""
+        if self.budget == "half":
+            return self._attempt(self.goal / 2, penalty)
+        inner = self.goal if inner is None else inner
+        tried: list[_Attempt] = []
+        for _ in range(STEPS):
+            tried.append(self._attempt(inner, penalty))
+            # What normalising adds grows with a: scale a by what was used, up to the whole, never below one half.
+            following = min(self.goal, max(self.goal / 2, inner * self.goal / tried[-1].leaked))
+            if abs(following - inner) <= PAYS * self.goal:
                 break
-        matrix = np.maximum(answer[self.entries : -1], 0.0)[None, :] * self.tied
-        matrix[self.secret, self.owner] = np.maximum(answer[: self.entries], 0.0)
-        # Whatever the solver and the rows left out still violate, the closure repairs exactly.
-        closed = upper_closure(matrix, safe_log_ratios(self.log_ratios))
-        closed[:, closed.max(axis=0) < 1e-30] = 0.0
-        return np.asarray(closed / closed.sum(axis=1, keepdims=True))
+            inner = following
+        return min(tried, key=_value)
 
-    def _add_violated(self, answer: Floats) -> bool:
-        found = False
-        for v, members in enumerate(self.free):
-            values = answer[self.start[v] : self.start[v + 1]]
-            within = np.exp(-self.log_ratios[np.ix_(members, members)])
-            first, second = np.nonzero(within * values[:, None] > values[None, :] * (1 + 1e-3) + 1e-9)
-            if first.size:
-                found = True
-                self._relate(self.start[v] + first, self.start[v] + second)
-        return found
+    def _attempt(self, inner: float, penalty: float) -> _Attempt:
+        log_ratios = np.minimum(inner * self.distances, MOST_LOG_RATIO)
+        matrix = TiedProgram(log_ratios, self.loss, self.free, penalty, self.prior).solve()
+        leaked = float_leakage(matrix, self.distances)
+        if leaked > self.goal:
+            matrix = repair(matrix, self.goal * self.distances)
+        losses = (matrix * self.problem.loss).sum(axis=1)
+        value = float(losses.max() if self.prior is None else self.prior @ losses)
+        return _Attempt(matrix, value, inner, penalty, leaked)

@@ -64,21 +64,23 @@ def contextual(
     members of a class differ as long as their prior-weighted average stays q*; it is for small problems.
 
     Guarantee: epsilon * d(s, s') for ALL pairs of augmented secrets, those of different classes included, audited
-    exactly. The loss of a reduced or refined mechanism is an upper bound on the full program's; it equals it where
-    the context that was dropped is independent of all the rest. The certificate's lower bound holds for the full
-    program: proven there by its multipliers, and the sum of the row minima elsewhere. `context_bound` gives better
-    ones for less than the full program costs.
+    exactly. With `problem.radius` (the paper's eta) only for pairs that close, on purpose: farther ones are bound by
+    chains of near pairs, and not at all where there is no chain; `near_stretch` says by how much. The loss of a reduced
+    or refined mechanism is an upper bound on the full program's; it equals it where the context that was dropped is
+    independent of all the rest. The certificate's lower bound holds for the full program: proven there by its
+    multipliers, and the sum of the row minima elsewhere. `context_bound` gives better ones for less than the full
+    program costs.
     """
     started = time.perf_counter()
     if program not in ("auto", "full", "reduced", "refined"):
         raise InvalidInput(f"`program` must be 'auto', 'full', 'reduced' or 'refined', got {program!r}.")
-    if problem.radius is not None:
-        raise InvalidInput("`contextual` protects all pairs; leave `radius` out of the problem.")
     chosen = program if program != "auto" else ("full" if classes is None else "reduced")
+    if chosen == "refined" and problem.radius is not None:
+        raise InvalidInput("the refined program protects all pairs; leave `radius` out of the problem.")
     if (classes is None) != (chosen == "full"):
         raise InvalidInput(f"the {chosen} program {'takes no' if chosen == 'full' else 'needs'} `classes`.")
     if chosen == "full":
-        solution = solve_ratio(problem.cost, problem.log_ratios, gap=gap, seconds=seconds, solver=solver)
+        solution = _solved(problem.cost, near_closure(problem), gap=gap, seconds=seconds, solver=solver)
         return certify(
             problem,
             solution.matrix,
@@ -89,7 +91,7 @@ def contextual(
         )
     reduced = quotient_of(problem, classes)
     shrink = 1.0 - REFINE_MARGIN if chosen == "refined" else 1.0
-    solution = solve_ratio(reduced.cost, reduced.log_ratios * shrink, gap=gap, seconds=seconds, solver=solver)
+    solution = _solved(reduced.cost, reduced.log_ratios * shrink, gap=gap, seconds=seconds, solver=solver)
     matrix, method = solution.matrix[reduced.labels], f"contextual, {len(reduced)} classes, {solution.method}"
     if chosen == "refined":
         matrix = _refined(problem, reduced, matrix)
@@ -108,6 +110,56 @@ def quotient_of(problem: Problem, classes: ArrayLike | None) -> Quotient:
     labels = np.unique(names, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
     log_ratios, cost = quotient(problem.log_ratios, problem.cost, labels)
     return Quotient(labels, log_ratios, cost)
+
+
+def near_closure(problem: Problem) -> Floats:
+    """Return what binds every pair of secrets: epsilon times the shortest chain of pairs within `problem.radius`.
+
+    Infinite where no chain joins two secrets. Without a radius it is epsilon times the distance.
+    """
+    if problem.radius is None:
+        return problem.log_ratios
+    return quotient(problem.log_ratios, problem.cost, np.arange(len(problem.inputs)))[0]
+
+
+def near_stretch(problem: Problem) -> float:
+    """Return by which factor pairs beyond `problem.radius` may exceed epsilon * d; infinite where nothing binds them.
+
+    Dividing epsilon by it gives a mechanism that protects all pairs.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factors = near_closure(problem) / (problem.epsilon * problem.inputs.distances)
+    np.fill_diagonal(factors, 1.0)
+    return float(factors.max())
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """The rows of all parts that log ratios join, with one bound for all of them."""
+
+    matrix: Floats
+    lower_bound: float
+    method: str
+    note: str
+
+
+def _solved(
+    cost: Floats, log_ratios: Floats, *, gap: float, seconds: float | None, solver: Solver | None = None
+) -> _Solved:
+    """Solve every part whose rows are at finite log ratios; those of different parts do not bind each other."""
+    from scipy.sparse.csgraph import connected_components
+
+    parts, labels = connected_components(np.isfinite(log_ratios), directed=False)
+    matrix, bound, methods, notes = np.empty(cost.shape), 0.0, [], []
+    for part in range(parts):
+        rows = np.flatnonzero(labels == part)
+        answer = solve_ratio(cost[rows], log_ratios[np.ix_(rows, rows)], gap=gap, seconds=seconds, solver=solver)
+        matrix[rows] = answer.matrix
+        bound += answer.lower_bound
+        methods.append(answer.method)
+        notes.append(answer.note)
+    method = methods[0] if parts == 1 else f"{methods[0]}, {parts} parts"
+    return _Solved(matrix, bound, method, " ".join(sorted({note for note in notes if note})))
 
 
 def context_bound(problem: Problem, blocks: ArrayLike, *, gap: float = 1e-2) -> float:
@@ -191,7 +243,8 @@ def published(
 
     Every group g solves its own reduced program (classes `blankets[g]`, prior restricted to the group) and a secret
     uses the row of the group it falls into. Where the group is read off the secret, rows of different groups were
-    never compared. The guarantee has basis "none" and the certificate holds the epsilon that the audit found.
+    never compared. The guarantee has basis "none" and the certificate holds the epsilon that the audit found over ALL
+    pairs, those beyond `problem.radius` included.
     """
     started = time.perf_counter()
     chosen = as_codes(groups, int(np.max(np.asarray(groups))) + 1, "groups")
@@ -201,10 +254,15 @@ def published(
         weight = np.where(members, problem.prior, 0.0)
         weight = weight if weight.any() else members.astype(np.float64)  # secrets that never occur count alike
         part = Problem(
-            problem.inputs, problem.epsilon, outputs=problem.outputs, loss=problem.loss, prior=weight / weight.sum()
+            problem.inputs,
+            problem.epsilon,
+            outputs=problem.outputs,
+            loss=problem.loss,
+            prior=weight / weight.sum(),
+            radius=problem.radius,
         )
         reduced = quotient_of(part, blankets[int(group)])
-        solution = solve_ratio(reduced.cost, reduced.log_ratios, gap=gap, seconds=seconds)
+        solution = _solved(reduced.cost, reduced.log_ratios, gap=gap, seconds=seconds)
         matrix[members] = solution.matrix[reduced.labels][members]
     report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon)
     promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="none")

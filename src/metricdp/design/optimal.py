@@ -28,6 +28,7 @@ def optimal(
     solver: Solver | None = None,
     progress: Progress | None = None,
     window: float | None = None,
+    start: FiniteMechanism | None = None,
 ) -> FiniteMechanism:
     """Build the mechanism of least expected (or worst) loss under the promise of a problem.
 
@@ -42,13 +43,20 @@ def optimal(
     a LocalMechanism comes back: nothing is n x n, and the lower bound still holds for all mechanisms. What the windows
     cost is stated in `certificate.note`. This takes the extra `fast`, and `solver` None, FirstOrder() or Gpu().
 
+    `start` is a mechanism for as many secrets and reports from which the search begins: that of yesterday's prior, or
+    one that was interrupted. It is no promise: what comes back is repaired and audited as ever.
+
     References: Bordenabe, Chatzikokolakis and Palamidessi (2014); Imola et al. (2022).
     """
     started = time.perf_counter()
+    if start is not None:
+        _check_start(problem, objective, start)
     if window is not None or len(problem.inputs) > FEW:
         if objective != "expected":
             raise InvalidInput(f"the worst loss is minimised for at most {FEW:,} secrets, without `window`.")
-        return optimal_local(problem, window=window, gap=gap, seconds=seconds, solver=solver, progress=progress)
+        return optimal_local(
+            problem, window=window, gap=gap, seconds=seconds, solver=solver, progress=progress, start=start
+        )
     if objective == "worst":
         if problem.radius is not None:
             raise InvalidInput("`radius` is for the expected loss; the worst loss protects all pairs.")
@@ -60,7 +68,7 @@ def optimal(
             problem.loss, problem.log_ratios, gap=gap, seconds=seconds, solver=solver, progress=progress
         )
     elif objective == "expected":
-        answer = _solve_expected(problem, gap, seconds, solver, progress)
+        answer = _solve_expected(problem, gap, seconds, solver, progress, start)
     else:
         raise InvalidInput(f"`objective` must be 'expected' or 'worst', got {objective!r}.")
     return certify(
@@ -74,8 +82,24 @@ def optimal(
     )
 
 
+def _check_start(problem: Problem, objective: Objective, start: FiniteMechanism) -> None:
+    asked, given = (len(problem.inputs), len(problem.outputs)), (len(start.inputs), len(start.outputs))
+    if given != asked:
+        raise InvalidInput(
+            f"`start` must be a mechanism for {asked[0]:,} secrets and {asked[1]:,} reports, got one for {given[0]:,} "
+            f"and {given[1]:,}."
+        )
+    if objective != "expected" or problem.radius is not None:
+        raise InvalidInput("`start` is for the expected loss without a `radius`.")
+
+
 def _solve_expected(
-    problem: Problem, gap: float, seconds: float | None, solver: Solver | None, progress: Progress | None
+    problem: Problem,
+    gap: float,
+    seconds: float | None,
+    solver: Solver | None,
+    progress: Progress | None,
+    start: FiniteMechanism | None,
 ) -> RatioSolution:
     if problem.radius is None:
         return solve_ratio(
@@ -86,6 +110,7 @@ def _solve_expected(
             seconds=seconds,
             solver=solver,
             progress=progress,
+            start=None if start is None else start.matrix,
         )
     # Only near pairs are protected, on purpose: parts that no chain of near pairs joins are solved on their own.
     near = np.argwhere(np.triu(np.isfinite(problem.log_ratios), 1))

@@ -1,4 +1,4 @@
-"""The mechanism whose every constraint is tight, where there is one."""
+"""The mechanism in which every pair of secrets uses its promise up, where there is one."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ from metricdp.spaces import FiniteSpace
 def tight_constraints(
     space: FiniteSpace, epsilon: float, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
 ) -> MatrixMechanism:
-    """Build the mechanism whose every constraint is tight: z_ik = w_k exp(-epsilon d_ik) with rows summing to one.
+    """Build the mechanism in which every pair of secrets uses its promise up: z_ik = w_k exp(-epsilon d_ik).
 
-    The weights solve the linear system sum_k exp(-epsilon d_ik) w_k = 1. Where a weight comes out negative, no such
-    mechanism exists and an error says so.
+    z_ij / z_jj = exp(-epsilon d_ij): the constraint of i and j is tight at the report j, and at every report for which
+    j lies on the way from i.
+
+    The weights solve the linear system sum_k exp(-epsilon d_ik) w_k = 1, so that rows sum to one. Where a weight comes
+    out negative, no such mechanism exists and an error says so.
 
     References: Chatzikokolakis, ElSalamouny and Palamidessi (2017).
     """

@@ -5,30 +5,20 @@ A study from outside is declared the same way: `STUDIES.declare(Study(...))`, se
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from metricdp.catalogue import Catalogue
+from metricdp.experiments.common import Deferred, Earlier, Piece, Study, Table
 
-from metricdp.catalogue import Catalogue, loaded
+__all__ = ["STUDIES", "Deferred", "Earlier", "Piece", "Study", "Table"]
 
-
-@dataclass(frozen=True)
-class Study:
-    """A study: `metricdp reproduce name ...` calls its function with the words that follow."""
-
-    name: str
-    main: str | Callable[..., Any]
-    about: str
-
-    def run(self, *arguments: str) -> None:
-        """Run it."""
-        loaded(self.main)(*arguments)
-
-
-STUDIES: Catalogue[Study] = Catalogue("study", [
-    Study("aipo", "metricdp.experiments.aipo.study:main", "interpolated mechanisms: loss and violations on the map"),
-    Study("benders", "metricdp.experiments.benders.study:main", "decomposed mechanisms: sizes, rounds and bounds"),
-    Study("constopt", "metricdp.experiments.constopt.study:main", "ConstOPT beside the exponential mechanism on words"),
-    Study("contextual", "metricdp.experiments.contextual.study:main", "trips: mechanisms that know the past, blankets "
-          "and what they assume"),
+STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
+    Deferred("aipo", "interpolated mechanisms: violations, loss and time on the maps of three cities",
+             "metricdp.experiments.aipo.study:STUDY"),
+    Deferred("benders", "decomposed mechanisms: the published decomposition as printed, put right, and beside other "
+             "solvers", "metricdp.experiments.benders.study:STUDY"),
+    Earlier("constopt", "metricdp.experiments.constopt.study:main", "ConstOPT beside the exponential mechanism on "
+            "words", folder_word="--folder"),
+    Earlier("contextual", "metricdp.experiments.contextual.study:main", "trips: mechanisms that know the past, "
+            "blankets and what they assume", folder_word="--folder", full_word="--long"),
+    Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here",
+             "metricdp.experiments.survey.study:STUDY"),
 ])  # fmt: skip

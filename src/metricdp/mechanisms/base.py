@@ -106,6 +106,7 @@ class Certificate:
     """What was verified: the loss, a proven lower bound on any mechanism's loss under this promise, the worst pair.
 
     Loss and bound are of the same `objective`: "expected" under the prior, or "worst", that of the unluckiest secret.
+    A builder that computes no bound states what no promise at all would cost, 0 where the loss is a distance.
     With `at_most` the loss is only an upper bound of what the mechanism costs. `epsilon` is what the audit found,
     infinite only where no promise is kept. `pairs` counts what was judged one by one; it is 0, and `witness` None,
     where a theorem makes a search unnecessary. `stated` names the figures ("loss", "lower_bound") that a file states

@@ -71,7 +71,7 @@ class NearestMechanism:
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Not available: the mass of a word's cell has no closed form."""
         raise InvalidInput(
-            "noise followed by the nearest word has no closed-form probability; judge it with mdp.audit_samples, "
+            "noise followed by the nearest word has no closed-form probability; judge it with mdp.audit_sampler, "
             "or use mdp.exponential on the same vocabulary."
         )
 

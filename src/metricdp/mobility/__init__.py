@@ -11,6 +11,7 @@ from metricdp.mobility.blankets import (
     discover_groups,
     features_of,
 )
+from metricdp.mobility.classifier import ClassifierTest, classifier_independence
 from metricdp.mobility.composition import TraceAccount, account, allocate, trajectory_epsilon
 from metricdp.mobility.hidden import HiddenWalk, TrajectoryRisk, trajectory_adversary
 from metricdp.mobility.independence import IndependenceTest, conditional_independence, kernel_independence
@@ -41,6 +42,7 @@ from metricdp.mobility.traces import (
 __all__ = [
     "AnalyticTest",
     "BlanketPredictor",
+    "ClassifierTest",
     "Discovery",
     "Features",
     "GroupBlankets",
@@ -60,6 +62,7 @@ __all__ = [
     "analytic_independence",
     "augmented_steps",
     "blanket_classes",
+    "classifier_independence",
     "clean",
     "conditional_independence",
     "discover",

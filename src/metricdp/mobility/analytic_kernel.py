@@ -15,6 +15,7 @@ degrees of freedom under independence, for many samples.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,12 +43,20 @@ class AnalyticTest:
 
 
 def analytic_independence(
-    x: ArrayLike, y: ArrayLike, given: ArrayLike | None = None, *, locations: int = LOCATIONS, seed: int = 0
+    x: ArrayLike,
+    y: ArrayLike,
+    given: ArrayLike | None = None,
+    *,
+    locations: int = LOCATIONS,
+    widths: Literal["own", "common"] = "own",
+    seed: int = 0,
 ) -> AnalyticTest:
     """Test X independent of Y given Z for coordinates; without `given`, plain independence.
 
     Every column is put on the scale mean 0, deviation 1. Locations are drawn from the normal law with the data's mean
     and covariance. Constant columns say nothing and are dropped; if all of X or of Y are constant, p = 1.
+
+    With `widths="common"` all columns of Z share one kernel width, as published: see above for what that costs.
 
     The level is that of a limit: where the regression cannot follow E[. | Z], what is left over looks like dependence.
     For places with few values use `conditional_independence`, whose level is exact.
@@ -55,6 +64,8 @@ def analytic_independence(
     References: Scetbon, Meunier, Romano, "An asymptotic test for conditional independence using analytic kernel
     embeddings", ICML 2022.
     """
+    if widths not in ("own", "common"):
+        raise InvalidInput(f"`widths` must be 'own' or 'common', got {widths!r}.")
     parts = [_standard(part, name) for part, name in ((x, "x"), (y, "y"))]
     count = len(parts[0])
     condition = np.empty((count, 0)) if given is None else _standard(given, "given")
@@ -70,7 +81,7 @@ def analytic_independence(
     right = _at_locations(parts[1], locations, rng)
     before = np.hstack([left, right])
     with one_thread_per_product():  # the matrices are small: threads would only wait for each other
-        after = _residuals(before, condition, rng)
+        after = _residuals(before, condition, rng, own=widths == "own")
     products = after[:, :locations] * after[:, locations:]
     mean = products.mean(axis=0)
     spread = products.T @ products / count  # as published, around zero: the law under independence
@@ -99,7 +110,7 @@ def _at_locations(points: Floats, locations: int, rng: np.random.Generator) -> F
     return np.asarray(np.exp(-0.5 * _squares(points, where) / _median_square(points, rng)))
 
 
-def _residuals(values: Floats, condition: Floats, rng: np.random.Generator) -> Floats:
+def _residuals(values: Floats, condition: Floats, rng: np.random.Generator, *, own: bool = True) -> Floats:
     """Return values minus their ridge regression on Z; the means alone where there is no Z."""
     if condition.shape[1] == 0:
         return np.asarray(values - values.mean(axis=0))
@@ -109,7 +120,7 @@ def _residuals(values: Floats, condition: Floats, rng: np.random.Generator) -> F
     result = np.empty_like(values)
     for side in (slice(0, half), slice(half, None)):
         centred = values[:, side] - values[:, side].mean(axis=0)
-        widths, ridge = _likeliest(centred[chosen], scaled[chosen])
+        widths, ridge = _likeliest(centred[chosen], scaled[chosen], own=own)
         stretched = scaled / widths
         kernel = np.exp(-0.5 * _squares(stretched, stretched))
         # values - K (K + r I)^-1 values = r (K + r I)^-1 values
@@ -118,10 +129,10 @@ def _residuals(values: Floats, condition: Floats, rng: np.random.Generator) -> F
     return result
 
 
-def _likeliest(values: Floats, condition: Floats) -> tuple[Floats, float]:
+def _likeliest(values: Floats, condition: Floats, *, own: bool = True) -> tuple[Floats, float]:
     """Return a width per column and the ridge of the greatest marginal likelihood found.
 
-    First one width for all columns and every ridge, then every column on its own, then the ridge once more.
+    First one width for all columns and every ridge; then, with `own`, every column alone, and the ridge once more.
     """
     columns = [(column[:, None] - column) ** 2 for column in condition.T]
     total = np.sum(columns, axis=0)
@@ -130,7 +141,7 @@ def _likeliest(values: Floats, condition: Floats) -> tuple[Floats, float]:
     best = min(scores)
     width, ridge = options[scores.index(best)]
     widths, exponent = np.full(len(columns), width), total / width**2
-    for at, column in enumerate(columns if len(columns) > 1 else []):
+    for at, column in enumerate(columns if own and len(columns) > 1 else []):
         kept, start = exponent, widths[at]
         for factor in FACTORS:
             changed = kept + column * ((start * factor) ** -2 - start**-2)

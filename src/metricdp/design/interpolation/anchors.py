@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from metricdp.arrays import Floats, as_floats, as_positive
 from metricdp.auditing.lipschitz import dual_exponent, dual_norm, normaliser_share
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.interpolated import Rule, check_axes
+from metricdp.mechanisms.interpolated import MOST_AXES, Rule, check_axes
 from metricdp.metrics import Lp
 from metricdp.solvers import Edges
 from metricdp.spaces import Box, FiniteSpace, Space, given
@@ -19,7 +20,11 @@ from metricdp.spaces import Box, FiniteSpace, Space, given
 # Programs are solved this far inside the promise, so that rounding cannot carry even very close points above it.
 MARGIN = 1e-6
 
+MOST_DIRECTION_AXES = 4
+GRID_STEPS = {2: 10, 3: 5}  # epsilon_1 at the tenths of the budget in the plane, the fifths in space
+
 Budget = Literal["half", "certified"]
+Split = Literal["even", "grid"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Task:
     p: float
     rule: Rule
     budget: Budget
-    split: Literal["even"] | tuple[float, ...] | None
+    split: Split | tuple[float, ...] | None
     started: float
 
     @classmethod
@@ -41,11 +46,18 @@ class Task:
     ) -> Task:
         advice = "Give mdp.Box([0, 0], [10, 10], mdp.Lp(2)) or the like; project latitude and longitude to kilometres."
         box = given(space, Box, "box", under=(Lp,), advice=advice)
-        if box.dimension > 3:
-            raise InvalidInput(f"a box of {box.dimension} coordinates needs too many anchors; at most 3 are supported.")
+        if box.dimension > MOST_AXES:
+            raise InvalidInput(
+                f"a box of {box.dimension} coordinates needs too many anchors; at most {MOST_AXES} are supported."
+            )
         given(outputs, FiniteSpace, "outputs")
         if rule not in ("exact", "direction", "log", "relaxed"):
             raise InvalidInput(f"`rule` must be 'exact', 'direction', 'log' or 'relaxed', got {rule!r}.")
+        if rule == "direction" and box.dimension > MOST_DIRECTION_AXES:
+            raise InvalidInput(
+                f"rule='direction' binds 3^n points of a cell and is for at most {MOST_DIRECTION_AXES} coordinates, "
+                f"got {box.dimension}; take rule='exact'."
+            )
         if budget is not None and (rule != "log" or budget not in ("half", "certified")):
             raise InvalidInput(
                 f"`budget` must be 'half' or 'certified' and belongs to rule='log', got {budget!r} with rule={rule!r}."
@@ -55,8 +67,10 @@ class Task:
             if parts.shape != (box.dimension,) or np.any(parts <= 0):
                 raise InvalidInput(f"`split` must be {box.dimension} positive numbers, got {split!r}.")
             split = tuple(float(part) for part in parts)
-        elif split not in (None, "even"):
-            raise InvalidInput(f"`split` must be None, 'even' or one number per axis, got {split!r}.")
+        elif split not in (None, "even", "grid"):
+            raise InvalidInput(f"`split` must be None, 'even', 'grid' or one number per axis, got {split!r}.")
+        if split == "grid" and box.dimension > max(GRID_STEPS):
+            raise InvalidInput(f"a grid of splits over {box.dimension} axes has too many points; take `split=None`.")
         rate = as_positive(epsilon, "epsilon")
         assert isinstance(box.metric, Lp)
         p = box.metric.p
@@ -98,11 +112,28 @@ def grid_edges(axes: tuple[Floats, ...], ratios: tuple[Floats, ...]) -> Edges:
     return Edges(np.concatenate(pairs), np.concatenate(weights))
 
 
+def grid_splits(n: int, p: float) -> list[Floats]:
+    """Return the published grid of splits: epsilon_1, .., epsilon_(n-1) on a grid, epsilon_n from the constraint.
+
+    In parts of the budget, sum of epsilon_l^q = 1 with every share positive (Section 5.3 of the AIPO paper, q = 2).
+    """
+    q = dual_exponent(p)
+    steps = GRID_STEPS[n]
+    splits = []
+    for parts in product(range(1, steps), repeat=n - 1):
+        free = np.array(parts) / steps
+        rest = 1.0 - float((free**q).sum())
+        if rest > 1e-9:
+            splits.append(np.append(free, rest ** (1.0 / q)))
+    return splits
+
+
 def axis_budgets(task: Task, axes: tuple[Floats, ...], weights: Floats) -> Floats:
     """Return epsilon_l proportional to `weights` such that the rule keeps the promise.
 
     Exact: ||(epsilon_l)||_q = epsilon. Log: ||(epsilon_l)||_q = epsilon / 2, or the largest for which the slopes with
-    the normaliser's share, ||(epsilon_l (1 + share_l))||_q, reach epsilon in the widest cell. Relaxed: epsilon each.
+    the normaliser's share, ||(epsilon_l (1 + share_l))||_q, reach epsilon in the widest cell. Relaxed: epsilon each,
+    which is what the distance between neighbours along an axis allows.
     """
     inner = task.epsilon * (1.0 - MARGIN)
     if task.rule == "relaxed":

@@ -15,8 +15,18 @@ from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound, trivial_lower_bound
 from metricdp.auditing.lipschitz import Proof, prove
 from metricdp.design.certify import bound_below
-from metricdp.design.interpolation.anchors import MARGIN, Budget, Task, anchor_axes, axis_budgets, grid_edges
+from metricdp.design.interpolation.anchors import (
+    MARGIN,
+    Budget,
+    Split,
+    Task,
+    anchor_axes,
+    axis_budgets,
+    grid_edges,
+    grid_splits,
+)
 from metricdp.design.interpolation.direction import COARSE, direction_ratios, solve_direction
+from metricdp.design.interpolation.relaxed import anchor_log_ratios, reached_slope
 from metricdp.design.interpolation.samples import Sampled, sampled
 from metricdp.design.interpolation.streets import along_streets
 from metricdp.errors import InvalidInput, NotPrivate
@@ -45,7 +55,7 @@ def interpolated(
     anchors: Any,
     rule: Rule = "exact",
     budget: Budget | None = None,
-    split: Literal["even"] | Sequence[float] | None = None,
+    split: Split | Sequence[float] | None = None,
     gap: float | None = None,
     seconds: float | None = None,
     bound: bool = True,
@@ -54,8 +64,9 @@ def interpolated(
     """Build a mechanism whose promise holds at every point of a box, of least loss at its anchors.
 
     Args:
-        box: the domain, one to three coordinates, with an Lp metric, p from 1 to infinity; or a road network, whose
-            secrets are places along streets (see `design.streets.along_streets`, also for `loss` and `anchors` there).
+        box: the domain, one to eight coordinates, with an Lp metric, p from 1 to infinity; or a road network, whose
+            secrets are places along streets (see `design.interpolation.streets.along_streets`, also for `loss` and
+            `anchors` there).
         outputs: the reports.
         epsilon: the promise per unit of distance.
         loss: (points, losses) with one row of losses per point, or a function of points; defaults to the distance.
@@ -65,14 +76,16 @@ def interpolated(
         rule: "exact" rounds at random to a corner with the best possible curve, so that no normalisation is needed and
             the program is exactly the loss. "direction" does the same without a split of the budget across axes.
             "log" is AIPO as published: geometric interpolation, normalised, and the linear surrogate for the loss.
-            "relaxed" is AIPO-R, which uses the whole budget on every axis and is not private.
+            "relaxed" is AIPO-R: epsilon times the distance between all pairs of anchors, not private between them.
         budget: for "log" only: "half" (as published) or "certified" (the exact constant of the normaliser).
-        split: how axes share the budget: None searches, "even", or one positive number per axis.
+        split: how axes share the budget: None searches, "even", "grid" is the published search (epsilon_1 on a grid,
+            the rest from the constraint, the least true loss wins), or one positive number per axis.
         gap: relative gap of the anchors' program (default 1e-3), or of the certificate with "refine" (default 0.05).
         seconds: about how long all programs may take together.
         bound: whether to compute the lower bound for any mechanism (otherwise the trivial one is stated).
 
-    Guarantee: the constant is proven cell by cell for the stored laws; otherwise `NotPrivate` is raised.
+    Guarantee: the constant is proven cell by cell for the stored laws; otherwise `NotPrivate` is raised. "relaxed"
+        keeps no promise between anchors, and its basis is "none".
 
     References: the AIPO paper (anchors, log-convex interpolation, Approx-APO, Proposition 5) for "log" and "relaxed".
     """
@@ -137,7 +150,11 @@ def _solve(
     if cost.shape[1] == 1:
         matrix, reached, method = np.ones(cost.shape), 0.0, "one report"
     else:
-        solution = solve_ratio(cost, edges=grid_edges(axes, ratios), gap=gap, seconds=seconds, progress=progress)
+        if task.rule == "relaxed":
+            pairs = anchor_log_ratios(task, axes)
+            solution = solve_ratio(cost, pairs, gap=gap, seconds=seconds, progress=progress)
+        else:
+            solution = solve_ratio(cost, edges=grid_edges(axes, ratios), gap=gap, seconds=seconds, progress=progress)
         matrix, reached, method = solution.matrix, solution.gap, solution.method
     shown = "/".join(f"{rate / task.epsilon:.3f}" for rate in budgets)
     mechanism = _mechanism(task, axes, matrix, ratios)
@@ -205,6 +222,12 @@ def _designed(
         best = _solve(task, axes, samples, np.array(task.split), gap, left(1), progress)
     elif task.split == "even" or n == 1 or task.p == 1.0 or task.rule == "relaxed" or len(task.outputs) == 1:
         best = _solve(task, axes, samples, np.ones(n), gap, left(1), progress)
+    elif task.split == "grid":
+        splits = grid_splits(n, task.p)
+        trials = (
+            _solve(task, axes, samples, split, gap, left(len(splits) - at), progress) for at, split in enumerate(splits)
+        )
+        best = min(trials, key=lambda candidate: candidate.loss)
     else:
         best = _searched(task, axes, samples, gap, left, progress)
     if best.weights is not None and (task.rule != "log" or task.budget == "certified"):
@@ -275,7 +298,7 @@ def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float) -> 
     notes = [samples.note] if samples.note else []
     if task.rule == "relaxed":
         notes.append(
-            f"NOT private at epsilon {task.epsilon:g}: its constant is between {_reached(best.mechanism):.6g} "
+            f"NOT private at epsilon {task.epsilon:g}: its constant is between {reached_slope(best.mechanism):.6g} "
             f"(reached) and {proof.epsilon:.6g} (proven); no mechanism that is private loses less than {lower:.6g}"
         )
         lower = trivial_lower_bound(samples.losses, samples.weights)  # all that binds a mechanism without a promise
@@ -296,24 +319,6 @@ def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float) -> 
         note="; ".join(notes),
     )
     return replace(best.mechanism, certificate=certificate)
-
-
-def _reached(mechanism: InterpolatedMechanism) -> float:
-    """Return a constant that pairs of anchors of one cell really reach."""
-    from itertools import product
-
-    shape = mechanism.shape
-    logs = np.log(np.maximum(mechanism.matrix, 1e-300)).reshape(*shape, -1)
-    worst = 0.0
-    for step in product((-1, 0, 1), repeat=len(shape)):
-        if not any(step):
-            continue
-        low = tuple(slice(max(0, -s), side - max(0, s)) for s, side in zip(step, shape, strict=True))
-        high = tuple(slice(max(0, s), side - max(0, -s)) for s, side in zip(step, shape, strict=True))
-        places = np.stack(np.meshgrid(*mechanism.axes, indexing="ij"), axis=-1)
-        apart = mechanism.inputs.metric(places[low], places[high])
-        worst = max(worst, float((np.abs(logs[low] - logs[high]).max(axis=-1) / apart).max()))
-    return worst
 
 
 def _samples(task: Task, axes: tuple[Floats, ...], loss: Any, prior: Any) -> Sampled:
@@ -348,7 +353,10 @@ def _refined(
 ) -> InterpolatedMechanism:
     """Add anchors until (loss - lower bound) / loss is at most `goal`, the time is spent or the grid is large."""
     sides = task.box.upper - task.box.lower
-    cells = np.maximum(1, np.round(4 * sides / sides.max())).astype(int)
+    first = min(
+        4, int(MOST_ANCHORS ** (1 / len(sides))) - 1
+    )  # 4 cells along the longest axis, fewer in many dimensions
+    cells = np.maximum(1, np.round(first * sides / sides.max())).astype(int)
     best: InterpolatedMechanism | None = None
     lower = None
     reason = f"the grid reached {MOST_ANCHORS} anchors"

@@ -14,7 +14,8 @@ from metricdp.errors import InvalidInput
 from metricdp.spaces import Box
 
 LossFunction: TypeAlias = Callable[[Floats], Any]
-NODES = {1: 8, 2: 4, 3: 3}  # Gauss nodes along each axis of a half cell, by dimension
+NODES = {1: 8, 2: 4, 3: 3}  # Gauss nodes along each axis of a half cell, by dimension; beyond, two
+MOST_NODES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,13 @@ def sampled(box: Box, axes: tuple[Floats, ...], reports: int, loss: Any, prior: 
 def _quadrature(box: Box, axes: tuple[Floats, ...], reports: int, loss: LossFunction, prior: Any) -> Sampled:
     if prior is not None and not callable(prior):
         raise InvalidInput("`prior` must be a function of points, or None, where `loss` is a function.")
-    nodes, weights = np.polynomial.legendre.leggauss(NODES[box.dimension])
+    nodes, weights = np.polynomial.legendre.leggauss(NODES.get(box.dimension, 2))
+    total = float(np.prod([2.0 * (len(axis) - 1) * len(nodes) for axis in axes]))
+    if total > MOST_NODES:
+        raise InvalidInput(
+            f"`loss` as a function would be integrated at {total:,.0f} points, more than {MOST_NODES:,}: "
+            "give loss=(points, losses) with a sample of the domain."
+        )
     coordinates, masses = [], []
     for axis in axes:
         middle = (axis[:-1] + axis[1:]) / 2

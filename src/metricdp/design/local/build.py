@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local, streets_of
 from metricdp.auditing.sparse import SparseLaw
@@ -18,7 +18,8 @@ from metricdp.design.local.budget import ADVICE, refuse_too_large, spaced
 from metricdp.design.local.edges import spanner_of
 from metricdp.design.local.order import Order, spatial_order
 from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
-from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism, Stakes
+from metricdp.mechanisms import Certificate, FiniteMechanism, Guarantee, LocalMechanism, Stakes
+from metricdp.mechanisms.local_rows import row_chunks
 from metricdp.metrics import pairwise
 from metricdp.problems import Problem
 from metricdp.solvers import FirstOrder, Gpu, Progress, Solver
@@ -36,8 +37,8 @@ SHARE = 1e-3  # of the loss that the background may cost
 COSTLY = 1e-2  # from which share on the background's cost is worth advice
 ROUNDING = 1e-12  # of sums of doubles, relative to the size of their terms
 SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
-# gap asked for -> how much detour the edges may make
-STRETCHES = ((4e-2, 1.03), (2e-2, 1.014), (8e-3, 1.008), (0.0, 1.004))
+# gap asked for -> how much detour the edges of the iterates may make, and those along which the law is repaired
+STRETCHES = ((4e-2, 1.03, 1.01), (2e-2, 1.014, 1.006), (8e-3, 1.008, 1.002), (0.0, 1.004, 1.001))
 LEAST_CUT = 8.0  # windows reach at least so far, in units of 1 / epsilon
 SAMPLE, MEASURED = 24, 6_000_000  # secrets from which distances across the city are measured, and distances at most
 
@@ -50,6 +51,7 @@ def optimal_local(
     seconds: float | None,
     solver: Solver | None,
     progress: Progress | None,
+    start: FiniteMechanism | None,
 ) -> LocalMechanism:
     """Build the mechanism of least expected loss on windows; see `optimal`."""
     started = time.perf_counter()
@@ -60,7 +62,7 @@ def optimal_local(
     options = _options(solver, gap)
     plan = plan_of(problem, None if window is None else as_positive(window, "window"), gap)
     refuse_too_large(problem, plan.window, plan.reach)
-    graph, stretch = edges_of(problem.inputs, problem.epsilon, plan.window, gap)
+    graph, kept = edges_of(problem.inputs, problem.epsilon, plan.window, gap)
     near = problem.inputs.near(plan.window, problem.outputs)
     if int(near.counts.min()) == 0:
         lost = int(np.argmin(near.counts))
@@ -69,11 +71,14 @@ def optimal_local(
             "every secret, or a larger `window`."
         )
     order = spatial_order(problem.inputs, problem.outputs, near)
+    task = task_of(problem, plan, (graph, kept), near, order)
+    if start is not None:
+        task = replace(task, start=_law_of(start, near)[order.origin])
     spent = time.perf_counter() - started
     left = least(options.seconds, None if seconds is None else seconds - spent)
     options = replace(options, seconds=left, progress=_shifted(progress, spent))
     try:
-        answer = solve_local(task_of(problem, plan, graph, stretch, near, order), options)
+        answer = solve_local(task, options)
     except MemoryError as error:  # of this machine or of a GPU
         raise SolverFailure(f"{len(near.codes):,} entries of windows do not fit into memory. {ADVICE}") from error
     return _certified(problem, near, order, answer, plan, started)
@@ -125,33 +130,53 @@ def _reach(gap: float) -> float:
     return min(max(reach, 8.0), 14.0)
 
 
-def edges_of(inputs: FiniteSpace, epsilon: float, window: float, gap: float) -> tuple[Graph, float]:
-    """Return the pairs that bind, with their log ratios, and how much longer ways along them are than distances."""
+def edges_of(inputs: FiniteSpace, epsilon: float, window: float, gap: float) -> tuple[Graph, Graph]:
+    """Return pairs that bind any mechanism, and pairs with the log ratios that a law must keep to keep all pairs.
+
+    On streets both are the streets. Elsewhere ways along edges are longer than distances: few edges make iterations
+    fast, and the law is repaired along more of them, since what their detours cost is lost.
+    """
     streets = streets_of(inputs)
     if streets is not None:
         pairs, lengths = streets
-        return Graph(len(inputs), pairs, epsilon * lengths), 1.0
-    asked = next(value for limit, value in STRETCHES if gap >= limit)
-    pairs, lengths, stretch = spanner_of(inputs, asked, window)
-    return Graph(len(inputs), pairs, epsilon * lengths), stretch
+        return Graph(len(inputs), pairs, epsilon * lengths), kept_along(inputs, pairs, lengths, epsilon)
+    binding, keeping = next((coarse, fine) for limit, coarse, fine in STRETCHES if gap >= limit)
+    pairs, lengths, _ = spanner_of(inputs, binding, window)
+    graph = Graph(len(inputs), pairs, epsilon * lengths)
+    pairs, lengths, stretch = spanner_of(inputs, keeping, window)
+    return graph, kept_along(inputs, pairs, lengths, epsilon / stretch)
 
 
-def task_of(problem: Problem, plan: Plan, graph: Graph, stretch: float, near: Near, order: Order) -> LocalTask:
+def kept_along(inputs: FiniteSpace, pairs: Integers, lengths: Floats, epsilon: float) -> Graph:
+    return Graph(len(inputs), pairs, (1.0 - SAFE) * epsilon * lengths)
+
+
+def task_of(problem: Problem, plan: Plan, graphs: tuple[Graph, Graph], near: Near, order: Order) -> LocalTask:
     """Return the solver's task, in an order in which near secrets have near numbers."""
     inner = inner_of(near, plan.reach)
-    kept = problem.epsilon * (1.0 - SAFE)
+    graph, kept = (Graph(each.size, order.row_rank[each.pairs], each.log_ratios) for each in graphs)
     return LocalTask(
         epsilon=problem.epsilon,
         entries=order.entries,
         reports=len(problem.outputs),
         loss=problem.near_losses(near)[order.origin],
         prior=problem.prior[order.rows],
-        graph=Graph(graph.size, order.row_rank[graph.pairs], graph.log_ratios),
-        log_ratios=graph.log_ratios * (kept / problem.epsilon / stretch),
+        graph=graph,
+        kept=kept,
         inner=inner[order.origin],
         beyond=problem.least_beyond(_only(near, inner, plan.reach))[order.rows],
         far=_far(problem, plan)[order.rows],
     )
+
+
+def _law_of(start: FiniteMechanism, near: Near) -> NDArray[np.float32]:
+    """Return the probabilities that a mechanism gives to near reports, some rows at a time."""
+    law = np.empty(len(near.codes), dtype=np.float32)
+    for first, last in row_chunks(near.starts):
+        entries = slice(near.starts[first], near.starts[last])
+        rows = np.repeat(np.arange(first, last), near.counts[first:last])
+        law[entries] = np.exp(start.log_density(rows, near.codes[entries]))
+    return law
 
 
 def inner_of(near: Near, reach: float) -> NDArray[np.bool_]:

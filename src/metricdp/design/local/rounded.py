@@ -20,7 +20,7 @@ from metricdp.auditing.local import audit_local
 from metricdp.auditing.report import AuditReport
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.design.certify import bound_below
-from metricdp.design.local.build import SAFE, edges_of, stored_loss
+from metricdp.design.local.build import edges_of, stored_loss
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import LocalMechanism
 from metricdp.metrics import Rows, pairwise
@@ -125,14 +125,13 @@ def _asked(mechanism: LocalMechanism, near: Near, problem: Problem | None) -> tu
 
 def _searched(mechanism: LocalMechanism, near: Near) -> tuple[SparseLaw, float, AuditReport]:
     """Repair, round and audit until the promise is kept; return the law, the step of its codes and the audit."""
-    graph, stretch = edges_of(mechanism.inputs, mechanism.guarantee.epsilon, near.radius, 0.0)
+    _, graph = edges_of(mechanism.inputs, mechanism.guarantee.epsilon, near.radius, 0.0)
     windows = Windows(Rows(near.starts, near.codes, near.distances), len(mechanism.outputs))
     closing = HostClosing(windows, graph, near.distances, np.arange(windows.size))
     stored_by = np.diff(windows.column_starts)
-    closing.everything = np.flatnonzero(stored_by)
     closing.background[:] = mechanism.background  # stays for reports that nobody stores
     mixed = (stored_by > 0) & (stored_by < len(mechanism.inputs))  # some secrets have a weight, others the background
-    kept = graph.log_ratios * ((1.0 - SAFE) / stretch)
+    kept = graph.log_ratios
     step = _step(mechanism.values, mechanism.background[mixed]) * WIDER
     for _ in range(ATTEMPTS):
         law = repaired(closing, mechanism.values, windows, graph, kept, _moved(step))

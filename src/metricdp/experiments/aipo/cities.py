@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
+from metricdp.errors import InvalidInput
 from metricdp.metrics import KM_PER_DEGREE, Lp, ShortestPath
-from metricdp.places import bundled_roads, road_network
+from metricdp.places import bundled_roads, data_folder, road_network
 from metricdp.spaces import Box, FiniteSpace
 
-CITIES = {"rome": "rome", "london": "london", "new york": "nyc"}
+CITIES = {"rome": "rome", "london": "london"}
+BOROUGHS_M = 1000  # crossings this near to a street of the five boroughs are New York City
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class City:
     """A road network with planar coordinates in kilometres."""
 
@@ -40,15 +43,44 @@ class Setting:
 
     @property
     def points(self) -> Floats:
+        """The secrets: all crossings."""
         return self.city.points
 
+    @property
+    def p(self) -> float:
+        """The exponent of the metric."""
+        assert isinstance(self.box.metric, Lp)
+        return self.box.metric.p
 
+
+@lru_cache(maxsize=3)
 def city(name: str) -> City:
-    """Return a city by name; "porto" is the bundled network."""
-    roads = bundled_roads() if name == "porto" else road_network(CITIES.get(name, name))
+    """Return a city by name; "porto" is the bundled network, "new york" the five boroughs and the bridges between."""
+    if name == "porto":
+        roads = bundled_roads()
+    elif name == "new york":
+        roads = _five_boroughs()
+    else:
+        roads = road_network(CITIES.get(name, name))
     if not isinstance(roads.metric, ShortestPath):
         raise TypeError("a road network has a ShortestPath metric")
     return City(name, plane(np.asarray(roads.coordinates, dtype=float)), roads.metric)
+
+
+def _five_boroughs() -> FiniteSpace:
+    """Return the part of the metropolitan network that is New York City."""
+    from pyarrow import parquet
+
+    folder = data_folder() / "roads_nyc"
+    if not folder.is_dir():
+        raise InvalidInput("the roads of New York are not in the data folder (`roads_nyc`): set METRICDP_DATA.")
+    nodes = parquet.read_table(folder / "nodes.parquet").to_pandas()
+    edges = parquet.read_table(folder / "edges.parquet").to_pandas()
+    inside = (nodes["dist_to_nyc_m"] <= BOROUGHS_M).to_numpy()
+    number = np.cumsum(inside) - 1
+    kept = edges[inside[edges["u"]] & inside[edges["v"]]]
+    streets = kept.assign(u=number[kept["u"]], v=number[kept["v"]])
+    return road_network((nodes.loc[inside, ["lat", "lon"]].reset_index(drop=True), streets.reset_index(drop=True)))
 
 
 def plane(degrees: Floats) -> Floats:
@@ -59,6 +91,7 @@ def plane(degrees: Floats) -> Floats:
     return np.stack([east, north], axis=1)
 
 
+@lru_cache(maxsize=6)
 def setting(place: City, *, p: float, reports: int, destinations: int, seed: int) -> Setting:
     """Draw distinct reports and destinations and compute the loss of Eq. (43) of the AIPO paper.
 

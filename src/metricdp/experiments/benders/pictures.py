@@ -1,4 +1,4 @@
-"""Pictures of the decomposition study: how the two bounds close, over rounds and over time."""
+"""Pictures of the decomposition study: how the bounds close, loss over epsilon, sizes over subsets."""
 
 from __future__ import annotations
 
@@ -6,72 +6,71 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from metricdp.errors import import_extra
+from metricdp.experiments.common.rows import Row
 
-from metricdp.errors import InvalidInput, import_extra
-from metricdp.experiments.benders.runs import Run
-
-COLOURS = {"plain": "#c1440e", "kernels": "#2a6f97", "engine": "#3a7d44"}
-NAMES = {"plain": "plain", "kernels": "stabilised", "engine": "stabilised, from the engine"}
-
-
-def kind(run: Run) -> str:
-    """Return plain, kernels or engine."""
-    return run.method.rstrip(")").rsplit(", ", 1)[-1]
+COLOURS = ("#c1440e", "#2a6f97", "#3a7d44", "#8a5a9e", "#b8860b", "#444444", "#d16ba5")
+ACROSS = {"figure_7": "epsilon", "figure_12": "subsets", "figure_17": "iteration"}
+SHOWN = {"figure_7": ("expected loss",), "figure_12": None, "figure_17": ("lower bound", "upper bound")}
 
 
-def convergence(runs: Sequence[Run], path: Path) -> Path:
-    """Draw proven bound and best matrix of every run, one column a data set (Figures 17 to 20)."""
+def draw(stem: str, rows: Sequence[Row], path: Path) -> None:
+    """Draw one panel a data set (and size, epsilon, partition); tables that are read and not seen are left alone."""
+    if stem not in ACROSS:
+        return
+    across, measures = ACROSS[stem], SHOWN[stem]
+    kept = [row for row in rows if measures is None or row["measure"] in measures]
+    kept = [row for row in kept if _value(row) is not None and isinstance(row.get(across), int | float)]
+    panels = list(dict.fromkeys(_panel(row, across) for row in kept))
+    if not panels:
+        return
     figures = import_extra("matplotlib.figure", "plots")
-    shown = [run for run in runs if run.history]
-    if not shown:
-        raise InvalidInput("there is no run with rounds to draw: ask for a smaller gap.")
-    columns = list(dict.fromkeys(run.data for run in shown))
-    figure = figures.Figure(figsize=(4.0 * len(columns), 6.4), layout="constrained")
-    axes = figure.subplots(2, len(columns), squeeze=False)
-    for place, data in enumerate(columns):
-        mine = [run for run in shown if run.data == data]
-        for run in mine:
-            _panel(axes[0, place], run, over_time=False)
-            _panel(axes[1, place], run, over_time=True)
-        first = mine[0]
-        title = f"{data}, {first.size} records, epsilon {first.epsilon:g}"
-        many = max(len(run.history) for run in mine) > 20
-        axes[0, place].set(title=title, xlabel="round", xscale="log" if many else "linear")
-        axes[1, place].set(xlabel="processor seconds")
-        heights = _heights(mine)
-        for row in range(2):
-            axes[row, place].set_ylim(*heights)
-            axes[row, place].grid(alpha=0.25)
-    for row in range(2):
-        axes[row, 0].set_ylabel("loss")
+    width = min(4, len(panels))
+    height = -(-len(panels) // width)
+    figure = figures.Figure(figsize=(4.2 * width, 3.4 * height), layout="constrained")
+    axes = figure.subplots(height, width, squeeze=False).ravel()
+    colours: dict[str, str] = {}
+    for place, panel in zip(axes, panels, strict=False):
+        _lines(place, [row for row in kept if _panel(row, across) == panel], across, colours)
+        many = across == "iteration"
+        place.set(title=panel, xlabel=across, xscale="log" if many else "linear")
+        place.grid(alpha=0.25)
+    for place in axes[len(panels) :]:
+        place.set_axis_off()
     lines = import_extra("matplotlib.lines", "plots")
-    kinds = list(dict.fromkeys(kind(run) for run in shown))
-    handles = [lines.Line2D([], [], color=COLOURS[name], label=NAMES[name]) for name in kinds]
-    handles += [
-        lines.Line2D([], [], color="black", label="best matrix so far"),
-        lines.Line2D([], [], color="black", linestyle="--", label="proven bound"),
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-    figure.savefig(path, dpi=110)
-    return path
+    handles = [lines.Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+    if stem == "figure_17":
+        handles += [
+            lines.Line2D([], [], color="black", label="best matrix so far"),
+            lines.Line2D([], [], color="black", linestyle="--", label="lower bound"),
+        ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
+    figure.savefig(path, dpi=100)
 
 
-def _panel(axes: Any, run: Run, *, over_time: bool) -> None:
-    lower, upper, seconds = np.array(run.history).T
-    across = seconds if over_time else np.arange(1, len(lower) + 1)
-    colour = COLOURS[kind(run)]
-    mark = "o" if len(lower) == 1 else ""
-    axes.plot(across, np.where(np.isfinite(upper), upper, np.nan), color=colour, marker=mark)
-    axes.plot(across, np.where(np.isfinite(lower), lower, np.nan), color=colour, linestyle="--", marker=mark)
+def _value(row: Row) -> float | None:
+    for name in ("as_published", "corrected"):
+        value = row.get(name)
+        if isinstance(value, int | float):
+            return float(value)
+    return None
 
 
-def _heights(runs: Sequence[Run]) -> tuple[float, float]:
-    """Return limits that show the bounds; a first matrix that is far off does not set them."""
-    values = np.concatenate([np.array(run.history)[:, :2] for run in runs])
-    low = float(np.min(values[:, 0]))
-    best = float(np.min(values[:, 1]))
-    most = float(np.max(values[np.isfinite(values[:, 1]), 1], initial=best))
-    high = min(most, best + 2.0 * (best - low))
-    room = 0.06 * max(high - low, 1e-12)
-    return low - room, high + room
+def _panel(row: Row, across: str) -> str:
+    if across != "iteration":
+        return str(row["data"])
+    partition = "" if row["method"].startswith("ours") else f", {row['partition']}"
+    return f"{row['data']}, {row['records']} records, epsilon {row['epsilon']:g}{partition}"
+
+
+def _lines(axes: Any, rows: Sequence[Row], across: str, colours: dict[str, str]) -> None:
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        name = str(row.get("method") or row["measure"])
+        groups.setdefault((name, row["measure"]), []).append(row)
+    for (name, measure), members in groups.items():
+        colour = colours.setdefault(name, COLOURS[len(colours) % len(COLOURS)])
+        members = sorted(members, key=lambda row: row[across])
+        line = "--" if measure == "lower bound" else "-"
+        mark = "o" if len(members) == 1 else ""
+        axes.plot([row[across] for row in members], [_value(row) for row in members], line, color=colour, marker=mark)

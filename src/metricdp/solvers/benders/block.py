@@ -9,13 +9,14 @@ and dual simplex goes on from the basis it has. Ratio rows among inner rows are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
+from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.backends.warm import Basis, WarmModel
 from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, cut_from, unseen
 from metricdp.solvers.bounds import MOST_LOG_RATIO
@@ -29,7 +30,7 @@ class Block:
     """What a worker needs to know of one block: inner rows X, the boundary rows Y they touch, costs, log ratios.
 
     `inner` and `boundary` are row numbers of the whole matrix; `log_ratios` covers inner rows, then boundary rows. The
-    model's variables are z / scale.
+    model's variables are z / scale. With `slack` the ratios are z_i <= e^W_ij z_j + slack.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Block:
     log_ratios: Floats
     scale: Floats
     tolerance: float
+    slack: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,11 @@ class Subproblem:
         slack = sparse.eye_array(inside, format="csr")
         self._entries = np.arange(count)
         self._slacks = np.arange(count, count + 2 * inside)
+        self._sums = sparse.hstack([sums, slack, -slack], format="csr")
         self._model = WarmModel(
             LinearProgram(
                 cost=np.concatenate([(block.cost * block.scale).ravel(), np.zeros(2 * inside)]),
-                rows=sparse.hstack([sums, slack, -slack], format="csr"),
+                rows=self._sums,
                 row_lower=np.ones(inside),
                 row_upper=np.ones(inside),
                 lower=np.zeros(count + 2 * inside),
@@ -114,10 +117,12 @@ class Subproblem:
         # the answer is a function of rows, basis and boundary, whatever this worker did before
         self._model.start_from(self._basis)
         feasible = self._rounds() is Status.OPTIMAL
-        if not feasible:
-            feasible = self._phase_one()  # infeasible, or HiGHS cannot tell: then this can
-        solution = self._solution()
-        cut = self._cut(feasible, from_lower, np.where(upper <= 1.0, from_upper, -1))
+        if not feasible and self._block.slack:
+            solution, duals = self._elastic((lower / self._block.scale).ravel(), ceiling.ravel())
+        else:
+            feasible = feasible or self._phase_one()  # infeasible, or HiGHS cannot tell: then this can
+            solution, duals = self._solution(), self._model.duals()[0]
+        cut = self._cut(feasible, duals, from_lower, np.where(upper <= 1.0, from_upper, -1))
         value = float((self._block.cost * solution).sum()) if feasible else np.inf
         steps = self._model.iterations - before
         self._basis = self._model.basis()
@@ -141,11 +146,12 @@ class Subproblem:
         near = np.zeros((n, m))  # decay of the row that sets the upper bound
         for y, row in enumerate(np.maximum(boundary, 0.0)):
             decay = self._decay_across[:, y, None]
-            low = decay * row
+            low = decay * (row - self._block.slack)
             better = low > lower
             lower[better], from_lower[better] = low[better], y
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 high = np.where((row > 0.0) & (decay > 0.0), row / decay, np.where(decay > 0.0, 0.0, np.inf))
+            high += self._block.slack
             better = (high < upper) | ((high == upper) & (decay > near))
             upper[better], from_upper[better] = high[better], y
             near = np.where(better, decay, near)
@@ -167,20 +173,29 @@ class Subproblem:
         return status
 
     def _separate(self, matrix: Floats) -> bool:
-        tail, head, column = broken_rows(matrix, self._decay_inside, self._block.scale, self._block.tolerance)
+        block = self._block
+        tail, head, column = broken_rows(matrix, self._decay_inside, block.scale, block.tolerance, slack=block.slack)
         known = self._tail, self._head, self._column
         tail, head, column = unseen(tail, head, column, known, len(matrix))
         self._append(tail, head, column)
         return bool(len(tail))
 
     def _append(self, tail: Integers, head: Integers, column: Integers) -> None:
-        """Add rows (e^-W_ij z_ik - z_jk) / s_jk <= 0."""
+        """Add rows (e^-W_ij z_ik - z_jk) / s_jk <= e^-W_ij slack / s_jk."""
         count = len(tail)
         if not count:
             return
+        rows, ceilings = self._rows_of(tail, head, column)
+        self._model.add_rows(np.full(count, -np.inf), ceilings, rows)
+        self._tail = np.concatenate([self._tail, tail])
+        self._head = np.concatenate([self._head, head])
+        self._column = np.concatenate([self._column, column])
+
+    def _rows_of(self, tail: Integers, head: Integers, column: Integers) -> tuple[sparse.csr_array, Floats]:
         n, m = self._shape
-        index = np.arange(count)
-        passed = self._decay_inside[tail, head] * self._block.scale[tail, column] / self._block.scale[head, column]
+        index, count = np.arange(len(tail)), len(tail)
+        below = self._block.scale[head, column]
+        passed = self._decay_inside[tail, head] * self._block.scale[tail, column] / below
         rows = sparse.csr_array(
             (
                 np.concatenate([passed, np.full(count, -1.0)]),
@@ -188,10 +203,7 @@ class Subproblem:
             ),
             shape=(count, n * m + 2 * n),
         )
-        self._model.add_rows(np.full(count, -np.inf), np.zeros(count), rows)
-        self._tail = np.concatenate([self._tail, tail])
-        self._head = np.concatenate([self._head, head])
-        self._column = np.concatenate([self._column, column])
+        return rows, self._block.slack * self._decay_inside[tail, head] / below
 
     def _phase_one(self) -> bool:
         """Minimise what the row sums lack or exceed; True where that is nothing after all."""
@@ -215,16 +227,45 @@ class Subproblem:
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.zeros(2 * n))
         return True
 
+    def _elastic(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """Minimise by how much row sums and ratios are broken; return that solution and its multipliers.
+
+        Without slack the ratios are closed by paths and break no bound; with it they may, and row sums alone give no
+        phase 1.
+        """
+        n, m = self._shape
+        for _ in range(ROUNDS):
+            count = len(self._tail)
+            rows, ceilings = self._rows_of(self._tail, self._head, self._column)
+            zero, one = np.zeros(n * m), np.ones(2 * n + count)
+            broken = sparse.hstack([sparse.csr_array((count, 2 * n)), -sparse.eye_array(count)])
+            sums = sparse.hstack([self._sums, sparse.csr_array((n, count))])
+            ratios = sparse.hstack([rows[:, : n * m], broken]) if count else sparse.csr_array((0, n * m + 2 * n))
+            program = LinearProgram(
+                cost=np.concatenate([zero, one]),
+                rows=sparse.vstack([sums, ratios], format="csr"),
+                row_lower=np.concatenate([np.ones(n), np.full(count, -np.inf)]),
+                row_upper=np.concatenate([np.ones(n), ceilings]),
+                lower=np.concatenate([lower, 0.0 * one]),
+                upper=np.concatenate([upper, np.full(len(one), np.inf)]),
+            )
+            answer = Highs(method="simplex", tolerance=1e-9).solve_linear(program)
+            if answer.status is not Status.OPTIMAL:
+                raise SolverFailure(f"block {self._block.number}: phase 1, which has a solution: {answer.message}.")
+            solution = answer.primal[: n * m].reshape(n, m) * self._block.scale
+            if not self._separate(solution):
+                break
+        return solution, answer.dual
+
     def _close_slacks(self) -> None:
         n = self._shape[0]
         self._model.change_cost(self._entries, (self._block.cost * self._block.scale).ravel())
         self._model.change_cost(self._slacks, np.zeros(2 * n))
         self._model.change_bounds(self._slacks, np.zeros(2 * n), np.zeros(2 * n))
 
-    def _cut(self, feasible: bool, from_lower: Integers, from_upper: Integers) -> Cut:
+    def _cut(self, feasible: bool, duals: Floats, from_lower: Integers, from_upper: Integers) -> Cut:
         """Turn row duals and reduced costs into multipliers, then into the cut."""
         n, m = self._shape
-        duals, _ = self._model.duals()
         given = np.maximum(-duals[n:], 0.0) / self._block.scale[self._head, self._column]
         inside = Multipliers(self._tail, self._head, self._column, given)
         # what the entries' reduced cost really is for these multipliers, not what the solver says it is
@@ -247,6 +288,10 @@ class Subproblem:
             log_ratios=self._block.log_ratios,
             width=m,
         )
+        if self._block.slack:
+            used = cut.multipliers
+            allowed = np.exp(-self._block.log_ratios[used.tail, used.head]) * used.value
+            cut = replace(cut, constant=cut.constant - self._block.slack * float(allowed.sum()))
         return self._numbered(cut)
 
     def _numbered(self, cut: Cut) -> Cut:

@@ -160,10 +160,12 @@ def natural_scale(cost: Floats, log_ratios: Floats) -> Floats:
     return scale
 
 
-def broken_rows(matrix: Floats, decay: Floats, scale: Floats, tolerance: float) -> tuple[Integers, Integers, Integers]:
+def broken_rows(
+    matrix: Floats, decay: Floats, scale: Floats, tolerance: float, *, slack: float = 0.0
+) -> tuple[Integers, Integers, Integers]:
     """Return for every entry (j, k) the one row i that asks most of it: e^-W_ij z_ik - z_jk > tolerance s_jk.
 
-    Tails, heads and columns. `decay` is e^-W with a zero diagonal.
+    Tails, heads and columns. `decay` is e^-W with a zero diagonal; `slack` makes it z_ik <= e^W_ij z_jk + slack.
     """
     n = len(matrix)
     active = np.flatnonzero((matrix > tolerance * scale).any(axis=0))
@@ -171,7 +173,7 @@ def broken_rows(matrix: Floats, decay: Floats, scale: Floats, tolerance: float) 
     width = max(1, int(4e6 // max(n * n, 1)))
     for start in range(0, len(active), width):
         part = active[start : start + width]
-        pulled = decay[:, :, None] * matrix[:, part][:, None, :]  # tail, head, column
+        pulled = decay[:, :, None] * (matrix[:, part] - slack)[:, None, :]  # tail, head, column
         tail = pulled.argmax(axis=0)
         most = np.take_along_axis(pulled, tail[None], axis=0)[0]
         head, column = np.nonzero(most - matrix[:, part] > tolerance * scale[:, part])

@@ -52,10 +52,22 @@ class Master:
     """The warm model of the boundary."""
 
     def __init__(
-        self, cost: Floats, log_ratios: Floats, scale: Floats, boundary: Integers, floors: Floats, *, tolerance: float
+        self,
+        cost: Floats,
+        log_ratios: Floats,
+        scale: Floats,
+        boundary: Integers,
+        floors: Floats,
+        *,
+        tolerance: float,
+        slack: float = 0.0,
+        least: float = 0.0,
     ) -> None:
-        """`floors` are the least values of the estimates, one for each block; the variables are z / scale."""
-        self._boundary, self._log_ratios, self._tolerance = boundary, log_ratios, tolerance
+        """`floors` are the least values of the estimates, one for each block; the variables are z / scale.
+
+        With `slack` the ratios are z_i <= e^W_ij z_j + slack; no entry is below `least`.
+        """
+        self._boundary, self._log_ratios, self._tolerance, self._slack = boundary, log_ratios, tolerance, slack
         self._place = np.full(len(cost), -1, dtype=np.int64)
         self._place[boundary] = np.arange(len(boundary))
         self._scale = scale[boundary]
@@ -79,7 +91,7 @@ class Master:
                 rows=sparse.hstack([sums, sparse.csr_array((rows, self._blocks))], format="csr"),
                 row_lower=np.ones(rows),
                 row_upper=np.ones(rows),
-                lower=np.concatenate([np.zeros(rows * width), floors]),
+                lower=np.concatenate([(least / self._scale).ravel(), floors]),
                 upper=np.full(rows * width + self._blocks, np.inf),
             ),
             tolerance=0.1 * tolerance,
@@ -118,7 +130,7 @@ class Master:
         count = len(state.ratios[0])
         self._model.add_rows(
             np.concatenate([lower, np.full(count, -np.inf)])[order],
-            np.concatenate([np.full(len(lower), np.inf), np.zeros(count)])[order],
+            np.concatenate([np.full(len(lower), np.inf), self._ceilings(*state.ratios)])[order],
             sparse.csr_array(sparse.vstack([cuts, ratios], format="csr")[order]),
         )
         self.cuts, self._idle, self._kinds = list(state.cuts), state.idle.tolist(), state.kinds.tolist()
@@ -162,15 +174,19 @@ class Master:
         return max(float(np.abs(slope).max(initial=0.0)), cut.share, 1e-300)
 
     def add_ratios(self, tail: Integers, head: Integers, column: Integers) -> None:
-        """Append rows (e^-W_ij z_ik - z_jk) / s_jk <= 0, rows numbered by place in the boundary."""
+        """Append rows (e^-W_ij z_ik - z_jk) / s_jk <= e^-W_ij slack / s_jk, numbered by place in the boundary."""
         count = len(tail)
         if not count:
             return
-        self._model.add_rows(np.full(count, -np.inf), np.zeros(count), self._rows_of_ratios(tail, head, column))
+        ceilings = self._ceilings(tail, head, column)
+        self._model.add_rows(np.full(count, -np.inf), ceilings, self._rows_of_ratios(tail, head, column))
         self._kinds += [-1] * count
         self._tail = np.concatenate([self._tail, tail])
         self._head = np.concatenate([self._head, head])
         self._column = np.concatenate([self._column, column])
+
+    def _ceilings(self, tail: Integers, head: Integers, column: Integers) -> Floats:
+        return np.asarray(self._slack * self._decay[tail, head] / self._scale[head, column])
 
     def _rows_of_ratios(self, tail: Integers, head: Integers, column: Integers) -> sparse.csr_array:
         rows, width = self._shape
@@ -199,7 +215,7 @@ class Master:
             if status is not Status.OPTIMAL:
                 raise SolverFailure(f"the master program was not solved: {status.value}.")
             matrix = self._model.primal()[: rows * width].reshape(rows, width) * self._scale
-            tail, head, column = broken_rows(matrix, self._decay, self._scale, self._tolerance)
+            tail, head, column = broken_rows(matrix, self._decay, self._scale, self._tolerance, slack=self._slack)
             tail, head, column = unseen(tail, head, column, self.ratio_rows, rows)
             self.add_ratios(tail, head, column)
             if not len(tail):

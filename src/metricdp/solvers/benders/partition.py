@@ -96,7 +96,15 @@ def partition(
         if share == 1:
             small.append(rows)
             continue
-        part = _cut(adjacency, rows, share, method, distances, records, seed)
+        inside = np.ix_(rows, rows)
+        part = clustered(
+            adjacency[inside],
+            share,
+            method=method,
+            distances=None if distances is None else distances[inside],
+            records=None if records is None else records[rows],
+            seed=seed,
+        )
         labels[rows] = part + used
         used += int(part.max()) + 1
     # first-fit decreasing: whole components share blocks of about size / blocks rows
@@ -111,30 +119,30 @@ def partition(
     return labels
 
 
-def _cut(
+def clustered(
     adjacency: Booleans,
-    rows: Integers,
     blocks: int,
+    *,
     method: PartitionName,
-    distances: Floats | None,
-    records: Floats | None,
-    seed: int,
+    distances: Floats | None = None,
+    records: Floats | None = None,
+    seed: int = 0,
 ) -> Integers:
-    near = adjacency[np.ix_(rows, rows)]
+    """Return block numbers as `partition` does, of all rows at once, connected or not: as published."""
     if method == "balanced":
-        part = _balanced(near, blocks)
+        part = _balanced(adjacency, blocks)
     elif method == "neighbours":
-        part = _k_means(near.astype(np.float64), blocks, seed)
+        part = _k_means(adjacency.astype(np.float64), blocks, seed)
     elif method == "spectral":
-        part = _k_means(_laplacian_vectors(near, blocks), blocks, seed)
+        part = _k_means(_laplacian_vectors(adjacency, blocks), blocks, seed)
     elif method == "distances":
         if distances is None:
             raise InvalidInput("the partition 'distances' needs `distances`.")
-        part = _k_means(distances[np.ix_(rows, rows)], blocks, seed)
+        part = _k_means(distances, blocks, seed)
     else:
         if records is None:
             raise InvalidInput("the partition 'records' needs `records`: points with numeric coordinates.")
-        part = _k_means(records[rows], blocks, seed)
+        part = _k_means(records, blocks, seed)
     return np.unique(part, return_inverse=True)[1].astype(np.int64)
 
 

@@ -133,18 +133,19 @@ def least_reduced(starts, cost, slopes, slack, beyond, least):  # type: ignore[n
 
 @njit(nogil=True, parallel=True, cache=True)
 def close_columns(  # type: ignore[no-untyped-def]
-    column_starts, secrets, places, order, active, neighbour_starts, neighbours, edge_of, decay, size, widest, values,
+    column_starts, secrets, places, order, neighbour_starts, neighbours, edge_of, decay, size, widest, values,
     background,
 ):  # fmt: skip
-    """Raise the active columns until z_i >= decay z_j along all edges, then to the largest value across the rim."""
-    columns = len(active)
+    """Raise all columns until z_i >= decay z_j along all edges, then to the largest value across the rim."""
+    columns = len(column_starts) - 1
     for chunk in prange(CHUNKS):
         held = np.empty(widest)
         local = np.full(size, -1, np.int32)
-        for at in range(chunk * columns // CHUNKS, (chunk + 1) * columns // CHUNKS):
-            k = active[at]
+        for k in range(chunk * columns // CHUNKS, (chunk + 1) * columns // CHUNKS):
             begin = column_starts[k]
             count = column_starts[k + 1] - begin
+            if count == 0:  # nobody stores this report: its background stays what it is
+                continue
             for j in range(count):
                 local[secrets[begin + j]] = j
                 held[j] = values[places[begin + j]]
@@ -174,6 +175,57 @@ def close_columns(  # type: ignore[no-untyped-def]
             for j in range(count):
                 values[places[begin + j]] = max(held[j], across)
                 local[secrets[begin + j]] = -1
+
+
+@njit(nogil=True, parallel=True, cache=True)
+def reclose_columns(  # type: ignore[no-untyped-def]
+    column_starts, secrets, places, active, touched, neighbour_starts, neighbours, edge_of, decay, size, widest,
+    values, background,
+):  # fmt: skip
+    """Close columns that were closed before some edges came to allow less: what rises starts at the touched ends."""
+    columns = len(active)
+    for chunk in prange(CHUNKS):
+        held = np.empty(widest)
+        local = np.full(size, -1, np.int32)
+        waiting = np.zeros(widest, np.bool_)
+        queue = np.empty(widest, np.int32)
+        for at in range(chunk * columns // CHUNKS, (chunk + 1) * columns // CHUNKS):
+            k = active[at]
+            begin = column_starts[k]
+            count = column_starts[k + 1] - begin
+            head, length = 0, 0
+            for j in range(count):
+                i = secrets[begin + j]
+                local[i] = j
+                held[j] = values[places[begin + j]]
+                if touched[i]:
+                    queue[length] = j
+                    length += 1
+                    waiting[j] = True
+            across = background[k]
+            while length > 0:
+                j = queue[head]
+                head = head + 1 if head + 1 < count else 0
+                length -= 1
+                waiting[j] = False
+                i = secrets[begin + j]
+                for q in range(neighbour_starts[i], neighbour_starts[i + 1]):
+                    other = local[neighbours[q]]
+                    reached = decay[edge_of[q]] * held[j]
+                    if other < 0:
+                        across = max(across, reached)
+                    elif reached > held[other] * (1.0 + 1e-15):
+                        held[other] = reached
+                        if not waiting[other]:
+                            queue[(head + length) % count] = other
+                            length += 1
+                            waiting[other] = True
+            background[k] = across
+            for j in range(count):
+                local[secrets[begin + j]] = -1
+                if held[j] < across:
+                    held[j] = across
+                values[places[begin + j]] = held[j]
 
 
 @njit(nogil=True, parallel=True, cache=True)

@@ -186,7 +186,7 @@ class DeviceClosing:
         self.values[...] = 0.0
         self.values[self.positions] = self.cupy.asarray(point).astype(np.float64)
 
-    def close(self, decay: Floats, active: Integers | None) -> None:
+    def close(self, decay: Floats, touched: NDArray[np.bool_] | None) -> None:
         """Close all columns: those that are closed already take no time."""
         launch(
             "close_columns",
@@ -195,7 +195,8 @@ class DeviceClosing:
             8 * self.windows.widest_column,
         )
 
-    def balance(self, decay: Floats, target: float, sweeps: int) -> None:
+    def balance(self, decay: Floats, target: float, sweeps: int, rows: NDArray[np.bool_] | None) -> None:
+        """Balance all rows: there is no time to be won from leaving out some."""
         cupy = self.cupy
         kept = cupy.asarray(decay)
         zeros = cupy.zeros(self.windows.size)

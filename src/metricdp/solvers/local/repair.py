@@ -25,7 +25,9 @@ from metricdp.solvers.local.windows import Graph, Windows, loops
 ROUNDS = 60
 ROUNDED = 4e-7  # what storing weights in float32 may add to a log ratio: 2 * 2^-24 for weights, as much for sums
 CHARGED, LATER_CHARGED = 1.3, 1.6  # how much more than its slope an edge is charged, and from the fifth round on
-SWEEPS, LATER_SWEEPS = 12, 4  # over all rows to balance them, and after every later closing
+SWEEPS, LATER_SWEEPS = 12, 4  # over rows to balance them, and after every later closing
+SMALLEST = 1e-30  # the background of a report that is in no window
+MOVED = 1e-5  # the share of its sum by which a row moved so that it is balanced again
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +46,11 @@ class Closing(Protocol):
     def load(self, point: Any) -> None:
         """Take x, entry by entry of the solver's windows, and zero outside them."""
 
-    def close(self, decay: Floats, active: Integers | None) -> None:
-        """Close the active columns (None: all)."""
+    def close(self, decay: Floats, touched: NDArray[np.bool_] | None) -> None:
+        """Close the columns; only edges between touched secrets allow less than the last time (None: the first)."""
 
-    def balance(self, decay: Floats, target: float, sweeps: int) -> None:
-        """Scale rows towards a sum, within what their neighbours allow."""
+    def balance(self, decay: Floats, target: float, sweeps: int, rows: NDArray[np.bool_] | None) -> None:
+        """Scale rows (None: all) towards a sum, within what their neighbours allow."""
 
     def sums(self) -> tuple[Floats, Floats]:
         """Return the sum of every row, background included, and the loss of its stored part."""
@@ -67,16 +69,19 @@ def repaired(
     closing.load(point)
     spare = rounding + max(ROUNDED, 0.1 * rounding)  # and something for slopes
     charge = np.full(len(log_ratios), spare)
-    active: Integers | None = None
-    target = 1.0
+    touched: NDArray[np.bool_] | None = None
+    totals, target = np.empty(0), 1.0
     first, second = graph.pairs[:, 0], graph.pairs[:, 1]
     for number in range(ROUNDS):
         left = np.maximum(log_ratios - charge, 0.0)
         decay = np.exp(-left)
-        closing.close(decay, active)
+        closing.close(decay, touched)
+        closed = closing.sums()[0]
         if number == 0:
-            target = float(np.median(closing.sums()[0]))
-        closing.balance(decay, target, SWEEPS if number == 0 else LATER_SWEEPS)
+            target = float(np.median(closed))
+            closing.balance(decay, target, SWEEPS, None)
+        else:
+            closing.balance(decay, target, LATER_SWEEPS, _around(np.abs(closed - totals) > MOVED * target, graph))
         totals, losses = closing.sums()
         logs = np.log(totals)
         slope = np.abs(logs[first] - logs[second])
@@ -86,21 +91,22 @@ def repaired(
             return LocalLaw(values, background, totals, losses / totals)
         more = CHARGED if number < 4 else LATER_CHARGED
         charge[short] = np.maximum(more * slope[short], 1.2 * charge[short]) + spare
-        active = _columns_at(np.unique(graph.pairs[short]), windows)
+        touched = np.zeros(graph.size, dtype=np.bool_)
+        touched[graph.pairs[short]] = True
     raise SolverFailure(
         f"the rows still change too much along {int(short.sum())} of {len(short):,} edges after {ROUNDS} rounds of "
         "repair. Give it more time (`seconds`), or merge places that almost coincide."
     )
 
 
-def _columns_at(secrets: Integers, windows: Windows) -> Integers | None:
-    """Return the reports near some secrets; None where that is most of them."""
-    if 4 * len(secrets) > windows.rows:
-        return None
-    found = np.zeros(windows.reports, dtype=np.bool_)
-    for i in secrets.tolist():
-        found[windows.columns[windows.starts[i] : windows.starts[i + 1]]] = True
-    return np.flatnonzero(found)
+def _around(moved: NDArray[np.bool_], graph: Graph) -> NDArray[np.bool_]:
+    """Return the moved secrets and those up to two edges away: what else can give way to them."""
+    first, second = graph.pairs[:, 0], graph.pairs[:, 1]
+    for _ in range(2):
+        near = moved[first] | moved[second]
+        moved = moved.copy()
+        moved[first[near]] = moved[second[near]] = True
+    return moved
 
 
 class HostClosing:
@@ -109,27 +115,35 @@ class HostClosing:
     def __init__(self, windows: Windows, graph: Graph, loss: Floats, positions: Integers) -> None:
         self.windows, self.graph, self.loss, self.positions = windows, graph, loss, positions
         self.values = np.empty(windows.size)
-        self.background = np.zeros(windows.reports)
-        self.everything = np.arange(windows.reports)
+        self.background = np.full(windows.reports, SMALLEST)
 
     def load(self, point: Any) -> None:
         self.values[:] = 0.0
         self.values[self.positions] = point
 
-    def close(self, decay: Floats, active: Integers | None) -> None:
-        windows = self.windows
-        loops().close_columns(
-            windows.column_starts, windows.secrets, windows.places, windows.order,
-            self.everything if active is None else active, *self.graph.neighbours, decay, self.graph.size,
-            windows.widest_column, self.values, self.background,
+    def close(self, decay: Floats, touched: NDArray[np.bool_] | None) -> None:
+        windows, graph = self.windows, self.graph
+        if touched is None or 4 * int(touched.sum()) > windows.rows:
+            loops().close_columns(
+                windows.column_starts, windows.secrets, windows.places, windows.order, *graph.neighbours, decay,
+                graph.size, windows.widest_column, self.values, self.background,
+            )  # fmt: skip
+            return
+        found = np.zeros(windows.reports, dtype=np.bool_)
+        for i in np.flatnonzero(touched).tolist():
+            found[windows.columns[windows.starts[i] : windows.starts[i + 1]]] = True
+        loops().reclose_columns(
+            windows.column_starts, windows.secrets, windows.places, np.flatnonzero(found), touched, *graph.neighbours,
+            decay, graph.size, windows.widest_column, self.values, self.background,
         )  # fmt: skip
 
-    def balance(self, decay: Floats, target: float, sweeps: int) -> None:
+    def balance(self, decay: Floats, target: float, sweeps: int, rows: NDArray[np.bool_] | None) -> None:
         windows, graph = self.windows, self.graph
         hidden = np.add.reduceat(self.background[windows.columns], windows.starts[:-1])
         far = np.maximum(self.background.sum() - hidden, 0.0)
+        groups = graph.colors if rows is None else [nodes[rows[nodes]] for nodes in graph.colors]
         for _ in range(sweeps):
-            for nodes in graph.colors:
+            for nodes in groups:
                 loops().balance_rows(
                     nodes, windows.starts, windows.columns, self.values, self.background, far, target,
                     *graph.neighbours, decay, windows.widest_row,

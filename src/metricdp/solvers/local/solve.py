@@ -29,9 +29,9 @@ class LocalTask:
     """What is asked, in an order in which near secrets have near numbers.
 
     `entries` are those of the mechanism, with their losses; the solver has variables for those that are `inner`.
-    `graph` holds the ratios that bind any mechanism, for the bound; `log_ratios` those the law must keep along the same
-    edges so that it keeps all pairs: smaller where the edges make detours. `beyond` bounds the loss of all other
-    reports from below, and `far` tells about what a report from the background costs every secret.
+    `graph` holds ratios that bind any mechanism, for the iterates and the bound; `kept` those the law must keep so that
+    it keeps all pairs: the same edges, or more of them, and smaller ratios where these still make detours. `beyond`
+    bounds the loss of all other reports from below, and `far` tells about what a report from the background costs.
     """
 
     epsilon: float
@@ -40,10 +40,11 @@ class LocalTask:
     loss: Floats
     prior: Floats
     graph: Graph
-    log_ratios: Floats
+    kept: Graph
     inner: NDArray[np.bool_]
     beyond: Floats
     far: Floats
+    start: NDArray[np.float32] | None = None  # weights of entries to begin with
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     def upper(point: Any) -> float:
         nonlocal best, value
         try:
-            law = repaired(closing, point, windows, task.graph, task.log_ratios)
+            law = repaired(closing, point, windows, task.kept, task.kept.log_ratios)
         except SolverFailure:
             if best is None:
                 raise
@@ -91,6 +92,9 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         return value
 
     lower = summed(_row_minima(program))
+    start = _start(program, task)
+    if task.start is not None:
+        upper(start)  # what comes back is no worse
     left = None if options.seconds is None else max(options.seconds - (time.perf_counter() - started), 1e-3)
     heaviest = HEAVIEST / float(task.graph.degrees.mean())
     weights = (LIGHTEST, max(heaviest, 2.0 * LIGHTEST))
@@ -101,17 +105,17 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         if options.progress is not None:
             options.progress(max(lower, low), min(value, high), before + seconds, iterations)
 
-    state = _iterates(program, _start(program, task.epsilon), options.place)
+    state = _iterates(program, start, options.place)
     answer = driver.drive(state, report)
     if best is None:
         upper(state.primal())
     assert best is not None
-    law, kept = best, task.log_ratios
+    law, kept = best, task.kept.log_ratios
 
     def tightened(share: float) -> LocalLaw:
         nonlocal law, kept
         kept = kept * share
-        law = repaired(closing, law.values[positions], windows, task.graph, kept)
+        law = repaired(closing, law.values[positions], windows, task.kept, kept)
         return law
 
     bound = max(lower, bound_of(program, answer.dual))  # what the iterates said of their own bound is not asked
@@ -138,12 +142,15 @@ def _program(task: LocalTask, windows: Windows) -> LocalProgram:
     return LocalProgram(Windows(entries, task.reports), task.graph, cost, beyond)
 
 
-def _start(program: LocalProgram, epsilon: float) -> Any:
-    """Return the kernel e^{-epsilon d} around every report, normalised row by row."""
+def _start(program: LocalProgram, task: LocalTask) -> Any:
+    """Return the weights to begin with, or the kernel e^{-epsilon d} around every report, normalised row by row."""
     windows = program.windows
-    weights = np.exp(-epsilon * windows.entries.distances)
+    if task.start is None:
+        weights = np.exp(-task.epsilon * windows.entries.distances)
+    else:
+        weights = task.start[task.inner].astype(np.float64)
     sums = np.add.reduceat(weights, windows.starts[:-1])
-    return (weights / np.repeat(sums, windows.counts)).astype(np.float32)
+    return (weights / np.repeat(np.maximum(sums, 1e-300), windows.counts)).astype(np.float32)
 
 
 def _row_minima(program: LocalProgram) -> Floats:
@@ -164,5 +171,5 @@ def _closing(task: LocalTask, windows: Windows, positions: Any, place: Place) ->
     if place == "gpu":
         from metricdp.solvers.local.device import DeviceClosing
 
-        return DeviceClosing(windows, task.graph, task.loss, positions)
-    return HostClosing(windows, task.graph, task.loss, positions)
+        return DeviceClosing(windows, task.kept, task.loss, positions)
+    return HostClosing(windows, task.kept, task.loss, positions)

@@ -1,4 +1,7 @@
-"""Audits by samples and densities: they can refute a promise, never prove it."""
+"""The test that was used before bets: events are chosen on half of the draws and counted on the other half.
+
+Kept to compare with (`benchmarks/betting.py`); `mdp.audit_sampler` replaced it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from metricdp.mechanisms import Witness
 from metricdp.metrics import Metric
 
 
-def audit_samples(
+def count_events(
     sampler: Callable[[Any, int], Any],
     pairs: Any,
     metric: Metric,

@@ -1,0 +1,151 @@
+"""The game: looks with their books and shares of the starting wealth, who bets when, and on which pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers, Points
+from metricdp.auditing.betting import looks
+from metricdp.auditing.betting.books import Book, Counts, Scale
+from metricdp.auditing.betting.exact_events import Lattice, LowBits, Truth
+from metricdp.auditing.betting.looks import Bins, Direction, Lean, Look, Values
+from metricdp.auditing.betting.rounds import Arena, Rounds
+from metricdp.auditing.betting.wealth import Wealth
+from metricdp.randomness import Source
+
+REMEMBERED = 16_384  # rounds that looks learn from
+LEARNING = 64 * 4 ** np.arange(5)  # looks learn anew when so many rounds are over
+FIRST_BATCH = 24
+GROWTH = 0.1  # a batch is this part of what went before: what is learned is soon used, and calls stay few
+WIDE = 64  # beyond so many coordinates single ones are not looked at
+
+
+@dataclass
+class Belief:
+    """A look, what it has seen, and its share of the starting wealth."""
+
+    look: Look
+    book: Book
+    share: float
+
+
+def beliefs(arena: Arena, reports: Points) -> list[Belief]:
+    """Return the looks that suit these secrets and reports."""
+    found: list[Belief] = []
+    like = arena.comparable(reports)
+    text = reports.dtype.kind == "U"
+    alone = arena.slots > 1 or len(arena.levels) == 1  # pairs are learned one by one
+    if like:
+        found += _by_distance(arena, alone=alone)
+        found.append(_counted(arena, Truth(), 1.0))
+    if like and not text:
+        found.append(
+            _counted(
+                arena, Bins("the place along the line through both secrets", looks.along, (8, 3), pooled=True), 1.0
+            )
+        )
+        found.append(_counted(arena, Lattice(), 1.0))
+    if alone:
+        found.append(_counted(arena, Values(), 1.0))
+        found += [] if text else _by_coordinates(arena, reports)
+    return found
+
+
+def _counted(arena: Arena, look: Look, share: float, shrink: float = 1.0) -> Belief:
+    return Belief(look, Counts(1 if look.pooled else arena.slots, look.size, shrink), share)
+
+
+def _by_distance(arena: Arena, *, alone: bool) -> list[Belief]:
+    reach = arena.epsilon * arena.levels
+    found = [Belief(Lean(pooled=True), Scale(reach, Lean.positions, together=True), 6.0)]
+    if alone and len(reach) > 1:
+        found.append(Belief(Lean(pooled=False), Scale(reach, Lean.positions, together=False), 2.0))
+    found.append(_counted(arena, Lean(pooled=not alone), 2.0))
+    found.append(_counted(arena, Bins("the distances to both secrets", looks.distances, (4, 6), pooled=not alone), 1.0))
+    return found
+
+
+def _by_coordinates(arena: Arena, reports: Points) -> list[Belief]:
+    width = int(np.prod(reports.shape[1:]))
+    found = []
+    if width <= 3:
+        bins = {1: (32,), 2: (8, 8), 3: (4, 4, 4)}[width]
+        found.append(_counted(arena, Bins("the coordinates of the report", looks.coordinates, bins, pooled=False), 1.0))
+    if 1 < width <= 8:
+        found += [
+            _counted(arena, Bins(f"coordinate {k + 1}", looks.coordinate(k), (16,), pooled=False), 0.5)
+            for k in range(width)
+        ]
+    if 1 < width <= WIDE:
+        found.append(_counted(arena, Direction(), 1.0))
+    found += [_counted(arena, LowBits(k), 0.5) for k in range(min(width, 4))]
+    return found
+
+
+class Game:
+    """Bets round by round: every look bets on what it has learned, then learns what happened."""
+
+    def __init__(self, arena: Arena, reports: Points) -> None:
+        self.arena = arena
+        self.beliefs = beliefs(arena, reports)
+        self.wealth = Wealth(
+            arena.epsilon, arena.slack, arena.levels, np.array([belief.share for belief in self.beliefs])
+        )
+        self.past: Rounds | None = None
+        self.rounds = 0
+        self.earned = np.zeros((len(self.beliefs), len(arena.levels)))  # against the claim, in logarithms
+        self.played = np.zeros(len(arena.levels))
+
+    def play(self, rounds: Rounds) -> None:
+        """Bet on a batch of rounds with what was known before it, and learn from it."""
+        for number, belief in enumerate(self.beliefs):
+            slot, level, cell, seen = _tally(rounds, belief.look)
+            earned = self.wealth.bet(number, level, belief.book.believe(slot, level, cell), seen)
+            np.add.at(self.earned[number], level, earned)
+            belief.book.add(slot, level, cell, seen)
+        self.wealth.settle()
+        self.played += np.bincount(rounds.level, minlength=len(self.played))
+        before, self.rounds = self.rounds, self.rounds + len(rounds)
+        self.past = rounds if self.past is None else self.past.joined(rounds)
+        if len(self.past) > REMEMBERED:
+            self.past = self.past.take(slice(len(self.past) - REMEMBERED, None))
+        if np.any((before < LEARNING) & (self.rounds >= LEARNING)):
+            self._learn(self.past)
+
+    def _learn(self, past: Rounds) -> None:
+        for belief in self.beliefs:
+            if belief.look.learn(past):
+                belief.book.clear()
+                belief.book.add(*_tally(past, belief.look))
+
+
+def _tally(rounds: Rounds, look: Look) -> tuple[Integers, Integers, Integers, tuple[Floats, Floats]]:
+    """Return every combination of slot, level and cell that occurs, and how often the coin was 0 and 1 in it."""
+    slot = np.zeros_like(rounds.slot) if look.pooled else rounds.slot
+    levels = len(rounds.arena.levels)
+    keys = (slot * levels + rounds.level) * look.size + look.cells(rounds)
+    found, inverse = np.unique(keys, return_inverse=True)
+    ones: Floats = np.bincount(inverse, weights=rounds.coins.astype(np.float64), minlength=len(found)).astype(float)
+    zeros = np.bincount(inverse, minlength=len(found)).astype(np.float64) - ones
+    pair, cell = np.divmod(found, look.size)
+    return pair // levels, pair % levels, cell, (zeros, ones)
+
+
+def batch_size(drawn: int) -> int:
+    """Return how many rounds to play before what they teach is used."""
+    return max(FIRST_BATCH, int(GROWTH * drawn))
+
+
+def shares(game: Game | None, pairs: int, size: int, source: Source) -> Integers:
+    """Return how many rounds every pair gets: half for the pair that has won most a round, half for all in turn."""
+    some = np.bincount(np.argsort(source.words(pairs), kind="stable")[np.arange(size) % pairs], minlength=pairs)
+    if game is None or pairs == 1:
+        return some
+    hope = game.earned.max(axis=0) / np.maximum(game.played, 1.0)
+    best = int(np.argmax(hope))
+    if hope[best] > 0:
+        some //= 2
+        some[best] += size - some.sum()
+    return some

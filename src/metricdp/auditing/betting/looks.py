@@ -1,0 +1,194 @@
+"""Looks: ways to sort reports into cells, in each of which one side of the coin may be likelier than the claim allows.
+
+A look sees the report and the two secrets, never the coin. What it needs to learn (edges, directions, frequent
+values) it learns from rounds that are over. A look is `pooled` where its cells mean the same for every pair of secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers, Words
+from metricdp.auditing.betting.rounds import Rounds
+
+LEANS = 64
+FREQUENT = 255
+Feature = Callable[[Rounds], Floats]
+
+
+class Look(Protocol):
+    """A way to sort reports into cells."""
+
+    size: int
+    pooled: bool
+
+    def learn(self, past: Rounds) -> bool:
+        """Learn from rounds that are over; tell whether cells have changed."""
+
+    def cells(self, rounds: Rounds) -> Integers:
+        """Return the cell of every report, from 0 to size - 1."""
+
+    def kind_of(self, cell: int) -> str:
+        """Return the kind of the finding where this cell convicts."""
+
+    def says(self, cell: int) -> str:
+        """Say what convicts, as the beginning of a sentence."""
+
+
+class Plain:
+    """What looks have in common that say the same of all their cells."""
+
+    kind = "law"
+    name = ""
+
+    def learn(self, past: Rounds) -> bool:
+        return False
+
+    def kind_of(self, cell: int) -> str:
+        return self.kind
+
+    def says(self, cell: int) -> str:
+        return self.name
+
+
+class Lean(Plain):
+    """How much nearer a report lies to one secret than to the other, in equal steps, both ends in their own cells."""
+
+    name = "the difference of the distances to both secrets gives them away"
+    size = LEANS
+    #: the middle of every cell, from -1 (at or beyond the second secret) to 1
+    positions = np.concatenate([[-1.0], (np.arange(LEANS - 2) + 0.5) * (2.0 / (LEANS - 2)) - 1.0, [1.0]])
+
+    def __init__(self, *, pooled: bool) -> None:
+        self.pooled = pooled
+
+    def cells(self, rounds: Rounds) -> Integers:
+        inner = np.clip(((rounds.lean + 1.0) * (0.5 * (LEANS - 2))).astype(np.int64), 0, LEANS - 3) + 1
+        inner[rounds.lean >= 1.0 - 1e-9] = LEANS - 1
+        inner[rounds.lean <= 1e-9 - 1.0] = 0
+        return inner
+
+
+class Bins(Plain):
+    """Features cut at quantiles of what was reported before, all features together: one cell for every combination."""
+
+    def __init__(self, name: str, feature: Feature, bins: tuple[int, ...], *, pooled: bool) -> None:
+        self.name, self.pooled = f"{name} gives the secret away", pooled
+        self.feature, self.bins = feature, bins
+        self.size = int(np.prod(bins))
+        self.edges: dict[int, list[Floats]] = {}
+
+    def learn(self, past: Rounds) -> bool:
+        values, slot = self.feature(past), self._slots(past)
+        for one in np.unique(slot).tolist():
+            here = values[slot == one]
+            self.edges[one] = [
+                np.quantile(column, np.linspace(0.0, 1.0, count + 1)[1:-1])
+                for column, count in zip(here.T, self.bins, strict=True)
+            ]
+        return True
+
+    def cells(self, rounds: Rounds) -> Integers:
+        values, slot = self.feature(rounds), self._slots(rounds)
+        cells = np.zeros(len(rounds), dtype=np.int64)
+        for one in np.unique(slot).tolist():
+            at = np.flatnonzero(slot == one)
+            if one in self.edges:
+                for number, edges in enumerate(self.edges[one]):
+                    cells[at] = cells[at] * self.bins[number] + np.searchsorted(edges, values[at, number])
+        return cells
+
+    def _slots(self, rounds: Rounds) -> Integers:
+        return np.zeros(len(rounds), dtype=np.int64) if self.pooled else rounds.slot
+
+
+class Direction(Plain):
+    """The direction in which the means of the reports of both secrets differ most, cut at quantiles."""
+
+    name, pooled, size = "a direction learned from the reports gives the secret away", False, 16
+
+    def __init__(self) -> None:
+        self.weights: dict[int, tuple[Floats, Floats]] = {}
+
+    def learn(self, past: Rounds) -> bool:
+        for one in np.unique(past.slot).tolist():
+            at = past.slot == one
+            rows, coins = flat(past.reports[at]), past.coins[at]
+            if min((coins == 0).sum(), (coins == 1).sum()) < 8:
+                continue
+            spread = np.cov(rows, rowvar=False) + 1e-9 * np.diag(np.var(rows, axis=0) + 1e-300)
+            apart = rows[coins == 0].mean(axis=0) - rows[coins == 1].mean(axis=0)
+            weights = np.linalg.lstsq(np.atleast_2d(spread), apart, rcond=None)[0]
+            edges = np.quantile(rows @ weights, np.linspace(0.0, 1.0, self.size + 1)[1:-1])
+            self.weights[one] = weights, edges
+        return True
+
+    def cells(self, rounds: Rounds) -> Integers:
+        cells = np.zeros(len(rounds), dtype=np.int64)
+        for one in np.unique(rounds.slot).tolist():
+            if one in self.weights:
+                at = np.flatnonzero(rounds.slot == one)
+                weights, edges = self.weights[one]
+                cells[at] = np.searchsorted(edges, flat(rounds.reports[at]) @ weights)
+        return cells
+
+
+class Values(Plain):
+    """Reports that came back bit for bit, each in a cell of its own; all others together."""
+
+    pooled, size = False, FREQUENT + 1
+
+    def __init__(self) -> None:
+        self.values: Words = np.zeros(0, dtype=np.uint64)
+
+    def learn(self, past: Rounds) -> bool:
+        values, counts = np.unique(past.identity, return_counts=True)
+        often = values[np.argsort(-counts, kind="stable")[: min(FREQUENT, int((counts > 1).sum()))]]
+        self.values = np.sort(often)
+        return True
+
+    def cells(self, rounds: Rounds) -> Integers:
+        if len(self.values) == 0:
+            return np.zeros(len(rounds), dtype=np.int64)
+        place = np.minimum(np.searchsorted(self.values, rounds.identity), len(self.values) - 1)
+        return np.where(self.values[place] == rounds.identity, place + 1, 0)
+
+    def kind_of(self, cell: int) -> str:
+        return "atom" if cell else "report set"
+
+    def says(self, cell: int) -> str:
+        return "a report that comes back bit for bit names the secret" if cell else "the set of reports gives it away"
+
+
+def flat(rows: Floats) -> Floats:
+    """Return rows with all their coordinates side by side."""
+    return rows.reshape(len(rows), -1)
+
+
+def distances(rounds: Rounds) -> Floats:
+    """Return the sum and the difference of the distances to both secrets."""
+    near, far = rounds.distances
+    return np.stack([near + far, far - near], axis=1)
+
+
+def along(rounds: Rounds) -> Floats:
+    """Return where reports lie on the line through both secrets, 0 at the first, 1 at the second, and how far off."""
+    way = flat(rounds.right) - flat(rounds.left)
+    gone = flat(rounds.reports) - flat(rounds.left)
+    length = np.maximum((way * way).sum(axis=1), 1e-300)
+    part = (gone * way).sum(axis=1) / length
+    aside = np.sqrt(np.maximum((gone * gone).sum(axis=1) / length - part**2, 0.0))
+    return np.stack([part, aside], axis=1)
+
+
+def coordinate(number: int) -> Feature:
+    """Return the feature that is one coordinate."""
+    return lambda rounds: flat(rounds.reports)[:, number : number + 1]
+
+
+def coordinates(rounds: Rounds) -> Floats:
+    """Return all coordinates."""
+    return flat(rounds.reports)

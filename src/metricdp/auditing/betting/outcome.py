@@ -1,0 +1,113 @@
+"""What the bets say: verdict, bound, witness, what convicts, and what would have been found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from metricdp.auditing.betting.game import Belief, Game
+from metricdp.auditing.betting.power import power
+from metricdp.auditing.betting.rounds import Rounds
+from metricdp.auditing.report import AuditReport, Finding
+from metricdp.mechanisms import Witness
+
+
+def outcome(
+    game: Game, confidence: tuple[float, float], method: str, pairs: int, findings: tuple[Finding, ...] = ()
+) -> AuditReport:
+    """Return the report of a game that is over, with the confidence stated and the one this game is judged at."""
+    stated, judged = confidence
+    wealth, arena = game.wealth, game.arena
+    refuted = wealth.refuted(judged)
+    place = _telling(game, game.beliefs[wealth.best])
+    return AuditReport(
+        claimed=arena.epsilon,
+        epsilon=wealth.bound(judged),
+        basis="samples",
+        method=method,
+        refuted=refuted,
+        confidence=stated,
+        witness=None if place is None else place.witness,
+        slack=arena.slack,
+        pairs=pairs,
+        draws=game.rounds,
+        power="" if refuted else power(game, judged),
+        findings=(*(_convicting(game, judged) if refuted else ()), *findings),
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The pair and the cell in which a look sees most."""
+
+    cell: int
+    counts: tuple[int, int]  # from the secret that is betrayed, and from the other
+    witness: Witness
+
+
+def _convicting(game: Game, confidence: float) -> tuple[Finding, ...]:
+    """Say which looks convict: every one whose own share has grown to 1/alpha, or the richest."""
+    wealth = game.wealth
+    own = wealth.log_shares + wealth.logs[:, wealth.claim]
+    enough = np.flatnonzero(own >= -np.log1p(-confidence))
+    order = enough[np.argsort(-own[enough])] if enough.size else np.array([wealth.best])
+    found: dict[str, Finding] = {}
+    for number in order.tolist():
+        belief = game.beliefs[number]
+        place = _telling(game, belief)
+        if place is not None:
+            kind = belief.look.kind_of(place.cell)
+            found.setdefault(kind, Finding(kind, _sentence(belief.look.says(place.cell), place), convicts=True))
+    return tuple(found.values())
+
+
+def _sentence(what: str, place: _Place) -> str:
+    one, two = place.counts
+    witness = place.witness
+    return (
+        f"{what[0].upper()}{what[1:]}: {one:,} of the reports looked back on came so from {_shown(witness.secret_at)}, "
+        f"{two:,} from {_shown(witness.other_at)}, such as {_shown(witness.report_at)}."
+    )
+
+
+def _shown(place: tuple[float | str, ...] | None) -> str:
+    place = place or ()
+    texts = [part if isinstance(part, str) else f"{part:.12g}" for part in place[:4]]
+    return texts[0] if len(place) == 1 else f"({', '.join(texts)}{', ...' if len(place) > 4 else ''})"
+
+
+def _telling(game: Game, belief: Belief) -> _Place | None:
+    """Return where a look sees most: the pair and the cell of the remembered rounds."""
+    past, look = game.past, belief.look
+    if past is None:
+        return None
+    keys = past.level * look.size + look.cells(past)
+    found, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    ones = np.bincount(inverse, weights=past.coins.astype(np.float64), minlength=len(found))
+    zeros = counts - ones
+    likely = np.maximum(zeros, ones) + 0.5
+    share = np.clip(likely / (counts + 1.0), 1e-9, 1.0 - 1e-9)
+    limit = game.wealth.limit[game.wealth.claim, found // look.size]
+    gain = share * np.log(share / limit) + (1.0 - share) * np.log((1.0 - share) / (1.0 - limit))
+    best = int(np.argmax(np.where(share > limit, counts * gain, share - 1.0)))
+    side = int(ones[best] > zeros[best])
+    row = int(np.flatnonzero((inverse == best) & (past.coins == side))[0])
+    seen = int(max(zeros[best], ones[best])), int(min(zeros[best], ones[best]))
+    ratio = float(likely[best] / (counts[best] - likely[best] + 1.0))
+    return _Place(int(found[best] % look.size), seen, _witness(past, row, side, ratio))
+
+
+def _witness(past: Rounds, row: int, side: int, ratio: float) -> Witness:
+    pair = (int(past.first[row]), int(past.second[row]))
+    secret, other = pair[side], pair[1 - side]
+    points = past.arena.points
+    return Witness(
+        secret,
+        other,
+        -1,
+        ratio,
+        secret_at=tuple(points[secret].ravel().tolist()),
+        other_at=tuple(points[other].ravel().tolist()),
+        report_at=tuple(past.reports[row].ravel().tolist()),
+    )

@@ -1,0 +1,98 @@
+"""Audit of recorded reports: rows of (secret, report), each bet on at most once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Points, as_points
+from metricdp.auditing.betting.game import Game, batch_size
+from metricdp.auditing.betting.outcome import outcome
+from metricdp.auditing.betting.pairing import distance_levels, matched
+from metricdp.auditing.betting.received import as_reports, checked_claim, shuffled
+from metricdp.auditing.betting.rounds import UP, Arena
+from metricdp.auditing.betting.shelf import TAIL, Shelf, play_pairs
+from metricdp.auditing.report import AuditReport
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Metric
+from metricdp.randomness import Randomness, fresh_stream, source_of
+
+FEW = 200  # up to so many secrets, with OFTEN reports each, pairs are learned one by one
+OFTEN = 50
+
+
+def audit_samples(
+    secrets: Any,
+    reports: Any = None,
+    /,
+    *,
+    metric: Metric,
+    epsilon: float,
+    confidence: float = 0.99,
+    slack: float = 0.0,
+    rng: Randomness = None,
+) -> AuditReport:
+    """Try to refute a promise from recorded reports: one row of `secrets` and one of `reports` for every draw.
+
+    Rows may stand in any order, and secrets may occur any number of times: rows are shuffled, a fair coin decides from
+    which of two secrets the next unused row is taken, and a pair ends where one of its secrets has no row left. Secrets
+    that occur once are matched with their neighbours, half of them with secrets about 2 / epsilon away, where claims
+    are easiest to refute. The bets are those of `audit_sampler`, and so is the report; a row is used at most once.
+
+    Args:
+        secrets: The true values, one a row.
+        reports: What was reported for them, one a row: numbers or text.
+        metric: How far secrets are apart.
+        epsilon: The promise that is judged, in the unit of the metric.
+        confidence: How sure a refutation has to be.
+        slack: What the promise allows beside epsilon * d.
+        rng: Randomness of the coins, cryptographic by default.
+    """
+    if callable(secrets) or callable(reports):
+        raise InvalidInput("a function that draws reports is judged by mdp.audit_sampler(draw, secrets=...).")
+    claimed, slack, confidence = checked_claim(epsilon, slack, confidence)
+    points = as_points(secrets, "secrets")
+    given = as_reports(reports, width=None)
+    if len(points) != len(given):
+        raise InvalidInput(f"`reports` must have one row per secret, {len(points)}, got {len(given)}.")
+    metric.check(points)
+    source = fresh_stream() if rng is None else source_of(rng)
+    distinct, inverse = np.unique(points.reshape(len(points), -1), axis=0, return_inverse=True)
+    if len(distinct) < 2:
+        raise InvalidInput("`secrets` must hold at least two different secrets.")
+    shelf = Shelf(given, inverse.ravel(), len(distinct), source)
+    if len(distinct) <= FEW and len(points) >= OFTEN * len(distinct):
+        game, pairs = play_pairs(shelf, distinct, metric, (claimed, slack))
+    else:
+        game, pairs = _many(shelf, distinct, metric, (claimed, slack))
+    if game is None:
+        raise InvalidInput("no two secrets are finitely far apart, so that nothing can be compared.")
+    method = f"bets on {game.rounds:,} of {len(points):,} recorded reports of {len(distinct):,} secrets"
+    return outcome(game, (confidence, confidence), method, pairs)
+
+
+def _many(shelf: Shelf, points: Points, metric: Metric, claim: tuple[float, float]) -> tuple[Game | None, int]:
+    """Bet on matchings: every secret that has rows left meets one other, again and again; all are learned together."""
+    levels = distance_levels(points, metric, claim[0])
+    arena = Arena(points, metric, *claim, levels * UP, 1)
+    game: Game | None = None
+    drawn = met = 0
+    while True:
+        left = np.flatnonzero(shelf.left)
+        one, two, apart = matched(points, metric, claim[0], left, shelf.source)
+        if one.size <= drawn // TAIL:
+            return game, met
+        met += len(one)
+        times = np.minimum(shelf.left[one], shelf.left[two])
+        pairs = np.repeat(np.stack([one, two], axis=1), times, axis=0)
+        level = np.repeat(np.minimum(np.searchsorted(levels, apart), len(levels) - 1), times)
+        order = shuffled(len(pairs), shelf.source)
+        pairs, level = pairs[order], level[order]
+        start = 0
+        while start < len(pairs):
+            here = slice(start, start + batch_size(drawn))
+            rounds = shelf.deal(arena, pairs[here], np.zeros(len(pairs[here]), dtype=np.int64), level[here])
+            game = game or Game(arena, rounds.reports)
+            game.play(rounds)
+            drawn, start = drawn + len(rounds), start + len(rounds)

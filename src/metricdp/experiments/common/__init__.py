@@ -1,0 +1,20 @@
+"""What every study is made of: pieces that run anywhere, tables with the published number beside ours, one page."""
+
+from metricdp.experiments.common.pieces import Done
+from metricdp.experiments.common.rows import Row, averaged
+from metricdp.experiments.common.run import Outcome, Request, reproduce
+from metricdp.experiments.common.shapes import Deferred, Earlier, Piece, Study, Table
+
+__all__ = [
+    "Deferred",
+    "Done",
+    "Earlier",
+    "Outcome",
+    "Piece",
+    "Request",
+    "Row",
+    "Study",
+    "Table",
+    "averaged",
+    "reproduce",
+]

@@ -1,0 +1,119 @@
+"""Rows of a study: what they are about first, then the published number and ours, then what it took.
+
+A row is flat: texts, numbers and None. Columns that nobody knows here say what the row is about and come first.
+`measure` names what is measured; `published` is the paper's number, `as_published` ours with the method exactly as
+published, `corrected` ours with what keeps the promise, `bound` what no mechanism with that promise can beat.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from metricdp.errors import InvalidInput
+from metricdp.files import replacing
+
+Row = dict[str, Any]
+VALUES = ("published", "as_published", "corrected", "bound")
+ALWAYS = ("measure", *VALUES)
+SOMETIMES = ("spread", "as_published_spread", "repetitions")
+LAST = (*ALWAYS, *SOMETIMES, "seconds", "note")
+REPETITION = "repetition"  # rows that differ in this column alone are one row of the table: their mean
+
+
+def checked(rows: Iterable[Mapping[str, Any]], key: str) -> list[Row]:
+    """Return the rows of a piece with plain values; whatever is not flat is refused."""
+    found = []
+    for row in rows:
+        if "measure" not in row:
+            raise InvalidInput(f"a row of the piece {key!r} has no `measure`: {dict(row)!r}.")
+        found.append({str(name): _plain(value, name, key) for name, value in row.items()})
+    return found
+
+
+def _plain(value: Any, name: str, key: str) -> Any:
+    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        value = value.item()  # a number of numpy
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):  # JSON has no infinity and nobody computes with what is not a number
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+    raise InvalidInput(f"`{name}` in the piece {key!r} must be a text, a number or None, got {type(value).__name__}.")
+
+
+def columns(rows: Sequence[Row]) -> list[str]:
+    """Return the columns of a table: what rows are about in the order of appearance, then the known ones."""
+    seen = dict.fromkeys(name for row in rows for name in row)
+    kept = [name for name in LAST if name not in SOMETIMES or any(row.get(name) is not None for row in rows)]
+    return [name for name in seen if name not in LAST] + kept
+
+
+def averaged(rows: Sequence[Row]) -> list[Row]:
+    """Return rows with repetitions as one: means, `spread` and the number of `repetitions`.
+
+    `spread` is half the width of the 95 % interval of the mean by Student's t: of `corrected`, or of `as_published`
+    where that stands alone; where both are measured `as_published_spread` is the other. Rows without a repetition stay.
+    """
+    groups: dict[tuple[tuple[str, Any], ...], list[Row]] = {}
+    for row in rows:
+        about = tuple((name, value) for name, value in row.items() if name not in (*LAST[1:], REPETITION))
+        groups.setdefault(about, []).append(row)
+    found: list[Row] = []
+    for members in groups.values():
+        if not any(REPETITION in row for row in members):
+            found += members
+            continue
+        found.append(_mean(members))
+    return found
+
+
+def _mean(members: Sequence[Row]) -> Row:
+    merged = {name: value for name, value in members[0].items() if name != REPETITION}
+    spreads: dict[str, float] = {}
+    for name in ("as_published", "corrected", "bound", "seconds"):
+        known = [float(row[name]) for row in members if isinstance(row.get(name), int | float)]
+        merged[name] = math.fsum(known) / len(known) if known else members[0].get(name)
+        if name in VALUES and len(known) > 1:
+            spreads[name] = _half_width(known)
+    both = "as_published" in spreads and "corrected" in spreads
+    if "corrected" in spreads or "as_published" in spreads:
+        merged["spread"] = spreads.get("corrected", spreads.get("as_published"))
+    if both:
+        merged["as_published_spread"] = spreads["as_published"]
+    merged["repetitions"] = len(members)
+    merged["note"] = "; ".join(dict.fromkeys(str(row["note"]) for row in members if row.get("note")))
+    return merged
+
+
+def _half_width(values: Sequence[float]) -> float:
+    from scipy.special import stdtrit
+
+    count, mean = len(values), math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
+    return float(stdtrit(count - 1, 0.975)) * deviation / math.sqrt(count)
+
+
+def write_csv(rows: Sequence[Row], path: Path, *, about: Sequence[str] = ()) -> Path:
+    """Write a table whole or not at all; lines `about` it come first and begin with a hash."""
+    with replacing(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        file.writelines(f"# {' '.join(line.split())}\n" for line in about)
+        writer = csv.DictWriter(file, fieldnames=columns(rows), restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return path
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return " ".join(value.split())  # one line a row, so that what stands above the table is told apart
+    return "" if value is None else f"{value:.10g}" if isinstance(value, float) else value
+
+
+def read_csv(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    """Return what stands about a table before it, and its rows as texts."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    count = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return [line[1:].strip() for line in lines[:count]], list(csv.DictReader(lines[count:]))

@@ -1,0 +1,11 @@
+"""Samplers of others as `draw(secret, count) -> reports`: commands, addresses, JavaScript modules.
+
+What is drawn here goes to `audit_sampler`, which asks nothing of a sampler but that. Every sampler is closed when it is
+no longer needed (`with CommandSampler(...) as draw:`), and `restart()` makes it begin anew.
+"""
+
+from metricdp.samplers.command import CommandSampler
+from metricdp.samplers.node import NodeSampler
+from metricdp.samplers.web import WebSampler
+
+__all__ = ["CommandSampler", "NodeSampler", "WebSampler"]

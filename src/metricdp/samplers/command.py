@@ -1,0 +1,107 @@
+"""A command as a sampler: one secret a line in, one report a line out."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from metricdp.arrays import Points, as_positive
+from metricdp.errors import InvalidInput, SamplerFailure
+from metricdp.samplers.lines import line_of, reports_of, shown
+from metricdp.samplers.process import Process
+
+AT_ONCE = 20_000  # secrets written before answers are waited for
+LISTEN = 0.05  # seconds after the first answer of a start in which a second one would be one too many
+SHELL = ("|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1")
+
+
+class CommandSampler:
+    """Draw reports from a command that is kept running.
+
+    The command reads one secret a line (`0.5,-1.25`, or a word) and prints one report a line at once, in the same
+    order, until its input ends. It is started without a shell, in a process group of its own which is killed at the end
+    with all that it started. Lines nobody asked for, silence longer than `patience` seconds, an early end: each is a
+    `SamplerFailure` with a sentence. Python commands get PYTHONUNBUFFERED=1, so that their lines come at once.
+    """
+
+    def __init__(self, command: str | Sequence[str], *, patience: float = 60.0) -> None:
+        self.words = _words(command)
+        self.patience = as_positive(patience, "patience")
+        self._process: Process | None = None
+
+    def __call__(self, secret: Any, count: int) -> Points:
+        """Return `count` reports for a secret, one a row."""
+        line = line_of(secret)
+        answers: list[str] = []
+        if self._process is None:
+            self._process = self._started()
+            answers = self._process.ask(line + "\n", 1, hide=line)
+            self._nothing_left(line, LISTEN)
+        while len(answers) < count:
+            some = min(AT_ONCE, count - len(answers))
+            answers += self._process.ask((line + "\n") * some, some, hide=line)
+        self._nothing_left(line)
+        return reports_of(answers, "the command", hide=line) if count else np.empty((0, 1))
+
+    def restart(self) -> None:
+        """End the command; the next draw starts it anew."""
+        if self._process is not None:
+            self._process.close()
+        self._process = None
+
+    close = restart
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def _started(self) -> Process:
+        environment = {"PYTHONUNBUFFERED": "1", **os.environ}
+        process = Process(self.words, patience=self.patience, who="the command", environment=environment)
+        if (line := process.unasked(LISTEN)) is not None:
+            process.close()
+            raise SamplerFailure(
+                f"the command printed {shown(line)!r} before it was given a secret: it must print one report for each "
+                "line it reads and nothing else. Greetings and logs belong on its error stream."
+            )
+        return process
+
+    def _nothing_left(self, line: str, seconds: float = 0.0) -> None:
+        assert self._process is not None
+        extra = self._process.unasked(seconds)
+        if extra is not None:
+            self.close()
+            raise SamplerFailure(
+                f"the command printed more lines than it was given, such as {shown(extra, line)!r}: which report "
+                "belongs to which secret is then unknown. It must print one line for each line it reads."
+            )
+
+
+def _words(command: str | Sequence[str]) -> list[str]:
+    """Return the program and its arguments; what only a shell understands is refused."""
+    if not isinstance(command, str):
+        words = [str(word) for word in command]
+    else:
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise InvalidInput(f"the command has a quotation mark without its partner: {command!r}.") from error
+        for word in words:
+            if word in SHELL or word.startswith(("$", "~", "`")):
+                raise InvalidInput(
+                    f"the command is started without a shell, which {word!r} would need: put it into a script and name "
+                    "that, or write it as sh -c '...'."
+                )
+    if not words:
+        raise InvalidInput("the command is empty: name a program, such as 'python their_sampler.py'.")
+    if words[0] in ("python", "python3") and shutil.which(words[0]) is None:
+        words[0] = sys.executable
+    return words

@@ -1,0 +1,88 @@
+"""A JavaScript module as a sampler, run in Node: our own with a mechanism file, or any with a function that draws."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from metricdp.arrays import Points, as_positive
+from metricdp.errors import SamplerFailure
+from metricdp.files import existing_file
+from metricdp.samplers.answers import reports_from
+from metricdp.samplers.lines import line_of, plain, shown
+from metricdp.samplers.process import Process
+
+AT_ONCE = 1000  # reports in one answer, which is one line
+DRIVER = Path(__file__).with_name("driver.mjs")
+
+
+class NodeSampler:
+    """Draw reports from an ES module, in a Node that is kept running.
+
+    With `mechanism`, a file that `metricdp design` wrote, the module is metricdp for JavaScript: it opens the file and
+    draws from it. Otherwise the module exports `function` (or a default function): it takes a secret, a number, a list
+    of numbers or a word, and returns a report or the promise of one: a number, a list, a word, or an object such as
+    {point}, {lat, lon} or {latitude, longitude}. What the module logs does not disturb.
+    """
+
+    def __init__(
+        self,
+        module: str | os.PathLike[str],
+        *,
+        function: str = "sample",
+        mechanism: str | os.PathLike[str] | None = None,
+        patience: float = 60.0,
+    ) -> None:
+        node = shutil.which("node")
+        if node is None:
+            raise SamplerFailure("a JavaScript module is run in Node, which is not installed here (nodejs.org).")
+        place = existing_file(module, "module").resolve()
+        file = [] if mechanism is None else [str(existing_file(mechanism, "mechanism file").resolve())]
+        self._words = [node, str(DRIVER), str(place), function, *file]
+        self._patience = as_positive(patience, "patience")
+        self._process: Process | None = None
+
+    def __call__(self, secret: Any, count: int) -> Points:
+        """Return `count` reports for a secret, one a row."""
+        value, hide = plain(secret), line_of(secret)
+        sent = value[0] if isinstance(value, list) and len(value) == 1 else value
+        if self._process is None:
+            self._process = Process(self._words, patience=self._patience, who="the module in Node")
+            self._asked("", hide)  # it says that it is ready
+        items: list[Any] = []
+        while len(items) < count:
+            some = min(AT_ONCE, count - len(items))
+            items += self._asked(json.dumps({"secret": sent, "count": some}) + "\n", hide)["reports"]
+        return reports_from(items, "the module") if items else np.empty((0, 1))
+
+    def restart(self) -> None:
+        """End Node; the next draw starts it anew."""
+        if self._process is not None:
+            self._process.close()
+        self._process = None
+
+    close = restart
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def _asked(self, text: str, hide: str) -> dict[str, Any]:
+        assert self._process is not None
+        line = self._process.ask(text, 1, hide=hide)[0]
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = {"error": f"it writes to the output by itself: {shown(line, hide)!r}"}
+        if not isinstance(answer, dict) or "error" in answer:
+            self.close()
+            said = answer["error"] if isinstance(answer, dict) else "it writes to the output by itself"
+            raise SamplerFailure(f"the module in Node: {shown(str(said), hide, longest=300)}.")
+        return answer

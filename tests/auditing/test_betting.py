@@ -1,0 +1,160 @@
+"""Audits of samplers by betting: what is refuted, what is not, and what cannot be judged."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import metricdp as mdp
+from metricdp.errors import InvalidInput
+
+LINE = mdp.Lp(1)
+
+
+def on_lattice(values):
+    """Rounded to a public lattice, as a careful sampler does: sums of doubles betray the secret by their low bits."""
+    return np.round(np.asarray(values) * 2.0**20) / 2.0**20
+
+
+def laplace(rate, seed=0):
+    rng = np.random.default_rng(seed)
+    return lambda x, count: on_lattice(x + rng.laplace(scale=1.0 / rate, size=count))
+
+
+def judged(draw, seed=1, **options):
+    asked = {"secrets": [0.0, 1.0, 3.0], "metric": LINE, "epsilon": 1.0, "draws": 20_000} | options
+    return mdp.audit_sampler(draw, rng=np.random.default_rng(seed), **asked)
+
+
+def test_bets_refute_a_broken_sampler_and_not_a_right_one():
+    report = judged(laplace(1.0))
+    assert report.verdict == "not refuted"
+    assert 0.85 < report.epsilon <= 1.0
+    assert report.draws == 20_000
+    report = judged(laplace(2.5))
+    assert report.verdict == "violated"
+    assert 1.0 <= report.epsilon <= 2.5
+    assert report.draws < 1000
+    assert {report.witness.secret_at, report.witness.other_at} < {(0.0,), (1.0,), (3.0,)}
+
+
+def test_slack_is_part_of_the_promise():
+    assert judged(laplace(2.0), secrets=[0.0, 1.0], slack=1.0).verdict == "not refuted"
+    assert judged(laplace(2.0), secrets=[0.0, 1.0], slack=0.5).verdict == "violated"
+
+
+def test_words_are_compared_word_by_word():
+    rng = np.random.default_rng(1)
+    space = mdp.FiniteSpace(["aa", "ab", "bb", "zz"], mdp.Levenshtein())
+    mechanism = mdp.exponential(space, 0.7)
+
+    def sampler(word, count):
+        return space.decode(mechanism.sample(np.full(count, space.encode([word])[0]), rng=rng))[:, 0]
+
+    asked = {"secrets": ["aa", "ab", "zz"], "metric": mdp.Levenshtein(), "epsilon": 0.7}
+    assert judged(sampler, **asked).verdict == "not refuted"
+
+    def shifting(word, count):  # which words come out depends on the secret: nothing in common
+        return np.where(rng.random(count) < 0.5, word + "1", word + "2")
+
+    assert judged(shifting, **asked).verdict == "violated"
+
+
+def test_madlib_is_not_refuted():
+    points = np.random.default_rng(0).normal(size=(12, 2))
+    space = mdp.FiniteSpace(points, mdp.Lp(2))
+    mechanism = mdp.madlib(space, 1.0)
+    rng = np.random.default_rng(2)
+    report = judged(
+        lambda code, count: mechanism.sample(np.full(count, int(code)), rng=rng),
+        secrets=[0, 1, 2, 5],
+        metric=mdp.Precomputed(space.distances),
+    )
+    assert report.verdict == "not refuted"
+
+
+@pytest.mark.parametrize(
+    "twist",
+    [
+        lambda rows, rng: rows[: len(rows) // 2],
+        lambda rows, rng: rows[: max(1, len(rows) - 1)],
+        lambda rows, rng: np.sort(rows),
+        lambda rows, rng: np.sort(rows)[::-1],
+        lambda rows, rng: rows[rng.random(len(rows)) < 0.3],
+    ],
+)
+@pytest.mark.parametrize("more", [0, 500])
+def test_a_right_sampler_may_give_fewer_or_more_rows_in_any_order(twist, more):
+    draw, rng = laplace(1.0), np.random.default_rng(3)
+    for seed in range(3):
+        report = judged(lambda x, count: twist(draw(x, count + more), rng), seed, draws=4000)
+        assert report.verdict == "not refuted"
+
+
+def test_how_many_rows_come_may_depend_on_the_secret():
+    draw = laplace(1.0)
+    report = judged(lambda x, count: draw(x, count + int(100 * x)), draws=10_000)
+    assert report.verdict == "not refuted"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda x, count: np.full(count, math.nan), "24 of 24|of .* are not finite"),
+        (lambda x, count: np.where(np.arange(count) % 7, x, math.inf), "are not finite"),
+        (lambda x, count: np.zeros((count, 1 + int(x))), "keep their shape"),
+        (lambda x, count: np.zeros((0,)), "no report"),
+    ],
+)
+def test_samplers_that_cannot_be_judged_are_refused(answer, message):
+    with pytest.raises(InvalidInput, match=message):
+        judged(answer, secrets=[0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"draws": 2000.5},
+        {"draws": 0},
+        {"confidence": 1.0},
+        {"confidence": math.nan},
+        {"slack": -1.0},
+        {"slack": math.inf},
+        {"secrets": [0.0]},
+        {"secrets": [0.0, 0.0]},
+        {"secrets": [0.0, math.nan]},
+        {"pairs": []},
+        {"pairs": [(0, 3)]},
+        {"pairs": [(1, 1)]},
+        {"epsilon": math.nan},
+    ],
+)
+def test_questions_that_mean_nothing_are_refused(options):
+    with pytest.raises(InvalidInput):
+        judged(lambda x, count: np.zeros(count), **options)
+
+
+@pytest.mark.parametrize("rate", [1.0, 3.0])
+@pytest.mark.parametrize("kind", ["few", "once"])
+def test_recorded_rows_are_judged_in_any_order(rate, kind):
+    rng = np.random.default_rng(5)
+    secrets = rng.choice([0.0, 1.0, 2.5], p=[0.2, 0.5, 0.3], size=6000) if kind == "few" else rng.uniform(0, 8, 6000)
+    reports = on_lattice(secrets + rng.laplace(scale=1.0 / rate, size=6000))
+    order = np.argsort(reports)
+    report = mdp.audit_samples(secrets[order], reports[order], metric=LINE, epsilon=1.0, rng=rng)
+    assert report.verdict == ("not refuted" if rate == 1.0 else "violated")
+    assert 0.5 < report.epsilon <= rate
+    assert 0.9 * 6000 < report.draws <= 6000 or kind == "few"
+
+
+def test_recorded_rows_that_cannot_be_judged_are_refused():
+    with pytest.raises(InvalidInput, match="audit_sampler"):
+        mdp.audit_samples(lambda x, count: x, [(0, 1)], metric=LINE, epsilon=1.0)
+    with pytest.raises(InvalidInput, match=r"2 of 4 reports are not finite"):
+        mdp.audit_samples([0.0, 1.0, 2.0, 3.0], [0.0, math.nan, math.inf, 1.0], metric=LINE, epsilon=1.0)
+    with pytest.raises(InvalidInput, match="one row per secret"):
+        mdp.audit_samples([0.0, 1.0], [0.0], metric=LINE, epsilon=1.0)
+    with pytest.raises(InvalidInput, match="two different"):
+        mdp.audit_samples([1.0, 1.0], [0.0, 1.0], metric=LINE, epsilon=1.0)

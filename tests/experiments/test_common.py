@@ -184,7 +184,7 @@ def test_an_interruption_loses_nothing_that_is_done(tmp_path: Path, jobs: str, n
     assert "Traceback" not in err
     about, rows = read_csv(tmp_path / "out" / "table_1.csv")
     assert [row["as_published"] for row in rows] == ["1", "4"]
-    assert "missing: n=7" in about
+    assert "missing: 1 pieces: n=7" in about
     assert "about" in out
 
 
@@ -316,7 +316,12 @@ def recorded(tmp_path: Path) -> Path:
         for method in ("EM", "A|B")
         for e in (0.5, 1.0)
     ]  # fmt: skip
-    about = ["command: metricdp reproduce maps --table 2 --full", "version: 1", "missing: a b", "failed: c: no"]
+    about = [
+        "command: metricdp reproduce maps --table 2 --full",
+        "version: 1",
+        "missing: 2 pieces: a b",
+        "failed: c: no",
+    ]
     write_csv(rows, tmp_path / "maps_table_2.csv", about=about)
     return tmp_path
 

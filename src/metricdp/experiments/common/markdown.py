@@ -84,7 +84,7 @@ def origin(name: str, about: Sequence[str]) -> str:
     said += f"; {facts['machine']}" if "machine" in facts else ""
     said += f"; {facts['pieces']}" if "pieces" in facts else ""
     if "missing" in facts:
-        said += f". Not run: {len(facts['missing'].split())} pieces, which the command runs"
+        said += f". Not run: {facts['missing'].partition(':')[0]}, which the command runs"
     failures = sum(line.startswith("failed: ") for line in about)
     return f"*{said}{f'. Failed: {failures} pieces' if failures else ''}.*"
 

@@ -23,6 +23,8 @@ from metricdp.experiments.common.shapes import Piece, Study, Table, rows_of
 from metricdp.experiments.common.workers import results
 from metricdp.files import made_folder
 
+NAMED = 20  # missing pieces that are named one by one
+
 
 @dataclass(frozen=True)
 class Request:
@@ -109,6 +111,7 @@ def reproduce(study: Study, request: Request | None = None, *, say: Callable[[st
             _run(left, request, folder, done, say)
     except KeyboardInterrupt:
         stopped = f"interrupted: what was finished is kept in {str(folder)!r}; the same command goes on from there"
+        done |= _found(folder, pieces, say)  # a piece may have been kept and not yet been counted
     outcome = written(study, request, folder, (tables, pieces), done)
     for line in summary(outcome):
         say(line)
@@ -209,7 +212,9 @@ def provenance(outcome: Outcome, table: Table) -> list[str]:
         f"machine: {', '.join(dict.fromkeys(done.machine for done in ran)) or 'none'}{load}",
         f"pieces: {len(ran)} of {total}, {sum(done.seconds for done in ran):.0f} s",
     ]
-    lines += [f"missing: {' '.join(piece.key for piece in missing)}"] if missing else []
+    if missing:
+        named = " ".join(piece.key for piece in missing[:NAMED])
+        lines.append(f"missing: {len(missing)} pieces: {named}{' ...' if len(missing) > NAMED else ''}")
     return lines + [f"failed: {done.key}: {done.failure}" for done in failures]
 
 

@@ -21,4 +21,6 @@ STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
              "metricdp.experiments.contextual.study:STUDY"),
     Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here",
              "metricdp.experiments.survey.study:STUDY"),
+    Deferred("leaks", "the leak board: samplers of others and our own, judged by the same auditor",
+             "metricdp.experiments.leaks.study:STUDY"),
 ])  # fmt: skip

@@ -120,10 +120,10 @@ def test_the_python_of_the_trajectory_page_runs(tmp_path):
     )
     before = """
 import pyarrow.parquet, numpy
-from metricdp.experiments.contextual.cities import simulated_city
+from metricdp.experiments.contextual.cities import Layout, simulated_city
 from metricdp.places import bundled_trips
 pyarrow.parquet.write_table(bundled_trips(trips=40), "points.parquet")
-city = simulated_city(places=5, trips=40)
+city = simulated_city(Layout(5, 0.35, 30.0), trips=40)
 places, allowed, detours = city.places, city.allowed, city.detours
 from metricdp.mobility import histories_of
 domain = histories_of(allowed, 2)

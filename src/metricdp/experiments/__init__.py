@@ -17,8 +17,10 @@ STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
              "solvers", "metricdp.experiments.benders.study:STUDY"),
     Earlier("constopt", "metricdp.experiments.constopt.study:main", "ConstOPT beside the exponential mechanism on "
             "words", folder_word="--folder"),
-    Earlier("contextual", "metricdp.experiments.contextual.study:main", "trips: mechanisms that know the past, "
-            "blankets and what they assume", folder_word="--folder", full_word="--long"),
+    Deferred("contextual", "trips: mechanisms that know the past, blankets and what they assume",
+             "metricdp.experiments.contextual.study:STUDY"),
     Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here",
              "metricdp.experiments.survey.study:STUDY"),
+    Deferred("leaks", "the leak board: samplers of others and our own, judged by the same auditor",
+             "metricdp.experiments.leaks.study:STUDY"),
 ])  # fmt: skip

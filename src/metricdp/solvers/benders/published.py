@@ -45,7 +45,7 @@ class Rules:
 
     @staticmethod
     def to_a_tolerance() -> Rules:
-        """Return what is printed, with every ratio row kept to 1e-4 only, as MATLAB's linprog does by default."""
+        """Return what is printed, with every ratio row kept to 1e-4 only, as a solver with that tolerance does."""
         return Rules(slack=1e-4)
 
     @staticmethod

@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 
 from metricdp.experiments.common import Table
 from metricdp.experiments.contextual import published
-from metricdp.experiments.contextual.beside import neighbour_radius, refined
+from metricdp.experiments.contextual.beside import near_pairs, refined
 from metricdp.experiments.contextual.cities import Layout, simulated_city
 from metricdp.experiments.contextual.correlations import measures_of, permutation_p
 from metricdp.experiments.contextual.density import density, neighbourhoods
@@ -186,12 +186,14 @@ def test_densities_add_up():
     assert sum(row["corrected"] for row in found) == pytest.approx(100.0)
 
 
-def test_a_small_neighbour_radius_leaks_and_the_divided_epsilon_does_not():
-    found = neighbour_radius(Scene("simulated", Layout(5, 0.35, 30.0), (1.0,)), 2.0, 1.1)
+def test_a_small_near_pairs_leaks_and_the_divided_epsilon_does_not():
+    found = near_pairs(Scene("simulated", Layout(5, 0.35, 30.0), (1.0,)), 2.0, 1.1)
     told = {row["measure"]: row for row in found}
     stretch = told["stretch of chains of near pairs"]["as_published"]
     audited = told["audited epsilon over all pairs"]
     assert stretch >= 1.0
+    beyond = told["% of pairs and reports beyond epsilon"]
+    assert (beyond["as_published"] > 0.0) == (audited["as_published"] > 2.0 * (1 + 1e-9))
     assert audited["as_published"] <= 2.0 * stretch * (1 + 1e-9)
     if np.isfinite(stretch):
         assert audited["corrected"] <= 2.0 * (1 + 1e-9)

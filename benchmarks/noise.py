@@ -120,7 +120,9 @@ def planted(keep: Recorder, draws: int) -> None:
                 exactly = law.exactly(rows[row], words.digits(int(row)))
                 wrong += tuple(map(float, exactly)) != tuple(cells[row].tolist())
             checked += count
-    measured = f"{wrong} disagreements in {checked:,} draws beside borders; {undecided:,} of them doubles left undecided"
+    measured = (
+        f"{wrong} disagreements in {checked:,} draws beside borders; {undecided:,} of them doubles left undecided"
+    )
     print(measured, flush=True)
     keep(GROUP, "planted borders against arbitrary precision", asked="no disagreement in 10 million", measured=measured,
          checked=checked, undecided=undecided, wrong=wrong)  # fmt: skip
@@ -130,7 +132,9 @@ def dimensions(keep: Recorder) -> None:
     """Vectors of 300 coordinates."""
     noise, vectors = mdp.laplace(mdp.Lp(2), 1.0, dimension=300), np.zeros((20_000, 300))
     wall, processor = best({"exact": partial(noise.sample, vectors)}, 3)["exact"]
-    measured = f"{len(vectors) / wall:,.0f} a second; {1e6 * processor / len(vectors):.0f} microseconds of a processor each"
+    measured = (
+        f"{len(vectors) / wall:,.0f} a second; {1e6 * processor / len(vectors):.0f} microseconds of a processor each"
+    )
     print("300 dimensions", measured, flush=True)
     keep(GROUP, "vectors of 300 dimensions", asked="20,000 a second", measured=measured, wall=wall, processor=processor)
 

@@ -24,7 +24,13 @@ LAWS = [
     {"name": "cube", "metric": "linf", "dimension": 3, "epsilon": 2.0},
     {"name": "power", "metric": "l1.5", "dimension": 3, "epsilon": 2.0},
     {"name": "steep", "metric": "l20", "dimension": 2, "epsilon": 2.0},
-    {"name": "ellipse", "metric": "mahalanobis", "covariance": [[2.0, 0.6], [0.6, 1.0]], "dimension": 2, "epsilon": 2.0},
+    {
+        "name": "ellipse",
+        "metric": "mahalanobis",
+        "covariance": [[2.0, 0.6], [0.6, 1.0]],
+        "dimension": 2,
+        "epsilon": 2.0,
+    },
     {"name": "earth", "metric": "haversine", "unit": "km", "dimension": 2, "epsilon": 10.0},
     {"name": "miles", "metric": "haversine", "unit": "mi", "dimension": 2, "epsilon": 0.003},
     {"name": "far", "metric": "haversine", "unit": "km", "dimension": 2, "epsilon": 0.0004},
@@ -68,11 +74,14 @@ def made(law: dict, rng: np.random.Generator) -> dict:
     for number in range(DRAWS):
         stream = RowWords(rng.bytes(32), width)
         words = [
-            [[f"{word:016x}" for word in _numbers(stream, attempt, k)] for k in range(width)] for attempt in range(ATTEMPTS)
+            [[f"{word:016x}" for word in _numbers(stream, attempt, k)] for k in range(width)]
+            for attempt in range(ATTEMPTS)
         ]
         if number in (1, 2):  # the first uniform nearly 0 or 1
             words[0][0][0] = "0" * 16 if number == 1 else "f" * 16
-        secret = [float(x) for x in rng.uniform(-80, 80, 2)] if earth else (100 * rng.normal(size=law["dimension"])).tolist()
+        secret = (
+            [float(x) for x in rng.uniform(-80, 80, 2)] if earth else (100 * rng.normal(size=law["dimension"])).tolist()
+        )
         if earth and number in (3, 4, 5):
             secret = [[90.0, 12.5], [-90.0, -179.0], [89.9999999, 180.0]][number - 3]
         if number >= DRAWS - 4:

@@ -1,4 +1,4 @@
-"""Measure exact noise: a million points on the Earth against plain doubles, the slow path, planted borders, 300 dimensions.
+"""Measure exact noise: a million points on the Earth, the slow path, planted borders, 300 dimensions.
 
     python benchmarks/noise.py --record
     python benchmarks/noise.py --planted 10000000      # draws that are compared with arbitrary precision (an hour)
@@ -28,7 +28,7 @@ GROUP, ROWS = "noise", 1_000_000
 
 def best(calls: dict[str, Callable[[], Any]], turns: int = 7) -> dict[str, tuple[float, float]]:
     """Return the least wall clock and processor seconds of every call, taken by turns."""
-    found = {name: (np.inf, np.inf) for name in calls}
+    found = dict.fromkeys(calls, (np.inf, np.inf))
     for call in calls.values():
         call()
     for _ in range(turns):

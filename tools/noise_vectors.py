@@ -123,6 +123,6 @@ def _used(mechanism: mdp.Mechanism, draw: dict) -> int:
 if __name__ == "__main__":
     generator = np.random.default_rng(15)
     entries = [made(law, generator) for law in LAWS]
-    about = "Laplace noise on a lattice: equal words give equal reports. docs/format.md says how, tools/noise_vectors.py wrote it."
+    about = "Laplace noise on a lattice: equal words give equal reports. docs/format.md says how."
     TARGET.write_text(json.dumps({"about": about, "laws": entries}, indent=None, separators=(",", ":")) + "\n")
     print(TARGET, sum(len(entry["draws"]) for entry in entries), "draws", TARGET.stat().st_size, "bytes")

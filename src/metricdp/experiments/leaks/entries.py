@@ -161,7 +161,7 @@ def ours() -> tuple[Entry, ...]:
     """Return our own mechanisms, and those of others that keep their promise."""
     return (
         Entry("opendp-laplace", "opendp", "make_laplace, floats", "1 per unit", 1.0, plane, lambda: LINE,
-              **_package("opendp", "OPENDP_LAPLACE")),
+              **_package("opendp", "OPENDP_LAPLACE"), draws=FEW_DRAWS),
         Entry("diffprivlib-snapping", "diffprivlib", "Snapping", "1 per unit", 1.0, plane, lambda: LINE,
               **_package("diffprivlib", "DIFFPRIVLIB_SNAPPING"), draws=FEW_DRAWS),
         Entry("pypantera-santext", "pypantera", "SanText, 60 made-up words", "2 per unit", 2.0,

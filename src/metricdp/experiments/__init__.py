@@ -15,8 +15,8 @@ STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
              "metricdp.experiments.aipo.study:STUDY"),
     Deferred("benders", "decomposed mechanisms: the published decomposition as printed, put right, and beside other "
              "solvers", "metricdp.experiments.benders.study:STUDY"),
-    Earlier("constopt", "metricdp.experiments.constopt.study:main", "ConstOPT beside the exponential mechanism on "
-            "words", folder_word="--folder"),
+    Deferred("constopt", "ConstOPT beside the exponential mechanism, a spanner and the optimum on words and cells",
+             "metricdp.experiments.constopt.study:STUDY"),
     Deferred("contextual", "trips: mechanisms that know the past, blankets and what they assume",
              "metricdp.experiments.contextual.study:STUDY"),
     Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here",

@@ -94,7 +94,7 @@ def refined(scene: Scene, epsilon: float) -> list[Row]:
             {**base, **loss, "seconds": seconds},
             {
                 **base,
-                "measure": "above the full program's bound, %",
+                "measure": "% above the bound",
                 "corrected": 100 * (built.certificate.loss / bound - 1),
             },
             {**base, "measure": "audited epsilon over all pairs", "corrected": audited},
@@ -131,12 +131,12 @@ def promises(scene: Scene, epsilon: float) -> list[Row]:
     spent = account(np.full(RELEASES, epsilon), radius=1.0, delta=DELTA)
     equal = optimal(setting.alone(total), gap=GAP / 2).certificate
     told: list[tuple[str, float, float | None]] = [
-        ("epsilon per km of the current place alone, measured", place.measured, place.epsilon),
+        ("epsilon per km of the current place alone", place.measured, place.epsilon),
         ("epsilon per km by which one place of a trajectory moves", total, None),
         ("expected loss in km of C-mDP", kept.certificate.loss, None),
         ("expected loss in km of LP at the epsilon of a trajectory", equal.loss, equal.lower_bound),
-        ("100 releases, 1 km each: basic", spent.basic, None),
-        ("100 releases, 1 km each: concentrated, delta 1e-5", spent.concentrated, None),
+        ("100 releases of 1 km by the basic rule", spent.basic, None),
+        ("100 releases of 1 km by the concentrated rule at delta 1e-5", spent.concentrated, None),
     ]
     return [
         {**_about(scene, setting, epsilon), "measure": name, "corrected": value, "bound": bound}

@@ -153,14 +153,14 @@ def _times(city: str, both: _Both, told: bool) -> list[Row]:
     quick = published.PREDICTION_WITHIN_2_MS if mean is not None else None
     means = [float(part.mean()) for part in times]
     shares = [100.0 * float((part < 2.0).mean()) for part in times]
-    told_rows = (("ms for one prediction, mean", mean, means), ("% of predictions within 2 ms", quick, shares))
+    told_rows = (("mean ms of one prediction", mean, means), ("% of predictions within 2 ms", quick, shares))
     rows: list[Row] = [
         {"measure": name, "published": number, "as_published": first, "corrected": second}
         for name, number, (first, second) in told_rows
     ]
     for percent in (50, 90, 99):
         first, second = (float(np.percentile(part, percent)) for part in times)
-        rows.append({"measure": f"ms for one prediction, percentile {percent}", "as_published": first,
+        rows.append({"measure": f"ms of one prediction at percentile {percent}", "as_published": first,
                      "corrected": second})  # fmt: skip
     return rows
 

@@ -44,6 +44,13 @@ def test_a_matrix_is_judged_exactly_with_rows_divided_by_their_sums() -> None:
     assert row["draws"] is None
 
 
+def test_a_solver_returns_zeros_where_the_promise_needs_digits() -> None:
+    matrix = published.vertex_of_solver()
+    assert matrix[0, 0] > 0.5  # what the first place reports of itself
+    assert matrix[17, 0] == 0.0  # and what another reports never
+    assert np.allclose(matrix.sum(axis=1), 1.0, atol=1e-9)
+
+
 def test_the_true_point_comes_back_in_one_of_four() -> None:
     drawn = published.true_point_of_geopriv4j()((3.0, 4.0), 40_000)
     assert abs((drawn == (3.0, 4.0)).all(axis=1).mean() - (1.0 - 2.0 / np.e)) < 0.01

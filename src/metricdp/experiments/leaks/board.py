@@ -61,9 +61,9 @@ class Entry:
 def judged(entry: Entry, scale: float) -> list[Row]:
     """Return the row of an entry; what cannot be run here is a row that says why."""
     row: Row = {"who": entry.who, "mechanism": entry.mechanism, "claim": entry.claim}
-    started = time.perf_counter()
     try:
         row["version"] = packages.version(entry.package) if entry.package else ""
+        started = time.perf_counter()  # without the installation
         report, more = _by_matrix(entry) if entry.matrix is not None else _by_draws(entry, scale)
     except MetricdpError as error:
         values: Row = {"verdict": "not run", "note": " ".join(str(error).split()), "version": row.get("version", "")}

@@ -104,9 +104,9 @@ PACKAGES = (
     Entry("qif-grid", "qif", "planar_laplace_grid, 10 x 10", "1 per cell", 1.0, plane,
           lambda: published.cells(10), **_package("qif", "QIF_LAPLACE_MATRIX"),
           note="Integrated by Monte Carlo; its own is_private says so too."),
-    Entry("qif-chained", "qif", "min_loss_given_d on neighbours, CLP, 10 x 10, Manhattan", "1 per cell", 1.0,
-          lambda: metricdp.Lp(1), lambda: published.cells(10), **_package("qif", "QIF_CHAINED_MATRIX"),
-          note="The solver's tolerance of 1e-7 lets far probabilities be zero; is_private says so too."),
+    Entry("qif-chained", "qif", "min_loss_given_d, 20 places on a line, neighbours, CLP", "1 per place", 1.0, plane,
+          lambda: np.arange(20.0)[:, None], **_package("qif", "QIF_CHAINED_MATRIX"),
+          note="What has to be 1e-8 comes back from the solver as zero; its own is_private finds that too."),
     Entry("qif-tight", "qif", "tight_constraints, 7 x 7", "1 per cell", 1.0, plane,
           lambda: published.cells(7), **_package("qif", "QIF_TIGHT_MATRIX"),
           note="Right up to the rounding of its doubles, which a proof does not forgive."),
@@ -151,9 +151,9 @@ DEFECTS = (
     Entry("relaxed", "Benders decomposition for mDP (2024), as in its code",
           "rows relaxed by 0.01, entries at least 0.001", "1 per cell", 1.0, plane, lambda: published.cells(5),
           matrix=published.relaxed_program),
-    Entry("vertex", "optimal programs as solvers return them", "simplex vertex, not repaired", "1 per cell", 1.0,
-          plane, lambda: published.cells(5), matrix=published.vertex_of_solver,
-          note="A tolerance is no privacy: the excess may be tiny, or infinite where a zero stands against a digit."),
+    Entry("vertex", "optimal programs as solvers return them", "20 places on a line, simplex vertex, not repaired",
+          "1 per place", 1.0, plane, lambda: np.arange(20.0)[:, None], matrix=published.vertex_of_solver,
+          note="A solver's tolerance is no privacy: what has to be 1e-8 may come back as zero."),
 )  # fmt: skip
 
 

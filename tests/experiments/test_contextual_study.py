@@ -14,6 +14,7 @@ from metricdp.experiments.contextual.cities import Layout, simulated_city
 from metricdp.experiments.contextual.density import density, neighbourhoods
 from metricdp.experiments.contextual.figures import DRAWINGS, picture
 from metricdp.experiments.contextual.groups import GroupTests
+from metricdp.experiments.contextual.levels import classifier_level, kernel_level
 from metricdp.experiments.contextual.losses import Scene, losses, setting_of
 from metricdp.experiments.contextual.network import cross_entropy, train_as_published
 from metricdp.experiments.contextual.p_values import p_values
@@ -226,3 +227,11 @@ def test_pictures_are_drawn_from_rows(tmp_path, rows):
     picture(Table("promises", ""), region, tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()
     assert set(DRAWINGS) <= {table.number for table in STUDY.tables}
+
+
+def test_levels_count_rejections_of_both_ways():
+    (row,) = kernel_level(1, 6)
+    assert row["as_published"] == row["corrected"]  # one condition has one width either way
+    (row,) = classifier_level(40, 4)
+    assert row["as_published"] in (0.0, 25.0, 50.0)
+    assert row["corrected"] is None

@@ -11,6 +11,7 @@ from metricdp.experiments.contextual.cities import Layout
 from metricdp.experiments.contextual.correlations import correlations
 from metricdp.experiments.contextual.density import density
 from metricdp.experiments.contextual.figures import picture
+from metricdp.experiments.contextual.levels import classifier_level, kernel_level
 from metricdp.experiments.contextual.losses import Scene, losses
 from metricdp.experiments.contextual.p_values import FEATURES, figure_of, p_values
 from metricdp.experiments.contextual.predictions import predictions
@@ -53,6 +54,7 @@ TABLES = (
     Table("neighbour radius", "What eta leaves open", "eta = 5 km by default; no numbers."),
     Table("refined", "The refined program of Appendix C", "Proposition 4; no numbers."),
     Table("one-way streets", "Directed roads", "Directed graphs; no comparison."),
+    Table("levels", "How often the tests reject what is true", "Not in the paper.", "The level asked for is 5 %."),
     Table("promises", "What the promise means for a place and a trajectory", "Not in the paper."),
 )  # fmt: skip
 
@@ -116,6 +118,10 @@ def _figures_3_to_7(city: str, step_seconds: float | None) -> Iterator[Piece]:
 
 
 def _beside() -> Iterator[Piece]:
+    for conditions in (1, 2, 4):
+        yield Piece(f"level.kernel.{conditions}", "levels", kernel_level, (conditions, 300))
+    for samples in (60, 250):
+        yield Piece(f"level.classifier.{samples}", "levels", classifier_level, (samples, 300))
     for city in CITIES:
         for radius in RADII:
             arguments = (Scene(city, Layout(30, 1.2, 60.0, directed=True), (1.0,)), 0.5, radius)
@@ -140,6 +146,7 @@ def _short() -> Iterator[Piece]:
     yield Piece("short.correlations", "1", correlations, ("simulated", None))
     yield Piece("short.radius", "neighbour radius", neighbour_radius, (small, 0.5, 1.0))
     yield Piece("short.refined", "refined", refined, (Scene("simulated", Layout(4, 0.35, 30.0), (1.0, 0.5)), 0.5))
+    yield Piece("short.level", "levels", kernel_level, (1, 10))
     yield Piece("short.promises", "promises", promises, (small, 0.5))
 
 

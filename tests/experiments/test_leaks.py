@@ -121,7 +121,7 @@ def test_a_fixed_seed_is_seen_at_the_second_start(tmp_path: Path) -> None:
         return CommandSampler([sys.executable, "-S", str(script)])
 
     entry = Entry("s", "who", "what", "1", 1.0, lambda: mdp.Lp(2), lambda: [[0.0], [1.0]], asked, draws=1000)
-    assert "the seed is fixed" in judged(entry, 1.0)[0]["note"]
+    assert "Two fresh starts gave the same draws" in judged(entry, 1.0)[0]["note"]
 
 
 def test_the_study_lists_every_entry_once() -> None:

@@ -108,7 +108,7 @@ PYPANTERA_TEM = (
     + """
 if __name__ == "__main__":
     from src.SamplingPerturbationMechanism.tem import TEM
-    mechanism = TEM({"embPath": vocabulary(), "epsilon": 2.0, "beta": 0.1})
+    mechanism = TEM({"embPath": vocabulary(), "epsilon": 2.0, "beta": 0.3})
     answer(lambda word: mechanism.processText([word]))
 """
 )

@@ -33,8 +33,9 @@ TITLES = {
 }
 BEFORE = {
     "optimal": "Uniform prior, Euclidean loss and metric, epsilon 1 per cell unless said, all pairs audited exactly; "
-    "see [how the optimum is found](optimal.md). `benchmarks/optimal.py` measures grids. Rows whose date has no day "
-    "were measured before scripts kept their figures, and stay until they are measured again.",
+    "see [how the optimum is found](optimal.md). `benchmarks/optimal.py` measures grids and "
+    "`benchmarks/constopt.py` ConstOPT on words. Rows whose date has no day were measured before "
+    "scripts kept their figures, and stay until they are measured again.",
     "cities": "`benchmarks/cities.py` and `benchmarks/borders.py`: loss = distance, uniform prior; the gap is that of "
     "the audited law to a bound for all mechanisms. The rest is in [whole cities](cities.md).",
     "interpolated": "The rest is in [secrets anywhere](aipo.md).",

@@ -38,13 +38,16 @@ show(mechanism.geo_ind.planar_laplace_grid(10, 10, 1.0, 1.0))
 """
 )
 
-QIF_CHAINED_MATRIX = _GRID + """
+QIF_CHAINED_MATRIX = (
+    _GRID
+    + """
 apart = np.abs(np.subtract.outer(np.arange(20.0), np.arange(20.0)))
 distance = metric.from_distance_matrix(apart)
 lp.defaults.solver = "CLP"  # its default
 show(mechanism.d_privacy.min_loss_given_d(
     probab.uniform(20), 20, metric.scale(distance, 1.0), distance, d_priv_ch=lambda i, j: bool(apart[i, j] == 1.0)))
 """
+)
 
 QIF_TIGHT_MATRIX = (
     _GRID

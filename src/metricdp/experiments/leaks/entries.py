@@ -117,7 +117,7 @@ PACKAGES = (
           lambda: vocabulary_metric(7, 60), lambda: ["w30", "w53"], **_package("pypantera", "PYPANTERA_TEM"),
           draws=FEW_DRAWS, note="The draw among far words fails inside and is answered with the word itself."),
     Entry("diffractor-unknown", "dp-diffractor", "a word that is not in its list", "1 per place in the list", 1.0,
-          rank_metric, lambda: ["w30", "w31", "w99", "w98"], **_package("dp-diffractor", "DIFFRACTOR_GEOMETRIC"),
+          rank_metric, lambda: ["w58", "w59", "w60", "w61"], **_package("dp-diffractor", "DIFFRACTOR_GEOMETRIC"),
           draws=FEW_DRAWS, note="Unknown words are returned as they are."),
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import browsers
+from metricdp.experiments import STUDIES
 
 PROJECT = Path(__file__).parents[1]
 EXAMPLES = [*sorted((PROJECT / "examples").glob("*.py")), *sorted((PROJECT / "examples" / "extend").glob("*.py"))]
@@ -119,10 +120,10 @@ def test_the_python_of_the_trajectory_page_runs(tmp_path):
     )
     before = """
 import pyarrow.parquet, numpy
-from metricdp.experiments.contextual.cities import simulated_city
+from metricdp.experiments.contextual.cities import Layout, simulated_city
 from metricdp.places import bundled_trips
 pyarrow.parquet.write_table(bundled_trips(trips=40), "points.parquet")
-city = simulated_city(places=5, trips=40)
+city = simulated_city(Layout(5, 0.35, 30.0), trips=40)
 places, allowed, detours = city.places, city.allowed, city.detours
 from metricdp.mobility import histories_of
 domain = histories_of(allowed, 2)
@@ -168,3 +169,21 @@ def test_the_site_builds(tmp_path):
     assert "Two commands" in start
     assert "epsilon_for" in start  # the example is in the page
     assert "road_network" in (tmp_path / "site" / "api" / "index.html").read_text(encoding="utf-8")
+
+
+def test_studies_are_called_as_they_can_be():
+    """Every line with `metricdp reproduce` names a study, options that all of them take, and tables it has."""
+    known = {"--table", "--full", "--folder", "--jobs", "--minutes", "--help", "--plugin"}
+    found = 0
+    for page in (*PAGES, PROJECT / "CHANGELOG.md"):
+        for line in re.findall(r"metricdp reproduce ([^`#\n]*)", page.read_text(encoding="utf-8")):
+            words = shlex.split(line.replace("[", " ").replace("]", " "))
+            if not words or words[0].startswith("-") or words[0] in ("NAME", "grids"):
+                continue
+            found += 1
+            study = STUDIES.named(words[0].rstrip(".,:;)|"))
+            options = [word.rstrip(".,:;)") for word in words[1:] if word.startswith("--")]
+            assert set(options) <= known, f"{page.name}: {line}"
+            tables = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--table"]
+            assert study.whole().chosen([table for table in tables if table != "N"])
+    assert found > 20

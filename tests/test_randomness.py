@@ -9,7 +9,7 @@ from scipy import stats
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.rows import RowSampler
-from metricdp.randomness import KeyedSource, erlang, open_uniform, signed_gamma_root, source_of
+from metricdp.randomness import KeyedSource, RowWords, open_uniform, source_of
 
 
 class Told:
@@ -166,41 +166,12 @@ def test_uniform_stays_inside_and_reaches_deep():
     assert stats.kstest(open_uniform(100_000, source_of(np.random.default_rng(0))), "uniform").pvalue > 1e-6
 
 
-@pytest.mark.parametrize("shape", [1, 2, 5, 9])
-def test_erlang_is_gamma(shape):
-    drawn = erlang(shape, 50_000, source_of(np.random.default_rng(shape)))
-    assert stats.kstest(drawn, stats.gamma(shape).cdf).pvalue > 1e-6
-
-
-@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 5.0, np.inf])
-def test_direction_law(p):
-    drawn = signed_gamma_root(p, (50_000,), source_of(np.random.default_rng(3)))
-    assert abs(np.mean(drawn > 0) - 0.5) < 0.012
-    if np.isinf(p):
-        assert stats.kstest(drawn, stats.uniform(-1, 2).cdf).pvalue > 1e-6
-    elif p == 2:
-        assert stats.kstest(drawn, "norm").pvalue > 1e-6
-    else:
-        assert stats.kstest(np.abs(drawn) ** p, stats.gamma(1 / p).cdf).pvalue > 1e-6
-
-
-@pytest.mark.parametrize("p", [1.5, 3.0, 20.0, 100.0, 1000.0])
-def test_the_direction_of_l_p_noise_is_right_down_to_the_smallest_uniforms(p):
-    """The magnitude m has Pr[m <= x] = P(1/p, x^p), compared in 200 bits where doubles of x^p would be zero."""
-    import flint
-
-    words = np.array([1 << 20, 1 << 40, 1 << 52, 1 << 60, 1 << 62, 7 << 60], dtype=np.uint64)
-
-    class Chosen:
-        def words(self, count):
-            return words[:count]
-
-    uniforms = open_uniform(len(words), Chosen())
-    drawn = -signed_gamma_root(p, (len(words),), Chosen())
-    assert np.all(drawn > 0)
-    with flint.ctx.workprec(200):
-        for uniform, value in zip(uniforms.tolist(), drawn.tolist(), strict=True):
-            fraction = 2 * flint.arb(uniform)
-            shape = flint.arb(1) / flint.arb(p)
-            reached = (flint.arb(value) ** flint.arb(p)).gamma_lower(shape, regularized=1)
-            assert float(reached / fraction) == pytest.approx(1.0, rel=1e-9)
+def test_words_of_rows_do_not_depend_on_batches_or_order():
+    words = RowWords(bytes(range(32)), 3)
+    whole = words.first(0, 0, 50)
+    assert np.array_equal(np.concatenate([words.first(0, 0, 7), words.first(0, 7, 50)]), whole)
+    assert words.digits(20)(0, 2, 1) == int(whole[20, 2])
+    long = words.digits(20)(0, 2, 3)  # the same uniform with more of its bits
+    assert long >> 128 == int(whole[20, 2])
+    everything = [words.first(attempt, 0, 50) for attempt in range(3)]
+    assert len(np.unique(everything)) == 450

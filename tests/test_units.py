@@ -97,12 +97,11 @@ def test_what_was_written_is_kept_whatever_its_unit(level, number, written, unit
     lambda epsilon: mdp.laplace(mdp.Lp(math.inf), epsilon, dimension=1, pitch=0.0005),
     lambda epsilon: mdp.product(mdp.laplace(mdp.Lp(2), epsilon), mdp.laplace(mdp.Lp(2), 3.0)),
 ])  # fmt: skip
-def test_the_slack_of_a_lattice_comes_off(level, radius, make):
+def test_noise_on_a_lattice_takes_nothing_off_a_wish(level, radius, make):
     epsilon = epsilon_for(level, radius, slack=lambda value: make(value).guarantee.slack)
-    promise = make(epsilon).guarantee
-    assert promise.slack > 0
-    assert allowed(epsilon, radius, promise.slack) <= Decimal(level)
-    assert epsilon >= 0.5 * (math.log(level) - 0.03) / radius
+    assert make(epsilon).guarantee.slack == 0.0
+    assert allowed(epsilon, radius, 0.0) <= Decimal(level)
+    assert epsilon == epsilon_for(level, radius) == pytest.approx(math.log(level) / radius, rel=1e-12)
 
 
 @pytest.mark.parametrize("snap", [0.001, 0.015, 0.2, 3.0])

@@ -1,6 +1,5 @@
 """Write the mechanism of js/example, signed with a key that is thrown away afterwards."""
 
-import math
 import shutil
 import tempfile
 from pathlib import Path
@@ -11,10 +10,6 @@ FOLDER = Path(__file__).parents[1] / "js" / "example"
 RADIUS_KM = 0.2
 
 mechanism = mdp.laplace(mdp.Haversine(), mdp.epsilon_for(2, RADIUS_KM))
-moved = (
-    mechanism.guarantee.slack / mechanism.epsilon
-)  # the lattice costs a slack: a little less epsilon makes up for it
-mechanism = mdp.laplace(mdp.Haversine(), math.log(2) / (RADIUS_KM + moved), pitch=mechanism.lattice.pitch)
 with tempfile.TemporaryDirectory() as folder:
     private, public = mdp.create_keys(Path(folder) / "example")
     mdp.save(mechanism, FOLDER / "position.mdp", key=private)

@@ -13,8 +13,8 @@ visits = pd.DataFrame(
     }
 )
 
-# Latitude and longitude: points 200 m apart differ by at most a factor of two, with what the lattice of the noise adds.
-place = mdp.laplace(mdp.Haversine(), mdp.epsilon_for(2, 0.2, slack=0.0142))
+# Latitude and longitude: points 200 m apart differ by at most a factor of two.
+place = mdp.laplace(mdp.Haversine(), mdp.epsilon_for(2, 0.2))
 protected = mdp.perturb(visits, place)
 print(protected.head(3))
 

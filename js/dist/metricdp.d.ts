@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 e095fe750c1b92abcacfd10a81611e93cfb048109e47cc5b903e6f2978d43151.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 8fba116ebf4f6f0151cd66a14c62d8123fbb831ea132a61591c56f01f60ac5ea.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

@@ -1534,8 +1534,6 @@ function readSpace(entry, file) {
 /** Laplace noise on the Earth, in the plane and in space, released on a public lattice; and noise before the nearest word. */
 
 
-const CORNERS = 10; // up to here the cell's farthest corner is searched; beyond, one of them is a lower bound
-
 /** The multiples of a pitch, in every coordinate. */
 class Lattice {
   constructor(pitch) {
@@ -1553,12 +1551,9 @@ class Lattice {
   }
 }
 
-/**
- * Refuse a promise that the noise does not keep: a smaller epsilon than its rate, or a smaller slack than
- * 2 * rate * reach for a lattice that moves a secret by up to `reach`.
- */
-function checkPromise(promise, rate, reach) {
-  const kept = promise.basis === "none" || (rate <= promise.epsilon && 2 * rate * reach <= promise.slack);
+/** Refuse a promise that the noise does not keep: a smaller epsilon than its rate. */
+function checkPromise(promise, rate) {
+  const kept = promise.basis === "none" || rate <= promise.epsilon;
   refuse(!kept, "its noise does not keep its promise");
 }
 
@@ -1595,11 +1590,10 @@ function readSpherical(body, file, promise) {
   refuse(!(Math.abs(rint(90 / body.pitch) * body.pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
   const scale = perKilometre(inputs.metric.unit);
   const epsilon = body.epsilon * scale; // per kilometre
-  const reach = radians(EARTH_RADIUS_KM) * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
   checkPitch((8.8 * ((6 + 68 * 21) / (epsilon * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / body.pitch);
-  checkPromise(promise, body.epsilon, reach * scale);
+  checkPromise(promise, body.epsilon);
   const draw = (point, source) => {
-    const [north, east] = point.map((x) => radians(lattice.value(lattice.cell(x))));
+    const [north, east] = point.map(radians);
     const away = sphericalRadius(epsilon, source) / EARTH_RADIUS_KM;
     const bearing = 2 * Math.PI * openUniform(source);
     const [up, side] = [Math.sin(away) * Math.cos(bearing), Math.sin(away) * Math.sin(bearing)];
@@ -1608,7 +1602,8 @@ function readSpherical(body, file, promise) {
     const latitude = Math.atan2(height, Math.hypot(out, side));
     return sphericalReport(lattice, [degrees(latitude), degrees(east + Math.atan2(side, out))]);
   };
-  return { inputs, outputs: inputs, draw, rate: body.epsilon };
+  const reach = radians(EARTH_RADIUS_KM) * scale * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
+  return { inputs, outputs: inputs, draw, rate: body.epsilon, reach };
 }
 
 /** Refuse a lattice on which noise drawn in doubles would show: what they add to a log-ratio must stay small. */
@@ -1647,15 +1642,11 @@ function checkVectors({ metric, dimension }) {
   refuse(metric.legal(new Array(dimension).fill(0)) !== null, "its noise does not fit its metric");
 }
 
-/** Return how far the farthest corner of a cell lies from its centre. */
+/** Return how far the corner (1, 1, ...) or (1, -1, 1, ...) of a cell lies from its centre: in a plane these are all. */
 function cellReach({ metric, dimension }, pitch) {
-  if (metric.name === "Lp") return norm(new Array(dimension).fill(pitch / 2), metric.parameters.p);
-  let largest = 0;
-  for (let signs = 0; signs < 2 ** Math.min(dimension, CORNERS); signs++) {
-    const corner = Array.from({ length: dimension }, (_, k) => ((signs >> Math.min(k, CORNERS)) & 1 ? -pitch / 2 : pitch / 2));
-    largest = Math.max(largest, norm(whiten(metric.factor, corner), 2));
-  }
-  return largest;
+  const corners = [1, -1].map((sign) => Array.from({ length: dimension }, (_, k) => (k % 2 ? sign : 1) * (pitch / 2)));
+  const zero = new Array(dimension).fill(0);
+  return Math.max(...corners.map((corner) => metric.measure(corner, zero)));
 }
 
 /** Read Laplace noise for vectors: density proportional to exp(-epsilon d(x, y)), in whole numbers of cells. */
@@ -1663,16 +1654,15 @@ function readVector(body, file, promise) {
   const inputs = file.space(body.inputs);
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
-  const reach = cellReach(inputs, body.pitch);
   checkPitch(vectorDrawingError(inputs, body.epsilon, body.pitch));
-  checkPromise(promise, body.epsilon, reach);
+  checkPromise(promise, body.epsilon);
   const draw = (point, source) => {
     const cells = point.map((x) => lattice.cell(x));
     refuseSecret(cells.some((cell) => !(Math.abs(cell) <= SHARED.largest_cell)), "lattice");
     const noise = vectorNoise(inputs, body.epsilon, source);
-    return cells.map((cell, k) => lattice.value(cell + lattice.cell(noise[k]))); // whole numbers add exactly
+    return cells.map((cell, k) => lattice.value(cell + lattice.cell(noise[k] + (point[k] - lattice.value(cell)))));
   };
-  return { inputs, outputs: inputs, draw, rate: body.epsilon };
+  return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: cellReach(inputs, body.pitch) };
 }
 
 /** Read noise on the vector of a secret, after which the nearest vector is reported. */
@@ -1681,7 +1671,7 @@ function readNearest(body, file, promise) {
   const plane = { metric: inputs.metric, dimension: inputs.points.width };
   checkVectors(plane);
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
-  checkPromise(promise, body.epsilon, 0);
+  checkPromise(promise, body.epsilon);
   const rows = Array.from({ length: outputs.size }, (_, code) => outputs.points.row(code));
   const draw = (code, source) => {
     const noise = vectorNoise(plane, body.epsilon, source);
@@ -2344,9 +2334,8 @@ class Mechanism {
    */
   accuracy(level = 0.95) {
     refuseOption(typeof level !== "number" || !(level > 0 && level < 1), "`level` must be a probability between 0 and 1.");
-    const { inputs, outputs, table, rate } = this.#parts;
-    const { slack, epsilon } = this.guarantee; // slack / epsilon: what the lattice moves, before and after the noise
-    if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + slack / epsilon;
+    const { inputs, outputs, table, rate, reach } = this.#parts;
+    if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + (reach ?? 0); // by the lattice
     if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
     return farthest(inputs, outputs, table, level);
   }

@@ -1,13 +1,11 @@
 /** Laplace noise on the Earth, in the plane and in space, released on a public lattice; and noise before the nearest word. */
 
 import { refuse, refuseSecret } from "./errors.js";
-import { EARTH_RADIUS_KM, degrees, mod, norm, perKilometre, radians, unwhiten, whiten } from "./metrics.js";
+import { EARTH_RADIUS_KM, degrees, mod, norm, perKilometre, radians, unwhiten } from "./metrics.js";
 import { erlang, openUniform, signedRoot, untilDecided } from "./randomness.js";
 import { SHARED } from "./shared.js";
 import { argmin } from "./spaces.js";
 import { rint } from "./whole.js";
-
-const CORNERS = 10; // up to here the cell's farthest corner is searched; beyond, one of them is a lower bound
 
 /** The multiples of a pitch, in every coordinate. */
 class Lattice {
@@ -26,12 +24,9 @@ class Lattice {
   }
 }
 
-/**
- * Refuse a promise that the noise does not keep: a smaller epsilon than its rate, or a smaller slack than
- * 2 * rate * reach for a lattice that moves a secret by up to `reach`.
- */
-function checkPromise(promise, rate, reach) {
-  const kept = promise.basis === "none" || (rate <= promise.epsilon && 2 * rate * reach <= promise.slack);
+/** Refuse a promise that the noise does not keep: a smaller epsilon than its rate. */
+function checkPromise(promise, rate) {
+  const kept = promise.basis === "none" || rate <= promise.epsilon;
   refuse(!kept, "its noise does not keep its promise");
 }
 
@@ -68,11 +63,10 @@ export function readSpherical(body, file, promise) {
   refuse(!(Math.abs(rint(90 / body.pitch) * body.pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
   const scale = perKilometre(inputs.metric.unit);
   const epsilon = body.epsilon * scale; // per kilometre
-  const reach = radians(EARTH_RADIUS_KM) * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
   checkPitch((8.8 * ((6 + 68 * 21) / (epsilon * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / body.pitch);
-  checkPromise(promise, body.epsilon, reach * scale);
+  checkPromise(promise, body.epsilon);
   const draw = (point, source) => {
-    const [north, east] = point.map((x) => radians(lattice.value(lattice.cell(x))));
+    const [north, east] = point.map(radians);
     const away = sphericalRadius(epsilon, source) / EARTH_RADIUS_KM;
     const bearing = 2 * Math.PI * openUniform(source);
     const [up, side] = [Math.sin(away) * Math.cos(bearing), Math.sin(away) * Math.sin(bearing)];
@@ -81,7 +75,8 @@ export function readSpherical(body, file, promise) {
     const latitude = Math.atan2(height, Math.hypot(out, side));
     return sphericalReport(lattice, [degrees(latitude), degrees(east + Math.atan2(side, out))]);
   };
-  return { inputs, outputs: inputs, draw, rate: body.epsilon };
+  const reach = radians(EARTH_RADIUS_KM) * scale * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
+  return { inputs, outputs: inputs, draw, rate: body.epsilon, reach };
 }
 
 /** Refuse a lattice on which noise drawn in doubles would show: what they add to a log-ratio must stay small. */
@@ -120,15 +115,11 @@ function checkVectors({ metric, dimension }) {
   refuse(metric.legal(new Array(dimension).fill(0)) !== null, "its noise does not fit its metric");
 }
 
-/** Return how far the farthest corner of a cell lies from its centre. */
+/** Return how far the corner (1, 1, ...) or (1, -1, 1, ...) of a cell lies from its centre: in a plane these are all. */
 function cellReach({ metric, dimension }, pitch) {
-  if (metric.name === "Lp") return norm(new Array(dimension).fill(pitch / 2), metric.parameters.p);
-  let largest = 0;
-  for (let signs = 0; signs < 2 ** Math.min(dimension, CORNERS); signs++) {
-    const corner = Array.from({ length: dimension }, (_, k) => ((signs >> Math.min(k, CORNERS)) & 1 ? -pitch / 2 : pitch / 2));
-    largest = Math.max(largest, norm(whiten(metric.factor, corner), 2));
-  }
-  return largest;
+  const corners = [1, -1].map((sign) => Array.from({ length: dimension }, (_, k) => (k % 2 ? sign : 1) * (pitch / 2)));
+  const zero = new Array(dimension).fill(0);
+  return Math.max(...corners.map((corner) => metric.measure(corner, zero)));
 }
 
 /** Read Laplace noise for vectors: density proportional to exp(-epsilon d(x, y)), in whole numbers of cells. */
@@ -136,16 +127,15 @@ export function readVector(body, file, promise) {
   const inputs = file.space(body.inputs);
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
-  const reach = cellReach(inputs, body.pitch);
   checkPitch(vectorDrawingError(inputs, body.epsilon, body.pitch));
-  checkPromise(promise, body.epsilon, reach);
+  checkPromise(promise, body.epsilon);
   const draw = (point, source) => {
     const cells = point.map((x) => lattice.cell(x));
     refuseSecret(cells.some((cell) => !(Math.abs(cell) <= SHARED.largest_cell)), "lattice");
     const noise = vectorNoise(inputs, body.epsilon, source);
-    return cells.map((cell, k) => lattice.value(cell + lattice.cell(noise[k]))); // whole numbers add exactly
+    return cells.map((cell, k) => lattice.value(cell + lattice.cell(noise[k] + (point[k] - lattice.value(cell)))));
   };
-  return { inputs, outputs: inputs, draw, rate: body.epsilon };
+  return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: cellReach(inputs, body.pitch) };
 }
 
 /** Read noise on the vector of a secret, after which the nearest vector is reported. */
@@ -154,7 +144,7 @@ export function readNearest(body, file, promise) {
   const plane = { metric: inputs.metric, dimension: inputs.points.width };
   checkVectors(plane);
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
-  checkPromise(promise, body.epsilon, 0);
+  checkPromise(promise, body.epsilon);
   const rows = Array.from({ length: outputs.size }, (_, code) => outputs.points.row(code));
   const draw = (code, source) => {
     const noise = vectorNoise(plane, body.epsilon, source);

@@ -188,9 +188,8 @@ export class Mechanism {
    */
   accuracy(level = 0.95) {
     refuseOption(typeof level !== "number" || !(level > 0 && level < 1), "`level` must be a probability between 0 and 1.");
-    const { inputs, outputs, table, rate } = this.#parts;
-    const { slack, epsilon } = this.guarantee; // slack / epsilon: what the lattice moves, before and after the noise
-    if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + slack / epsilon;
+    const { inputs, outputs, table, rate, reach } = this.#parts;
+    if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + (reach ?? 0); // by the lattice
     if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
     return farthest(inputs, outputs, table, level);
   }

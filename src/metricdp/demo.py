@@ -274,8 +274,8 @@ def _closed_forms(problem: Problem, tell: Progress, *, dense: bool) -> list[Cont
         Contender(
             "Laplace noise, nearest crossing",
             _laplace_loss(problem, draws := DRAWS if dense else CITY_DRAWS),
-            f"measured on {draws:,} draws; epsilon along great circles, and a small slack",
-            bounded=False,  # the slack of its lattice makes it another promise
+            f"measured on {draws:,} draws; epsilon along great circles",
+            bounded=False,  # great circles make it another promise
         )
     ]
     if not dense:
@@ -302,7 +302,7 @@ def _laplace_loss(problem: Problem, draws: int) -> float:
     """Return the mean road distance of Laplace noise put on the nearest crossing: a simulation, hence seeded.
 
     Great circles are not longer than roads, up to the rounding of the stored lengths, so epsilon along great circles
-    covers the roads; the small slack of the noise's own lattice is left out of the comparison.
+    covers the roads.
     """
     space, generator = problem.inputs, np.random.default_rng(11)
     secrets = generator.choice(len(space), size=draws, p=problem.prior)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -77,6 +78,49 @@ def fresh_stream() -> KeyedSource:
     return KeyedSource(os.urandom(32), "fresh")
 
 
+class RowWords:
+    """The random words of many rows, each found by its place, so that neither order nor batches matter.
+
+    Uniform k of attempt a of row r is the binary fraction of the words w0 w1 w2 ..., as many as somebody asks for. Word
+    number l of it is word r * width + k of the ChaCha20 stream under `key` whose nonce is (a, l), 32 bits each.
+    """
+
+    def __init__(self, key: bytes, width: int) -> None:
+        self._key, self.width = key, width
+
+    def first(self, attempt: int, start: int, stop: int) -> Words:
+        """Return the first words of all uniforms of the rows from `start` to `stop`."""
+        words = self._words(attempt, 0, start * self.width, (stop - start) * self.width)
+        return words.reshape(stop - start, self.width)
+
+    def digits(self, row: int) -> Callable[[int, int, int], int]:
+        """Return what gives the first `count` words of a uniform of the row as a whole number of 64 * count bits."""
+        known: dict[tuple[int, int], list[int]] = {}
+
+        def number(attempt: int, uniform: int, count: int) -> int:
+            value = 0
+            for limb in range(count):
+                if (attempt, limb) not in known:
+                    known[attempt, limb] = self._words(attempt, limb, row * self.width, self.width).tolist()
+                value = (value << 64) | known[attempt, limb][uniform]
+            return value
+
+        return number
+
+    def _words(self, attempt: int, limb: int, at: int, count: int) -> Words:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+        block, skipped = divmod(at, 8)  # a block of ChaCha20 holds eight words; its number comes before the nonce
+        place = block.to_bytes(8, "little") + attempt.to_bytes(4, "little") + limb.to_bytes(4, "little")
+        stream = Cipher(algorithms.ChaCha20(self._key, place), mode=None).encryptor()
+        return np.frombuffer(stream.update(bytes(8 * (skipped + count))), dtype=np.uint64)[skipped:]
+
+
+def row_words(source: Source, width: int) -> RowWords:
+    """Return the words of the rows of one call, under a key of 32 bytes from the source."""
+    return RowWords(source.words(4).tobytes(), width)
+
+
 def source_of(rng: Randomness) -> Source:
     """Return the source behind what the user passed; `None` is the operating system's generator."""
     if rng is None:
@@ -99,40 +143,3 @@ def open_uniform(count: int, source: Source) -> Floats:
         deeper = source.words(small.size).astype(np.float64) * 2.0**-64
         numbers[small] = (words[small].astype(np.float64) + deeper + 2.0**-65) * 2.0**-64
     return np.minimum(numbers, 1.0 - 2.0**-53)
-
-
-def exponential(count: int, source: Source) -> Floats:
-    """Return standard exponential variates."""
-    return -np.log(open_uniform(count, source))
-
-
-def erlang(shape: int, count: int, source: Source) -> Floats:
-    """Return Gamma(shape, 1) variates for a whole-number shape: minus the log of a product of uniforms."""
-    total = np.zeros(count)
-    for start in range(0, shape, 4):  # four factors cannot underflow
-        factors = min(4, shape - start)
-        total -= np.log(open_uniform(factors * count, source).reshape(factors, count).prod(axis=0))
-    return total
-
-
-def signed_gamma_root(p: float, size: tuple[int, ...], source: Source) -> Floats:
-    """Return s * G**(1/p) with G ~ Gamma(1/p) and a fair sign s: the direction law of the l_p Laplace."""
-    from scipy.special import gamma, gammaincinv, ndtri
-
-    count = int(np.prod(size))
-    uniform = open_uniform(count, source)
-    if np.isinf(p):
-        return (2.0 * uniform - 1.0).reshape(size)
-    if p == 2.0:
-        return np.asarray(ndtri(uniform)).reshape(size)
-    upper = uniform >= 0.5
-    fraction = np.where(upper, 2.0 * uniform - 1.0, 2.0 * uniform)
-    fraction = np.clip(fraction, 2.0**-64, 1.0 - 2.0**-53)
-    if p == 1.0:
-        magnitude = -np.log(fraction)
-    else:
-        drawn = gammaincinv(1.0 / p, fraction)
-        # Near zero P(a, x) = x^a / Gamma(a + 1) to the last digit, and x may be no double: take its root at once.
-        tiny = drawn < 1e-250
-        magnitude = np.where(tiny, fraction * gamma(1.0 + 1.0 / p), np.where(tiny, 1.0, drawn) ** (1.0 / p))
-    return np.where(upper, magnitude, -magnitude).reshape(size)

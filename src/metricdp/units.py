@@ -43,7 +43,7 @@ class Wish:
     def epsilon(self, slack: float | Callable[[float], float] = 0.0) -> float:
         """Return the largest epsilon found with epsilon * distance + slack <= ln(level), proven for the doubles.
 
-        Where the slack depends on epsilon, as that of a lattice (2 * epsilon * reach) or of snapping does, `slack` is
+        Where the slack depends on epsilon, as that of snapping (2 * epsilon * distance) does, `slack` is
         a function of epsilon.
         """
         if not callable(slack):
@@ -85,7 +85,6 @@ def epsilon_for(level: float, radius: float, *, slack: float | Callable[[float],
     The result is per unit of `radius`: `epsilon_for(2, 0.2)` is per kilometre where 0.2 are kilometres. It is rounded
     down, so that exp(epsilon * radius + slack) is never above `level`. What a mechanism adds regardless of distance
     comes off: `slack` is a number, or a function of epsilon such as
-    `lambda epsilon: mdp.laplace(mdp.Haversine(), epsilon).guarantee.slack` for the lattice of Laplace noise and
     `lambda epsilon: 2 * epsilon * 0.015` for tables whose values are snapped up to 15 m.
     """
     return Wish(level, radius).epsilon(slack)

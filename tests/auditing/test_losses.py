@@ -75,7 +75,7 @@ def test_noise_says_how_much_its_lattice_changes():
     secrets = rng.uniform(-3, 3, (200_000, 1))
     away = np.abs(made.sample(secrets, rng=rng) - secrets).mean()
     change = float(re.search(r"mean distance by at most ([0-9.e-]+);", made.certificate.note)[1])
-    assert change == pytest.approx(0.5, rel=1e-6)
+    assert change == pytest.approx(0.25, rel=1e-6)
     assert abs(away - made.certificate.loss) <= change
 
 

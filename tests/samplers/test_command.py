@@ -100,10 +100,10 @@ def test_python_commands_need_no_flush(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (f"print('Ready.')\n{ECHO}", "printed 'Ready.' before"),
-        ("while True: print('y')", "before it was given a secret"),
-        ("for line in sys.stdin: print(line.strip()); print('logged')", "than it was given, such as 'logged'"),
-        ("for line in sys.stdin: print('0.5'); time.sleep(0.02); print('0.7')", "more lines than"),
+        (f"print('Ready.')\n{ECHO}", "printed 'Ready.'"),
+        ("while True: print('y')", "printed 'y'"),
+        ("for line in sys.stdin: print(line.strip()); print('logged')", "'logged'"),
+        ("for line in sys.stdin: print('0.5'); print('0.7')", "'0.7'"),
         ("for n, line in enumerate(sys.stdin): print('warming up' if n == 1 else 0.5)", "nothing else"),
         ("while True: print(input('your place? '))", "as a prompt does"),
         ("for line in sys.stdin: print()", "empty line"),

@@ -49,6 +49,7 @@ class Server:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        self.server.handle_error = lambda *unused: None  # type: ignore[method-assign]  # callers that hang up
         self.url = f"http://127.0.0.1:{self.server.server_port}/report"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
@@ -92,9 +93,17 @@ def test_an_address_may_hold_the_secret_itself(server: Server) -> None:
 def test_several_reports_come_in_one_call_where_the_address_is_told_how_many(server: Server) -> None:
     server.respond = lambda handler, asked: (200, {"lats": [1.0] * asked["n"], "lons": [2.0] * asked["n"]})
     with sampler(server, '{"n": "{count}", "x": "{secret}"}', found="lats,lons") as draw:
-        assert draw.calls_for(2500) == 3
-        assert draw((0.0, 0.0), 1500).tolist() == [[1.0, 2.0]] * 1500
-    assert [one["n"] for one in server.asked] == [1000, 500]
+        assert "at most 5 times, at most 1000 times a second (0 s). It is told 2 secrets" in draw.announcement(2500, 2)
+        assert draw((0.0, 0.0), 1500).tolist() == [[1.0, 2.0]] * 2000  # what is paid for is used
+    assert [one["n"] for one in server.asked] == [1000, 1000]
+
+
+def test_the_number_of_calls_is_said_before_any(server: Server) -> None:
+    draw = sampler(server, rate=5.0)
+    said = draw.announcement(2000, 7)
+    assert "at most 2,000 times, at most 5 times a second (6 min 40 s)" in said
+    assert "told 7 secrets, which you said are made up" in said
+    assert server.asked == []
 
 
 def test_words_go_in_and_come_out(server: Server) -> None:
@@ -160,7 +169,6 @@ def test_drops_are_counted_together(server: Server) -> None:
         raise ConnectionAbortedError
 
     server.respond = slowly
-    server.server.handle_error = lambda *unused: None  # type: ignore[method-assign]
     assert "more than 0.2 s" in complaint(sampler(server, patience=0.2))
 
 

@@ -59,7 +59,7 @@ def audit(
     A mechanism is judged against its own promise, or against `epsilon`. `report.basis` says what the verdict rests on:
 
     - "proof": a finite mechanism at every pair in directed rounding, an interpolated one cell by cell for every point;
-    - "theorem": Laplace noise and Madlib, whose rate, slack and lattice are checked against what the theorem needs;
+    - "theorem": Laplace noise and Madlib, whose rate and lattice are checked against what the theorem needs;
     - "samples": any other kind, by its densities at random and adversarial pairs, which can only refute.
 
     A product is judged part by part, and its promise must be the sum of theirs. Anyone's matrix (one row per secret)

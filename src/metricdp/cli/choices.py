@@ -164,10 +164,7 @@ def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:
 
 
 def noise_for(level: Level, metric: Metric, columns: Sequence[str] | None) -> Mechanism:
-    """Return Laplace noise at the epsilon asked for, or at the one that keeps a wish with the slack of its lattice."""
+    """Return Laplace noise at the epsilon asked for, or at the one that keeps a wish."""
     dimension = None if isinstance(metric, metricdp.Haversine) else 2 if columns is None else len(columns)
 
-    def noise(epsilon: float) -> Mechanism:
-        return metricdp.laplace(metric, epsilon, dimension=dimension)
-
-    return noise(level.epsilon(lambda epsilon: noise(epsilon).guarantee.slack))
+    return metricdp.laplace(metric, level.epsilon(), dimension=dimension)

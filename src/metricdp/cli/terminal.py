@@ -139,6 +139,8 @@ def report_json(report: AuditReport, unit: str) -> str:
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value

@@ -32,13 +32,14 @@ def laplace(
     On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
     longitude) in degrees. On `Lp` and `Mahalanobis` the dimension defaults to two (or to that of the covariance).
     `pitch` is the lattice spacing, in degrees on the Earth, in the points' unit elsewhere; by default a round number
-    that is at most 1 / (100 epsilon). A pitch so fine that noise drawn in doubles would show is refused.
+    that is at most 1 / (100 epsilon). What is drawn is exact: the lattice point nearest to secret + noise, both real
+    numbers, so the promise has no slack (docs/noise.md). A pitch so fine that doubles decide too little is refused.
     """
     rate = as_positive(epsilon, "epsilon")
     if isinstance(metric, Haversine):
         lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
         reach = cell_reach(metric, 2, lattice.pitch)
-        promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+        promise = Guarantee(rate, metric, basis="theorem")
         proof = _theorem(metric.radius * spherical_mean(rate * metric.radius), rate, "spherical Laplace")
         return _drawn(SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, proof), reach)
     if isinstance(metric, Mahalanobis):
@@ -57,19 +58,16 @@ def laplace(
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else pitch)
     p = metric.p if isinstance(metric, Lp) else 2.0
     reach = cell_reach(metric, size, lattice.pitch)
-    promise = Guarantee(rate, metric, slack=2.0 * rate * reach, basis="theorem")
+    promise = Guarantee(rate, metric, basis="theorem")
     proof = _theorem(size / rate, rate, f"l_{p:g} Laplace")
     return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof), reach)
 
 
 def _drawn(mechanism: Noise, reach: float) -> Noise:
-    """Return the noise with a certificate that says what its lattice and drawing it in doubles add.
-
-    The lattice moves a secret and its report by at most `reach` each.
-    """
+    """Return the noise with a certificate that says what its lattice, which moves a report by at most `reach`, adds."""
     note = (
-        f"the lattice changes the mean distance by at most {2.0 * reach:.3g}; drawn in doubles, which add at most "
-        f"{mechanism.drawing_error:.1g} to a log-ratio but for 1e-22 of the draws"
+        f"the lattice changes the mean distance by at most {reach:.3g}; drawn exactly: decided in doubles with proven "
+        "error bounds, in arbitrary precision where they cannot"
     )
     return replace(mechanism, certificate=replace(mechanism.certificate, note=note))
 

@@ -6,19 +6,21 @@ A study from outside is declared the same way: `STUDIES.declare(Study(...))`, se
 from __future__ import annotations
 
 from metricdp.catalogue import Catalogue
-from metricdp.experiments.common import Deferred, Earlier, Piece, Study, Table
+from metricdp.experiments.common import Deferred, Piece, Study, Table
 
-__all__ = ["STUDIES", "Deferred", "Earlier", "Piece", "Study", "Table"]
+__all__ = ["STUDIES", "Deferred", "Piece", "Study", "Table"]
 
-STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
+STUDIES: Catalogue[Study | Deferred] = Catalogue("study", [
     Deferred("aipo", "interpolated mechanisms: violations, loss and time on the maps of three cities",
              "metricdp.experiments.aipo.study:STUDY"),
     Deferred("benders", "decomposed mechanisms: the published decomposition as printed, put right, and beside other "
              "solvers", "metricdp.experiments.benders.study:STUDY"),
-    Earlier("constopt", "metricdp.experiments.constopt.study:main", "ConstOPT beside the exponential mechanism on "
-            "words", folder_word="--folder"),
-    Earlier("contextual", "metricdp.experiments.contextual.study:main", "trips: mechanisms that know the past, "
-            "blankets and what they assume", folder_word="--folder", full_word="--long"),
+    Deferred("constopt", "ConstOPT beside the exponential mechanism, a spanner and the optimum on words and cells",
+             "metricdp.experiments.constopt.study:STUDY"),
+    Deferred("contextual", "trips: mechanisms that know the past, blankets and what they assume",
+             "metricdp.experiments.contextual.study:STUDY"),
     Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here",
              "metricdp.experiments.survey.study:STUDY"),
+    Deferred("leaks", "the leak board: samplers of others and our own, judged by the same auditor",
+             "metricdp.experiments.leaks.study:STUDY"),
 ])  # fmt: skip

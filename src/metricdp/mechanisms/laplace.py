@@ -1,20 +1,17 @@
 """Laplace noise for vectors, released on a public lattice.
 
-A secret is first put on the lattice (a public, deterministic step), noise is drawn around that lattice point, and the
-result is put on the lattice again (post-processing). For vectors the two meet as whole numbers of cells, which add
-without rounding. The first step moves a secret by at most h, so the promise is
-epsilon * d(x, x') + 2 * epsilon * h; the second costs nothing and removes the low bits through which sums of doubles
-give a secret away.
-
-Noise is computed in doubles from uniforms of 64 bits and more. `drawing_error` bounds what that adds to a log-ratio;
-noise on a lattice so fine that it would show is refused.
+The report is the lattice point nearest to secret + noise, both real numbers: the secret is a double and hence known
+exactly, the noise has the density exp(-epsilon * size), and nothing is rounded before the end. Where doubles with
+proven error bounds leave one lattice point, that is the report; where not, more bits of the same uniforms and arbitrary
+precision decide (`noise`, docs/noise.md). So the promise is epsilon * d(x, x') with no slack: the lattice is
+post-processing, and removes the low bits through which sums of doubles give a secret away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -24,14 +21,14 @@ from metricdp import shared
 from metricdp.arrays import Floats, as_positive
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.mechanisms.noise.laws import VectorLaw, drawn
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
-from metricdp.randomness import Randomness, Source, erlang, open_uniform, signed_gamma_root, source_of
+from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.spaces import Unbounded, given
 
-BATCH = 1 << 15
 LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
 GENEROUS = 1.0 + 9e-10  # above all rounding of a reach, and just below what older files state
-LARGEST_ERROR = shared.LARGEST_DRAWING_ERROR  # noise whose doubles may add more than this to a log-ratio is refused
+MOST_UNDECIDED = shared.LARGEST_DRAWING_ERROR  # a lattice on which doubles leave more draws undecided is refused
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,11 @@ class Lattice:
         return cells / self._per_unit if self._per_unit else cells * self.pitch
 
     @property
+    def ratio(self) -> tuple[float, float]:
+        """Numerator and denominator of the number of cells in a unit: doubles, taken as exact."""
+        return (self._per_unit, 1.0) if self._per_unit else (1.0, self.pitch)
+
+    @property
     def _per_unit(self) -> float:
         inverse = np.rint(1.0 / self.pitch)
         return float(inverse) if inverse >= 1 and 1.0 / inverse == self.pitch else 0.0
@@ -68,17 +70,17 @@ def tidy_pitch(limit: float) -> float:
     raise InvalidInput(f"no lattice pitch below {limit:g}.")
 
 
-def refuse_fine_lattice(error: float, pitch: float) -> None:
-    """Refuse a pitch at which the doubles of the noise would show, and say how coarse it must be."""
-    if not error <= LARGEST_ERROR:
+def refuse_fine_lattice(undecided: float, pitch: float) -> None:
+    """Refuse a pitch at which doubles decide too little, and say how coarse it must be."""
+    if not undecided <= MOST_UNDECIDED:
         raise InvalidInput(
-            f"`pitch` {pitch:g} is finer than noise drawn in doubles: it would add {error:.2g} to a log-ratio. "
-            f"Give a pitch of at least {pitch * error / LARGEST_ERROR:.2g}, or a larger epsilon."
+            f"`pitch` {pitch:g} is finer than noise in doubles can decide: too many draws would take arbitrary "
+            f"precision. Give a pitch of at least {pitch * undecided / MOST_UNDECIDED:.2g}, or a larger epsilon."
         )
 
 
 def cell_reach(metric: Metric, dimension: int, pitch: float) -> float:
-    """Return how far a secret lies from its lattice point at most: half the diagonal of a cell, in the metric."""
+    """Return how far a point lies from its lattice point at most: half the diagonal of a cell, in the metric."""
     if isinstance(metric, Haversine):  # longest at the equator
         return float(metric.degree * pitch * np.sqrt(0.5) * GENEROUS)
     p = metric.p if isinstance(metric, Lp) else 2.0
@@ -92,28 +94,13 @@ def stretch(metric: Metric) -> float:
     return 1.0
 
 
-def in_batches(rows: Floats, draw: Callable[[Floats], Floats], *, threads: bool) -> Floats:
-    """Apply a draw to blocks of rows that fit the cache; every block takes its own words from the source.
-
-    Only the system's source is shared by threads: a seeded or keyed one must be read in order to be repeatable.
-    """
-    if len(rows) <= BATCH:
-        return draw(rows)
-    blocks = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
-    if not threads:
-        return np.concatenate([draw(block) for block in blocks])
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        return np.concatenate(list(pool.map(draw, blocks)))
-
-
 @dataclass(frozen=True, eq=False)
 class VectorLaplace:
     """l_p Laplace noise in any dimension: density proportional to exp(-epsilon * d(x, y)).
 
-    y = x + R U with R ~ Gamma(dimension, 1/epsilon) and U = g / |g|_p, g_i = sign * Gamma(1/p)**(1/p).
+    y = x + R U with R ~ Gamma(dimension, 1/epsilon) and U = g / |g|_p, g_i with density proportional to exp(-|g|^p).
 
-    Guarantee: epsilon * d + slack for the real numbers; what is drawn in doubles adds at most `drawing_error` to it,
-    except with probability 1e-22.
+    Guarantee: epsilon * d, exactly: what is drawn has the law of real numbers put on the lattice once.
     """
 
     inputs: Unbounded
@@ -127,19 +114,19 @@ class VectorLaplace:
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
         if isinstance(metric, Mahalanobis) and len(metric.covariance) != self.inputs.dimension:
             raise InvalidInput(f"`inputs` must have {len(metric.covariance)} dimensions like the covariance.")
-        refuse_fine_lattice(self.drawing_error, self.lattice.pitch)
+        refuse_fine_lattice(self.undecided, self.lattice.pitch)
 
     def __repr__(self) -> str:
         return f"VectorLaplace({self.inputs.dimension} dimensions, pitch {self.lattice.pitch:g}, {self.guarantee})"
 
     @property
-    def drawing_error(self) -> float:
-        """What doubles may add to a log-ratio, except with probability 1e-22.
+    def undecided(self) -> float:
+        """A bound of the share of draws that doubles leave to arbitrary precision, usually far below it.
 
-        In units of 2^-52, a uniform is right to 1, so R = -ln of a product of n of them to 3 n + (5 + n / 8) R and a
-        direction to 12 + n / 4. So the noise is displaced by at most 3 n + R (20 + n / 2) in all, R below 64 + 2 n. A
-        box of n sides grown by that on either side instead of shrunk holds 4 / pitch times the sum of the
-        displacements of its coordinates more, which is at most n^(1 - 1/p) times that of the vector.
+        In units of 2^-52, a uniform is known to 1, so R = -ln of a product of n of them to 3 n + (5 + n / 8) R and a
+        direction to 12 + n / 4. So the noise is displaced by at most 3 n + R (20 + n / 2) in all, R below 64 + 2 n but
+        for 1e-22. A border of a cell lies within that on either side of a coordinate with a chance of 4 / pitch times
+        it; the sum over coordinates is at most n^(1 - 1/p) times the displacement of the vector.
         """
         n, metric = self.inputs.dimension, self.inputs.metric
         p = metric.p if isinstance(metric, Lp) else 2.0
@@ -147,6 +134,13 @@ class VectorLaplace:
         widest = float(np.trace(metric.covariance) ** 0.5) if isinstance(metric, Mahalanobis) else 1.0
         displaced = widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2.0**-52 / self.epsilon
         return float(4.4 * n ** (1.0 - (0.0 if np.isinf(p) else 1.0 / p)) * displaced / self.lattice.pitch)
+
+    @cached_property
+    def law(self) -> VectorLaw:
+        """The exact law of the noise, in whole numbers of cells."""
+        top, bottom = self.lattice.ratio
+        scale = Fraction(top) / Fraction(bottom) / Fraction(self.epsilon)
+        return vector_law(self.inputs, (top, bottom), scale)
 
     @property
     def outputs(self) -> Unbounded:
@@ -158,13 +152,9 @@ class VectorLaplace:
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return one report on the lattice for every secret."""
         rows = self.inputs.encode(secrets)
-        source = source_of(rng)
-
-        def draw(block: Floats) -> Floats:
-            noise = self.lattice.cells(vector_noise(self.inputs, self.epsilon, len(block), source))
-            return self.lattice.values(self._cells(block) + noise)
-
-        return in_batches(rows, draw, threads=rng is None)
+        self._cells(rows)
+        law = self.law
+        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
 
     def _cells(self, rows: Floats) -> Floats:
         cells = self.lattice.cells(rows)
@@ -184,7 +174,7 @@ class VectorLaplace:
         Quadrature over the cell up to three dimensions; beyond, the density at its centre times its volume.
         """
         metric, dimension = self.inputs.metric, self.inputs.dimension
-        start = self.lattice.values(self._cells(self.inputs.encode(secrets)))
+        start = self.inputs.encode(secrets)
         goal = self.lattice.values(self._cells(self.inputs.encode(reports)))
         log_cell = dimension * np.log(self.lattice.pitch)
         if dimension > 3:
@@ -196,18 +186,12 @@ class VectorLaplace:
         return np.asarray(log_normaliser(self.inputs, self.epsilon) - self.epsilon * least + np.log(mean) + log_cell)
 
 
-def vector_noise(space: Unbounded, epsilon: float, count: int, source: Source) -> Floats:
-    """Return l_p (or Mahalanobis) Laplace noise, not yet on a lattice."""
-    metric, dimension = space.metric, space.dimension
-    p = metric.p if isinstance(metric, Lp) else 2.0
-    if dimension == 2 and p == 2.0:
-        angle = 2.0 * np.pi * open_uniform(count, source)
-        direction = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    else:
-        raw = signed_gamma_root(p, (count, dimension), source)
-        direction = raw / Lp(p)(raw, np.zeros(dimension))[:, None]
-    noise = direction * (erlang(dimension, count, source) / epsilon)[:, None]
-    return metric.unwhiten(noise) if isinstance(metric, Mahalanobis) else noise
+def vector_law(space: Unbounded, lattice: tuple[float, float], scale: Fraction) -> VectorLaw:
+    """Return the law of the noise that belongs to the metric of a space; `scale` is 1 / epsilon in cells."""
+    metric = space.metric
+    if isinstance(metric, Mahalanobis):
+        return VectorLaw(2.0, space.dimension, lattice, scale, metric.covariance)
+    return VectorLaw(metric.p if isinstance(metric, Lp) else 2.0, space.dimension, lattice, scale)
 
 
 def log_normaliser(space: Unbounded, epsilon: float) -> float:

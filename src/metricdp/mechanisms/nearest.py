@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, as_codes, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.laplace import vector_noise
+from metricdp.mechanisms.laplace import vector_law
 from metricdp.metrics import Lp, Mahalanobis, pairwise
-from metricdp.randomness import Randomness, source_of
+from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.spaces import FiniteSpace, Unbounded, given
 
 MOST_COMPARED = 1_000  # vectors up to which the loss is bounded by all their distances
@@ -54,13 +55,16 @@ class NearestMechanism:
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every secret code."""
         codes = as_codes(secrets, len(self.inputs))
-        source = source_of(rng)
         flat, result = codes.ravel(), np.empty(codes.size, dtype=np.int64)
-        plane = Unbounded(self.inputs.metric, self.inputs.points.shape[1])
+        law = vector_law(
+            Unbounded(self.inputs.metric, self.inputs.points.shape[1]), (1.0, 1.0), 1 / Fraction(self.epsilon)
+        )
+        words = row_words(source_of(rng), law.width)
         step = max(1, 4_000_000 // len(self.outputs))
         for start in range(0, flat.size, step):
             part = flat[start : start + step]
-            noisy = self.inputs.points[part] + vector_noise(plane, self.epsilon, len(part), source)
+            noise, _ = law.unit_noise(partial(words.first, start=start, stop=start + len(part)))
+            noisy = self.inputs.points[part] + noise / self.epsilon
             result[start : start + step] = self._nearest(noisy)
         return result.reshape(codes.shape)
 

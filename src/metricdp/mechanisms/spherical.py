@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,12 @@ import numpy as np
 from metricdp.arrays import Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.laplace import Lattice, cell_nodes, in_batches, refuse_fine_lattice
-from metricdp.metrics import Haversine
-from metricdp.randomness import Randomness, Source, erlang, open_uniform, source_of
+from metricdp.mechanisms.laplace import Lattice, cell_nodes, refuse_fine_lattice
+from metricdp.mechanisms.noise.laws import SphereLaw, drawn
+from metricdp.metrics import EARTH_RADIUS_KM, Haversine
+from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.spaces import Unbounded, given
+from metricdp.units import METRES
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +28,8 @@ class SphericalLaplace:
     wherever the centre lies; so the promise is exact in great-circle distances on the whole Earth, poles and
     antimeridian included, with no projection. Epsilon is per unit of the metric.
 
-    Guarantee: epsilon * d + slack for the real numbers; what is drawn in doubles adds at most `drawing_error` to it,
-    divided by the cosine of the latitude, except with probability 1e-22.
+    Guarantee: epsilon * d, exactly. The report is the lattice point nearest to the real point where the walk from the
+    secret itself ends: decided in doubles with proven error bounds, in arbitrary precision where those do not suffice.
     """
 
     inputs: Unbounded
@@ -40,19 +44,25 @@ class SphericalLaplace:
         pitch = self.lattice.pitch
         if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
             raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {pitch:g}.")
-        refuse_fine_lattice(self.drawing_error, pitch)
+        refuse_fine_lattice(self.undecided, pitch)
 
     def __repr__(self) -> str:
         return f"SphericalLaplace(pitch {self.lattice.pitch:g} degrees, {self.guarantee})"
 
     @property
-    def drawing_error(self) -> float:
-        """What doubles may add to a log-ratio at the equator, except with probability 1e-22.
+    def undecided(self) -> float:
+        """A bound of the share of draws at the equator that doubles leave to arbitrary precision, usually far below it.
 
-        As for vectors of two coordinates, and positions themselves are computed to 8 units of 2^-52 of 180 degrees.
+        As for vectors of two coordinates; 8 units of 2^-52 of 180 degrees leave room for walks far around the Earth.
         """
         noise = (6 + 68 * 21) / (self.epsilon * self._metric.degree)
         return float(4.4 * 2.0 * (noise + 8 * 180.0) * 2.0**-52 / self.lattice.pitch)
+
+    @cached_property
+    def law(self) -> SphereLaw:
+        """The exact law of the noise, in whole numbers of cells: those of a lattice of 90 degrees / `quarter`."""
+        radius = Fraction(str(EARTH_RADIUS_KM)) * Fraction(METRES["km"]) / Fraction(METRES[self._metric.unit])
+        return SphereLaw(Fraction(self.epsilon) * radius, int(np.rint(90.0 / self.lattice.pitch)))
 
     @property
     def _metric(self) -> Haversine:
@@ -73,15 +83,8 @@ class SphericalLaplace:
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return one (latitude, longitude) on the lattice for every secret."""
         rows = self.inputs.encode(secrets)
-        source = source_of(rng)
-
-        def draw(block: Floats) -> Floats:
-            start = np.radians(self.lattice.values(self.lattice.cells(block)))
-            away = spherical_angle(self._rate, len(block), source)
-            bearing = 2.0 * np.pi * open_uniform(len(block), source)
-            return self._report(np.degrees(_travel(start, away, bearing)))
-
-        return in_batches(rows, draw, threads=rng is None)
+        law = self.law
+        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
 
     def _report(self, degrees: Floats) -> Floats:
         """Put points on the lattice: longitudes in [-180, 180), zero at the poles, where they mean nothing."""
@@ -94,7 +97,7 @@ class SphericalLaplace:
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report, by quadrature over the cell."""
-        start = self._report(self.inputs.encode(secrets))
+        start = self.inputs.encode(secrets)
         goal = self._report(self.inputs.encode(reports))
         offsets, weights = cell_nodes(2, self.lattice.pitch)
         pole = np.abs(goal[:, 0]) >= 90.0
@@ -114,35 +117,6 @@ class SphericalLaplace:
         area = np.radians(self.lattice.pitch) ** 2
         cell = np.log(total) - self.epsilon * least + np.log(area) - np.log(spherical_mass(self._rate))
         return np.asarray(np.where(pole, cell + np.log(360.0 / self.lattice.pitch), cell))
-
-
-def _travel(start: Floats, away: Floats, bearing: Floats) -> Floats:
-    """Return where a walk of angle `away` from `start` (latitude, longitude, radians) along `bearing` ends."""
-    sin_latitude, cos_latitude = np.sin(start[:, 0]), np.cos(start[:, 0])
-    sin_away, cos_away = np.sin(away), np.cos(away)
-    north = sin_away * np.cos(bearing)
-    east = sin_away * np.sin(bearing)
-    up = sin_latitude * cos_away + cos_latitude * north
-    out = cos_latitude * cos_away - sin_latitude * north
-    latitude = np.arctan2(up, np.sqrt(out * out + east * east))
-    return np.stack([latitude, start[:, 1] + np.arctan2(east, out)], axis=1)
-
-
-def spherical_angle(rate: float, count: int, source: Source) -> Floats:
-    """Return angles with density proportional to exp(-rate t) sin(t) on [0, pi], by exact rejection."""
-    result = np.empty(count)
-    open_rows = np.arange(count)
-    while open_rows.size:
-        if rate > 1.0:  # propose the planar radius, keep with sin(t) / t
-            angle = erlang(2, open_rows.size, source) / rate
-            chance = np.where(angle < np.pi, np.sinc(angle / np.pi), 0.0)
-        else:  # propose a uniform point of the sphere, keep with exp(-rate t)
-            angle = np.arccos(1.0 - 2.0 * open_uniform(open_rows.size, source))
-            chance = np.exp(-rate * angle)
-        kept = open_uniform(open_rows.size, source) < chance
-        result[open_rows[kept]] = angle[kept]
-        open_rows = open_rows[~kept]
-    return result
 
 
 def spherical_mass(rate: float) -> float:

@@ -70,7 +70,7 @@ class BlanketPredictor:
 
     def probability(self, inputs: ArrayLike) -> Floats:
         """Return Pr[fail to reject] for rows of (hour, speed, region row, region column, m)."""
-        layer = (_expanded(np.atleast_2d(as_floats(inputs, "inputs"))) - self.mean) / self.scale
+        layer = (expanded(np.atleast_2d(as_floats(inputs, "inputs"))) - self.mean) / self.scale
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             layer = np.maximum(layer @ weight + bias, 0.0)
         logit = (layer @ self.weights[-1] + self.biases[-1])[:, 0]
@@ -124,7 +124,7 @@ def train_predictor(
 ) -> BlanketPredictor:
     """Train on rows of (hour, speed, region row, region column, m) and whether the first m places suffice."""
     networks = import_extra("sklearn.neural_network", "mobility")
-    rows, labels = _expanded(as_floats(inputs, "inputs")), np.asarray(suffices, dtype=bool)
+    rows, labels = expanded(as_floats(inputs, "inputs")), np.asarray(suffices, dtype=bool)
     if rows.ndim != 2 or len(rows) != len(labels) or len(rows) == 0:
         raise InvalidInput(f"`suffices` must be one answer per row of `inputs`, got {len(labels)} for {len(rows)}.")
     mean, scale = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-9)
@@ -175,7 +175,7 @@ def _feature_rows(features: Features) -> Floats:
     return np.column_stack([features.hour, features.speed_mph, features.region[:, 0], features.region[:, 1]])
 
 
-def _expanded(rows: Floats) -> Floats:
+def expanded(rows: Floats) -> Floats:
     """The hour as a point on the clock, m as indicators: what a small network separates best."""
     hour = rows[:, 0] * (2.0 * np.pi / 24.0)
     steps = rows[:, 4:5] == np.arange(4.0)

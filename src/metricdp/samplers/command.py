@@ -42,7 +42,9 @@ class CommandSampler:
         if self._process is None:
             self._process = self._started()
             answers = self._process.ask(line + "\n", 1, hide=line)
-            self._nothing_left(line, LISTEN)
+            self._nothing_left(line, LISTEN, first=answers[0])
+        else:
+            self._nothing_left(line)  # what came late belongs to no secret
         while len(answers) < count:
             some = min(AT_ONCE, count - len(answers))
             answers += self._process.ask((line + "\n") * some, some, hide=line)
@@ -74,14 +76,16 @@ class CommandSampler:
             )
         return process
 
-    def _nothing_left(self, line: str, seconds: float = 0.0) -> None:
+    def _nothing_left(self, line: str, seconds: float = 0.0, *, first: str = "") -> None:
         assert self._process is not None
         extra = self._process.unasked(seconds)
         if extra is not None:
             self.close()
+            said = f"{shown(extra, line)!r}"
+            said = f"{shown(first, line)!r} and {said} for one secret" if first else f"{said} unasked"
             raise SamplerFailure(
-                f"the command printed more lines than it was given, such as {shown(extra, line)!r}: which report "
-                "belongs to which secret is then unknown. It must print one line for each line it reads."
+                f"the command printed {said}: which report belongs to which secret is then unknown. It must print one "
+                "line for each line it reads and nothing else; greetings and logs belong on its error stream."
             )
 
 

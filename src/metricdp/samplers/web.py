@@ -73,18 +73,21 @@ class WebSampler:
         self._connection: http.client.HTTPConnection | None = None
         self._next = 0.0
 
-    def calls_for(self, draws: int) -> int:
-        """Return how many calls so many draws take, where none is asked of another secret in between."""
-        return -(-draws // self.several)
+    def announcement(self, draws: int, secrets: int) -> str:
+        """Say how many calls an audit will make at most, how fast, and what they hold."""
+        calls = draws if self.several == 1 else -(-draws // self.several) + secrets
+        return (
+            f"{self.where.netloc} will be called at most {calls:,} times, at most {self.rate:g} times a second "
+            f"({_duration(calls / self.rate)}). It is told {secrets} secrets, which you said are made up."
+        )
 
     def __call__(self, secret: Any, count: int) -> Points:
-        """Return `count` reports for a secret, one a row."""
+        """Return at least `count` reports for a secret, one a row: what a call brings beyond is given too."""
         items: list[Any] = []
         while len(items) < count:
-            asked = min(self.several, count - len(items))
-            came = self._reports(self._answer(secret, asked), many="count" if self.several > 1 else "")
+            came = self._reports(self._answer(secret, self.several), many=self.several > 1)
             if not came:
-                raise SamplerFailure(f"{self._who} was asked for {asked} reports and gave none.")
+                raise SamplerFailure(f"{self._who} was asked for {self.several} reports and gave none.")
             items += came
         return reports_from(items, self._who, columns=self.columns) if items else np.empty((0, 1))
 
@@ -164,7 +167,7 @@ class WebSampler:
             self.close()
             raise
 
-    def _reports(self, answer: Any, *, many: str) -> list[Any]:
+    def _reports(self, answer: Any, *, many: bool) -> list[Any]:
         """Return the reports of an answer: one, or a list of them where several were asked for."""
         parts = [_at(answer, path, self._who) for path in self.found] or [answer]
         if not many:
@@ -175,6 +178,12 @@ class WebSampler:
 
 
 _FINAL = "give the address that it leads to."
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _address(url: str) -> Any:

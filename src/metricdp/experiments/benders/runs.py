@@ -26,6 +26,7 @@ METHODS = {
     "as printed": Rules(),
     "as printed to 1e-4": Rules.to_a_tolerance(),
     "authors' program": Rules.of_the_code(),
+    "authors' program at 2e-6": Rules.of_the_code(2e-6),
     "boundary counted once": Rules(boundary_twice=False),
 }
 ONE_CORE = partial(LocalWorkers, count=1)  # pieces of a study share a machine

@@ -24,6 +24,7 @@ WORDS = {
     "as printed": "printed",
     "as printed to 1e-4": "tolerance",
     "authors' program": "program",
+    "authors' program at 2e-6": "program_2e-6",
     "boundary counted once": "once",
 }
 INSTANCES = 10

@@ -23,6 +23,8 @@ from metricdp.experiments.common.shapes import Piece, Study, Table, rows_of
 from metricdp.experiments.common.workers import results
 from metricdp.files import made_folder
 
+NAMED = 20  # missing pieces that are named one by one
+
 
 @dataclass(frozen=True)
 class Request:
@@ -96,19 +98,25 @@ def reproduce(study: Study, request: Request | None = None, *, say: Callable[[st
     at work, writes the tables of those that are done, and says how to go on; the same call continues.
     """
     request = request or Request()
-    tables = study.chosen(request.tables)
-    pieces = study.work(request.full, tables)
+    wanted = study.chosen(request.tables)
+    pieces = study.work(request.full, study.tables)
     folder = made_folder(request.folder or study.name)
     made_folder(folder / "pieces")
     done = _found(folder, pieces, say)
-    left = [piece for piece in pieces if piece.key not in done or done[piece.key].failure]
-    say(f"{study.name}: {len(pieces)} pieces, {len(pieces) - len(left)} of them done before, in {str(folder)!r}")
+    numbers = {table.number for table in wanted}
+    asked = [piece for piece in pieces if numbers & set(piece.tables)]
+    left = [piece for piece in asked if piece.key not in done or done[piece.key].failure]
+    say(f"{study.name}: {len(asked)} pieces, {len(asked) - len(left)} of them done before, in {str(folder)!r}")
     stopped = None
     try:
         with _asked_to_end():
             _run(left, request, folder, done, say)
     except KeyboardInterrupt:
         stopped = f"interrupted: what was finished is kept in {str(folder)!r}; the same command goes on from there"
+        done |= _found(folder, pieces, say)  # a piece may have been kept and not yet been counted
+    # Tables that were not asked for stay on the page where an earlier run has left pieces of them.
+    kept_before = {number for piece in pieces if piece.key in done for number in piece.tables}
+    tables = [table for table in study.tables if table in wanted or table.number in kept_before]
     outcome = written(study, request, folder, (tables, pieces), done)
     for line in summary(outcome):
         say(line)
@@ -209,7 +217,9 @@ def provenance(outcome: Outcome, table: Table) -> list[str]:
         f"machine: {', '.join(dict.fromkeys(done.machine for done in ran)) or 'none'}{load}",
         f"pieces: {len(ran)} of {total}, {sum(done.seconds for done in ran):.0f} s",
     ]
-    lines += [f"missing: {' '.join(piece.key for piece in missing)}"] if missing else []
+    if missing:
+        named = " ".join(piece.key for piece in missing[:NAMED])
+        lines.append(f"missing: {len(missing)} pieces: {named}{' ...' if len(missing) > NAMED else ''}")
     return lines + [f"failed: {done.key}: {done.failure}" for done in failures]
 
 

@@ -14,11 +14,27 @@ from metricdp.places import bundled_roads, bundled_trips, data_folder, road_netw
 from metricdp.spaces import FiniteSpace
 
 SETS = {
-    "porto": ("traj_porto_taxi", "trip", 1.0),
-    "san_francisco": ("traj_cabspotting", "trip", -7.0),
-    "rome": ("traj_rome_taxi", "taxi", 1.0),
-}  # city -> folder, trip column, hours from UTC
+    "porto": ("traj_porto_taxi", "trip", 1.0, "porto"),
+    "san_francisco": ("traj_cabspotting", "trip", -7.0, "san_francisco"),
+    "rome": ("traj_rome_taxi", "taxi", 1.0, "rome_directed"),
+}  # city -> folder, trip column, hours from UTC, its directed roads
 TASKS = 60  # destinations among which the loss is averaged
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a city becomes places: how many, one to a cell of `cell_km`, a step every `step_seconds`.
+
+    A step leads to the same cell or one that touches it; with `sides` only across a side. With `directed` the detours
+    follow one-way streets, as in the paper; else every street is open both ways.
+    """
+
+    places: int = 24
+    cell_km: float = 1.2
+    step_seconds: float = 60.0
+    sides: bool = False
+    directed: bool = False
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,41 +84,32 @@ def known_cities() -> list[str]:
     base = data_folder()
     return [
         name
-        for name, (folder, _, _) in SETS.items()
-        if (base / folder / "points.parquet").is_file() and (base / f"roads_{name}" / "nodes.parquet").is_file()
+        for name, (folder, _, _, roads) in SETS.items()
+        if (base / folder / "points.parquet").is_file() and (base / f"roads_{roads}" / "nodes.parquet").is_file()
     ]
 
 
-def real_city(name: str, *, places: int = 24, cell_km: float = 1.2, step_seconds: float = 60.0, seed: int = 0) -> City:
+def real_city(name: str, layout: Layout) -> City:
     """Return a city with its recorded trips: cleaned, resampled, put on the busiest cells' crossings."""
     if name not in known_cities():
         raise InvalidInput(f"no trips of {name!r} are at hand, only {known_cities()}; set METRICDP_DATA.")
-    folder, column, offset = SETS[name]
+    folder, column, offset, directed = SETS[name]
     recorded = clean(load_traces(data_folder() / folder / "points.parquet", trip=column))
-    return _city(name, recorded, road_network(name), places, cell_km, step_seconds, offset, seed)
+    roads = road_network(directed, one_way="longer") if layout.directed else road_network(name)
+    return _city(name, recorded, roads, offset, layout)
 
 
-def simulated_city(
-    *, places: int = 12, cell_km: float = 0.35, step_seconds: float = 30.0, trips: int = 1500, seed: int = 0
-) -> City:
+def simulated_city(layout: Layout | None = None, *, trips: int = 1500) -> City:
     """Return the bundled part of Porto with simulated trips, labelled so."""
+    chosen = Layout(places=12, cell_km=0.35, step_seconds=30.0) if layout is None else layout
     roads = bundled_roads()
-    table = bundled_trips(trips=trips, seed=seed, space=roads)
-    loaded = load_traces(table)
+    loaded = load_traces(bundled_trips(trips=trips, seed=chosen.seed, space=roads))
     traces = Traces(loaded.trip, loaded.seconds, loaded.coordinates, loaded.owner, simulated=True)
-    return _city("porto (bundled)", traces, roads, places, cell_km, step_seconds, 1.0, seed)
+    return _city("porto (bundled)", traces, roads, 1.0, chosen)
 
 
-def _city(
-    name: str,
-    recorded: Traces,
-    roads: FiniteSpace,
-    places: int,
-    cell_km: float,
-    step_seconds: float,
-    offset_hours: float,
-    seed: int,
-) -> City:
+def _city(name: str, recorded: Traces, roads: FiniteSpace, offset_hours: float, layout: Layout) -> City:
+    cell_km, step_seconds = layout.cell_km, layout.step_seconds
     traces = resample(recorded, step_seconds=step_seconds)
     middle = np.median(traces.coordinates, axis=0)
     side = cell_km / KM_PER_DEGREE / np.array([1.0, np.cos(np.radians(middle[0]))])
@@ -110,22 +117,24 @@ def _city(
     cells, visits = np.unique(
         np.floor((traces.coordinates[on_road] - middle) / side).astype(np.int64), axis=0, return_counts=True
     )
-    busiest = cells[np.argsort(-visits, kind="stable")[:places]]
+    busiest = cells[np.argsort(-visits, kind="stable")[: layout.places]]
     crossings, first = np.unique(roads.nearest((busiest + 0.5) * side + middle)[0], return_index=True)
     busiest = busiest[first]
     space = FiniteSpace(roads.coordinates[crossings], Haversine())
     # A step goes to the same or a touching cell; any other cuts the trip. Public: it comes from the grid alone.
-    allowed = np.abs(busiest[:, None] - busiest[None]).max(axis=-1) <= 1
+    apart = np.abs(busiest[:, None] - busiest[None])
+    allowed = (apart.sum(axis=-1) if layout.sides else apart.max(axis=-1)) <= 1
     walks = snap(traces, space, most_km=cell_km, allowed=allowed)
-    train, test = split_trips(walks, share=0.6, seed=seed)
+    train, test = split_trips(walks, share=0.6, seed=layout.seed)
     covered = len(walks) / len(traces)
-    detours = _detours(roads, crossings, seed)
+    detours = _detours(roads, crossings, layout.seed)
     middle_km, most, farthest = np.quantile(snap_distances(traces, space, most_km=cell_km), [0.5, 0.9, 1.0]).tolist()
     moved = (middle_km, most, farthest)
     return City(name, space, allowed, detours, train, test, traces, step_seconds, offset_hours, covered, moved)
 
 
 def _detours(roads: FiniteSpace, crossings: np.ndarray[tuple[int], np.dtype[np.int64]], seed: int) -> Floats:
+    """Return the mean over destinations of |path(l, destination) - path(y, destination)|, Eq. (34)."""
     from scipy.sparse.csgraph import dijkstra
 
     if not isinstance(roads.metric, ShortestPath):
@@ -134,5 +143,8 @@ def _detours(roads: FiniteSpace, crossings: np.ndarray[tuple[int], np.dtype[np.i
     here = roads.coordinates[crossings]
     inside = np.flatnonzero(np.all((roads.coordinates >= here.min(0)) & (roads.coordinates <= here.max(0)), axis=1))
     tasks = np.random.default_rng(seed).choice(inside, min(TASKS, len(inside)), replace=False)
-    away = dijkstra(roads.metric.graph, directed=False, indices=tasks)[:, crossings].T
+    one_way = roads.metric.one_way == "longer"
+    # From everywhere TO a destination: with one-way streets that is from the destination along the streets reversed.
+    graph = roads.metric.graph.T.tocsr() if one_way else roads.metric.graph
+    away = dijkstra(graph, directed=one_way, indices=tasks)[:, crossings].T
     return np.asarray(np.abs(away[:, None] - away[None]).mean(axis=-1))

@@ -56,7 +56,7 @@ def p_values(city: str, step_seconds: float | None, feature: str, m: int, draws:
                     "m": m,
                     "runs": len(members[0]),
                     "repetition": draw,
-                    "measure": "p-value of 'the last m places suffice'",
+                    "measure": "p-value",
                     "as_published": p_value(chosen[0], m, joint=False, seed=draw),
                     "corrected": p_value(chosen[1], m, joint=True, seed=draw),
                     "seconds": time.perf_counter() - started,

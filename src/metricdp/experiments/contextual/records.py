@@ -12,8 +12,10 @@ from metricdp.experiments.contextual import published
 from metricdp.metrics import Haversine
 from metricdp.mobility import Traces, clean, load_traces, resample
 from metricdp.mobility.traces import KMH_PER_MPH
-from metricdp.places import data_folder
+from metricdp.places import bundled_trips, data_folder
 
+SIMULATED = "simulated"
+TRIPS = 150  # simulated ones
 MOST_GAP_SECONDS = 300.0  # a longer gap between fixes ends a run
 KNOWN = 3  # places before the one that is tested over which the known speed is averaged
 
@@ -48,16 +50,23 @@ PLACES = {
         "checkins_foursquare_nyc", "checkins", "user", ((40.55, -74.28), (41.00, -73.68)), (3, 3),
         "not in the paper: 21,393 Foursquare check-ins of 962 people, hours or days apart", checkins=True,
     ),
+    SIMULATED: Place(
+        "", "", "trip", ((41.13, -8.70), (41.19, -8.55)), (2, 2),
+        "simulated trips on the bundled roads: nobody drove them",
+    ),
 }  # fmt: skip
 
 
 def known() -> list[str]:
     """Return the cities whose records are at hand."""
     base = data_folder()
-    return [name for name, place in PLACES.items() if (base / place.folder / f"{place.table}.parquet").is_file()]
+    recorded = [name for name in PLACES if name != SIMULATED]
+    return [n for n in recorded if (base / PLACES[n].folder / f"{PLACES[n].table}.parquet").is_file()]
 
 
 def _recorded(city: str) -> Traces:
+    if city == SIMULATED:
+        return load_traces(bundled_trips(trips=TRIPS, seed=0))
     if city not in known():
         raise InvalidInput(f"no records of {city!r} are at hand, only {known()}; set METRICDP_DATA.")
     place = PLACES[city]

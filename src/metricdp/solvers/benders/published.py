@@ -45,13 +45,13 @@ class Rules:
 
     @staticmethod
     def to_a_tolerance() -> Rules:
-        """Return what is printed, with every ratio row kept to 1e-4 only, as MATLAB's linprog does by default."""
+        """Return what is printed, with every ratio row kept to 1e-4 only, as a solver with that tolerance does."""
         return Rules(slack=1e-4)
 
     @staticmethod
-    def of_the_code() -> Rules:
-        """Return the rules of the authors' program."""
-        return Rules(threshold=0.001, initial_cuts=False, slack=0.01, least=0.001)
+    def of_the_code(least: float = 0.001) -> Rules:
+        """Return the rules of the authors' program; a remark in it has 0.000002 for Rome and words."""
+        return Rules(threshold=0.001, initial_cuts=False, slack=0.01, least=least)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     """Minimise the expected loss on windows."""
     started = time.perf_counter()
     windows = Windows(task.entries, task.reports)
-    program = _program(task, windows)
+    program = program_of(task, windows)
     positions = np.flatnonzero(task.inner)
     closing = _closing(task, windows, positions, options.place)
     best: LocalLaw | None = None
@@ -92,7 +92,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         return value
 
     lower = summed(_row_minima(program))
-    start = _start(program, task)
+    start = start_of(program, task)
     if task.start is not None:
         upper(start)  # what comes back is no worse
     left = None if options.seconds is None else max(options.seconds - (time.perf_counter() - started), 1e-3)
@@ -130,7 +130,7 @@ def _why(answer: Solution, seconds: float | None, options: LocalOptions) -> str:
     return "the rest is what windows, edges and repair cost; a larger `window` may bring more"
 
 
-def _program(task: LocalTask, windows: Windows) -> LocalProgram:
+def program_of(task: LocalTask, windows: Windows) -> LocalProgram:
     """Return the program of the inner entries."""
     inner = task.inner
     rows = np.repeat(np.arange(windows.rows), windows.counts)[inner]
@@ -142,7 +142,7 @@ def _program(task: LocalTask, windows: Windows) -> LocalProgram:
     return LocalProgram(Windows(entries, task.reports), task.graph, cost, beyond)
 
 
-def _start(program: LocalProgram, task: LocalTask) -> Any:
+def start_of(program: LocalProgram, task: LocalTask) -> Any:
     """Return the weights to begin with, or the kernel e^{-epsilon d} around every report, normalised row by row."""
     windows = program.windows
     if task.start is None:

@@ -1,0 +1,165 @@
+"""Matrices that someone else made, as CSV, Parquet or .npy: probabilities, or distances.
+
+One row per secret, one column per report (or secret). Names of rows, as data frames write them in a first column, are
+told from numbers and left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from metricdp.arrays import Floats
+from metricdp.cli.reading import is_number
+from metricdp.errors import InvalidInput
+from metricdp.files import existing_file
+from metricdp.tables.formats import reading
+from metricdp.tables.values import is_text
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".npy", ".parquet", ".pq")
+INDEX = ("", "index", "id", "name", "row", "secret", "unnamed: 0")  # what the column of row names is called
+LARGEST = 4 << 30  # bytes of an .npy file
+CLOSE = 1e-6
+
+
+def is_matrix_file(path: str | os.PathLike[str]) -> bool:
+    """Tell from its name whether a file may hold a matrix or a table."""
+    return Path(path).suffix.lower() in SUFFIXES
+
+
+def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Floats:
+    """Read probabilities: one row per secret, one column per report.
+
+    A CSV file without a header is read too: a first line of numbers is a row where it fits the others, and a header
+    where it does not (such as 0,1,2,...), or where there is one line more than the `rows` expected.
+    """
+    matrix, bare, named = _numbers(path)
+    if bare and len(matrix) > 1:
+        sums = matrix.sum(axis=1)
+        odd = abs(sums[0] - 1.0) > CLOSE and bool(np.all(np.abs(sums[1:] - 1.0) <= CLOSE))
+        numbered = _counts(matrix[1:, 0]) and bool(np.all(np.abs(matrix[1:, 1:].sum(axis=1) - 1.0) <= CLOSE))
+        if odd or (rows is not None and len(matrix) == rows + 1) or (numbered and not _counts(matrix[:, 0])):
+            matrix = matrix[1:]
+    if not named and len(matrix) > 1 and matrix.shape[1] > 1 and _counts(matrix[:, 0]):
+        rest = matrix[:, 1:].sum(axis=1)
+        if np.all(np.abs(rest - 1.0) <= CLOSE):  # row numbers, then probabilities
+            matrix = matrix[:, 1:]
+    return _some(matrix, path)
+
+
+def read_distances(path: str | os.PathLike[str]) -> Floats:
+    """Read distances: a square matrix, with or without names of rows and columns."""
+    matrix, bare, named = _numbers(path)
+    height, width = matrix.shape
+    if bare and height == width + (0 if named else 1):
+        matrix = matrix[1:] if height == width + 1 else matrix
+    if matrix.shape[1] == len(matrix) + 1 and not named:
+        matrix = matrix[:, 1:]
+    if bare and len(matrix) == matrix.shape[1] + 1:
+        matrix = matrix[1:]
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InvalidInput(
+            f"{str(path)!r} must hold as many columns as rows, the distances between all secrets, got shape "
+            f"{matrix.shape}."
+        )
+    return _some(matrix, path)
+
+
+def _some(matrix: Floats, path: str | os.PathLike[str]) -> Floats:
+    if matrix.size == 0:
+        raise InvalidInput(f"{str(path)!r} has no rows: give one row per secret below the header.")
+    return np.ascontiguousarray(matrix)
+
+
+def _counts(column: Floats) -> bool:
+    """Tell whether a column is 0, 1, 2, ... or 1, 2, 3, ..."""
+    return bool(np.array_equal(column - column[:1], np.arange(len(column))) and column[:1].sum() in (0.0, 1.0))
+
+
+def _numbers(path: str | os.PathLike[str]) -> tuple[Floats, bool, bool]:
+    """Return the numbers of a file, whether its first line might be a header, and whether names were left out."""
+    place = existing_file(path)
+    suffix = place.suffix.lower()
+    if suffix == ".npy":
+        return _array(place), False, True
+    if suffix in (".parquet", ".pq"):
+        return _parquet(place)
+    if suffix in (".csv", ".tsv", ".txt"):
+        return _csv(place)
+    raise InvalidInput(f"a matrix is read from a .csv, .npy or .parquet file, got {place.name!r}.")
+
+
+def _array(place: Path) -> Floats:
+    if place.stat().st_size > LARGEST:
+        raise InvalidInput(f"{str(place)!r} has more than {LARGEST:,} bytes: it is not read.")
+    try:
+        array: Any = np.load(place, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise InvalidInput(f"{str(place)!r} is no array of numbers as numpy.save writes it: {error}.") from error
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise InvalidInput(f"{str(place)!r} must hold a matrix of numbers, got {array.dtype} of shape {array.shape}.")
+    return np.asarray(array, dtype=np.float64)
+
+
+def _parquet(place: Path) -> tuple[Floats, bool, bool]:
+    from pyarrow import parquet
+
+    table = reading(str(place), lambda: parquet.read_table(place))
+    names = [
+        name
+        for at, name in enumerate(table.schema.names)
+        if re.fullmatch(r"__index_level_\d+__", name)
+        or (at == 0 and (name.lower() in INDEX or is_text(table.schema.field(0).type)))
+    ]
+    return _stacked(table.drop_columns(names), place), False, bool(names)
+
+
+def _csv(place: Path) -> tuple[Floats, bool, bool]:
+    from pyarrow import csv as arrow_csv
+
+    with open(place, newline="", encoding="utf-8-sig", errors="replace") as file:
+        lines = csv.reader(file, delimiter="\t" if place.suffix.lower() == ".tsv" else ",")
+        first, second = next(lines, []), next(lines, [])
+    header, named = _form(first, second)
+    names = [f"f{i}" for i in range(len(first))]
+    kept = names[1:] if named else names
+    table = reading(
+        str(place),
+        lambda: arrow_csv.read_csv(
+            place,
+            read_options=arrow_csv.ReadOptions(column_names=names, block_size=64 << 20, skip_rows=int(header)),
+            parse_options=arrow_csv.ParseOptions(delimiter="\t" if place.suffix.lower() == ".tsv" else ","),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=kept, column_types=dict.fromkeys(kept, pa.float64())
+            ),
+        ),
+    )
+    return _stacked(table, place), not header, named
+
+
+def _form(first: list[str], second: list[str]) -> tuple[bool, bool]:
+    """Tell from the first two lines of a CSV file whether there is a header, and whether a first column names rows."""
+    numbers = [is_number(cell) for cell in first]
+    if all(numbers):
+        return False, False
+    label = first[0].strip().lower()
+    if all(numbers[1:]) and label not in INDEX:
+        return False, len(first) > 1  # a name, then numbers: a row
+    below = second[:1]
+    return True, len(first) > 1 and (label in INDEX or (bool(below) and not is_number(below[0])))
+
+
+def _stacked(table: pa.Table, place: Path) -> Floats:
+    if table.num_rows == 0:
+        return np.empty((0, 0))
+    try:
+        columns = [column.cast(pa.float64()).to_numpy() for column in table.columns]
+    except pa.ArrowException as error:
+        raise InvalidInput(f"{str(place)!r} must hold numbers alone: {error}.") from error
+    return np.column_stack(columns)

@@ -1,0 +1,171 @@
+"""Small programs that let packages of others answer: one secret a line in, one report a line out.
+
+They run in environments of their own (`packages`), never in ours, and hold nothing but calls of the public names of
+each package. A program with `MATRIX` in its name prints a matrix once instead.
+"""
+
+from __future__ import annotations
+
+WORDS = 60  # of the vocabulary that text packages are given: w00, w01, ..., on a square of ten by ten
+
+_LINES = """
+import sys
+for line in sys.stdin:
+    print(*map(repr, draw(*map(float, line.split(",")))), sep=",", flush=True)
+"""
+
+QIF_PLANAR = (
+    """
+from qif import mechanism
+def draw(x, y):
+    noise = mechanism.geo_ind.planar_laplace_sample(1.0)
+    return x + noise.x, y + noise.y
+"""
+    + _LINES
+)
+
+_GRID = """
+import sys
+import numpy as np
+from qif import lp, mechanism, metric, probab
+def show(matrix):
+    for row in np.asarray(matrix):
+        print(*map(repr, row.tolist()), sep=",")
+def places(side):
+    return np.array([(k % side, k // side) for k in range(side * side)], float)
+"""
+
+QIF_LAPLACE_MATRIX = (
+    _GRID
+    + """
+show(mechanism.geo_ind.planar_laplace_grid(10, 10, 1.0, 1.0))
+"""
+)
+
+QIF_CHAINED_MATRIX = (
+    _GRID
+    + """
+points = places(10)
+apart = np.abs(points[:, None] - points[None]).sum(2)
+distance = metric.from_distance_matrix(apart)
+lp.defaults.solver = "CLP"
+show(mechanism.d_privacy.min_loss_given_d(
+    probab.uniform(100), 100, metric.scale(distance, 1.0), distance, d_priv_ch=lambda i, j: bool(apart[i, j] == 1.0)))
+"""
+)
+
+QIF_EUCLIDEAN_MATRIX = (
+    _GRID
+    + """
+points = places(7)
+distance = metric.from_distance_matrix(np.linalg.norm(points[:, None] - points[None], axis=2))
+lp.defaults.solver = "GLOP"
+show(mechanism.d_privacy.min_loss_given_d(probab.uniform(49), 49, metric.scale(distance, 1.0), distance))
+"""
+)
+
+QIF_TIGHT_MATRIX = (
+    _GRID
+    + """
+points = places(7)
+distance = metric.from_distance_matrix(np.linalg.norm(points[:, None] - points[None], axis=2))
+show(mechanism.d_privacy.tight_constraints(49, metric.scale(distance, 1.0)))
+"""
+)
+
+DIFFPRIVLIB_LAPLACE = (
+    """
+from diffprivlib.mechanisms import Laplace
+mechanism = Laplace(epsilon=1.0, sensitivity=1.0)
+def draw(x):
+    return (float(mechanism.randomise(x)),)
+"""
+    + _LINES
+)
+
+DIFFPRIVLIB_SNAPPING = (
+    """
+from diffprivlib.mechanisms import Snapping
+mechanism = Snapping(epsilon=1.0, sensitivity=1.0, lower=-50.0, upper=50.0)
+def draw(x):
+    return (float(mechanism.randomise(x)),)
+"""
+    + _LINES
+)
+
+OPENDP_LAPLACE = (
+    """
+import opendp.prelude as dp
+dp.enable_features("contrib")
+mechanism = dp.m.make_laplace(dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=1.0)
+def draw(x):
+    return (mechanism(x),)
+"""
+    + _LINES
+)
+
+_TEXT = """
+import os, sys, tempfile
+import numpy as np
+def vocabulary():
+    rng = np.random.default_rng(7)
+    folder = tempfile.mkdtemp()
+    place = os.path.join(folder, "vectors.txt")
+    with open(place, "w") as file:
+        for number, row in enumerate(rng.uniform(0.0, 10.0, (60, 2))):
+            file.write("w%02d %.6f %.6f\\n" % (number, *row))
+        file.write("end 99 99\\n")  # the reader of the package leaves out the last line of a file
+    return place
+def answer(draw):
+    for line in sys.stdin:
+        print(draw(line.strip()), flush=True)
+"""
+
+PYPANTERA_TEM = (
+    _TEXT
+    + """
+if __name__ == "__main__":
+    from src.SamplingPerturbationMechanism.tem import TEM
+    mechanism = TEM({"embPath": vocabulary(), "epsilon": 2.0, "beta": 0.1})
+    answer(lambda word: mechanism.processText([word]))
+"""
+)
+
+PYPANTERA_SANTEXT = (
+    _TEXT
+    + """
+if __name__ == "__main__":
+    from src.SamplingPerturbationMechanism.santext import SanText
+    mechanism = SanText({"embPath": vocabulary(), "epsilon": 2.0})
+    answer(lambda word: mechanism.processText([word]))
+"""
+)
+
+PYPANTERA_CMP = (
+    _TEXT
+    + """
+if __name__ == "__main__":
+    from src.EmbeddingPerturbationMechanism.cmp import CMP
+    mechanism = CMP({"embPath": vocabulary(), "epsilon": 2.0})
+    answer(lambda word: mechanism.processText(mechanism.noisyEmb([word])))
+"""
+)
+
+_DIFFRACTOR = """
+import sys
+import numpy as np
+from diffractor import core
+words = ["w%02d" % number for number in range(60)]
+settings = core.DiffractorConfig(replace_stopwords=True, method="METHOD")
+core._RESOURCES = {  # what its own workers set up, with a list of ours: the published ones are not to be had here
+    "list": words, "mapping": {word: number for number, word in enumerate(words)}, "config": settings,
+    "rng": np.random.default_rng(np.random.SeedSequence(settings.seed).spawn(1)[0]),
+}
+for line in sys.stdin:
+    word = line.strip()
+    print(core.Diffractor._pick_final_word(CHOOSER, word, [core.apply_privacy_mechanism(word, 1.0)]), flush=True)
+"""
+_CHOOSER = "type('Chooser', (), {'_rng': np.random.default_rng(settings.seed)})"
+
+DIFFRACTOR_GEOMETRIC = _DIFFRACTOR.replace("METHOD", "geometric").replace("CHOOSER", _CHOOSER)
+DIFFRACTOR_TEM = _DIFFRACTOR.replace("METHOD", "TEM").replace("CHOOSER", _CHOOSER)

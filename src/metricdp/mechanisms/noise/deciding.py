@@ -1,0 +1,225 @@
+"""Noise in arbitrary precision, for the rows that doubles leave undecided: the same uniforms, with more of their bits.
+
+Uniforms are balls around the words read so far, everything computed from them is a ball that holds the real number, and
+a report is given out once its ball lies in one cell. Otherwise another 64 bits of every uniform are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar
+
+from metricdp.errors import MetricdpError
+
+GUARD = 96  # bits beyond those of the uniforms
+MOST_WORDS = 64  # an honest source needs more with a chance below 2^-4000
+Result = TypeVar("Result")
+
+
+class Digits(Protocol):
+    """The words of one row: the first `count` of a uniform of an attempt, as a whole number of 64 * count bits."""
+
+    def __call__(self, attempt: int, uniform: int, count: int, /) -> int: ...
+
+
+class Undecided(Exception):
+    """The bits read so far leave more than one answer."""
+
+
+def settled(attempt: Callable[[int], Result], bits: int = 0) -> Result:
+    """Return what the fewest words decide: `attempt(count)` with that many words, in the precision they need."""
+    import flint
+
+    for count in range(1, MOST_WORDS + 1):
+        with flint.ctx.workprec(64 * count + GUARD + bits):
+            try:
+                return attempt(count)
+            except Undecided:
+                continue
+    raise MetricdpError("the random source repeats itself: nothing was drawn.")
+
+
+def ball(value: int, bits: int) -> Any:
+    """Return the interval of the uniforms whose first bits are these."""
+    import flint
+
+    return flint.arb(2 * value + 1, 1) * flint.arb(2) ** -(bits + 1)
+
+
+def exact(value: Fraction | float) -> Any:
+    """Return a rational number, within the precision in force."""
+    import flint
+
+    rational = Fraction(value)
+    return flint.arb(flint.fmpq(rational.numerator, rational.denominator))
+
+
+def below(one: Any, other: Any) -> bool:
+    """Tell whether one ball lies below another."""
+    if one < other:
+        return True
+    if one > other:
+        return False
+    raise Undecided
+
+
+def cell_of(value: Any) -> int:
+    """Return the nearest whole number of all numbers in a ball."""
+    import flint
+
+    found = (value + flint.arb(0.5)).floor().unique_fmpz()
+    if found is None:
+        raise Undecided
+    return int(found)
+
+
+def vector_noise(p: float, dimension: int, digits: Digits, count: int) -> list[Any]:
+    """Return l_p Laplace noise of rate one from the first `count` words of the uniforms."""
+
+    def uniform(k: int, attempt: int = 0) -> Any:
+        return ball(digits(attempt, k, count), 64 * count)
+
+    def gamma(shape: int) -> Any:
+        return -math.prod(uniform(k) for k in range(shape)).log()
+
+    if p == 1.0 or dimension == 1:
+        signed = [_signed(digits(0, k, count), count) for k in range(dimension)]
+        return [-sign * share.log() for sign, share in signed]
+    if p == 2.0 and dimension == 2:
+        radius, turn = gamma(2), 2 * uniform(2)
+        return [radius * turn.cos_pi(), radius * turn.sin_pi()]
+    if math.isinf(p):
+        radius = gamma(dimension + 1)
+        return [radius * (2 * uniform(k) - 1) for k in range(dimension + 1, 2 * dimension + 1)]
+    if p == 2.0:
+        raw: list[Any] = []
+        for k in range(dimension, dimension + 2 * ((dimension + 1) // 2), 2):
+            size, turn = (-2 * uniform(k).log()).sqrt(), 2 * uniform(k + 1)
+            raw += [size * turn.cos_pi(), size * turn.sin_pi()]
+        raw = raw[:dimension]
+        length = sum(x * x for x in raw).sqrt()
+    else:
+        raw = [_power_root(p, dimension + 2 * k, digits, count) for k in range(dimension)]
+        exponent = exact(p)
+        length = sum(abs(x) ** exponent for x in raw) ** (1 / exponent)
+    factor = gamma(dimension) / length
+    return [x * factor for x in raw]
+
+
+def cholesky(covariance: Any) -> list[list[Any]]:
+    """Return the rows of the lower factor L of a covariance L L^T, as balls."""
+    rows: list[list[Any]] = []
+    for i, entries in enumerate(covariance):
+        row: list[Any] = []
+        for j in range(i + 1):
+            other = rows[j] if j < i else row
+            rest = exact(float(entries[j])) - sum((row[k] * other[k] for k in range(j)), start=exact(0.0))
+            row.append(rest / other[j] if j < i else rest.sqrt())
+        rows.append(row)
+    if not all(row[-1] > 0 for row in rows):
+        raise Undecided
+    return rows
+
+
+def stretched(covariance: Any, noise: list[Any]) -> list[Any]:
+    """Return L z for the exact Cholesky factor L."""
+    return [sum((a * z for a, z in zip(row, noise, strict=False)), start=exact(0.0)) for row in cholesky(covariance)]
+
+
+def factor_doubles(covariance: Any) -> tuple[Any, Any]:
+    """Return the Cholesky factor as doubles, and sizes of which every entry is off by at most 2^-53."""
+    import numpy as np
+
+    def attempt(count: int) -> tuple[Any, Any]:
+        del count
+        rows = cholesky(covariance)
+        if any(x.rad() > row[-1] * 2.0**-90 for row in rows for x in row):
+            raise Undecided
+        factor = np.zeros((len(rows), len(rows)))
+        for i, row in enumerate(rows):
+            factor[i, : i + 1] = [float(x) for x in row]
+        return factor, np.abs(factor) + np.diag(factor)[:, None] * 2.0**-36  # an entry of 0 is known within 2^-90
+
+    return settled(attempt)
+
+
+def _signed(word: int, count: int) -> tuple[int, Any]:
+    """Return the sign of the first bit and the uniform of the others."""
+    bits = 64 * count - 1
+    return -1 if word >> bits else 1, ball(word & ((1 << bits) - 1), bits)
+
+
+def _power_root(p: float, at: int, digits: Digits, count: int) -> Any:
+    """Return a number with density proportional to exp(-|x|^p), by the proposals of `vectors.power_proposal`."""
+    exponent = exact(p)
+    for attempt in range(MOST_WORDS * 64):
+        sign, share = _signed(digits(attempt, at, count), count)
+        chance = ball(digits(attempt, at + 1, count), 64 * count)
+        if below(share, (exponent - 1) / exponent):
+            size, beyond = share, 0
+        else:
+            beyond = -(exponent * (1 - share)).log()
+            size = (exponent - 1 + beyond) / exponent
+        if below(size**exponent, beyond - chance.log()):
+            return sign * size
+    raise MetricdpError("the random source repeats itself: nothing was drawn.")
+
+
+def vector_cells(
+    centre: Sequence[Fraction], noise: Callable[[int], list[Any]], scale: Fraction, bits: int
+) -> tuple[int, ...]:
+    """Return the cells of a centre (in cells) moved by noise (in units of `scale` cells)."""
+
+    def attempt(count: int) -> tuple[int, ...]:
+        return tuple(
+            cell_of(exact(place) + exact(scale) * moved) for place, moved in zip(centre, noise(count), strict=True)
+        )
+
+    widest = max(abs(place) for place in centre)
+    return settled(attempt, int(widest + scale + 1).bit_length() + bits)
+
+
+def sphere_cells(place: tuple[float, float], digits: Digits, rate: Fraction, quarter: int) -> tuple[int, int]:
+    """Return the cells of latitude and longitude, `quarter` of them in 90 degrees; `rate` is epsilon per radian."""
+    bits = quarter.bit_length() + 16
+
+    def attempt(count: int) -> tuple[int, int]:
+        for number in range(MOST_WORDS * 64):
+            uniforms = [ball(digits(number, k, count), 64 * count) for k in range(4)]
+            found = _proposal(place, uniforms, rate, quarter)
+            if found is not None:
+                return found
+        raise MetricdpError("the random source repeats itself: nothing was drawn.")
+
+    return settled(attempt, bits)
+
+
+def _proposal(
+    place: tuple[float, float], uniforms: Sequence[Any], rate: Fraction, quarter: int
+) -> tuple[int, int] | None:
+    """Return the cells of one proposal, or None where it is not kept."""
+    import flint
+
+    arb, pi = flint.arb, flint.arb.pi()
+    first, second, chance, turn = uniforms
+    if rate > 1:
+        angle = -(first * second).log() / exact(rate)
+        if not below(angle, pi) or not below(chance * angle, angle.sin()):
+            return None
+        sine, cosine = angle.sin(), angle.cos()
+    else:
+        sine, cosine = 2 * (first * (1 - first)).sqrt(), 1 - 2 * first
+        if not below(exact(rate) * arb.atan2(sine, cosine), -chance.log()):
+            return None
+    start = exact(Fraction(place[0]) / 180)
+    sin_start, cos_start = start.sin_pi(), start.cos_pi()
+    north, east = sine * (2 * turn).cos_pi(), sine * (2 * turn).sin_pi()
+    out, up = cos_start * cosine - sin_start * north, sin_start * cosine + cos_start * north
+    height = arb.atan2(up, (out * out + east * east).sqrt())
+    row = cell_of(height * (2 * quarter) / pi)
+    if abs(row) == quarter:
+        return row, 0  # longitudes mean nothing at the poles
+    column = cell_of(exact(Fraction(place[1]) * quarter / 90) + arb.atan2(east, out) * (2 * quarter) / pi)
+    return row, (column + 2 * quarter) % (4 * quarter) - 2 * quarter

@@ -1,0 +1,176 @@
+"""The laws of Laplace noise on a lattice: doubles first, arbitrary precision for what they leave undecided.
+
+A law says how many uniforms a row takes, draws rows in doubles as far as they decide, and one row exactly. `drawn` puts
+the two together: its result is that of real numbers, rounded once, whatever the path.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Floats, Words
+from metricdp.mechanisms.noise import deciding, kernels, vectors
+from metricdp.mechanisms.noise.deciding import Digits
+from metricdp.mechanisms.noise.functions import UNIT, centre
+from metricdp.randomness import RowWords
+
+WORDS_AT_ONCE = 1 << 17  # of a block of rows: what is computed from them stays in the cache
+WORTH_COMPILING = 200_000  # rows from which loading numba pays
+First = Callable[[int], Words]
+
+
+class Law(Protocol):
+    """Noise around rows of coordinates, in whole numbers of cells."""
+
+    @property
+    def width(self) -> int:
+        """How many uniforms a row takes in one attempt."""
+
+    def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
+        """Return the cells and which rows are sure of them."""
+
+    def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
+        """Return the cells of one row, in arbitrary precision."""
+
+
+def drawn(rows: Floats, law: Law, words: RowWords, *, threads: int = 2) -> Floats:
+    """Return the cells of every row."""
+    if len(rows) >= WORTH_COMPILING:
+        compiled(load=True)
+
+    batch = max(64, WORDS_AT_ONCE // law.width)
+
+    def block(start: int) -> Floats:
+        part = rows[start : start + batch]
+        stop = start + len(part)
+        with np.errstate(all="ignore"):
+            cells, sure = law.doubles(part, partial(words.first, start=start, stop=stop))
+        for at in np.flatnonzero(~sure):
+            cells[at] = [float(cell) for cell in law.exactly(part[at], words.digits(start + int(at)))]
+        return cells
+
+    starts = range(0, len(rows), batch)
+    if len(starts) < 2:
+        return block(0)
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        return np.concatenate(list(pool.map(block, starts)))
+
+
+def compiled(*, load: bool = False) -> Any:
+    """Return the compiled kernels where numba (the extra `fast`) is there and worth loading; they only save time."""
+    if "metricdp.mechanisms.noise.compiled" not in sys.modules and not (load and find_spec("numba") is not None):
+        return None
+    from metricdp.mechanisms.noise import compiled as loops
+
+    return loops
+
+
+@dataclass(frozen=True, eq=False)
+class VectorLaw:
+    """l_p noise: a coordinate x lies at x * lattice[0] / lattice[1] cells, and 1 / epsilon is `scale` cells.
+
+    A Mahalanobis metric stretches l_2 noise by the exact Cholesky factor of its `covariance`.
+    """
+
+    p: float
+    dimension: int
+    lattice: tuple[float, float]
+    scale: Fraction
+    covariance: Floats | None = None
+
+    @property
+    def width(self) -> int:
+        return vectors.width_of(self.p, self.dimension)
+
+    @cached_property
+    def _scale(self) -> float:
+        return float(self.scale)
+
+    @cached_property
+    def _factor(self) -> tuple[Floats, Floats]:
+        factor, sizes = deciding.factor_doubles(self.covariance)
+        return factor, sizes
+
+    def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
+        if self.p == 2.0 and self.dimension == 2 and self.covariance is None:
+            return self._plane(rows, first(0))
+        noise, error = self.unit_noise(first)
+        whole, rest = centre(rows, *self.lattice)
+        error = self._scale * (error + 3.0 * UNIT * np.abs(noise))
+        cells, sure = kernels.placed(whole, rest, self._scale * noise, error)
+        return cells, np.asarray(sure.all(axis=1))
+
+    def unit_noise(self, first: First) -> tuple[Floats, Floats]:
+        """Return noise in the unit 1 / epsilon and the error of every coordinate."""
+        noise, error = vectors.unit_noise(self.p, self.dimension, first)
+        if self.covariance is None:
+            return noise, error
+        factor, sizes = self._factor
+        # the factor is off by u, and a sum of n products by n u
+        spread = 1.01 * (error + (self.dimension + 3) * UNIT * np.abs(noise)) @ sizes.T
+        return noise @ factor.T, spread
+
+    def _plane(self, rows: Floats, words: Words) -> tuple[Floats, Booleans]:
+        loops = compiled()
+        cells = np.empty(rows.shape)
+        if loops is None:
+            place, columns = (rows[:, 0], rows[:, 1]), (words[:, 0], words[:, 1], words[:, 2])
+            cells[:, 0], cells[:, 1], sure = kernels.plane(place, columns, self.lattice, self._scale)
+            return cells, np.asarray(sure)
+        sure = np.empty(len(rows), dtype=bool)
+        loops.plane_rows(rows, words, self.lattice, self._scale, cells, sure)
+        return cells, sure
+
+    def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
+        per_unit = Fraction(self.lattice[0]) / Fraction(self.lattice[1])
+        places = [Fraction(float(x)) * per_unit for x in row]
+        return deciding.vector_cells(places, partial(self.exact_noise, digits), self.scale, self.dimension)
+
+    def exact_noise(self, digits: Digits, count: int) -> list[Any]:
+        """Return noise in the unit 1 / epsilon from `count` words of every uniform."""
+        noise = deciding.vector_noise(self.p, self.dimension, digits, count)
+        return noise if self.covariance is None else deciding.stretched(self.covariance, noise)
+
+
+@dataclass(frozen=True)
+class SphereLaw:
+    """Noise on the Earth, `rate` per radian, `quarter` cells in 90 degrees."""
+
+    rate: Fraction
+    quarter: int
+    width: int = 4
+
+    @cached_property
+    def _numbers(self) -> tuple[float, float, float]:
+        return float(self.rate), float(1 / self.rate), float(self.quarter)
+
+    def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
+        cells, kept = self._proposed(rows, first(0))
+        left, attempt = np.flatnonzero(kept == kernels.REJECTED), 0
+        while left.size:
+            attempt += 1
+            cells[left], kept[left] = self._proposed(rows[left], first(attempt)[left])
+            left = left[kept[left] == kernels.REJECTED]
+        return cells, kept == kernels.DECIDED
+
+    def _proposed(self, rows: Floats, words: Words) -> tuple[Floats, Any]:
+        loops = compiled()
+        cells, kept = np.empty(rows.shape), np.empty(len(rows), dtype=np.int8)
+        if loops is None:
+            columns = (words[:, 0], words[:, 1], words[:, 2], words[:, 3])
+            cells[:, 0], cells[:, 1], kept[:] = kernels.sphere((rows[:, 0], rows[:, 1]), columns, *self._numbers)
+        else:
+            loops.sphere_rows(rows, words, *self._numbers, cells, kept)
+        return cells, kept
+
+    def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
+        return deciding.sphere_cells((float(row[0]), float(row[1])), digits, self.rate, self.quarter)

@@ -138,15 +138,16 @@ def mechanisms(rng: np.random.Generator) -> list[tuple[str, Any, Any, Any]]:
     return found
 
 
-def measure_alarms(keep: Recorder, audits: int, draws: int) -> None:
+def measure_alarms(keep: Recorder, audits: int, draws: int, minutes: float) -> None:
     """Audit correct mechanisms at several confidences, each stopped at its worst moment; the truth is known."""
     levels = (0.5, 0.8, 0.9, 0.99)
     alarms, above, tried = (dict.fromkeys(levels, 0) for _ in range(3))
     kinds: dict[str, int] = {}
     number = 0
-    while number < audits:
+    start = time.monotonic()
+    while number < audits and time.monotonic() - start < 60.0 * minutes:
         rng = np.random.default_rng(number)
-        for name, mechanism, secrets, metric in mechanisms(rng):
+        for name, mechanism, secrets, metric in 2 * mechanisms(rng):
             level = levels[number % len(levels)]
             true = mechanism.guarantee
 
@@ -162,15 +163,15 @@ def measure_alarms(keep: Recorder, audits: int, draws: int) -> None:
             tried[level] += 1
             kinds[name] = kinds.get(name, 0) + 1
             number += 1
-        if number % 130 < 13:
+        if number % 280 < 28:
             print(number, alarms, tried, flush=True)
     said = ", ".join(f"{alarms[level]} of {tried[level]} at {level:.0%}" for level in levels)
     allowed = ", ".join(f"{(1 - level) * tried[level]:.0f}" for level in levels)
     print(said, kinds, flush=True)
     keep(
         "betting",
-        f"false alarms over {number:,} correct mechanisms of {len(kinds)} builders, stopped at the worst moment of "
-        f"{draws:,} draws",
+        f"false alarms over {number:,} audits of correct mechanisms of {len(kinds)} builders, each stopped at its worst "
+        f"moment of {draws:,} draws",
         asked=f"at most the stated rate: {allowed}",
         measured=f"{said}; bounds above the truth {sum(above.values())}",
         alarms=list(alarms.values()),
@@ -312,12 +313,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--audits", type=int, default=2000)
     parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=60.0, help="alarms: stop after so long")
     chosen = parser.parse_args()
     keep = recorder(chosen.record)
     if chosen.what == "draws":
         measure_draws(keep, chosen.runs)
     elif chosen.what == "alarms":
-        measure_alarms(keep, chosen.audits, chosen.draws)
+        measure_alarms(keep, chosen.audits, chosen.draws, chosen.minutes)
     elif chosen.what == "bounds":
         measure_bounds(keep, min(chosen.runs, 5))
     else:

@@ -170,8 +170,8 @@ def measure_alarms(keep: Recorder, audits: int, draws: int, minutes: float) -> N
     print(said, kinds, flush=True)
     keep(
         "betting",
-        f"false alarms over {number:,} audits of correct mechanisms of {len(kinds)} builders, each stopped at its worst "
-        f"moment of {draws:,} draws",
+        f"false alarms over {number:,} audits of correct mechanisms of {len(kinds)} builders, each stopped at its "
+        f"worst moment of {draws:,} draws",
         asked=f"at most the stated rate: {allowed}",
         measured=f"{said}; bounds above the truth {sum(above.values())}",
         alarms=list(alarms.values()),

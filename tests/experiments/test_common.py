@@ -93,6 +93,7 @@ def test_what_ran_is_not_run_again_and_a_longer_run_continues(tmp_path: Path) ->
     run(tmp_path)
     assert calls(tmp_path) == [1, 2]
     outcome = run(tmp_path, full=True)
+    run(tmp_path, full=True, jobs=2)  # nothing is left to do
     assert calls(tmp_path) == [1, 2, 3, 4]
     about, rows = read_csv(tmp_path / "out" / "table_1.csv")
     assert [row["as_published"] for row in rows] == ["2", "4", "6", "8"]

@@ -40,6 +40,8 @@ def ran(piece: Piece) -> Done:
 
 def results(pieces: Sequence[Piece], jobs: int, *, until: float | None = None) -> Iterator[tuple[Piece, Done]]:
     """Yield every piece as it ends; after the moment `until` (of time.monotonic) no other is begun."""
+    if not pieces or (until is not None and time.monotonic() >= until):
+        return
     if jobs <= 1:
         for piece in pieces:
             if until is not None and time.monotonic() >= until:

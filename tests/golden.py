@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from metricdp.experiments import STUDIES, Earlier
+from metricdp.experiments import STUDIES
 from metricdp.experiments.common.rows import Row, averaged, columns, read_csv
 from metricdp.experiments.common.shapes import Study, rows_of
 
@@ -32,9 +32,7 @@ UNSTEADY = ("seconds", "note")
 
 
 def study_named(name: str) -> Study:
-    entry = STUDIES.named(name)
-    assert not isinstance(entry, Earlier), f"{name} is not made of pieces"
-    return entry.whole()
+    return STUDIES.named(name).whole()
 
 
 def table_rows(study: Study, number: str, keys: Sequence[str]) -> list[Row]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import browsers
-from metricdp.experiments import STUDIES, Earlier
+from metricdp.experiments import STUDIES
 
 PROJECT = Path(__file__).parents[1]
 EXAMPLES = [*sorted((PROJECT / "examples").glob("*.py")), *sorted((PROJECT / "examples" / "extend").glob("*.py"))]
@@ -182,8 +182,6 @@ def test_studies_are_called_as_they_can_be():
                 continue
             found += 1
             study = STUDIES.named(words[0].rstrip(".,:;)|"))
-            if isinstance(study, Earlier):
-                continue
             options = [word.rstrip(".,:;)") for word in words[1:] if word.startswith("--")]
             assert set(options) <= known, f"{page.name}: {line}"
             tables = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--table"]

@@ -20,7 +20,7 @@ from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE
 from metricdp.declarations import Field, plain_field
 from metricdp.design.builders import BUILDERS
 from metricdp.design.local.build import FEW
-from metricdp.experiments import STUDIES, Earlier
+from metricdp.experiments import STUDIES
 from metricdp.experiments.common import markdown
 from metricdp.experiments.common.rows import read_csv
 from metricdp.mechanisms import MECHANISMS
@@ -57,11 +57,9 @@ def studies_table() -> str:
 
 
 def studies_state() -> str:
-    """Every table of every study that is made of pieces: what of it is recorded, and the command that runs it."""
+    """Every table of every study: what of it is recorded, and the command that runs it."""
     rows = ["| study | table | recorded | command |", "| --- | --- | --- | --- |"]
     for entry in STUDIES:
-        if isinstance(entry, Earlier):
-            continue
         study = entry.whole()
         for table in study.tables:
             path = RESULTS / f"{study.name}_{table.stem}.csv"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import os
@@ -23,11 +22,9 @@ import browsers
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, MissingExtra
 from metricdp.experiments import STUDIES, Piece, Study, Table
-from metricdp.experiments.common import Request, averaged, markdown, reproduce
-from metricdp.experiments.common.rows import read_csv, write_csv
-from metricdp.experiments.common.shapes import Earlier
+from metricdp.experiments.common import Request, averaged, reproduce
+from metricdp.experiments.common.rows import read_csv
 
-PROJECT = Path(__file__).parents[2]
 PLUGIN = """
 import os, pathlib, time
 from metricdp.errors import InvalidInput
@@ -96,6 +93,7 @@ def test_what_ran_is_not_run_again_and_a_longer_run_continues(tmp_path: Path) ->
     run(tmp_path)
     assert calls(tmp_path) == [1, 2]
     outcome = run(tmp_path, full=True)
+    run(tmp_path, full=True, jobs=2)  # nothing is left to do
     assert calls(tmp_path) == [1, 2, 3, 4]
     about, rows = read_csv(tmp_path / "out" / "table_1.csv")
     assert [row["as_published"] for row in rows] == ["2", "4", "6", "8"]
@@ -107,6 +105,25 @@ def test_what_ran_is_not_run_again_and_a_longer_run_continues(tmp_path: Path) ->
     assert about[3].startswith("pieces: 4 of 4")
     assert read_csv(tmp_path / "out" / "figure_2.csv")[0][0].endswith("--table 'figure 2' --full")
     assert any("pictures need more" in note for note in outcome.notes)
+
+
+def test_a_run_for_one_table_leaves_the_others_on_the_page(tmp_path: Path) -> None:
+    def pieces(full: bool) -> list[Piece]:
+        return [Piece(f"table={n}", n, listed, (n,)) for n in ("1", "2", "3")]
+
+    three = Study("three", "three tables", tuple(Table(n, f"Number {n}") for n in ("1", "2", "3")), pieces)
+    for number in ("1", "2"):
+        outcome = reproduce(three, Request((number,), folder=tmp_path), say=lambda line: None)
+    text = (tmp_path / "index.html").read_text()
+    assert "Number 1" in text
+    assert "Number 2" in text
+    assert "Number 3" not in text
+    assert [table.number for table in outcome.tables] == ["1", "2"]
+    assert len(list((tmp_path / "pieces").glob("*.json"))) == 2
+
+
+def listed(number: str) -> list[dict[str, Any]]:
+    return [{"side": number, "measure": "loss", "corrected": 1.0}]
 
 
 def test_a_piece_from_another_machine_counts_and_a_broken_or_older_one_does_not(tmp_path: Path) -> None:
@@ -164,6 +181,14 @@ def test_processes_share_the_pieces_and_one_that_is_killed_costs_its_own_piece(t
     assert "three is never squared" in failures[0]
     assert "ZeroDivisionError: four (squares.py, line" in failures[1]
     assert "killed" in failures[2]
+
+
+def test_a_piece_without_a_name_to_go_by_fails_alone(tmp_path: Path) -> None:
+    pieces = [Piece("a", "1", lambda: listed("a")), Piece("b", "1", list), Piece("c", "1", list)]
+    one = Study("one", "one", (Table("1", "One"),), lambda full: pieces)
+    outcome = reproduce(one, Request(folder=tmp_path, jobs=2), say=lambda line: None)
+    assert "cannot be sent to another process" in outcome.done["a"].failure
+    assert [outcome.done[key].failure for key in "bc"] == ["", ""]
 
 
 @pytest.mark.parametrize(("jobs", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
@@ -300,80 +325,8 @@ def test_every_study_takes_the_same_options_and_has_a_help_of_its_own(capsys: py
         assert f"Usage: metricdp reproduce {entry.name}" in text
         for option in ("--table", "--full", "--folder", "--jobs", "--minutes"):
             assert option in text
-        if not isinstance(entry, Earlier):
-            for table in entry.whole().tables:
-                assert " ".join(table.title.split()) in text
-            assert main(["reproduce", entry.name, "--ful"]) == 2
-            assert "unknown option or word '--ful'" in capsys.readouterr().err
-
-
-@pytest.fixture
-def recorded(tmp_path: Path) -> Path:
-    rows = [
-        {"city": city, "norm": "l2", "method": method, "epsilon": e, "measure": "loss", "published": 1.0,
-         "corrected": 0.123456 * e * k, "note": ""}
-        for k, city in enumerate(("rome", "london"), 1)
-        for method in ("EM", "A|B")
-        for e in (0.5, 1.0)
-    ]  # fmt: skip
-    about = [
-        "command: metricdp reproduce maps --table 2 --full",
-        "version: 1",
-        "missing: 2 pieces: a b",
-        "failed: c: no",
-    ]
-    write_csv(rows, tmp_path / "maps_table_2.csv", about=about)
-    return tmp_path
-
-
-def test_pages_take_tables_and_numbers_from_recorded_results(recorded: Path) -> None:
-    text = markdown.table(recorded, "maps_table_2 city=rome across=epsilon value=published,corrected digits=3")
-    assert "*city: rome; norm: l2; measure: loss*" in text
-    assert "| method | epsilon 0.5, published | epsilon 0.5, corrected | epsilon 1, published |" in text
-    assert "| EM | 1 | 0.0617 | 1 | 0.123 |" in text
-    assert "| A\\|B |" in text
-    assert "Not run: 2 pieces" in text
-    assert "Failed: 1 pieces" in text
-    plain = markdown.table(recorded, "maps_table_2 city=london method=EM show=epsilon,corrected about=no")
-    assert plain == "| epsilon | corrected |\n| --- | --- |\n| 0.5 | 0.1235 |\n| 1 | 0.2469 |\n"
-    assert markdown.value(recorded, "maps_table_2 city=rome method=EM epsilon=0.50 digits=2") == "0.062"
-    with pytest.raises(InvalidInput, match="must leave one row"):
-        markdown.value(recorded, "maps_table_2 city=rome")
-    with pytest.raises(InvalidInput, match="no column 'town'"):
-        markdown.table(recorded, "maps_table_2 town=rome")
-    with pytest.raises(InvalidInput, match="no row"):
-        markdown.table(recorded, "maps_table_2 city=paris")
-
-
-def test_a_table_that_was_not_run_says_how_it_is_run(recorded: Path) -> None:
-    said = markdown.table(recorded, "maps_figure_7 city=rome")
-    assert "`metricdp reproduce maps --table 'figure 7' --full` runs it" in said
-    assert markdown.value(recorded, "maps_table_3 city=rome") == "(not run yet)"
-
-
-def tool(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, PROJECT / "tools" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_a_finished_folder_is_recorded_with_what_made_it(tmp_path: Path) -> None:
-    run(tmp_path)
-    paths = tool("results").record(tmp_path / "out", tmp_path / "results")
-    assert [path.name for path in paths] == ["sides_figure_2.csv", "sides_table_1.csv"]
-    assert paths[1].read_bytes() == (tmp_path / "out" / "table_1.csv").read_bytes()
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(SystemExit, match="no table"):
-        tool("results").record(tmp_path / "empty", tmp_path / "results")
-
-
-def test_numbers_within_sentences_are_written(monkeypatch: pytest.MonkeyPatch, recorded: Path) -> None:
-    pages = tool("pages")
-    monkeypatch.setattr(pages, "RESULTS", recorded)
-    line = "It is <!-- number maps_table_2 city=rome method=EM epsilon=1 digits=3 -->9<!-- end --> km."
-    assert pages.written(line).endswith("digits=3 -->0.123<!-- end --> km.")
-    part = "<!-- results maps_table_2 city=rome across=epsilon: written by tools/pages.py -->\nold\n<!-- end -->"
-    assert "| EM | 0.06173 | 0.1235 |" in pages.written(part)
+        for table in entry.whole().tables:
+            assert " ".join(table.title.split()) in text
+        for wrong in ("--ful", "out"):  # the folder is an option, as everywhere
+            assert main(["reproduce", entry.name, wrong]) == 2
+            assert wrong in capsys.readouterr().err

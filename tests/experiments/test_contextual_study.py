@@ -6,11 +6,13 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from metricdp.experiments.common import Table
 from metricdp.experiments.contextual import published
-from metricdp.experiments.contextual.beside import neighbour_radius, refined
+from metricdp.experiments.contextual.beside import near_pairs, refined
 from metricdp.experiments.contextual.cities import Layout, simulated_city
+from metricdp.experiments.contextual.correlations import measures_of, permutation_p
 from metricdp.experiments.contextual.density import density, neighbourhoods
 from metricdp.experiments.contextual.figures import DRAWINGS, picture
 from metricdp.experiments.contextual.groups import GroupTests
@@ -18,6 +20,7 @@ from metricdp.experiments.contextual.levels import classifier_level, kernel_leve
 from metricdp.experiments.contextual.losses import Scene, losses, setting_of
 from metricdp.experiments.contextual.network import cross_entropy, train_as_published
 from metricdp.experiments.contextual.p_values import p_values
+from metricdp.experiments.contextual.predictions import predictions
 from metricdp.experiments.contextual.records import runs_of
 from metricdp.experiments.contextual.study import STUDY, pieces
 from metricdp.mobility import Scores
@@ -183,12 +186,14 @@ def test_densities_add_up():
     assert sum(row["corrected"] for row in found) == pytest.approx(100.0)
 
 
-def test_a_small_neighbour_radius_leaks_and_the_divided_epsilon_does_not():
-    found = neighbour_radius(Scene("simulated", Layout(5, 0.35, 30.0), (1.0,)), 2.0, 1.1)
+def test_a_small_near_pairs_leaks_and_the_divided_epsilon_does_not():
+    found = near_pairs(Scene("simulated", Layout(5, 0.35, 30.0), (1.0,)), 2.0, 1.1)
     told = {row["measure"]: row for row in found}
     stretch = told["stretch of chains of near pairs"]["as_published"]
     audited = told["audited epsilon over all pairs"]
     assert stretch >= 1.0
+    beyond = told["% of pairs and reports beyond epsilon"]
+    assert (beyond["as_published"] > 0.0) == (audited["as_published"] > 2.0 * (1 + 1e-9))
     assert audited["as_published"] <= 2.0 * stretch * (1 + 1e-9)
     if np.isfinite(stretch):
         assert audited["corrected"] <= 2.0 * (1 + 1e-9)
@@ -235,3 +240,26 @@ def test_levels_count_rejections_of_both_ways():
     (row,) = classifier_level(40, 4)
     assert row["as_published"] in (0.0, 25.0, 50.0)
     assert row["corrected"] is None
+
+
+def test_predictions_are_scored_twice_and_sizes_add_up():
+    found = predictions("simulated", None, 50, 40)
+    other = {row["measure"]: row for row in found if row["table"] == "2" and row["split"] == "other trips"}
+    assert other["accuracy"]["bound"] is not None
+    assert other["accuracy"]["published"] is None
+    shares = [row for row in found if row["table"] == "figure 9" and "at most" not in row["measure"]]
+    for split in {row["split"] for row in shares}:
+        for column in ("as_published", "corrected"):
+            assert sum(row[column] for row in shares if row["split"] == split) == pytest.approx(100.0)
+
+
+def test_correlations_by_hand():
+    rng = np.random.default_rng(8)
+    feature, values = rng.integers(0, 4, 40).astype(float), rng.uniform(size=40)
+    found = measures_of(feature, values, test=permutation_p)
+    assert found["Pearson"] == pytest.approx(np.corrcoef(feature, values)[0, 1])
+    ranks = [rankdata(part) for part in (feature, values)]
+    assert found["Spearman"] == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    assert 0.0 < found["Type I error of CCIT"] <= 1.0
+    assert measures_of(np.ones(40), values, test=permutation_p) == {}
+    assert permutation_p(np.repeat([0.0, 1.0], 20), np.arange(40.0)) <= 0.01

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
-from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from metricdp.experiments import Study
@@ -33,7 +32,7 @@ def demo(folder: str = "demo", /, *, city: str | None = None, nodes: int | None 
 def reproduce(
     name: str | None = None,
     /,
-    *words: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)],
+    *,
     table: Annotated[list[str] | None, Parameter(negative="")] = None,
     full: Annotated[bool, Parameter(negative="")] = False,
     folder: str | None = None,
@@ -49,14 +48,13 @@ def reproduce(
 
     Args:
         name: The study.
-        words: What an earlier study takes itself.
         table: The number of a table or figure, as in the paper; may be repeated. All of them where it is left out.
         full: The published size instead of a short version.
         folder: Where pieces, tables, pictures and the page index.html go; the name of the study where it is left out.
         jobs: How many pieces run at a time, each in a process of its own.
         minutes: Begin no piece after that many minutes; 0 makes the tables and the page of what is there.
     """
-    from metricdp.experiments import STUDIES, Earlier
+    from metricdp.experiments import STUDIES
     from metricdp.experiments.common import Request
     from metricdp.experiments.common import reproduce as run
 
@@ -64,15 +62,6 @@ def reproduce(
         print(terminal.text_table(["name", "about"], [{"name": one.name, "about": one.about} for one in STUDIES]))
         return 0
     study = STUDIES.named(name)
-    if isinstance(study, Earlier):
-        if table or jobs != 1 or minutes is not None:
-            raise InvalidInput(
-                f"the study {study.name!r} runs whole: --table, --jobs and --minutes are not for it yet."
-            )
-        study.run(words, folder=folder or study.name, full=full)
-        return 0
-    if words:
-        raise InvalidInput(f"unknown option or word {words[0]!r}: `metricdp reproduce {study.name} --help` lists all.")
     outcome = run(study.whole(), Request(tuple(table or ()), full, folder or study.name, jobs, minutes))
     return 0 if any(outcome.rows.values()) else 1
 
@@ -87,12 +76,10 @@ def with_study_help(words: list[str]) -> list[str]:
 
 def study_help(name: str) -> str:
     """Return what a study is: its tables, what the paper reports there, what differs here, the data it needs."""
-    from metricdp.experiments import STUDIES, Earlier
+    from metricdp.experiments import STUDIES
 
     entry = STUDIES.named(name)
     lines = [f"Usage: metricdp reproduce {entry.name} [OPTIONS]", "", f"{entry.about[:1].upper()}{entry.about[1:]}."]
-    if isinstance(entry, Earlier):
-        return "\n".join(lines)
     study: Study = entry.whole()
     short, full = (len(study.work(size, study.tables)) for size in (False, True))
     lines += ["", f"Tables ({short} pieces in the short version, {full} with --full):"]

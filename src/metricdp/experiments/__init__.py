@@ -6,11 +6,11 @@ A study from outside is declared the same way: `STUDIES.declare(Study(...))`, se
 from __future__ import annotations
 
 from metricdp.catalogue import Catalogue
-from metricdp.experiments.common import Deferred, Earlier, Piece, Study, Table
+from metricdp.experiments.common import Deferred, Piece, Study, Table
 
-__all__ = ["STUDIES", "Deferred", "Earlier", "Piece", "Study", "Table"]
+__all__ = ["STUDIES", "Deferred", "Piece", "Study", "Table"]
 
-STUDIES: Catalogue[Study | Deferred | Earlier] = Catalogue("study", [
+STUDIES: Catalogue[Study | Deferred] = Catalogue("study", [
     Deferred("aipo", "interpolated mechanisms: violations, loss and time on the maps of three cities",
              "metricdp.experiments.aipo.study:STUDY"),
     Deferred("benders", "decomposed mechanisms: the published decomposition as printed, put right, and beside other "

@@ -3,12 +3,11 @@
 from metricdp.experiments.common.pieces import Done
 from metricdp.experiments.common.rows import Row, averaged
 from metricdp.experiments.common.run import Outcome, Request, reproduce
-from metricdp.experiments.common.shapes import Deferred, Earlier, Piece, Study, Table
+from metricdp.experiments.common.shapes import Deferred, Piece, Study, Table
 
 __all__ = [
     "Deferred",
     "Done",
-    "Earlier",
     "Outcome",
     "Piece",
     "Request",

@@ -98,13 +98,15 @@ def reproduce(study: Study, request: Request | None = None, *, say: Callable[[st
     at work, writes the tables of those that are done, and says how to go on; the same call continues.
     """
     request = request or Request()
-    tables = study.chosen(request.tables)
-    pieces = study.work(request.full, tables)
+    wanted = study.chosen(request.tables)
+    pieces = study.work(request.full, study.tables)
     folder = made_folder(request.folder or study.name)
     made_folder(folder / "pieces")
     done = _found(folder, pieces, say)
-    left = [piece for piece in pieces if piece.key not in done or done[piece.key].failure]
-    say(f"{study.name}: {len(pieces)} pieces, {len(pieces) - len(left)} of them done before, in {str(folder)!r}")
+    numbers = {table.number for table in wanted}
+    asked = [piece for piece in pieces if numbers & set(piece.tables)]
+    left = [piece for piece in asked if piece.key not in done or done[piece.key].failure]
+    say(f"{study.name}: {len(asked)} pieces, {len(asked) - len(left)} of them done before, in {str(folder)!r}")
     stopped = None
     try:
         with _asked_to_end():
@@ -112,6 +114,9 @@ def reproduce(study: Study, request: Request | None = None, *, say: Callable[[st
     except KeyboardInterrupt:
         stopped = f"interrupted: what was finished is kept in {str(folder)!r}; the same command goes on from there"
         done |= _found(folder, pieces, say)  # a piece may have been kept and not yet been counted
+    # Tables that were not asked for stay on the page where an earlier run has left pieces of them.
+    kept_before = {number for piece in pieces if piece.key in done for number in piece.tables}
+    tables = [table for table in study.tables if table in wanted or table.number in kept_before]
     outcome = written(study, request, folder, (tables, pieces), done)
     for line in summary(outcome):
         say(line)

@@ -159,22 +159,6 @@ class Deferred:
         return found
 
 
-@dataclass(frozen=True)
-class Earlier:
-    """A study that is not made of pieces: a function that takes words, and which words say folder and size."""
-
-    name: str
-    main: str | Callable[..., Any]
-    about: str
-    folder_word: str = ""
-    full_word: str = "--full"
-
-    def run(self, words: Sequence[str], *, folder: str, full: bool) -> None:
-        """Run it."""
-        place = (folder,) if not self.folder_word else (self.folder_word, folder)
-        loaded(self.main)(*place, *([self.full_word] if full else []), *words)
-
-
 def rows_of(piece: Piece, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Row]]:
     """Return the rows of a piece by the number of their table."""
     found: dict[str, list[Row]] = {number: [] for number in piece.tables}

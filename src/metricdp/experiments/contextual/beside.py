@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from metricdp.design.contextual import contextual, near_stretch
 from metricdp.design.optimal import optimal
 from metricdp.experiments.common import Row
 from metricdp.experiments.contextual.losses import GAP, SECONDS, Scene, Setting, blanket_sizes
+from metricdp.mechanisms import Guarantee, MatrixMechanism
 from metricdp.mobility import account, blanket_classes, trajectory_epsilon
 from metricdp.problems import Problem
 from metricdp.solvers import Interior
@@ -31,7 +33,7 @@ def _about(scene: Scene, setting: Setting, epsilon: float) -> Row:
     }
 
 
-def neighbour_radius(scene: Scene, epsilon: float, radius_km: float) -> list[Row]:
+def near_pairs(scene: Scene, epsilon: float, radius_km: float) -> list[Row]:
     """Return what binding only pairs within `radius_km` promises to the others, and what putting that right costs.
 
     As published, pairs beyond eta are bound by chains of near pairs alone: up to the stretch times epsilon, and by
@@ -48,11 +50,10 @@ def neighbour_radius(scene: Scene, epsilon: float, radius_km: float) -> list[Row
     if np.isfinite(stretch):
         careful = setting.with_history(epsilon / stretch, radius_km)
         safe = contextual(careful, gap=GAP, seconds=SECONDS, solver=Interior())
-    share, _ = violation_ratio(plain, epsilon)
     found = [plain, safe]
     losses = [None if one is None else one.certificate.loss for one in found]
     audits = [None if one is None else _audited(one.matrix, near) for one in found]
-    shares = [100.0 * share, None if safe is None else 100.0 * violation_ratio(safe, epsilon)[0]]
+    shares = [None if one is None else _share_beyond(one, epsilon) for one in found]
     base = {**_about(scene, setting, epsilon), "radius_km": radius_km}
     told: list[tuple[str, list[float | None]]] = [
         ("stretch of chains of near pairs", [stretch, None]),
@@ -64,6 +65,12 @@ def neighbour_radius(scene: Scene, epsilon: float, radius_km: float) -> list[Row
         {**base, "measure": name, "as_published": first, "corrected": second, "seconds": seconds}
         for name, (first, second) in told
     ]
+
+
+def _share_beyond(mechanism: MatrixMechanism, epsilon: float) -> float:
+    """Return the per cent of all (pair, report) beyond epsilon, pairs farther than the radius included."""
+    everywhere = Guarantee(epsilon, mechanism.inputs.metric, basis="none")
+    return 100.0 * violation_ratio(replace(mechanism, guarantee=everywhere), epsilon)[0]
 
 
 def _audited(matrix: Floats, problem: Problem) -> float:

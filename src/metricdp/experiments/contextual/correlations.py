@@ -20,11 +20,14 @@ CLASSIFIER = "Type I error of CCIT"
 Test = Callable[[Floats, Floats], float]
 
 
-def correlations(city: str, step_seconds: float | None) -> list[Row]:
-    """Return the rows of one city: three coefficients and the test of independence, pooled over m and for every m."""
+def correlations(city: str, step_seconds: float | None, least: int = published.LEAST_SAMPLES) -> list[Row]:
+    """Return the rows of one city: three coefficients and the test of independence, pooled over m and for every m.
+
+    Groups hold `least` runs or more.
+    """
     started = time.perf_counter()
     runs = runs_of(city, step_seconds=step_seconds)
-    ways = [groups_of_runs(runs, joint=joint, stop=False) for joint in (False, True)]
+    ways = [groups_of_runs(runs, joint=joint, stop=False, least=least) for joint in (False, True)]
     seconds = time.perf_counter() - started
     base: Row = {"city": city, "records": "as recorded" if step_seconds is None else f"every {step_seconds:g} s"}
     rows: list[Row] = []
@@ -33,7 +36,7 @@ def correlations(city: str, step_seconds: float | None) -> list[Row]:
         for at, feature in enumerate(published.FEATURES):
             told = {name: row[at] for name, row in published.CORRELATIONS.get(city, {}).items()} if m is None else {}
             found = [
-                _measures(features[:, at], values, test=test if m is None else None)
+                measures_of(features[:, at], values, test=test if m is None else None)
                 for (features, values), test in zip(pairs, (classifier_p, permutation_p), strict=True)
             ]
             for name in (*COEFFICIENTS, CLASSIFIER) if m is None else COEFFICIENTS:
@@ -65,7 +68,7 @@ def _values(tests: GroupTests, m: int | None) -> tuple[Floats, Floats]:
     return features, tests.p_values[:, m - 1]
 
 
-def _measures(feature: Floats, values: Floats, *, test: Test | None) -> dict[str, float]:
+def measures_of(feature: Floats, values: Floats, *, test: Test | None) -> dict[str, float]:
     """Return the coefficients, and the p-value of the test; what cannot be said of a constant is left out."""
     from scipy.stats import kendalltau, pearsonr, spearmanr
 

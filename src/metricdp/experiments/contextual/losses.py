@@ -113,7 +113,7 @@ def losses(scene: Scene, epsilon: float, part: str = "all") -> list[Row]:
     """Return the rows of the methods of one scene at one epsilon: of "all", of those "alone" or "with history".
 
     With one step back every blanket is that one place, so that C-mDP, LP+Markov1 and LP+TrueMB are one program: the
-    full one. With hundreds of crossings it takes minutes, and its published variant is left to `neighbour_radius`.
+    full one. With hundreds of crossings it takes minutes, and its published variant is left to `near_pairs`.
     """
     setting = scene.setting()
     predicted, discovered = blanket_sizes(scene, setting)

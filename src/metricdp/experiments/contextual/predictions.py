@@ -33,7 +33,6 @@ MEASURES = {
     "negative recall": "negative_recall",
     "negative F1": "negative_f1",
 }
-LEAST_OF_A_HALF = 100  # half of the trips leave few groups of 200 runs
 Examples = tuple[Floats, Booleans]
 
 
@@ -50,12 +49,17 @@ class _Both:
     ceiling: float | None = None
 
 
-def predictions(city: str, step_seconds: float | None, most_epochs: int) -> list[Row]:
-    """Return the rows of Table 2 and Figures 8 and 9 of one city."""
+def predictions(
+    city: str, step_seconds: float | None, most_epochs: int, least: int = published.LEAST_SAMPLES
+) -> list[Row]:
+    """Return the rows of Table 2 and Figures 8 and 9 of one city.
+
+    Groups hold `least` runs or more, half as many in half of the trips.
+    """
     runs = runs_of(city, step_seconds=step_seconds)
     records = "as recorded" if step_seconds is None else f"every {step_seconds:g} s"
     rows: list[Row] = []
-    for both in (_random_split(runs, most_epochs), _other_trips(runs, most_epochs)):
+    for both in (_random_split(runs, most_epochs, least), _other_trips(runs, most_epochs, least // 2)):
         if both is None:
             continue
         base: Row = {"city": city, "records": records, "split": both.split}
@@ -66,32 +70,30 @@ def predictions(city: str, step_seconds: float | None, most_epochs: int) -> list
     return rows
 
 
-def _random_split(runs: Runs, most_epochs: int) -> _Both | None:
+def _random_split(runs: Runs, most_epochs: int, least: int) -> _Both | None:
     """Train and score on hypotheses of the same groups, as published."""
-    tests = groups_of_runs(runs, joint=False)
+    tests = groups_of_runs(runs, joint=False, least=least)
     inputs, labels = tests.examples()
     if len(labels) < 20:
         return None
     order = np.random.default_rng(0).permutation(len(labels))
     train, check, score = np.split(order, [int(0.6 * len(order)), int(0.8 * len(order))])
     parts = [(inputs[part], labels[part]) for part in (train, check, score)]
-    return _trained("random examples", parts, most_epochs, f"{len(tests)} groups of 200 runs or more")
+    return _trained("random examples", parts, most_epochs, f"{len(tests)} groups of {least} runs or more")
 
 
-def _other_trips(runs: Runs, most_epochs: int) -> _Both | None:
+def _other_trips(runs: Runs, most_epochs: int, least: int) -> _Both | None:
     """Train on the groups of half of the trips, score on those of the others."""
     owners = np.random.default_rng(0).permutation(np.unique(runs.owner))
     first = np.isin(runs.owner, owners[: len(owners) // 2])
-    halves = [
-        groups_of_runs(runs.select(np.flatnonzero(part)), joint=True, least=LEAST_OF_A_HALF) for part in (first, ~first)
-    ]
+    halves = [groups_of_runs(runs.select(np.flatnonzero(part)), joint=True, least=least) for part in (first, ~first)]
     if min(len(half) for half in halves) < 2:
         return None
     inputs, labels = halves[0].examples()
     groups = np.random.default_rng(1).permutation(len(halves[0]))  # whole groups validate: a fifth of them
     held = np.repeat(np.isin(np.arange(len(groups)), groups[: max(1, len(groups) // 5)]), len(QUESTIONS))
     parts = [(inputs[~held], labels[~held]), (inputs[held], labels[held]), halves[1].examples()]
-    note = f"{len(halves[0])} groups of 100 runs or more of half of the trips, {len(halves[1])} of the others"
+    note = f"{len(halves[0])} groups of {least} runs or more of half of the trips, {len(halves[1])} of the others"
     return _trained("other trips", parts, most_epochs, note, _memory(*halves))
 
 

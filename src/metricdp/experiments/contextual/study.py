@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from metricdp.experiments.common import Piece, Study, Table
 from metricdp.experiments.contextual import published
-from metricdp.experiments.contextual.beside import neighbour_radius, one_way_streets, promises, refined
+from metricdp.experiments.contextual.beside import near_pairs, one_way_streets, promises, refined
 from metricdp.experiments.contextual.cities import Layout
 from metricdp.experiments.contextual.correlations import correlations
 from metricdp.experiments.contextual.density import density
@@ -125,7 +125,7 @@ def _beside() -> Iterator[Piece]:
     for city in CITIES:
         for radius in RADII:
             arguments = (Scene(city, Layout(30, 1.2, 60.0, directed=True), (1.0,)), 0.5, radius)
-            yield Piece(f"radius.{city}.{radius:g}", "neighbour radius", neighbour_radius, arguments)
+            yield Piece(f"radius.{city}.{radius:g}", "neighbour radius", near_pairs, arguments)
         small = Scene(city, Layout(6, 1.2, 60.0, directed=True), (1.0, 0.5))
         for epsilon in (0.25, 0.5, 1.0):
             yield Piece(f"refined.{city}.{epsilon:g}", "refined", refined, (small, epsilon))
@@ -134,7 +134,7 @@ def _beside() -> Iterator[Piece]:
     for city in ("porto", "san_francisco"):
         pair = tuple(Scene(city, Layout(60, 0.8, 60.0, directed=directed), (1.0,)) for directed in (True, False))
         yield Piece(f"one-way.{city}", "one-way streets", one_way_streets, (*pair, 0.5))
-    yield Piece("radius.porto.200-crossings", "neighbour radius", neighbour_radius, (scene("porto", 1), 0.5, 5.0))
+    yield Piece("radius.rome.200-crossings", "neighbour radius", near_pairs, (scene("rome", 1), 0.5, 5.0))
 
 
 def _short() -> Iterator[Piece]:
@@ -142,9 +142,9 @@ def _short() -> Iterator[Piece]:
     yield Piece("short.density", ("figure 12", "figure 13", "figure 14"), density, ("simulated",))
     yield Piece("short.losses", ("figure 10", "figure 11"), losses, (small, 0.5, "all"))
     yield Piece("short.p.speed.m=1", "figure 5", p_values, ("simulated", None, "speed", 1, 1))
-    yield Piece("short.predictions", ("2", "figure 8", "figure 9"), predictions, ("simulated", None, 200))
-    yield Piece("short.correlations", "1", correlations, ("simulated", None))
-    yield Piece("short.radius", "neighbour radius", neighbour_radius, (small, 0.5, 1.0))
+    yield Piece("short.predictions", ("2", "figure 8", "figure 9"), predictions, ("simulated", None, 200, 40))
+    yield Piece("short.correlations", "1", correlations, ("simulated", None, 40))
+    yield Piece("short.radius", "neighbour radius", near_pairs, (small, 0.5, 1.0))
     yield Piece("short.refined", "refined", refined, (Scene("simulated", Layout(4, 0.35, 30.0), (1.0, 0.5)), 0.5))
     yield Piece("short.level", "levels", kernel_level, (1, 10))
     yield Piece("short.promises", "promises", promises, (small, 0.5))

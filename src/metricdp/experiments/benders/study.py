@@ -79,6 +79,7 @@ def _full() -> Iterator[Piece]:
         yield _classic(near[name], "simplex", CLASSIC_SECONDS)
         yield _classic(near[name], "ipx", CLASSIC_SECONDS)
         yield Piece(f"{name}-losses-0", "figure 7", loss_rows, (near[name], (2.0, 4.0, 6.0, 8.0, 10.0), 0, 280.0))
+    yield from _closing(names)
     for name in names:
         yield _published(far[name], "distances", "as printed", 0)
         yield _ours(near[name], "distances", "kernels", 0, SECONDS)
@@ -95,7 +96,6 @@ def _full() -> Iterator[Piece]:
         yield _ours(large, "distances", "kernels", 0, 240.0)
         yield _classic(large, "simplex", CLASSIC_SECONDS)
         yield _classic(large, "ipx", CLASSIC_SECONDS)
-    yield from _closing(names)
     for name in names:
         yield Piece(f"{name}-subsets-0", "figure 12", subset_rows, (near[name], 0, tuple(range(25, 35))))
         yield Piece(f"{name}-digits", "beyond", digits_rows, (Setting(name, 100, SMALL_EPSILON, 10, 3), 1e-6, 120.0))

@@ -57,8 +57,9 @@ def table(folder: Path, line: str) -> str:
     if not path.is_file():
         return f"*Not run yet at this size: `{_command(query.stem)}` runs it.*\n"
     about, rows = _kept(path, query)
-    shown = _across(rows, query) if query.across else _plain(rows, query)
-    head, lines, said = shown
+    if not rows:
+        return f"*These rows have not run yet: `{_command(query.stem)}` runs them.*\n"
+    head, lines, said = _across(rows, query) if query.across else _plain(rows, query)
     text = [said + "\n"] if said else []
     text += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     text += ["| " + " | ".join(_safe(cell) for cell in cells) + " |" for cells in lines]
@@ -72,6 +73,8 @@ def value(folder: Path, line: str) -> str:
     if not path.is_file():
         return "(not run yet)"
     _, rows = _kept(path, query)
+    if not rows:
+        return "(not run yet)"
     if len(rows) != 1:
         raise InvalidInput(f"`number {line}` must leave one row of {path.name}, got {len(rows)}.")
     return _number(rows[0].get(query.values[0], ""), query.digits)
@@ -96,7 +99,7 @@ def _kept(path: Path, query: Query) -> tuple[list[str], list[dict[str, str]]]:
         if name not in names:
             raise InvalidInput(f"{path.name} has no column {name!r}: it has {', '.join(sorted(names))}.")
     kept = [row for row in rows if all(_one_of(row[name], texts) for name, texts in query.keep.items())]
-    if not kept:
+    if not kept and not any(line.startswith(("missing: ", "failed: ")) for line in about):
         raise InvalidInput(f"no row of {path.name} is left by {dict(query.keep)!r}.")
     return about, kept
 

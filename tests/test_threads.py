@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
 
-from metricdp.threads import one_thread_per_product
+from metricdp.threads import cores, one_thread_per_product
 
 
 def products() -> list[int]:
@@ -28,3 +29,12 @@ def test_without_the_extra_products_are_left_alone(monkeypatch: pytest.MonkeyPat
     with one_thread_per_product():
         monkeypatch.undo()
         assert products() == before
+
+
+def test_threads_are_as_many_as_the_machine_is_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert cores() == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "as many as you like")
+    assert cores() == (os.cpu_count() or 1)
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert cores() == (os.cpu_count() or 1)

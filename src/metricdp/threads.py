@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 from contextlib import AbstractContextManager, nullcontext
+
+
+def cores() -> int:
+    """Return how many threads to start: OMP_NUM_THREADS where it is a number, as several processes share a machine."""
+    named = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, int(named)) if named.isdecimal() else os.cpu_count() or 1
 
 
 def one_thread_per_product() -> AbstractContextManager[object]:

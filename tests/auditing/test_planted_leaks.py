@@ -180,3 +180,16 @@ def test_missing_rows_are_a_finding():
     rng = np.random.default_rng(11)
     verdict, kinds = kinds_of(lambda x, count: laplace(rng, x, count)[: max(1, count - int(3 * x))])
     assert (verdict, kinds) == ("not refuted", {"rows"})
+
+
+def test_few_words_that_come_again_are_no_repeated_seed() -> None:
+    rng = np.random.default_rng(5)
+    words, chances = np.array([f"w{number}" for number in range(20)]), 0.8 ** np.arange(20)
+    report = mdp.audit_sampler(
+        lambda secret, count: rng.choice(words, count, p=chances / chances.sum()),
+        secrets=[[float(number)] for number in range(6)],
+        metric=mdp.Lp(2),
+        epsilon=1.0,
+        draws=2000,
+    )
+    assert not [finding for finding in report.findings if finding.kind == "memory"]

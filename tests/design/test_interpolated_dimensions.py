@@ -19,22 +19,15 @@ def instance(n, p, reports=4, count=120):
 
 @pytest.mark.parametrize(
     ("n", "p", "rule"),
-    [
-        (4, 2.0, "exact"),
-        (4, np.inf, "log"),
-        (4, 2.0, "direction"),
-        (5, 1.0, "exact"),
-        (6, 2.0, "log"),
-        (8, 2.0, "exact"),
-    ],
+    [(4, 2.0, "exact"), (4, np.inf, "log"), (4, 2.0, "direction"), (5, 1.0, "exact"), (6, 2.0, "log")],
 )
 def test_the_promise_holds_in_many_dimensions(n, p, rule):
     box, reports, loss = instance(n, p)
-    cells = 2 if n <= 4 and rule != "direction" else 1
+    cells = 2 if rule == "log" and n == 4 else 1
     made = mdp.interpolated(box, reports, 0.8, loss=loss, anchors=cells, rule=rule, split="even", gap=1e-2, bound=False)
     rng = np.random.default_rng(1)
-    left = rng.random((4_000, n)) * box.upper
-    step = rng.normal(size=left.shape) * 10 ** rng.uniform(-3, 0, (4_000, 1))
+    left = rng.random((2_000, n)) * box.upper
+    step = rng.normal(size=left.shape) * 10 ** rng.uniform(-3, 0, (2_000, 1))
     step[:1_000] = np.sign(step[:1_000]) * np.abs(step[:1_000]).max(axis=1, keepdims=True)  # along diagonals
     right = np.clip(left + step, 0, box.upper)
     apart = np.linalg.norm(left - right, ord=p, axis=1)

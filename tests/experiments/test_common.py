@@ -93,6 +93,7 @@ def test_what_ran_is_not_run_again_and_a_longer_run_continues(tmp_path: Path) ->
     run(tmp_path)
     assert calls(tmp_path) == [1, 2]
     outcome = run(tmp_path, full=True)
+    run(tmp_path, full=True, jobs=2)  # nothing is left to do
     assert calls(tmp_path) == [1, 2, 3, 4]
     about, rows = read_csv(tmp_path / "out" / "table_1.csv")
     assert [row["as_published"] for row in rows] == ["2", "4", "6", "8"]
@@ -180,6 +181,14 @@ def test_processes_share_the_pieces_and_one_that_is_killed_costs_its_own_piece(t
     assert "three is never squared" in failures[0]
     assert "ZeroDivisionError: four (squares.py, line" in failures[1]
     assert "killed" in failures[2]
+
+
+def test_a_piece_without_a_name_to_go_by_fails_alone(tmp_path: Path) -> None:
+    pieces = [Piece("a", "1", lambda: listed("a")), Piece("b", "1", list), Piece("c", "1", list)]
+    one = Study("one", "one", (Table("1", "One"),), lambda full: pieces)
+    outcome = reproduce(one, Request(folder=tmp_path, jobs=2), say=lambda line: None)
+    assert "cannot be sent to another process" in outcome.done["a"].failure
+    assert [outcome.done[key].failure for key in "bc"] == ["", ""]
 
 
 @pytest.mark.parametrize(("jobs", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])

@@ -53,8 +53,7 @@ def test_one_process_serves_all_draws_until_it_is_started_anew(tmp_path: Path) -
     line = command(tmp_path, "for line in sys.stdin: print(os.getpid())")
     with CommandSampler(line) as draw:
         first, again = draw(1.0, 3), draw(2.0, 50_000)
-        draw.restart()
-        other = draw(1.0, 1)
+        other = draw.fresh()(1.0, 1)
     assert len(again) == 50_000
     assert np.unique(np.concatenate([first, again])).size == 1
     assert other[0, 0] != first[0, 0]

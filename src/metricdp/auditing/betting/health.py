@@ -77,8 +77,9 @@ class Calls:
 def coincidence(one: Words, two: Words) -> float:
     """Return the logarithm of the chance of two calls agreeing as they do by accident; 0 where they do not agree."""
     shorter, longer = (one, two) if len(one) <= len(two) else (two, one)
-    if len(shorter) >= 4 and len(np.unique(longer)) > 0.95 * len(longer):  # values do not come twice by themselves
-        return -2.0 * CHANCE if np.isin(shorter, longer).mean() > 0.5 else 0.0
+    if len(shorter) >= 4 and len(np.unique(longer)) > 0.95 * len(longer):  # values hardly come twice by themselves:
+        hits = np.isin(shorter, longer)  # m that all differ say that two are equal with probability below 6 / m (m - 1)
+        return float(hits.sum() * np.log(min(1.0, 6.0 / (len(longer) - 1)))) if hits.mean() > 0.5 else 0.0
     if not np.array_equal(longer[: len(shorter)], shorter):
         return 0.0
     _, inverse, counts = np.unique(np.concatenate([one, two]), return_inverse=True, return_counts=True)

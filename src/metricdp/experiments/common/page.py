@@ -30,6 +30,7 @@ READING = (
     "± is half the 95 % interval of a mean over repetitions, and a percentage how far ours lies from the published."
 )
 SPREADS = {"corrected": "spread", "as_published": "as_published_spread"}
+LONG = 36  # characters from which a cell may be broken into lines
 MANY = 24  # rows from which a table can be filtered
 
 
@@ -162,7 +163,9 @@ def _table(section: Section) -> str:
 def _kind(rows: Sequence[Row], name: str) -> str:
     known = [row[name] for row in rows if row.get(name) not in (None, "")]
     numbers = name in VALUES or (known and all(isinstance(value, int | float) for value in known))
-    return f"{'number' if numbers else 'words'} {name if name in VALUES else ''}".strip()
+    if numbers:
+        return f"number {name}" if name in VALUES else "number"
+    return "long words" if max((len(str(value)) for value in known), default=0) > LONG else "words"
 
 
 def _cell(row: Row, name: str, kind: str) -> str:

@@ -6,8 +6,6 @@ each package. A program with `MATRIX` in its name prints a matrix once instead.
 
 from __future__ import annotations
 
-WORDS = 60  # of the vocabulary that text packages are given: w00, w01, ..., on a square of ten by ten
-
 _LINES = """
 import sys
 for line in sys.stdin:
@@ -31,8 +29,6 @@ from qif import lp, mechanism, metric, probab
 def show(matrix):
     for row in np.asarray(matrix):
         print(*map(repr, row.tolist()), sep=",")
-def places(side):
-    return np.array([(k % side, k // side) for k in range(side * side)], float)
 """
 
 QIF_LAPLACE_MATRIX = (
@@ -45,29 +41,18 @@ show(mechanism.geo_ind.planar_laplace_grid(10, 10, 1.0, 1.0))
 QIF_CHAINED_MATRIX = (
     _GRID
     + """
-points = places(10)
-apart = np.abs(points[:, None] - points[None]).sum(2)
+apart = np.abs(np.subtract.outer(np.arange(20.0), np.arange(20.0)))
 distance = metric.from_distance_matrix(apart)
-lp.defaults.solver = "CLP"
+lp.defaults.solver = "CLP"  # its default
 show(mechanism.d_privacy.min_loss_given_d(
-    probab.uniform(100), 100, metric.scale(distance, 1.0), distance, d_priv_ch=lambda i, j: bool(apart[i, j] == 1.0)))
-"""
-)
-
-QIF_EUCLIDEAN_MATRIX = (
-    _GRID
-    + """
-points = places(7)
-distance = metric.from_distance_matrix(np.linalg.norm(points[:, None] - points[None], axis=2))
-lp.defaults.solver = "GLOP"
-show(mechanism.d_privacy.min_loss_given_d(probab.uniform(49), 49, metric.scale(distance, 1.0), distance))
+    probab.uniform(20), 20, metric.scale(distance, 1.0), distance, d_priv_ch=lambda i, j: bool(apart[i, j] == 1.0)))
 """
 )
 
 QIF_TIGHT_MATRIX = (
     _GRID
     + """
-points = places(7)
+points = np.array([(k % 7, k // 7) for k in range(49)], float)
 distance = metric.from_distance_matrix(np.linalg.norm(points[:, None] - points[None], axis=2))
 show(mechanism.d_privacy.tight_constraints(49, metric.scale(distance, 1.0)))
 """
@@ -126,7 +111,7 @@ PYPANTERA_TEM = (
     + """
 if __name__ == "__main__":
     from src.SamplingPerturbationMechanism.tem import TEM
-    mechanism = TEM({"embPath": vocabulary(), "epsilon": 2.0, "beta": 0.1})
+    mechanism = TEM({"embPath": vocabulary(), "epsilon": 2.0, "beta": 0.3})
     answer(lambda word: mechanism.processText([word]))
 """
 )

@@ -148,31 +148,28 @@ def seed_for_every_point() -> Draw:
 
 def relaxed_program() -> Floats:
     """The optimal program of 5 x 5 cells with every row relaxed by 0.01 and every entry at least 0.001."""
-    return _program(relaxed=0.01, floor=0.001)
+    points = cells(5)
+    return _program(np.linalg.norm(points[:, None] - points[None], axis=2), np.inf, relaxed=0.01, floor=0.001)
 
 
 def vertex_of_solver() -> Floats:
-    """The optimal program of 5 x 5 cells as a simplex solver returns it, zeros and all."""
-    return _program(relaxed=0.0, floor=0.0)
+    """The optimal program of 20 places on a line, neighbours constrained, as a simplex solver returns it."""
+    return _program(np.abs(np.subtract.outer(np.arange(20.0), np.arange(20.0))), 1.0)
 
 
-def _program(*, relaxed: float, floor: float) -> Floats:
-    """Solve min sum of distances with z_i <= exp(d_ij) z_j + relaxed, by a plain solver and without any repair."""
+def _program(apart: Floats, reach: float, *, relaxed: float = 0.0, floor: float = 0.0) -> Floats:
+    """Solve min sum of distances with z_i <= exp(d_ij) z_j + relaxed up to d_ij = reach, without any repair."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_array, eye_array, kron
 
-    points = cells(5)
-    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
-    count = len(points)
-    first, second = np.nonzero(apart)
+    count = len(apart)
+    first, second = np.nonzero((apart > 0) & (apart <= reach))
     rows = np.arange(len(first))
-    ratios = coo_array(
-        (np.concatenate([np.ones(len(first)), -np.exp(apart[first, second])]),
-         (np.concatenate([rows, rows]), np.concatenate([first, second]))), shape=(len(first), count)
-    )  # fmt: skip
+    entries = np.concatenate([np.ones(len(first)), -np.exp(apart[first, second])])
+    places = (np.concatenate([rows, rows]), np.concatenate([first, second]))
     found = linprog(
         apart.ravel() / count,
-        A_ub=kron(ratios, eye_array(count), format="csr"),
+        A_ub=kron(coo_array((entries, places), shape=(len(first), count)), eye_array(count), format="csr"),
         b_ub=np.full(len(first) * count, relaxed),
         A_eq=kron(eye_array(count), np.ones((1, count)), format="csr"),
         b_eq=np.ones(count),

@@ -9,7 +9,6 @@ is strictly inside the ratio constraints along its edges.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +32,7 @@ from metricdp.solvers.program import (
     least,
     row_scaling,
 )
-from metricdp.threads import one_thread_per_product
+from metricdp.threads import cores, one_thread_per_product
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Interior:
         goal = 1e-6 if self.gap is None else self.gap
         lower, dual = -np.inf, run.duals()
         done = 0
-        with one_thread_per_product(), ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        with one_thread_per_product(), ThreadPoolExecutor(max_workers=cores()) as pool:
             try:
                 for done in range(self.iterations + 1):
                     objective, value = run.evaluate(pool)
@@ -126,7 +125,7 @@ class _Run:
         chain = chain_of_blocks(n, program.edges)
         self.pattern = Pattern.of(chain, program.edges)
         start = np.full((n, m), 1.0 / m) if warm is None else 0.9 * warm + 0.1 / m
-        width = max(1, min(-(-m // (2 * (os.cpu_count() or 1))), int(4e6 // max(count, n)) or 1))
+        width = max(1, min(-(-m // (2 * cores())), int(4e6 // max(count, n)) or 1))
         self.chunks = [
             _Columns(cost[:, k : k + width].copy(), start[:, k : k + width].copy()) for k in range(0, m, width)
         ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.solvers.repair.quotient import SAME
+from metricdp.threads import cores
 
 SAFETY = 1e-12  # relative margin of every log ratio
 ROUNDING = 4e-14  # absolute margin: what float64 sums of a few thousand terms may lose
@@ -45,7 +45,7 @@ def _closure_in_blocks(matrix: Floats, log_ratios: Floats) -> Floats:
         for i in range(n):
             result[i, start : start + width] = (decay[i][:, None] * part).max(axis=0)
 
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(max_workers=cores()) as pool:
         list(pool.map(work, range(0, m, width)))
     return result
 
@@ -72,6 +72,6 @@ def excess(matrix: Floats, log_ratios: Floats) -> float:
         else:
             worst[i] = -np.inf
 
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(max_workers=cores()) as pool:
         list(pool.map(work, range(n)))
     return float(worst.max()) if n > 1 else 0.0

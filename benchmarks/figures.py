@@ -24,6 +24,7 @@ TITLES = {
     "first": "First things",
     "optimal": "The optimal engine",
     "cities": "Whole cities",
+    "noise": "Exact noise",
     "interpolated": "Interpolated mechanisms",
     "tables": "Tables",
     "devices": "Files for devices",
@@ -39,6 +40,8 @@ BEFORE = {
     "scripts kept their figures, and stay until they are measured again.",
     "cities": "`benchmarks/cities.py` and `benchmarks/borders.py`: loss = distance, uniform prior; the gap is that of "
     "the audited law to a bound for all mechanisms. The rest is in [whole cities](cities.md).",
+    "noise": "`benchmarks/noise.py`: spherical Laplace noise of 10 per km unless said; plain doubles are what was "
+    "drawn before. Why it is exact is in [noise that is exact](noise.md).",
     "interpolated": "The rest is in [secrets anywhere](aipo.md).",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",

@@ -142,6 +142,8 @@ DEFECTS = (
     Entry("geopriv4j", "geopriv4j (measured)", "planar Laplace with whole-number division", "1 per unit", 1.0, plane,
           lambda: PLANE, published.true_point_of_geopriv4j, draws=FEW_DRAWS,
           note="26 % of reports are the true place."),
+    Entry("argmax", "geopriv4j (source read)", "optimal mechanism, the likeliest report of the row", "1 per cell", 1.0,
+          plane, lambda: published.cells(5)[:6], published.argmax_of_geopriv4j, draws=FEW_DRAWS),
     Entry("privkit", "privkit 0.5.1 (measured)", "planar Laplace near the equator", "10 per km", 10.0, globe,
           lambda: EQUATOR, published.equator_of_privkit, draws=FEW_DRAWS, note="North and south are not moved there."),
     Entry("geoprivacy", "GeoPrivacy 0.0.4 (measured)", "batch_laplace_noise with a seed", "1 per unit", 1.0, plane,

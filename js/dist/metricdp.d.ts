@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 8fba116ebf4f6f0151cd66a14c62d8123fbb831ea132a61591c56f01f60ac5ea.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 05b5f0c226e2a589ebf043672d9b52ce7b764e02580a2313e1322a3e86b61cbf.
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
  * the radius (metres) that holds 95 % of reports.

@@ -403,7 +403,7 @@ function judged({ inputs, table }, { epsilon: claimed, slack, radius }) {
 
 // ---------------------------------------------------------------------------------------------------- randomness.js
 
-/** Randomness, from crypto.getRandomValues only, and the distributions made of it. */
+/** Randomness, from crypto.getRandomValues only. */
 
 
 const TRIES = 10_000; // the chance that an honest source needs more is below 2^-1000
@@ -443,59 +443,6 @@ function untilDecided(attempt) {
     if (found !== undefined) return found;
   }
   throw new MetricdpError("the random source repeats itself: nothing was drawn.");
-}
-
-/** Return a uniform number in (0, 1), right to 2^-52 of itself: 64 random bits, and 64 more below 2^-12. */
-function openUniform(source) {
-  source.next();
-  const { high, low } = source;
-  const word = high * 4294967296 + low;
-  if (high < 2 ** 20) {
-    source.next();
-    const deeper = (source.high * 4294967296 + source.low) * 2 ** -64;
-    return (word + deeper + 2 ** -65) * 2 ** -64;
-  }
-  return Math.min((word + 0.5) * 2 ** -64, 1 - 2 ** -53);
-}
-
-/** Return a Gamma(shape, 1) variate for a whole-number shape: minus the log of a product of uniforms. */
-function erlang(shape, source) {
-  let total = 0;
-  for (let start = 0; start < shape; start += 4) {
-    let product = 1; // four factors cannot underflow
-    for (let k = start; k < Math.min(shape, start + 4); k++) product *= openUniform(source);
-    total -= Math.log(product);
-  }
-  return total;
-}
-
-function normal(source) {
-  const radius = Math.sqrt(-2 * Math.log(openUniform(source)));
-  return radius * Math.cos(2 * Math.PI * openUniform(source));
-}
-
-/**
- * Return G^(1/p) for G ~ Gamma(1/p, 1), p > 1. Marsaglia and Tsang (2000) give G = d v U^p with their boost for small
- * shapes; its p-th root is (d v)^(1/p) U, which does not underflow however large p is.
- */
-function gammaRoot(p, source) {
-  const d = 1 / p + 1 - 1 / 3;
-  const c = 1 / Math.sqrt(9 * d);
-  return untilDecided(() => {
-    const x = normal(source);
-    const v = (1 + c * x) ** 3;
-    if (!(v > 0 && Math.log(openUniform(source)) < 0.5 * x * x + d - d * v + d * Math.log(v))) return undefined;
-    return (d * v) ** (1 / p) * openUniform(source);
-  });
-}
-
-/** Return s G^(1/p) with G ~ Gamma(1/p) and a fair sign s: the direction law of the l_p Laplace. */
-function signedRoot(p, source) {
-  if (p === 2) return normal(source);
-  const uniform = openUniform(source);
-  if (p === Infinity) return 2 * uniform - 1;
-  const size = p === 1 ? -Math.log(openUniform(source)) : gammaRoot(p, source);
-  return uniform >= 0.5 ? size : -size;
 }
 
 // ---------------------------------------------------------------------------------------------------- whole.js
@@ -1138,16 +1085,6 @@ function whiten(factor, vector) {
   return result;
 }
 
-/** Undo `whiten`. */
-function unwhiten(factor, vector) {
-  const size = vector.length;
-  return vector.map((_, i) => {
-    let sum = 0;
-    for (let k = 0; k <= i; k++) sum += factor[i * size + k] * vector[k];
-    return sum;
-  });
-}
-
 const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
 const notMeasured = (name) => () => {
   throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
@@ -1171,11 +1108,13 @@ const METRICS = {
   Lp: ({ p }) => ({ measure: (a, b) => norm(gapsOf(a, b), p) }),
   Mahalanobis: ({ covariance }, file) => {
     const [size] = file.shape(covariance);
-    const factor = cholesky(file.floats(covariance, [size, size], "a covariance"), size);
+    const entries = file.floats(covariance, [size, size], "a covariance");
+    const factor = cholesky(entries, size);
     return {
       measure: (a, b) => norm(whiten(factor, gapsOf(a, b)), 2),
       legal: (row) => (row.length === size ? null : "count"),
       factor,
+      covariance: entries,
     };
   },
   Temporal: ({ period }) => ({
@@ -1301,6 +1240,209 @@ function readMetric({ name, parameters }, file) {
   const make = METRICS[name] ?? measuredInPython(name);
   const made = make(parameters, file);
   return { name, unit: parameters.unit ?? "", legal: () => null, text: false, parameters, ...made };
+}
+
+// ---------------------------------------------------------------------------------------------------- doubles.js
+
+/**
+ * Elementary functions of doubles with proven error bounds: + - * / and square roots only, line for line those of
+ * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/noise.md proves them). UNIT is 2^-53.
+ */
+
+const UNIT = 2 ** -53;
+
+const VIEW = new DataView(new ArrayBuffer(8));
+const LOG_TWO_HIGH = 0.6931471803691238;
+const LOG_TWO_LOW = 1.9082149292705877e-10;
+const HALF_PI = Math.PI / 2;
+const HALF_PI_LOW = 6.123233995736766e-17;
+const PI_LOW = 1.2246467991473532e-16;
+const SPLITTER = 134217729;
+const ARCS = [
+  0, 0.12435499454676144, 0.24497866312686414, 0.3587706702705722, 0.4636476090008061, 0.5585993153435624, 0.6435011087932844,
+  0.7188299996216245, 0.7853981633974483,
+];
+
+/** Return a square root within 2 UNIT of itself: the language promises nothing, so it is checked. */
+function root(value) {
+  const found = Math.sqrt(value);
+  if (!(Math.abs(found * found - value) <= 4 * UNIT * value)) throw new Error("this engine computes no square roots");
+  return found;
+}
+
+/** Return the middle of what the first 52 bits of a word stand for: exact, and UNIT from either end. */
+function middleOf(high, low) {
+  return (high * 1048576 + (low >>> 12)) * 2 ** -52 + UNIT;
+}
+
+/** Return ln of a positive ordinary double, within 8 UNIT of itself. */
+function logOf(value) {
+  VIEW.setFloat64(0, value);
+  let top = VIEW.getUint32(0) + (0x3ff00000 - 0x3fe6a09e);
+  const exponent = (top >>> 20) - 1023;
+  top = (top & 0xfffff) + 0x3fe6a09e;
+  VIEW.setUint32(0, top);
+  const away = VIEW.getFloat64(0) - 1;
+  const s = away / (2 + away);
+  const z = s * s;
+  let tail = 1 / 17 + z * (1 / 19);
+  tail = 1 / 13 + z * (1 / 15 + z * tail);
+  tail = 1 / 7 + z * (1 / 9 + z * (1 / 11 + z * tail));
+  const near = s * (2 + (z + z) * (1 / 3 + z * (1 / 5 + z * tail)));
+  return exponent * LOG_TWO_HIGH + (exponent * LOG_TWO_LOW + near);
+}
+
+/** Return e to a power from -700 to 700 (below, as at -700), within 4 UNIT of itself. */
+function expOf(value) {
+  const power = Math.max(value, -700);
+  const doublings = Math.round(power * (1 / 0.6931471805599453));
+  const x = power - doublings * LOG_TWO_HIGH - doublings * LOG_TWO_LOW;
+  let tail = 1 / 39916800 + x * (1 / 479001600 + x * (1 / 6227020800));
+  tail = 1 / 40320 + x * (1 / 362880 + x * (1 / 3628800 + x * tail));
+  tail = 1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * tail)));
+  const near = 1 + (x + x * x * (0.5 + x * (1 / 6 + x * tail)));
+  const half = Math.trunc(doublings / 2); // both powers of two are ordinary doubles
+  return near * 2 ** half * 2 ** (doublings - half);
+}
+
+function smallSine(x) {
+  const z = x * x;
+  let tail = -1 / 39916800 + z * (1 / 6227020800 - z * (1 / 1307674368000));
+  tail = z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z * (1 / 362880 + z * tail))));
+  return x + x * tail;
+}
+
+function smallCosine(x) {
+  const z = x * x;
+  let tail = 1 / 479001600 + z * (-1 / 87178291200 + z * (1 / 20922789888000));
+  tail = z * (1 / 24 + z * (-1 / 720 + z * (1 / 40320 + z * (-1 / 3628800 + z * tail))));
+  return 1 + z * (tail - 0.5);
+}
+
+function turned(quarters, rest) {
+  const [sine, cosine] = [smallSine(rest), smallCosine(rest)];
+  return [[sine, cosine], [cosine, -sine], [-sine, -cosine], [-cosine, sine]][quarters & 3];
+}
+
+/** Return sine and cosine of 2 pi times a number in [0, 1), each within 6 UNIT of itself. */
+function circle(fraction) {
+  const quarters = Math.round(4 * fraction);
+  return turned(quarters, (4 * fraction - quarters) * HALF_PI);
+}
+
+/** Return sine and cosine of an angle in [0, 3.2], within 6 UNIT, and the sine below pi/4 within 6 UNIT of itself. */
+function sineAndCosine(angle) {
+  const quarters = Math.round(angle * (1 / HALF_PI));
+  return turned(quarters, angle - quarters * HALF_PI - quarters * HALF_PI_LOW);
+}
+
+/** Return sine and cosine of a latitude in degrees, each within 6 UNIT of itself. */
+function ofLatitude(degrees) {
+  const size = Math.abs(degrees);
+  const steep = size > 45;
+  const angle = (steep ? 90 - size : size) * (Math.PI / 180);
+  const [sine, cosine] = [smallSine(angle), smallCosine(angle)];
+  const up = steep ? cosine : sine;
+  return [degrees < 0 ? -up : up, steep ? sine : cosine];
+}
+
+/** Return the angle of the vector (x, y), within 12 UNIT of itself. */
+function arctangent(y, x) {
+  const [height, width] = [Math.abs(y), Math.abs(x)];
+  const steep = height > width;
+  const [less, more] = steep ? [width, height] : [height, width];
+  const eighths = Math.round(8 * (less / more));
+  const ratio = 0.125 * eighths;
+  const rest = (less - ratio * more) / (more + ratio * less);
+  const z = rest * rest;
+  let tail = 1 / 9 + z * (-1 / 11 + z * (1 / 13));
+  tail = z * (-1 / 3 + z * (1 / 5 + z * (-1 / 7 + z * tail)));
+  let angle = ARCS[eighths] + (rest + rest * tail);
+  if (steep) angle = HALF_PI - (angle - HALF_PI_LOW);
+  if (x < 0) angle = Math.PI - (angle - PI_LOW);
+  return y < 0 ? -angle : angle;
+}
+
+function productOf(a, b) {
+  const whole = a * b;
+  let part = SPLITTER * a;
+  const aHigh = part - (part - a);
+  const aLow = a - aHigh;
+  part = SPLITTER * b;
+  const bHigh = part - (part - b);
+  const bLow = b - bHigh;
+  return [whole, aHigh * bHigh - whole + aHigh * bLow + aLow * bHigh + aLow * bLow];
+}
+
+/** Return value * top / bottom as a whole number and a rest, which is within 4 UNIT; for results up to 2^51. */
+function centreOf(value, top, bottom) {
+  const [scaled, lost] = productOf(value, top);
+  const cells = scaled / bottom;
+  const [back, rest] = productOf(cells, bottom);
+  const whole = Math.round(cells);
+  return [whole, cells - whole + (scaled - back - rest + lost) / bottom];
+}
+
+// ---------------------------------------------------------------------------------------------------- noise.js
+
+/** What exact noise is made of: uniforms with as many bits as are asked for, and cells that are sure. */
+
+
+/** The uniforms of one draw: binary fractions of as many words as anybody asks for, each word drawn once. */
+class Uniforms {
+  constructor(source) {
+    this.source = source;
+    this.known = new Map();
+  }
+
+  word(attempt, k, limb) {
+    if (this.source.limb) return this.source.limb(attempt, k, limb); // chosen by a test
+    const place = `${attempt} ${k} ${limb}`;
+    let found = this.known.get(place);
+    if (found === undefined) {
+      this.source.next();
+      found = [this.source.high, this.source.low];
+      this.known.set(place, found);
+    }
+    return found;
+  }
+
+  middle(attempt, k) {
+    const [high, low] = this.word(attempt, k, 0);
+    return middleOf(high, low);
+  }
+
+  /** Return the sign of the first bit and the middle of the uniform of the others. */
+  signed(attempt, k) {
+    const [high, low] = this.word(attempt, k, 0);
+    return [high >>> 31 ? -1 : 1, middleOf(((high << 1) | (low >>> 31)) >>> 0, (low << 1) >>> 0)];
+  }
+
+  /** Return the first words as one whole number. */
+  digits(attempt, k, words) {
+    let value = 0n;
+    for (let limb = 0; limb < words; limb++) {
+      const [high, low] = this.word(attempt, k, limb);
+      value = (value << 64n) | (BigInt(high) << 32n) | BigInt(low);
+    }
+    return value;
+  }
+}
+
+/** Return what an uncertain uniform adds to its logarithm; infinite where that is not small. */
+const unlikely = (unsure) => (unsure < 0.001 ? 1.1 * unsure : Infinity);
+
+/** Return the cell of a centre moved by so many cells, or undefined where the error leaves more than one. */
+function sureCell([whole, rest], moved, error) {
+  const total = rest + moved;
+  const step = Math.round(total);
+  return Math.abs(total - step) + (error + 4 * UNIT * (1 + Math.abs(moved))) < 0.5 ? whole + step : undefined;
+}
+
+/** Return -ln of a uniform given by its middle, and a bound of its error. */
+function exponentialOf(share) {
+  const total = -logOf(share);
+  return [total, 8 * UNIT * total + unlikely(UNIT / share)];
 }
 
 // ---------------------------------------------------------------------------------------------------- spaces.js
@@ -1529,6 +1671,615 @@ function readSpace(entry, file) {
   return new Space(entry, file);
 }
 
+// ---------------------------------------------------------------------------------------------------- balls.js
+
+/**
+ * Balls of whole numbers: a number known to lie in [m - r, m + r] 2^-places, and what can be computed from such numbers. Every
+ * function here gives a ball that holds the true result; functions of fixed numbers are computed with 64 places more.
+ */
+
+
+const GUARD = 64n;
+
+/** The bits read so far leave more than one answer. */
+const UNDECIDED = Symbol("undecided");
+
+const sizeOf = (value) => (value < 0n ? -value : value);
+const bitsOf = (value) => {
+  const hexadecimal = value.toString(16);
+  return BigInt(4 * (hexadecimal.length - 1) + 32 - Math.clz32(parseInt(hexadecimal[0], 16)));
+};
+
+/** Return the whole part of a square root. */
+function wholeRoot(value) {
+  if (value < 2n) return value;
+  let guess = 1n << ((bitsOf(value) + 1n) / 2n + 1n);
+  for (;;) {
+    const next = (guess + value / guess) >> 1n;
+    if (next >= guess) return guess;
+    guess = next;
+  }
+}
+
+/** Return atan(1/n) or artanh(1/n) in units of 2^-places. */
+function inverseSeries(n, places, sign) {
+  let power = (1n << places) / n;
+  let sum = power;
+  for (let k = 3n; power !== 0n; k += 2n) {
+    power = (sign * power) / (n * n);
+    sum += power / k;
+  }
+  return sum;
+}
+
+/** Arithmetic of balls with so many binary places. */
+class Balls {
+  constructor(places) {
+    this.places = places;
+    this.inner = places + GUARD;
+    this.piInner = 4n * (4n * inverseSeries(5n, this.inner, -1n) - inverseSeries(239n, this.inner, -1n));
+    this.logTwoInner = 2n * inverseSeries(3n, this.inner, 1n);
+    this.pi = this.outer(this.piInner);
+    this.one = { m: 1n << places, r: 0n };
+  }
+
+  outer(value) {
+    return { m: value >> GUARD, r: 4n };
+  }
+
+  /** Return the ball of a fraction. */
+  fraction(top, bottom) {
+    return { m: (top << this.places) / bottom, r: 1n };
+  }
+
+  /** Return the ball of a double. */
+  double(value) {
+    return this.fraction(toWhole(value), 1n << 1074n);
+  }
+
+  /** Return the uniforms whose first bits are these. */
+  uniform(digits, bits) {
+    return { m: (2n * digits + 1n) << (this.places - bits - 1n), r: 1n << (this.places - bits - 1n) };
+  }
+
+  add(a, b) {
+    return { m: a.m + b.m, r: a.r + b.r };
+  }
+
+  subtract(a, b) {
+    return { m: a.m - b.m, r: a.r + b.r };
+  }
+
+  negative(a) {
+    return { m: -a.m, r: a.r };
+  }
+
+  multiply(a, b) {
+    return { m: (a.m * b.m) >> this.places, r: ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r + a.r * b.r) >> this.places) + 2n };
+  }
+
+  times(a, whole) {
+    return { m: a.m * whole, r: a.r * sizeOf(whole) };
+  }
+
+  divide(a, b) {
+    const least = sizeOf(b.m) - b.r;
+    if (least <= 0n) throw UNDECIDED;
+    const wrong = ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r) << this.places) / (sizeOf(b.m) * least);
+    return { m: (a.m << this.places) / b.m, r: wrong + 2n };
+  }
+
+  root(a) {
+    if (a.m + a.r < 0n) throw UNDECIDED;
+    const low = wholeRoot((a.m > a.r ? a.m - a.r : 0n) << this.places);
+    const high = wholeRoot((a.m + a.r) << this.places) + 1n;
+    return { m: (low + high) >> 1n, r: ((high - low) >> 1n) + 1n };
+  }
+
+  log(a) {
+    if (a.m <= a.r) throw UNDECIDED;
+    const shift = bitsOf(a.m) - this.places;
+    const value = shift > 0n ? (a.m << GUARD) >> shift : (a.m << GUARD) << -shift; // from 1/2 to 1
+    const one = 1n << this.inner;
+    const s = ((value - one) << this.inner) / (value + one);
+    const square = (s * s) >> this.inner;
+    let power = s;
+    let sum = s;
+    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
+      power = (power * square) >> this.inner;
+      sum += power / k;
+    }
+    const { m } = this.outer(2n * sum + shift * this.logTwoInner);
+    return { m, r: (a.r << this.places) / (a.m - a.r) + 8n };
+  }
+
+  exp(a) {
+    if (a.r >= this.one.m) throw UNDECIDED;
+    const value = a.m << GUARD;
+    let doublings = value / this.logTwoInner;
+    if (value < 0n) doublings -= 1n;
+    if (doublings > 1n << 20n) throw UNDECIDED;
+    const x = value - doublings * this.logTwoInner; // from 0 to ln 2
+    let term = 1n << this.inner;
+    let sum = term;
+    for (let k = 1n; term !== 0n; k += 1n) {
+      term = ((term * x) >> this.inner) / k;
+      sum += term;
+    }
+    const shift = GUARD - doublings;
+    const m = shift > 0n ? sum >> shift : sum << -shift;
+    return { m, r: ((2n * m * a.r) >> this.places) + 8n + (doublings > 0n ? 1n << doublings : 0n) };
+  }
+
+  /** Return sine and cosine. */
+  circle(a) {
+    const turn = 2n * this.piInner;
+    let x = (a.m << GUARD) % turn;
+    if (x > this.piInner) x -= turn;
+    if (x < -this.piInner) x += turn;
+    const square = (x * x) >> this.inner;
+    const sums = [];
+    for (const start of [1n, 0n]) {
+      let term = start ? x : 1n << this.inner;
+      let sum = term;
+      for (let k = start + 1n; sizeOf(term) > 1n; k += 2n) {
+        term = -((term * square) >> this.inner) / (k * (k + 1n));
+        sum += term;
+      }
+      sums.push({ m: sum >> GUARD, r: a.r + 8n });
+    }
+    return sums;
+  }
+
+  /** Return the angle of the vector (x, y), up to whole turns. */
+  angle(y, x) {
+    const [height, width] = [sizeOf(y.m), sizeOf(x.m)];
+    const length = wholeRoot(height * height + width * width);
+    const moved = x.r + y.r;
+    if (length <= 2n * moved + 2n) throw UNDECIDED;
+    const [less, more] = height > width ? [width, height] : [height, width];
+    const one = 1n << this.inner;
+    let q = (less << this.inner) / more;
+    for (let k = 0; k < 3; k++) q = (q << this.inner) / (one + wholeRoot((one << this.inner) + q * q)); // half the angle
+    const square = (q * q) >> this.inner;
+    let power = q;
+    let sum = q;
+    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
+      power = -((power * square) >> this.inner);
+      sum += power / k;
+    }
+    let angle = 8n * sum;
+    if (height > width) angle = this.piInner / 2n - angle;
+    if (x.m < 0n) angle = this.piInner - angle;
+    const { m } = this.outer(y.m < 0n ? -angle : angle);
+    return { m, r: ((height * x.r + width * y.r) << this.places) / (length * (length - moved)) + 8n };
+  }
+
+  below(a, b) {
+    if (a.m + a.r < b.m - b.r) return true;
+    if (a.m - a.r > b.m + b.r) return false;
+    throw UNDECIDED;
+  }
+
+  /** Return the nearest whole number of all numbers in a ball. */
+  cell(a) {
+    const half = 1n << (this.places - 1n);
+    const low = (a.m - a.r + half) >> this.places;
+    if (low !== (a.m + a.r + half) >> this.places) throw UNDECIDED;
+    return low;
+  }
+}
+
+/** Return what the fewest words of every uniform decide: `attempt(balls, words)` until it does not throw UNDECIDED. */
+function settled(attempt, extra) {
+  return untilDecided((tries) => {
+    const words = BigInt(tries + 1);
+    if (words > 64n) return undefined;
+    try {
+      return attempt(new Balls(64n * words + 96n + extra), words);
+    } catch (error) {
+      if (error !== UNDECIDED) throw error;
+      return undefined;
+    }
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------- sphere.js
+
+/** Laplace noise on the Earth in whole numbers of cells, as in `vectors.js`: doubles with proven bounds, then balls. */
+
+
+/** The law of noise on the Earth: [top, bottom] is the rate per radian as a fraction, `quarter` the number of cells in 90 degrees. */
+class SphereLaw {
+  constructor([top, bottom], quarter) {
+    Object.assign(this, { top, bottom, quarter });
+    const shift = 200n; // a quotient of 200 bits, rounded to a double: within UNIT and 2^-100
+    this.rate = Number((top << shift) / bottom) * 2 ** -200;
+    this.away = 1 / this.rate; // within 3 UNIT, of which `narrow` counts 3
+    this.narrow = top > bottom;
+  }
+
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  /** Return the cells, or undefined where doubles do not know. */
+  inDoubles(point, uniforms) {
+    const found = untilDecided((attempt) => {
+      const [sine, cosine, error, gap, unsure] = this.narrow ? this.#near(attempt, uniforms) : this.#far(attempt, uniforms);
+      if (gap > unsure) return undefined; // not kept: the next attempt
+      return gap < -unsure ? this.#travelled(point, [sine, cosine, error], uniforms.middle(attempt, 3)) : null;
+    });
+    return found ?? undefined;
+  }
+
+  #near(attempt, uniforms) {
+    const [one, two] = [uniforms.middle(attempt, 0), uniforms.middle(attempt, 1)];
+    const total = -logOf(one * two);
+    const ofTotal = 8 * UNIT * total + unlikely(UNIT * (1 / one + 1 / two + 1));
+    const angle = this.away * total;
+    const error = this.away * (ofTotal + 5 * UNIT * total) + 8 * UNIT * angle;
+    const [sine, cosine] = sineAndCosine(Math.min(angle, 3.2));
+    return [sine, cosine, error, uniforms.middle(attempt, 2) * angle - sine, 2 * error + 16 * UNIT * angle];
+  }
+
+  #far(attempt, uniforms) {
+    const share = uniforms.middle(attempt, 0);
+    const [sine, cosine] = [2 * root(share * (1 - share)), 1 - 2 * share];
+    const angle = arctangent(sine, cosine);
+    const error = (2.2 * UNIT) / sine + 20 * UNIT * angle;
+    const [limit, ofLimit] = exponentialOf(uniforms.middle(attempt, 2));
+    const unsure = sine > 1e-6 ? ofLimit + this.rate * (error + 4 * UNIT * angle) : Infinity;
+    return [sine, cosine, error, this.rate * angle - limit, unsure];
+  }
+
+  #travelled([north, east], [sine, cosine, error], bearing) {
+    const { quarter } = this;
+    const [sideways, ahead] = circle(bearing);
+    const [sinStart, cosStart] = ofLatitude(north);
+    const [n, e] = [sine * ahead, sine * sideways];
+    const step = error + 24 * UNIT * sine;
+    const level = error + 8 * UNIT;
+    const out = cosStart * cosine - sinStart * n;
+    const up = sinStart * cosine + cosStart * n;
+    const ofOut = cosStart * (level + 10 * UNIT) + step + 10 * UNIT * sine;
+    const ofUp = Math.abs(sinStart) * (level + 10 * UNIT) + step + 10 * UNIT * sine;
+    const axis = root(out * out + e * e);
+    const ofAxis = ofOut + step + 4 * UNIT * axis;
+    const reach = axis + Math.abs(out);
+    const side = out > 0 ? (e * e) / reach : reach;
+    const beside = (1.2 * ((2 * Math.abs(e) + step) * step + side * (ofAxis + ofOut))) / reach;
+    const ofSide = (out > 0 ? beside : ofAxis + ofOut) + 4 * UNIT * side;
+    const [cross, dot] = [up * side, out * axis + up * up];
+    const ofCross = ofSide * (Math.abs(up) + ofUp) + side * ofUp + 2 * UNIT * Math.abs(cross);
+    const ofDot = 1.1 * (ofOut + ofAxis + 2 * ofUp) + 3 * UNIT;
+    const length = n * n + cosine * cosine;
+    if (!(axis > 64 * (ofOut + step) && length > 0.001 && ofCross + ofDot < 1e-6)) return null;
+    const [rise, bend, turn] = [arctangent(n, cosine), arctangent(cross, dot), arctangent(e, out)];
+    const ofRise = (1.1 / length) * (Math.abs(cosine) * step + Math.abs(n) * level);
+    const ofBend = (1.1 / length) * (Math.abs(dot) * ofCross + Math.abs(cross) * ofDot);
+    const ofTurn = (1.1 * (Math.abs(out) * step + Math.abs(e) * ofOut)) / (axis * axis);
+    const scale = quarter * (2 / Math.PI);
+    const height = sureCell(
+      centreOf(north, quarter, 90), scale * (rise - bend), scale * (ofRise + ofBend + 20 * UNIT * (Math.abs(rise) + Math.abs(bend))),
+    ); // prettier-ignore
+    if (height === undefined) return null;
+    const row = this.#around(height);
+    if (Math.abs(row) === quarter) return [row, 0];
+    const column = sureCell(centreOf(east, quarter, 90), scale * turn, scale * (ofTurn + 20 * UNIT * Math.abs(turn)));
+    return column === undefined ? null : [row, this.#around(column)];
+  }
+
+  #around(cell) {
+    return cell - 4 * this.quarter * Math.floor((cell + 2 * this.quarter) / (4 * this.quarter));
+  }
+
+  exactly(point, uniforms) {
+    const quarter = BigInt(this.quarter);
+    return settled(
+      (balls, words) => untilDecided((attempt) => this.#proposal(balls, words, point, attempt, uniforms)),
+      BigInt(quarter.toString(2).length + 16),
+    );
+  }
+
+  /** Return the cells of one proposal, or undefined where it is not kept. */
+  #proposal(balls, words, [north, east], attempt, uniforms) {
+    const quarter = BigInt(this.quarter);
+    const share = (k) => balls.uniform(uniforms.digits(attempt, k, words), 64n * words);
+    const rate = balls.fraction(this.top, this.bottom);
+    let [sine, cosine] = [null, null];
+    if (this.narrow) {
+      const total = balls.negative(balls.add(balls.log(share(0)), balls.log(share(1))));
+      const angle = balls.divide(total, rate);
+      if (!balls.below(angle, balls.pi)) return undefined;
+      [sine, cosine] = balls.circle(angle);
+      if (!balls.below(balls.multiply(share(2), angle), sine)) return undefined;
+    } else {
+      const first = share(0);
+      sine = balls.times(balls.root(balls.multiply(first, balls.subtract(balls.one, first))), 2n);
+      cosine = balls.subtract(balls.one, balls.times(first, 2n));
+      if (!balls.below(balls.multiply(rate, balls.angle(sine, cosine)), balls.negative(balls.log(share(2))))) return undefined;
+    }
+    const start = balls.multiply(balls.pi, balls.fraction(toWhole(north), 180n << 1074n));
+    const [sinStart, cosStart] = balls.circle(start);
+    const [sideways, ahead] = balls.circle(balls.times(balls.multiply(balls.pi, share(3)), 2n));
+    const [n, e] = [balls.multiply(sine, ahead), balls.multiply(sine, sideways)];
+    const out = balls.subtract(balls.multiply(cosStart, cosine), balls.multiply(sinStart, n));
+    const up = balls.add(balls.multiply(sinStart, cosine), balls.multiply(cosStart, n));
+    const axis = balls.root(balls.add(balls.multiply(out, out), balls.multiply(e, e)));
+    const cells = (angle) => balls.divide(balls.times(angle, 2n * quarter), balls.pi);
+    const row = balls.cell(cells(balls.angle(up, axis)));
+    if (row === quarter || row === -quarter) return [Number(row), 0];
+    const centre = balls.fraction(toWhole(east) * quarter, 90n << 1074n);
+    return [Number(row), this.#around(Number(balls.cell(balls.add(centre, cells(balls.angle(e, out))))))];
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- vectors.js
+
+/**
+ * Laplace noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
+ * one cell. The laws, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
+ */
+
+
+const FACTORS = 8;
+
+/** Return -ln of the product of the first uniforms, and a bound of its error. */
+function gammaOf(count, uniforms) {
+  let [total, inverses] = [0, 0];
+  for (let start = 0; start < count; start += FACTORS) {
+    let product = 1;
+    for (let k = start; k < Math.min(count, start + FACTORS); k++) {
+      const share = uniforms.middle(0, k);
+      product *= share;
+      inverses += 1 / share;
+    }
+    total -= logOf(product);
+  }
+  return [total, (9 + count / FACTORS) * UNIT * total + unlikely(UNIT * (inverses * 1.01 + count))];
+}
+
+/** Propose a number with density exp(-|x|^p): [x, error], undefined where it is not kept, an infinite error where unsure. */
+function powerProposal(p, [sign, share], chance) {
+  const body = share < (p - 1) / p;
+  let doubtful = Math.abs(p * share - (p - 1)) < 8 * UNIT * p;
+  const rest = body ? 1 : p * (1 - share);
+  const beyond = body ? 0 : -logOf(rest);
+  const ofBeyond = body ? 0 : 8 * UNIT * Math.abs(beyond) + unlikely((p * UNIT) / rest + 2 * UNIT);
+  const x = body ? share : (p - 1 + beyond) / p;
+  const ofX = body ? UNIT : ofBeyond / p + 3 * UNIT * x;
+  const exponent = p * logOf(x);
+  const power = expOf(exponent);
+  const relative = (ofX < (0.001 * x) / p ? (p * ofX) / x : Infinity) + 10 * UNIT * Math.abs(exponent);
+  const ofPower = 1.1 * power * (relative + 5 * UNIT) + 1e-300;
+  const [limit, ofLimit] = exponentialOf(chance);
+  const gap = limit + beyond - power;
+  const wrong = 1.01 * (ofLimit + ofBeyond + ofPower) + 4 * UNIT * (limit + Math.abs(beyond));
+  doubtful ||= !(Math.abs(gap) > wrong);
+  if (doubtful) return [sign * x, Infinity];
+  return gap > 0 ? [sign * x, ofX] : undefined;
+}
+
+function powerVector(p, n, uniforms) {
+  const found = Array.from({ length: n }, (_, k) => {
+    const at = n + 2 * k;
+    return untilDecided((attempt) => powerProposal(p, uniforms.signed(attempt, at), uniforms.middle(attempt, at + 1)));
+  });
+  const largest = Math.max(...found.map(([x]) => Math.abs(x)));
+  let [total, rounding, moved] = [0, 1, 0];
+  for (const [x, error] of found) {
+    const exponent = p * logOf(Math.max(Math.abs(x) / largest, 1e-300));
+    const power = expOf(exponent);
+    total += power;
+    rounding += power * (1.2 * p + 12 * Math.abs(exponent) + 6);
+    moved += error;
+  }
+  rounding += n * total;
+  const length = largest * expOf(logOf(total) / p);
+  const relative = (UNIT * ((1.1 * rounding) / total + 10 * logOf(total))) / p + 7 * UNIT;
+  return [found, length, 1.01 * moved + length * relative];
+}
+
+function normalVector(n, uniforms) {
+  const found = [];
+  for (let k = n; found.length < n; k += 2) {
+    const [energy, ofEnergy] = exponentialOf(uniforms.middle(0, k));
+    const radius = root(2 * energy);
+    const error = (ofEnergy < 0.1 * energy ? (1.1 * ofEnergy) / radius : Infinity) + 17 * UNIT * radius;
+    const [sine, cosine] = circle(uniforms.middle(0, k + 1));
+    found.push([radius * cosine, error]);
+    if (found.length < n) found.push([radius * sine, error]);
+  }
+  const length = root(found.reduce((sum, [x]) => sum + x * x, 0));
+  const moved = found.reduce((sum, [, error]) => sum + error, 0); // at least their length
+  return [found, length, 1.01 * moved + (n + 5) * UNIT * length];
+}
+
+/** Return l_p noise of rate one: a list of [coordinate, error]. */
+function unitNoise(p, n, uniforms) {
+  if (p === 1 || n === 1) {
+    return Array.from({ length: n }, (_, k) => {
+      const [sign, share] = uniforms.signed(0, k);
+      const [total, error] = exponentialOf(share);
+      return [sign * total, error];
+    });
+  }
+  if (p === 2 && n === 2) {
+    const [radius, error] = gammaOf(2, uniforms);
+    const [sine, cosine] = circle(uniforms.middle(0, 2));
+    return [cosine, sine].map((x) => [radius * x, error + 14 * UNIT * radius]);
+  }
+  if (p === Infinity) {
+    const [radius, error] = gammaOf(n + 1, uniforms);
+    return Array.from({ length: n }, (_, k) => [radius * (2 * uniforms.middle(0, n + 1 + k) - 1), 1.01 * error + 5 * UNIT * radius]);
+  }
+  if (p > 2 ** 40) return new Array(n).fill([0, Infinity]);
+  const [radius, ofRadius] = gammaOf(n, uniforms);
+  const [found, length, ofLength] = p === 2 ? normalVector(n, uniforms) : powerVector(p, n, uniforms);
+  const factor = radius / length;
+  const relative = ofRadius / radius + ofLength / length + 6 * UNIT;
+  const sure = ofLength < 0.01 * length && ofRadius < 0.05 * radius;
+  return found.map(([x, error]) => [factor * x, sure ? 1.1 * factor * (error + Math.abs(x) * relative) : Infinity]);
+}
+
+/** Return the sign and the uniform of a whole number of 64 * words bits. */
+function signedBall(balls, digits, words) {
+  const bits = 64n * words - 1n;
+  return [digits >> bits, balls.uniform(digits & ((1n << bits) - 1n), bits)];
+}
+
+/** Return a number with density exp(-|x|^p) as a ball. */
+function exactPower(balls, words, exponent, uniforms, at) {
+  const less = balls.subtract(exponent, balls.one);
+  return untilDecided((attempt) => {
+    const [sign, share] = signedBall(balls, uniforms.digits(attempt, at, words), words);
+    const limit = balls.negative(balls.log(balls.uniform(uniforms.digits(attempt, at + 1, words), 64n * words)));
+    let [x, beyond] = [share, { m: 0n, r: 0n }];
+    if (!balls.below(share, balls.divide(less, exponent))) {
+      beyond = balls.negative(balls.log(balls.multiply(exponent, balls.subtract(balls.one, share))));
+      x = balls.divide(balls.add(less, beyond), exponent);
+    }
+    const power = balls.exp(balls.multiply(exponent, balls.log(x)));
+    if (!balls.below(power, balls.add(beyond, limit))) return undefined;
+    return sign ? balls.negative(x) : x;
+  });
+}
+
+/** Return l_p noise of rate one as balls, from so many words of every uniform. */
+function exactNoise(balls, words, p, n, uniforms) {
+  const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
+  const product = (count) => Array.from({ length: count }, (_, k) => balls.log(share(k))).reduce((a, b) => balls.add(a, b));
+  const gamma = (count) => balls.negative(product(count));
+  const turn = (k) => balls.circle(balls.times(balls.multiply(balls.pi, share(k)), 2n));
+  if (p === 1 || n === 1) {
+    return Array.from({ length: n }, (_, k) => {
+      const [sign, part] = signedBall(balls, uniforms.digits(0, k, words), words);
+      return sign ? balls.log(part) : balls.negative(balls.log(part));
+    });
+  }
+  if (p === 2 && n === 2) {
+    const [radius, [sine, cosine]] = [gamma(2), turn(2)];
+    return [balls.multiply(radius, cosine), balls.multiply(radius, sine)];
+  }
+  if (p === Infinity) {
+    const radius = gamma(n + 1);
+    return Array.from({ length: n }, (_, k) =>
+      balls.multiply(radius, balls.subtract(balls.times(share(n + 1 + k), 2n), balls.one)),
+    );
+  }
+  let [raw, length] = [[], null];
+  if (p === 2) {
+    for (let k = n; raw.length < n; k += 2) {
+      const [radius, [sine, cosine]] = [balls.root(balls.times(balls.log(share(k)), -2n)), turn(k + 1)];
+      raw.push(balls.multiply(radius, cosine), balls.multiply(radius, sine));
+    }
+    raw = raw.slice(0, n);
+    length = balls.root(raw.map((x) => balls.multiply(x, x)).reduce((a, b) => balls.add(a, b)));
+  } else {
+    const exponent = balls.double(p);
+    raw = Array.from({ length: n }, (_, k) => exactPower(balls, words, exponent, uniforms, n + 2 * k));
+    const sizes = raw.map((x) => (x.m < 0n ? balls.negative(x) : x));
+    const largest = sizes.reduce((a, b) => (a.m > b.m ? a : b));
+    const total = sizes
+      .map((x) => balls.exp(balls.multiply(exponent, balls.log(balls.divide(x, largest)))))
+      .reduce((a, b) => balls.add(a, b));
+    length = balls.multiply(largest, balls.exp(balls.divide(balls.log(total), exponent)));
+  }
+  const factor = balls.divide(gamma(n), length);
+  return raw.map((x) => balls.multiply(x, factor));
+}
+
+/** Return the rows of the Cholesky factor of a covariance as balls. */
+function exactFactor(balls, covariance, n) {
+  const rows = [];
+  for (let i = 0; i < n; i++) {
+    const row = [];
+    for (let j = 0; j <= i; j++) {
+      const other = j < i ? rows[j] : row;
+      let rest = balls.double(covariance[i * n + j]);
+      for (let k = 0; k < j; k++) rest = balls.subtract(rest, balls.multiply(row[k], other[k]));
+      row.push(j < i ? balls.divide(rest, other[j]) : balls.root(rest));
+    }
+    rows.push(row);
+  }
+  return rows;
+}
+
+/** Return the factor as rows of doubles, each entry within UNIT of a size that is given with it. */
+function doubleFactor(covariance, n) {
+  return settled((balls) => {
+    const rows = exactFactor(balls, covariance, n);
+    return rows.map((row, i) =>
+      row.map(({ m, r }) => {
+        if (r > row[i].m >> 90n) throw UNDECIDED;
+        const [x, diagonal] = [m, row[i].m].map((value) => Number(value) * 2 ** -Number(balls.places));
+        return [x, Math.abs(x) + diagonal * 2 ** -36];
+      }),
+    );
+  }, 128n);
+}
+
+/** Return L z for noise with errors. */
+function stretched(factor, noise) {
+  if (!factor) return noise;
+  return factor.map((row) => {
+    let [total, error] = [0, 0];
+    row.forEach(([x, size], k) => {
+      total += x * noise[k][0];
+      error += size * (noise[k][1] + (noise.length + 4) * UNIT * Math.abs(noise[k][0]));
+    });
+    return [total, 1.01 * error];
+  });
+}
+
+/**
+ * The law of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
+ * is that of l_2 times the Cholesky factor.
+ */
+class VectorLaw {
+  constructor(p, dimension, [top, bottom], epsilon, covariance) {
+    Object.assign(this, { p, dimension, top, bottom, covariance });
+    this.scale = top / (bottom * epsilon); // within 2 UNIT
+    // 1 / epsilon in cells, as a fraction; doubles are multiples of 2^-1074
+    this.scaleTop = toWhole(top) << 1074n;
+    this.scaleBottom = toWhole(bottom) * toWhole(epsilon);
+    this.factor = covariance ? doubleFactor(covariance, dimension) : null;
+  }
+
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  inDoubles(point, uniforms) {
+    const noise = stretched(this.factor, unitNoise(this.p, this.dimension, uniforms));
+    const cells = point.map((x, k) => {
+      const [moved, error] = noise[k];
+      return sureCell(centreOf(x, this.top, this.bottom), this.scale * moved, this.scale * (error + 5 * UNIT * Math.abs(moved)));
+    });
+    return cells.includes(undefined) ? undefined : cells;
+  }
+
+  exactly(point, uniforms) {
+    const extra = BigInt(Math.ceil(Math.log2(2 + this.scale + Math.max(...point.map(Math.abs)) * (this.top / this.bottom)))) + BigInt(this.dimension);
+    return settled((balls, words) => {
+      let noise = exactNoise(balls, words, this.p, this.dimension, uniforms);
+      if (this.covariance) {
+        const zero = { m: 0n, r: 0n };
+        const factor = exactFactor(balls, this.covariance, this.dimension);
+        noise = factor.map((row) => row.reduce((sum, x, k) => balls.add(sum, balls.multiply(x, noise[k])), zero));
+      }
+      const scale = balls.fraction(this.scaleTop, this.scaleBottom);
+      return point.map((x, k) => {
+        const centre = balls.fraction(toWhole(x) * toWhole(this.top), toWhole(this.bottom) << 1074n);
+        return Number(balls.cell(balls.add(centre, balls.multiply(scale, noise[k]))));
+      });
+    }, extra);
+  }
+}
+
 // ---------------------------------------------------------------------------------------------------- laplace.js
 
 /** Laplace noise on the Earth, in the plane and in space, released on a public lattice; and noise before the nearest word. */
@@ -1557,29 +2308,15 @@ function checkPromise(promise, rate) {
   refuse(!kept, "its noise does not keep its promise");
 }
 
-/** Return a radius with density proportional to exp(-epsilon r) sin(r / R) on [0, pi R], by exact rejection. */
-function sphericalRadius(epsilon, source) {
-  const circle = Math.PI * EARTH_RADIUS_KM;
-  return untilDecided(() => {
-    let radius;
-    let chance;
-    if (epsilon * EARTH_RADIUS_KM > 1) {
-      radius = erlang(2, source) / epsilon; // propose the planar radius, keep with sin(t) / t
-      const angle = (Math.PI * radius) / circle;
-      chance = radius >= circle ? 0 : angle === 0 ? 1 : Math.sin(angle) / angle;
-    } else {
-      radius = EARTH_RADIUS_KM * Math.acos(1 - 2 * openUniform(source)); // a uniform point of the sphere
-      chance = Math.exp(-epsilon * radius);
-    }
-    return openUniform(source) < chance ? radius : undefined;
-  });
-}
-
-function sphericalReport(lattice, [latitude, longitude]) {
-  const around = rint(360 / lattice.pitch);
-  const east = mod(lattice.cell(longitude) + around / 2, around) - around / 2;
-  const north = lattice.value(lattice.cell(latitude));
-  return [north, Math.abs(north) >= 90 ? 0 : lattice.value(east)]; // longitudes mean nothing at the poles
+/** Return epsilon per radian of a great circle as a fraction: the radius is a decimal number, epsilon a double. */
+function rateOf(epsilon, unit) {
+  const decimal = (text) => {
+    const [whole, rest = ""] = text.split(".");
+    return [BigInt(whole + rest), 10n ** BigInt(rest.length)];
+  };
+  const [radius, parts] = decimal(String(EARTH_RADIUS_KM));
+  const [metres, pieces] = decimal(SHARED.metres[unit]);
+  return [toWhole(epsilon) * radius * 1000n * pieces, parts * metres << 1074n];
 }
 
 /** Read Laplace noise on the Earth: a uniform bearing, then the great circle. */
@@ -1592,49 +2329,29 @@ function readSpherical(body, file, promise) {
   const epsilon = body.epsilon * scale; // per kilometre
   checkPitch((8.8 * ((6 + 68 * 21) / (epsilon * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / body.pitch);
   checkPromise(promise, body.epsilon);
-  const draw = (point, source) => {
-    const [north, east] = point.map(radians);
-    const away = sphericalRadius(epsilon, source) / EARTH_RADIUS_KM;
-    const bearing = 2 * Math.PI * openUniform(source);
-    const [up, side] = [Math.sin(away) * Math.cos(bearing), Math.sin(away) * Math.sin(bearing)];
-    const height = Math.sin(north) * Math.cos(away) + Math.cos(north) * up;
-    const out = Math.cos(north) * Math.cos(away) - Math.sin(north) * up;
-    const latitude = Math.atan2(height, Math.hypot(out, side));
-    return sphericalReport(lattice, [degrees(latitude), degrees(east + Math.atan2(side, out))]);
-  };
+  const law = new SphereLaw(rateOf(body.epsilon, inputs.metric.unit), rint(90 / body.pitch));
+  const draw = (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
   const reach = radians(EARTH_RADIUS_KM) * scale * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
   return { inputs, outputs: inputs, draw, rate: body.epsilon, reach };
 }
 
-/** Refuse a lattice on which noise drawn in doubles would show: what they add to a log-ratio must stay small. */
-function checkPitch(drawingError) {
-  refuse(!(drawingError <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
+/** Refuse a lattice on which doubles would leave too many draws undecided. */
+function checkPitch(undecided) {
+  refuse(!(undecided <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
 }
 
-/** Return what doubles may add to a log-ratio; the reasons stand with VectorLaplace in Python. */
-function vectorDrawingError({ metric, dimension: n }, epsilon, pitch) {
+/** Return a bound of the share of draws that doubles leave undecided; the reasons stand with VectorLaplace in Python. */
+function undecidedShare({ metric, dimension: n }, epsilon, pitch) {
   const p = metric.name === "Lp" ? metric.parameters.p : 2;
   const widest = metric.name === "Mahalanobis" ? norm(Array.from(metric.factor), 2) : 1;
   const displaced = (widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2 ** -52) / epsilon;
   return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
 }
 
-function vectorNoise({ metric, dimension }, epsilon, source) {
-  const p = metric.name === "Lp" ? metric.parameters.p : 2;
-  let direction;
-  if (dimension === 2 && p === 2) {
-    const angle = 2 * Math.PI * openUniform(source);
-    direction = [Math.cos(angle), Math.sin(angle)];
-  } else {
-    direction = untilDecided(() => {
-      const raw = Array.from({ length: dimension }, () => signedRoot(p, source));
-      const size = norm(raw, p);
-      return size > 0 ? raw.map((x) => x / size) : undefined;
-    });
-  }
-  const radius = erlang(dimension, source) / epsilon;
-  const noise = direction.map((x) => x * radius);
-  return metric.name === "Mahalanobis" ? unwhiten(metric.factor, noise) : noise;
+/** Return the law of the noise of a space on a lattice of so many cells in a unit. */
+function lawOf({ metric, dimension }, ratio, epsilon) {
+  const mahalanobis = metric.name === "Mahalanobis";
+  return new VectorLaw(mahalanobis ? 2 : metric.parameters.p, dimension, ratio, epsilon, mahalanobis ? metric.covariance : null);
 }
 
 function checkVectors({ metric, dimension }) {
@@ -1654,13 +2371,12 @@ function readVector(body, file, promise) {
   const inputs = file.space(body.inputs);
   checkVectors(inputs);
   const lattice = new Lattice(body.pitch);
-  checkPitch(vectorDrawingError(inputs, body.epsilon, body.pitch));
+  checkPitch(undecidedShare(inputs, body.epsilon, body.pitch));
   checkPromise(promise, body.epsilon);
+  const law = lawOf(inputs, lattice.perUnit ? [lattice.perUnit, 1] : [1, body.pitch], body.epsilon);
   const draw = (point, source) => {
-    const cells = point.map((x) => lattice.cell(x));
-    refuseSecret(cells.some((cell) => !(Math.abs(cell) <= SHARED.largest_cell)), "lattice");
-    const noise = vectorNoise(inputs, body.epsilon, source);
-    return cells.map((cell, k) => lattice.value(cell + lattice.cell(noise[k] + (point[k] - lattice.value(cell)))));
+    refuseSecret(point.some((x) => !(Math.abs(lattice.cell(x)) <= SHARED.largest_cell)), "lattice");
+    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
   };
   return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: cellReach(inputs, body.pitch) };
 }
@@ -1672,10 +2388,11 @@ function readNearest(body, file, promise) {
   checkVectors(plane);
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
   checkPromise(promise, body.epsilon);
+  const law = lawOf(plane, [1, 1], body.epsilon);
   const rows = Array.from({ length: outputs.size }, (_, code) => outputs.points.row(code));
   const draw = (code, source) => {
-    const noise = vectorNoise(plane, body.epsilon, source);
-    const noisy = inputs.points.row(code).map((x, k) => x + noise[k]);
+    const noise = stretched(law.factor, unitNoise(law.p, plane.dimension, new Uniforms(source)));
+    const noisy = inputs.points.row(code).map((x, k) => x + noise[k][0] / body.epsilon);
     return argmin(outputs.size, (k) => plane.metric.measure(noisy, rows[k]));
   };
   return { inputs, outputs, draw, rate: body.epsilon };

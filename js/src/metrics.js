@@ -90,16 +90,6 @@ export function whiten(factor, vector) {
   return result;
 }
 
-/** Undo `whiten`. */
-export function unwhiten(factor, vector) {
-  const size = vector.length;
-  return vector.map((_, i) => {
-    let sum = 0;
-    for (let k = 0; k <= i; k++) sum += factor[i * size + k] * vector[k];
-    return sum;
-  });
-}
-
 const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
 const notMeasured = (name) => () => {
   throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
@@ -123,11 +113,13 @@ const METRICS = {
   Lp: ({ p }) => ({ measure: (a, b) => norm(gapsOf(a, b), p) }),
   Mahalanobis: ({ covariance }, file) => {
     const [size] = file.shape(covariance);
-    const factor = cholesky(file.floats(covariance, [size, size], "a covariance"), size);
+    const entries = file.floats(covariance, [size, size], "a covariance");
+    const factor = cholesky(entries, size);
     return {
       measure: (a, b) => norm(whiten(factor, gapsOf(a, b)), 2),
       legal: (row) => (row.length === size ? null : "count"),
       factor,
+      covariance: entries,
     };
   },
   Temporal: ({ period }) => ({

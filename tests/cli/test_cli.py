@@ -78,7 +78,7 @@ def test_perturb_a_csv_file(here: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_perturb_asks_for_protection_in_words(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("perturb points.csv --protect 2x@200m -o out.csv") == 0
     text = capsys.readouterr().out
-    assert "epsilon 3.46573 per km" in text  # ln(2) / 0.2, all of it
+    assert "epsilon 3.46574 per km" in text  # ln(2) / 0.2, all of it; rounded up to be shown
     assert "Asked for: places 200 m apart differ by at most a factor of 2. Kept: at most a factor of 2 there" in text
 
 

@@ -17,6 +17,18 @@ class GivenWords {
   }
 }
 
+/** Words of uniforms given by the test: by attempt, uniform and number, sixteen hexadecimal digits each. */
+class GivenUniforms {
+  constructor(words) {
+    this.words = words;
+  }
+
+  limb(attempt, uniform, number) {
+    const word = this.words[attempt][uniform][number];
+    return [parseInt(word.slice(0, 8), 16), parseInt(word.slice(8), 16)];
+  }
+}
+
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 
 export const checks = {
@@ -82,6 +94,12 @@ export const checks = {
       const { code, point } = m.sample(secret, { words: new GivenWords(words) });
       return code ?? point;
     });
+  },
+
+  /** Draw with given uniforms. */
+  async uniforms({ file, draws }) {
+    const m = await open(file);
+    return draws.map(({ secret, words }) => m.sample(secret, { words: new GivenUniforms(words) }).point);
   },
 
   async flips({ cases }) {

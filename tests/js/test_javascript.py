@@ -541,7 +541,7 @@ def test_the_example_page(tmp_path: Path) -> None:
         "up to 200 m apart",
         "1 of 24 reports",
         "signature trusted",
-        "accuracy   1393 m",
+        "accuracy   1370 m",
     ):
         assert words in page
     latitude, longitude = (float(re.search(rf"{name} +(-?[0-9.]+)", page)[1]) for name in ("latitude", "longitude"))  # type: ignore[index]

@@ -109,7 +109,8 @@ def _by_draws(entry: Entry, scale: float) -> tuple[AuditReport, list[str]]:
             slack=entry.slack,
             rng=np.random.default_rng(2026),
         )
-    return report, [str(finding) for finding in report.findings]
+    convicting = [str(finding) for finding in report.findings if finding.convicts]
+    return report, [*convicting[:1], *(str(finding) for finding in report.findings if not finding.convicts)]
 
 
 def _witness(report: AuditReport) -> str:

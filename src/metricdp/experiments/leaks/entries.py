@@ -15,8 +15,7 @@ from metricdp.experiments.leaks.board import FEW_DRAWS, Entry, of_mechanism
 
 PLANE = [(0.0, 0.0), (1.0, 0.0)]
 LINE = [(0.0,), (1.0,)]
-EQUATOR = [(0.0, 103.8), (0.005, 103.8), (0.0, 103.805)]  # half a kilometre apart
-NORTH = [(41.15, -8.61), (41.16, -8.61), (41.15, -8.6)]
+EQUATOR = [(0.0, 103.8), (0.0005, 103.8)]  # 56 m apart, one north of the other
 STREET = [(41.15 + 0.004 * step, -8.61) for step in range(8)]  # 445 m apart
 
 

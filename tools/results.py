@@ -3,6 +3,8 @@
 A folder is what `metricdp reproduce NAME --folder FOLDER` left behind. Its tables become docs/results/NAME_table_2.csv,
 with the command, the version, the machines and their load, and what did not run, in lines before the rows. Pages take
 their tables and numbers from these files: run `python tools/pages.py` afterwards.
+
+python tools/results.py --full runs/aipo runs/benders     # makes the tables anew from the pieces first
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from metricdp.experiments import STUDIES
+from metricdp.experiments.common import Request, reproduce
 from metricdp.experiments.common.rows import read_csv
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -37,8 +41,16 @@ def record(folder: Path, results: Path = RESULTS) -> list[Path]:
 def main() -> int:
     """Record every folder that is named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--full", action="store_true", help="first make the tables of the published size anew from the pieces; "
+        "a folder then has the name of its study",
+    )  # fmt: skip
     parser.add_argument("folders", nargs="+", type=Path, help="what `metricdp reproduce NAME --folder` wrote")
-    for folder in parser.parse_args().folders:
+    chosen = parser.parse_args()
+    for folder in chosen.folders:
+        if chosen.full:
+            request = Request(full=True, folder=folder, minutes=0)
+            reproduce(STUDIES.named(folder.resolve().name).whole(), request, say=lambda line: None)
         for path in record(folder):
             print(path.relative_to(PROJECT))
     return 0

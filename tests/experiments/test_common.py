@@ -183,6 +183,14 @@ def test_processes_share_the_pieces_and_one_that_is_killed_costs_its_own_piece(t
     assert "killed" in failures[2]
 
 
+def test_a_piece_without_a_name_to_go_by_fails_alone(tmp_path: Path) -> None:
+    pieces = [Piece("a", "1", lambda: listed("a")), Piece("b", "1", list), Piece("c", "1", list)]
+    one = Study("one", "one", (Table("1", "One"),), lambda full: pieces)
+    outcome = reproduce(one, Request(folder=tmp_path, jobs=2), say=lambda line: None)
+    assert "cannot be sent to another process" in outcome.done["a"].failure
+    assert [outcome.done[key].failure for key in "bc"] == ["", ""]
+
+
 @pytest.mark.parametrize(("jobs", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
 def test_an_interruption_loses_nothing_that_is_done(tmp_path: Path, jobs: str, number: int) -> None:
     process = subprocess.Popen(

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pickle import PicklingError
 from typing import Any
 
 from metricdp import plugins
@@ -52,8 +53,10 @@ def results(pieces: Sequence[Piece], jobs: int, *, until: float | None = None) -
         waiting = list(reversed(pieces))
         while True:
             for worker in crew:
-                if worker.piece is None and waiting and (until is None or time.monotonic() < until):
-                    worker.begin(waiting.pop())
+                while worker.piece is None and waiting and (until is None or time.monotonic() < until):
+                    piece = waiting.pop()
+                    if refused := worker.begin(piece):
+                        yield piece, failed(piece, f"it cannot be sent to another process: {refused}.", 0.0)
             busy = {worker.pipe: worker for worker in crew if worker.piece is not None}
             if not busy:
                 return
@@ -70,10 +73,16 @@ class _Worker:
     piece: Piece | None = None
     began: float = 0.0
 
-    def begin(self, piece: Piece) -> None:
+    def begin(self, piece: Piece) -> str:
+        """Hand over a piece; return why that is impossible, where its function or arguments have no name to go by."""
         self.piece, self.began = piece, time.perf_counter()
-        with suppress(BrokenPipeError):  # it died between two pieces; `end` says so
-            self.pipe.send(piece)
+        try:
+            with suppress(BrokenPipeError):  # it died between two pieces; `end` says so
+                self.pipe.send(piece)
+        except (AttributeError, TypeError, PicklingError) as error:
+            self.piece = None
+            return str(error)
+        return ""
 
     def end(self) -> tuple[Piece, Done]:
         """Return the piece and what became of it; a process that is gone is replaced."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
 
 import metricdp as mdp
+from metricdp.auditing.betting.wealth import Wealth
 from metricdp.errors import InvalidInput
 
 LINE = mdp.Lp(1)
@@ -158,3 +160,50 @@ def test_recorded_rows_that_cannot_be_judged_are_refused():
         mdp.audit_samples([0.0, 1.0], [0.0], metric=LINE, epsilon=1.0)
     with pytest.raises(InvalidInput, match="two different"):
         mdp.audit_samples([1.0, 1.0], [0.0, 1.0], metric=LINE, epsilon=1.0)
+
+
+def test_the_leak_that_would_have_been_found_is_found():
+    draws = 6000
+    power = judged(laplace(1.0), secrets=[0.0, 1.0], draws=draws).power
+    found = re.findall(r"epsilon ([\d.]+) in reports that make up (\d+)%", power)
+    assert [share for _, share in found] == ["10", "1"][: len(found)]
+    for epsilon, percent in found:
+        likely = 1.0 / (1.0 + math.exp(-float(epsilon)))
+        rng, mass = np.random.default_rng(8), 0.01 * float(percent)
+
+        def draw(x, count, rng=rng, mass=mass, likely=likely):
+            share = 2.0 * mass * (likely if x == 0.0 else 1.0 - likely)
+            return np.where(rng.random(count) < share, 7, rng.integers(0, 4, count))
+
+        verdicts = [judged(draw, seed, secrets=[0.0, 1.0], draws=draws).verdict for seed in range(8)]
+        assert verdicts.count("violated") >= 6
+
+
+def test_the_wealth_is_a_fair_game_by_brute_force():
+    """Over all outcomes of a mechanism that is exactly at its limit, no bet wins on average."""
+    for epsilon, slack, apart in ((1.0, 0.0, 1.0), (0.5, 0.3, 2.0), (3.0, 0.0, 0.01)):
+        limit = 1.0 / (1.0 + math.exp(-epsilon * apart - slack))
+        wealth = Wealth(epsilon, slack, np.array([apart]), np.ones(1))
+        for q in np.linspace(0.01, 0.99, 50):
+            values = []
+            for zeros, ones in ((1.0, 0.0), (0.0, 1.0)):
+                wealth.logs[:] = 0.0
+                seen = (np.array([zeros]), np.array([ones]))
+                wealth.bet(0, np.zeros(1, dtype=int), (np.array([q]), np.array([1.0 - q])), seen)
+                values.append(math.exp(wealth.logs[0, wealth.claim]))
+            for chance in np.linspace(1.0 - limit, limit, 11):  # what the claim allows
+                assert chance * values[0] + (1.0 - chance) * values[1] <= 1.0 + 1e-12
+
+
+def test_false_alarms_stay_below_the_stated_rate():
+    """Stopped at the worst moment, on a law that is exactly at its limit everywhere."""
+    rng = np.random.default_rng(12)
+    table = np.array([[math.e, 1.0], [1.0, math.e]]) / (1.0 + math.e)
+
+    def draw(x, count):
+        return (rng.random(count) < table[int(x), 1]).astype(int)
+
+    alarms = sum(
+        judged(draw, seed, secrets=[0, 1], confidence=0.8, draws=400).verdict == "violated" for seed in range(60)
+    )
+    assert alarms <= 20  # 12 are allowed on average; more than 20 of 60 has probability below 1 %

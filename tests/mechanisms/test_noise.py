@@ -13,7 +13,6 @@ from scipy import stats
 import metricdp as mdp
 from metricdp.errors import MetricdpError
 from metricdp.mechanisms.noise import functions, kernels, laws
-from metricdp.mechanisms.noise.compiled import plane_rows, sphere_rows
 from metricdp.randomness import RowWords
 
 UNIT = 2.0**-53
@@ -240,34 +239,28 @@ def test_a_place_on_a_border_of_the_earth_lattice_is_decided_as_by_vectors():
             assert tuple(drawn.astype(int)) == true
 
 
-def test_compiled_loops_have_the_bits_of_the_arrays():
-    earth, plane = LAWS["earth"].law, LAWS["plane"].law
+def test_compiled_loops_have_the_bits_of_the_arrays(monkeypatch):
+    pytest.importorskip("numba")
+    laws.compiled(load=True)
     words = RNG.integers(0, 2**64, (3000, 4), dtype=np.uint64)
     words[:50] >>= np.uint64(55)
-    for law in (earth, LAWS["far"].law, LAWS["wide"].law):
-        rows, numbers = secrets_for(LAWS["earth"], 3000), law._numbers
-        cells, kept = np.empty((3000, 2)), np.empty(3000, dtype=np.int8)
-        sphere_rows(rows, words, *numbers, cells, kept)
-        with np.errstate(all="ignore"):
-            row, column, became = kernels.sphere(tuple(rows.T), tuple(words.T), *numbers)
-        assert np.array_equal(became, kept)
-        decided = kept == kernels.DECIDED
-        assert np.array_equal(cells[decided], np.stack([row, column], axis=1)[decided])
-    rows = secrets_for(LAWS["plane"], 3000)
-    cells, sure = np.empty((3000, 2)), np.empty(3000, dtype=bool)
-    plane_rows(rows, words, plane.lattice, plane._scale, cells, sure)
-    with np.errstate(all="ignore"):
-        across, up, certain = kernels.plane(tuple(rows.T), tuple(words.T[:3]), plane.lattice, plane._scale)
-    assert np.array_equal(certain, sure)
-    assert np.array_equal(cells[sure], np.stack([across, up], axis=1)[sure])
+    for name in ("earth", "far", "wide", "plane"):
+        law, rows = LAWS[name].law, secrets_for(LAWS[name], 3000)
+        draw = law._plane if name == "plane" else law._proposed
+        cells, became = draw(rows, words)
+        with monkeypatch.context() as patch, np.errstate(all="ignore"):
+            patch.setattr(laws, "compiled", lambda: None)
+            by_arrays, too = draw(rows, words)
+        assert np.array_equal(became, too)
+        decided = became == kernels.DECIDED  # for the plane: True
+        assert np.array_equal(cells[decided], by_arrays[decided])
 
 
 def test_few_draws_are_left_to_arbitrary_precision():
     law = LAWS["earth"].law
-    rows = np.tile([[60.17, 24.94]], (200_000, 1))
     words = RNG.integers(0, 2**64, (200_000, 4), dtype=np.uint64)
-    cells, kept = np.empty(rows.shape), np.empty(len(rows), dtype=np.int8)
-    sphere_rows(rows, words, *law._numbers, cells, kept)
+    with np.errstate(all="ignore"):
+        _, kept = law._proposed(np.tile([[60.17, 24.94]], (200_000, 1)), words)
     assert np.sum(kept == kernels.UNDECIDED) <= 1
 
 
@@ -292,6 +285,17 @@ def test_the_set_of_reports_does_not_depend_on_the_secret(name):
         assert all(each <= near for each in seen)
     for value in seen[0]:  # multiples of the pitch as decimals round, never sums of secret and noise
         assert all(2 * x == int(2 * x) for x in value)
+
+
+@pytest.mark.parametrize("name", ["line", "plane", "cube", "earth"])
+def test_a_report_of_zero_has_no_sign(name):
+    """A zero with a sign would tell on which side of zero the secret lies."""
+    mechanism = LAWS[name]
+    width = mechanism.inputs.dimension
+    for secret in (-0.3 * mechanism.lattice.pitch, -1e-300, -0.0):
+        reports = mechanism.sample(np.full((20_000, width), secret), rng=np.random.default_rng(0))
+        assert np.any(reports == 0.0)
+        assert not np.any(np.signbit(reports[reports == 0.0]))
 
 
 @pytest.mark.parametrize(("p", "dimension"), [(1.0, 2), (2.0, 3), (3.0, 2), (np.inf, 2)])

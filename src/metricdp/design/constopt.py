@@ -127,7 +127,8 @@ class _Search:
         for _ in range(STEPS):
             tried.append(self._attempt(inner, penalty))
             # What normalising adds grows with a: scale a by what was used, up to the whole, never below one half.
-            following = min(self.goal, max(self.goal / 2, inner * self.goal / tried[-1].leaked))
+            used = tried[-1].leaked / self.goal
+            following = min(self.goal, max(self.goal / 2, inner / used)) if used > 0.5 else self.goal
             if abs(following - inner) <= PAYS * self.goal:
                 break
             inner = following

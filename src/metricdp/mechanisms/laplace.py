@@ -45,8 +45,11 @@ class Lattice:
         return np.rint(values * self._per_unit if self._per_unit else values / self.pitch)
 
     def values(self, cells: Floats) -> Floats:
-        """Return the coordinates; a pitch such as 0.001 gives correctly rounded decimals."""
-        return cells / self._per_unit if self._per_unit else cells * self.pitch
+        """Return the coordinates; a pitch such as 0.001 gives correctly rounded decimals.
+
+        Zero has no sign: a negative one would tell on which side of zero the secret lies.
+        """
+        return (cells / self._per_unit if self._per_unit else cells * self.pitch) + 0.0
 
     @property
     def ratio(self) -> tuple[float, float]:

@@ -16,7 +16,7 @@ BITS = 32
 class Truth(Plain):
     """Whether a report is one of the two secrets, or shares a coordinate with one in which they differ."""
 
-    pooled, size = True, 16
+    pooled, size, rest = True, 16, 0
 
     def kind_of(self, cell: int) -> str:
         return "true point" if cell & 3 else "axis" if cell else "report set"

@@ -126,11 +126,16 @@ def _tally(rounds: Rounds, look: Look) -> tuple[Integers, Integers, Integers, tu
     slot = np.zeros_like(rounds.slot) if look.pooled else rounds.slot
     levels = len(rounds.arena.levels)
     keys = (slot * levels + rounds.level) * look.size + look.cells(rounds)
-    found, inverse = np.unique(keys, return_inverse=True)
-    ones: Floats = np.bincount(inverse, weights=rounds.coins.astype(np.float64), minlength=len(found)).astype(float)
-    zeros = np.bincount(inverse, minlength=len(found)).astype(np.float64) - ones
+    if int(keys.max()) <= 4 * len(keys) + 4096:
+        counts = np.bincount(keys)
+        found = np.flatnonzero(counts)
+        counts, ones = counts[found], np.bincount(keys, weights=rounds.coins.astype(np.float64))[found]
+    else:  # few of very many combinations occur
+        found, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        ones = np.bincount(inverse, weights=rounds.coins.astype(np.float64))
+    zeros: Floats = counts.astype(np.float64) - ones
     pair, cell = np.divmod(found, look.size)
-    return pair // levels, pair % levels, cell, (zeros, ones)
+    return pair // levels, pair % levels, cell, (zeros, ones.astype(np.float64))
 
 
 def batch_size(drawn: int) -> int:

@@ -24,6 +24,7 @@ class Look(Protocol):
 
     size: int
     pooled: bool
+    rest: int  # the cell of all that is not special, or -1
 
     def learn(self, past: Rounds) -> bool:
         """Learn from rounds that are over; tell whether cells have changed."""
@@ -43,6 +44,7 @@ class Plain:
 
     kind = "law"
     name = ""
+    rest = -1
 
     def learn(self, past: Rounds) -> bool:
         return False
@@ -139,7 +141,7 @@ class Direction(Plain):
 class Values(Plain):
     """Reports that came back bit for bit, each in a cell of its own; all others together."""
 
-    pooled, size = False, FREQUENT + 1
+    pooled, size, rest = False, FREQUENT + 1, 0
 
     def __init__(self) -> None:
         self.values: Words = np.zeros(0, dtype=np.uint64)

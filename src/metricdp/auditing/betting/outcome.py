@@ -66,8 +66,8 @@ def _sentence(what: str, place: _Place) -> str:
     one, two = place.counts
     witness = place.witness
     return (
-        f"{what[0].upper()}{what[1:]}: {one:,} of the reports looked back on came so from {_shown(witness.secret_at)}, "
-        f"{two:,} from {_shown(witness.other_at)}, such as {_shown(witness.report_at)}."
+        f"{what[0].upper()}{what[1:]}: of the reports looked back on, {one:,} came so from "
+        f"{_shown(witness.secret_at)} and {two:,} from {_shown(witness.other_at)}, such as {_shown(witness.report_at)}."
     )
 
 
@@ -87,14 +87,16 @@ def _telling(game: Game, belief: Belief) -> _Place | None:
     ones = np.bincount(inverse, weights=past.coins.astype(np.float64), minlength=len(found))
     zeros = counts - ones
     likely = np.maximum(zeros, ones) + 0.5
-    share = np.clip(likely / (counts + 1.0), 1e-9, 1.0 - 1e-9)
+    share = likely / (counts + 1.0)
+    share = np.clip(share - np.sqrt(share * (1.0 - share) / (counts + 1.0)), 0.5, 1.0 - 1e-9)  # less what is not known
     limit = game.wealth.limit[game.wealth.claim, found // look.size]
     gain = share * np.log(share / limit) + (1.0 - share) * np.log((1.0 - share) / (1.0 - limit))
+    gain[found % look.size == look.rest] *= 1e-3  # what is special says more to a reader
     best = int(np.argmax(np.where(share > limit, counts * gain, share - 1.0)))
     side = int(ones[best] > zeros[best])
     row = int(np.flatnonzero((inverse == best) & (past.coins == side))[0])
     seen = int(max(zeros[best], ones[best])), int(min(zeros[best], ones[best]))
-    ratio = float(likely[best] / (counts[best] - likely[best] + 1.0))
+    ratio = float(share[best] / (1.0 - share[best]))
     return _Place(int(found[best] % look.size), seen, _witness(past, row, side, ratio))
 
 

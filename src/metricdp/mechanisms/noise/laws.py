@@ -24,8 +24,18 @@ from metricdp.mechanisms.noise.functions import UNIT, centre
 from metricdp.randomness import RowWords
 
 WORDS_AT_ONCE = 1 << 17  # of a block of rows: what is computed from them stays in the cache
-WORTH_COMPILING = 200_000  # rows from which loading numba pays
+WORTH_COMPILING = 500_000  # rows, drawn by this process so far, from which loading numba pays
 First = Callable[[int], Words]
+
+
+@dataclass
+class Tally:
+    """How many rows this process drew: tables come in batches, each too small to compile for."""
+
+    rows: int = 0
+
+
+tally = Tally()
 
 
 class Law(Protocol):
@@ -44,9 +54,9 @@ class Law(Protocol):
 
 def drawn(rows: Floats, law: Law, words: RowWords, *, threads: int = 2) -> Floats:
     """Return the cells of every row."""
-    if len(rows) >= WORTH_COMPILING:
+    tally.rows += len(rows)
+    if tally.rows >= WORTH_COMPILING:
         compiled(load=True)
-
     batch = max(64, WORDS_AT_ONCE // law.width)
 
     def block(start: int) -> Floats:
@@ -72,6 +82,13 @@ def compiled(*, load: bool = False) -> Any:
     from metricdp.mechanisms.noise import compiled as loops
 
     return loops
+
+
+def _sealed(array: Any) -> Any:
+    """Return rows as read-only ones in one piece: another kind of array would be compiled for again."""
+    whole = np.ascontiguousarray(array).view()
+    whole.flags.writeable = False
+    return whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +144,7 @@ class VectorLaw:
             cells[:, 0], cells[:, 1], sure = kernels.plane(place, columns, self.lattice, self._scale)
             return cells, np.asarray(sure)
         sure = np.empty(len(rows), dtype=bool)
-        loops.plane_rows(rows, words, self.lattice, self._scale, cells, sure)
+        loops.plane_rows(_sealed(rows), _sealed(words), self.lattice, self._scale, cells, sure)
         return cells, sure
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
@@ -169,7 +186,7 @@ class SphereLaw:
             columns = (words[:, 0], words[:, 1], words[:, 2], words[:, 3])
             cells[:, 0], cells[:, 1], kept[:] = kernels.sphere((rows[:, 0], rows[:, 1]), columns, *self._numbers)
         else:
-            loops.sphere_rows(rows, words, *self._numbers, cells, kept)
+            loops.sphere_rows(_sealed(rows), _sealed(words), *self._numbers, cells, kept)
         return cells, kept
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:

@@ -292,3 +292,13 @@ def test_a_small_radius_leaves_pairs_unprotected_and_its_stretch_says_so():
     built = contextual(apart_parts, gap=1e-3)
     assert built.matrix[3].max() == pytest.approx(1.0)  # nothing binds the far place: it is told
     assert mdp.audit(built.matrix, metric=space.metric, points=space.points, epsilon=1.0).verdict == "violated"
+
+
+def test_refined_states_rare_classes_as_exactly_as_common_ones():
+    problem, rows = copied(0.9)
+    prior = np.where(rows[:, 0] == 2, 1e-13, problem.prior)
+    rare = mdp.Problem(problem.inputs, 1.0, outputs=problem.outputs, loss=problem.loss, prior=prior / prior.sum())
+    refined = contextual(rare, classes=rows[:, :2], program="refined", gap=1e-5)
+    reduced = contextual(rare, classes=rows[:, :2], gap=1e-5)
+    assert mdp.audit(refined).verdict == "holds"
+    assert refined.certificate.loss <= reduced.certificate.loss * (1 + 5e-4)

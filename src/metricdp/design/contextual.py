@@ -198,7 +198,10 @@ def _refined(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
     pairs = all_pairs(n)
     log_ratios = safe_log_ratios(problem.log_ratios)
     base = RatioProgram(problem.cost, pairs, log_ratios[pairs[:, 0], pairs[:, 1]]).to_linear()
-    members = sparse.csr_array((problem.prior, (reduced.labels, np.arange(n))), shape=(len(reduced), n))
+    # Shares within a class instead of priors: a class that hardly ever occurs is stated as exactly as any other.
+    weight = np.maximum(problem.prior, np.finfo(float).tiny)
+    share = weight / np.bincount(reduced.labels, weights=weight)[reduced.labels]
+    members = sparse.csr_array((share, (reduced.labels, np.arange(n))), shape=(len(reduced), n))
     averages = sparse.kron(members, sparse.eye_array(m), format="csr")
     goal = averages @ start.ravel()
     linear = LinearProgram(
@@ -211,10 +214,10 @@ def _refined(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
     )
     found = np.maximum(Highs(tolerance=1e-9).solve_linear(linear).raise_for_status().primal.reshape(n, m), 0.0)
     found /= found.sum(axis=1, keepdims=True)
-    share = _mixing_share(found, start, log_ratios)
-    if share > 0.5:
+    mixed = _mixing_share(found, start, log_ratios)
+    if mixed > 0.5:
         raise SolverFailure("the refined program was not solved well enough to be repaired; use the reduced one.")
-    return np.asarray((1.0 - share) * found + share * start)
+    return np.asarray((1.0 - mixed) * found + mixed * start)
 
 
 def _mixing_share(found: Floats, start: Floats, log_ratios: Floats) -> float:

@@ -80,33 +80,29 @@ def pieces(full: bool) -> Iterator[Piece]:
 
 
 def _full() -> Iterator[Piece]:
-    figures = ("figure 10", "figure 11")
-    for city in CITIES:
-        yield Piece(f"density.{city}", ("figure 12", "figure 13", "figure 14"), density, (city,))
-    yield Piece("density.new_york", ("figure 12", "figure 13", "figure 14"), density, ("new_york",))
-    for epsilon in EPSILONS[:2]:
-        for city in CITIES:
-            yield Piece(f"aware.{city}.{epsilon:g}", figures, losses, (scene(city, 1), epsilon, "with history"))
-    for city in ("rome", "porto", "san_francisco"):
-        yield Piece(f"predictions.{city}", ("2", "figure 8", "figure 9"), predictions, (city, None, MOST_EPOCHS))
-    for city in ("rome", "porto", "san_francisco", "new_york"):
+    figures, network = ("figure 10", "figure 11"), ("2", "figure 8", "figure 9")
+    for city in ("porto", "san_francisco", "rome"):
+        yield Piece(f"predictions.{city}", network, predictions, (city, None, MOST_EPOCHS))
+    for city in ("porto", "san_francisco", "rome", "new_york"):
         yield Piece(f"correlations.{city}", "1", correlations, (city, None))
+        yield Piece(f"density.{city}", ("figure 12", "figure 13", "figure 14"), density, (city,))
     for epsilon in EPSILONS:
         for city in CITIES:
             yield Piece(f"two.{city}.{epsilon:g}", figures, losses, (scene(city, 2), epsilon, "all"))
-            yield Piece(f"alone.{city}.{epsilon:g}", figures, losses, (scene(city, 1), epsilon, "alone"))
-    yield from _figures_3_to_7("rome", None)
     yield from _figures_3_to_7("porto", None)
     yield from _beside()
-    for epsilon in EPSILONS[2:]:
+    yield from _figures_3_to_7("rome", None)
+    for epsilon in EPSILONS:
         for city in CITIES:
+            yield Piece(f"alone.{city}.{epsilon:g}", figures, losses, (scene(city, 1), epsilon, "alone"))
+            # minutes each: the program over a thousand secrets
             yield Piece(f"aware.{city}.{epsilon:g}", figures, losses, (scene(city, 1), epsilon, "with history"))
-    yield from _figures_3_to_7("san_francisco", None)
-    yield from _figures_3_to_7("new_york", None)
+    for city in ("san_francisco", "new_york"):
+        yield from _figures_3_to_7(city, None)
     for city in ("rome", "porto"):
-        yield from _figures_3_to_7(city, 60.0)
         yield Piece(f"correlations.{city}.60s", "1", correlations, (city, 60.0))
-        yield Piece(f"predictions.{city}.60s", ("2", "figure 8", "figure 9"), predictions, (city, 60.0, MOST_EPOCHS))
+        yield Piece(f"predictions.{city}.60s", network, predictions, (city, 60.0, MOST_EPOCHS))
+        yield from _figures_3_to_7(city, 60.0)
 
 
 def _figures_3_to_7(city: str, step_seconds: float | None) -> Iterator[Piece]:

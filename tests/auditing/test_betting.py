@@ -90,9 +90,8 @@ def test_madlib_is_not_refuted():
 @pytest.mark.parametrize("more", [0, 500])
 def test_a_right_sampler_may_give_fewer_or_more_rows_in_any_order(twist, more):
     draw, rng = laplace(1.0), np.random.default_rng(3)
-    for seed in range(3):
-        report = judged(lambda x, count: twist(draw(x, count + more), rng), seed, draws=4000)
-        assert report.verdict == "not refuted"
+    report = judged(lambda x, count: twist(draw(x, count + more), rng), draws=3000)
+    assert report.verdict == "not refuted"
 
 
 def test_how_many_rows_come_may_depend_on_the_secret():
@@ -204,6 +203,26 @@ def test_false_alarms_stay_below_the_stated_rate():
         return (rng.random(count) < table[int(x), 1]).astype(int)
 
     alarms = sum(
-        judged(draw, seed, secrets=[0, 1], confidence=0.8, draws=400).verdict == "violated" for seed in range(60)
+        judged(draw, seed, secrets=[0, 1], confidence=0.8, draws=200).verdict == "violated" for seed in range(40)
     )
-    assert alarms <= 20  # 12 are allowed on average; more than 20 of 60 has probability below 1 %
+    assert alarms <= 14  # 8 are allowed on average; more than 14 of 40 has probability below 2 %
+
+
+def test_reports_as_large_as_doubles_get_are_judged():
+    rng = np.random.default_rng(13)
+
+    def draw(x, count):
+        return rng.choice([-1.7e308, 1.7e308, 0.0, 5e-324], size=count)
+
+    assert judged(draw, secrets=[0.0, 1e300], epsilon=1e-300, draws=2000).verdict == "not refuted"
+
+
+def test_of_many_secrets_the_one_that_leaks_is_found():
+    honest = laplace(1.0)
+
+    def draw(x, count):
+        return np.full(count, x) if x == 37.0 else honest(x, count)
+
+    report = judged(draw, secrets=np.arange(60.0), draws=40_000)
+    assert report.verdict == "violated"
+    assert 37.0 in (*report.witness.secret_at, *report.witness.other_at)

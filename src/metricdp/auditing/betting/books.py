@@ -63,7 +63,7 @@ class Scale:
 
     def believe(self, slot: Integers, level: Integers, cell: Integers) -> tuple[Floats, Floats]:
         rate = np.maximum(self.rates - self.shrink * self.errors, 0.0)
-        zero = 1.0 / (1.0 + np.exp(-rate[level] * self.odds[level, cell]))
+        zero = _logistic(rate[level] * self.odds[level, cell])
         return zero, 1.0 - zero
 
     def clear(self) -> None:
@@ -74,7 +74,7 @@ class Scale:
         odds, (zeros, ones) = self.odds[live], self.seen[:, live]
         rates = self.rates[live]
         for _ in range(6):
-            chance = 1.0 / (1.0 + np.exp(-rates[:, None] * odds))
+            chance = _logistic(rates[:, None] * odds)
             slope = ((zeros * (1.0 - chance) - ones * chance) * odds).sum(axis=1)
             curve = ((zeros + ones) * chance * (1.0 - chance) * odds**2).sum(axis=1)
             if self.together:
@@ -84,3 +84,8 @@ class Scale:
         self.rates[live], self.errors[live] = rates, 1.0 / np.sqrt(curve)
         if self.together:
             self.rates[:], self.errors[:] = rates[0], self.errors[live[0]]
+
+
+def _logistic(odds: Floats) -> Floats:
+    """Return 1 / (1 + exp(-odds)), without overflow."""
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * odds))

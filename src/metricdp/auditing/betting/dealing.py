@@ -71,6 +71,7 @@ class Dealer:
         self.like: tuple[int, str] | None = None
         self.drawn = 0
         self.singly = False
+        self.last: Points | None = None
 
     @property
     def calls(self) -> list[Calls]:
@@ -85,7 +86,7 @@ class Dealer:
         coins = (self.source.words(len(pair)) >> np.uint64(63)).astype(np.int64)
         asked = self.pairs[pair, coins]
         reports = self._singles(asked) if self.singly else self._batches(asked)
-        self.drawn += len(pair)
+        self.drawn, self.last = self.drawn + len(pair), reports
         return Rounds(self.arena, self.pairs[pair, 0], self.pairs[pair, 1], pair, pair, coins, reports)
 
     def call_again(self) -> None:

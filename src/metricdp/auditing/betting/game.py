@@ -116,7 +116,9 @@ class Game:
 
     def _learn(self, past: Rounds) -> None:
         for belief in self.beliefs:
-            if belief.look.learn(past):
+            with np.errstate(over="ignore", invalid="ignore"):
+                changed = belief.look.learn(past)
+            if changed:
                 belief.book.clear()
                 belief.book.add(*_tally(past, belief.look))
 
@@ -125,7 +127,8 @@ def _tally(rounds: Rounds, look: Look) -> tuple[Integers, Integers, Integers, tu
     """Return every combination of slot, level and cell that occurs, and how often the coin was 0 and 1 in it."""
     slot = np.zeros_like(rounds.slot) if look.pooled else rounds.slot
     levels = len(rounds.arena.levels)
-    keys = (slot * levels + rounds.level) * look.size + look.cells(rounds)
+    with np.errstate(over="ignore", invalid="ignore"):  # reports may be as large as doubles get
+        keys = (slot * levels + rounds.level) * look.size + look.cells(rounds)
     if int(keys.max()) <= 4 * len(keys) + 4096:
         counts = np.bincount(keys)
         found = np.flatnonzero(counts)
@@ -145,12 +148,10 @@ def batch_size(drawn: int) -> int:
 
 def shares(game: Game | None, pairs: int, size: int, source: Source) -> Integers:
     """Return how many rounds every pair gets: half for the pair that has won most a round, half for all in turn."""
-    some = np.bincount(np.argsort(source.words(pairs), kind="stable")[np.arange(size) % pairs], minlength=pairs)
-    if game is None or pairs == 1:
-        return some
-    hope = game.earned.max(axis=0) / np.maximum(game.played, 1.0)
+    hope = np.zeros(pairs) if game is None else game.earned.max(axis=0) / (game.played + 50.0)
     best = int(np.argmax(hope))
-    if hope[best] > 0:
-        some //= 2
-        some[best] += size - some.sum()
-    return some
+    favoured = size // 2 if hope[best] > 0 else 0
+    turn = np.argsort(source.words(pairs), kind="stable")[np.arange(size - favoured) % pairs]
+    found = np.bincount(turn, minlength=pairs)
+    found[best] += favoured
+    return found

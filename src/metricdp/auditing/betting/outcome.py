@@ -47,10 +47,10 @@ class _Place:
 
 
 def _convicting(game: Game, confidence: float) -> tuple[Finding, ...]:
-    """Say which looks convict: every one whose own share has grown to 1/alpha, or the richest."""
+    """Say which looks convict: every one that multiplied its share by 1/alpha, the richest first."""
     wealth = game.wealth
     own = wealth.log_shares + wealth.logs[:, wealth.claim]
-    enough = np.flatnonzero(own >= -np.log1p(-confidence))
+    enough = np.flatnonzero(wealth.logs[:, wealth.claim] >= -np.log1p(-confidence))
     order = enough[np.argsort(-own[enough])] if enough.size else np.array([wealth.best])
     found: dict[str, Finding] = {}
     for number in order.tolist():

@@ -12,6 +12,7 @@ from metricdp.metrics import Metric, pairwise
 from metricdp.randomness import Source
 
 MOST_PAIRS = 64
+MOST_SECRETS = 1000  # of more secrets so many are compared, evenly taken
 TELLING = 2.0  # epsilon * d at which the claim leaves room to win and reports tell the secrets apart
 
 
@@ -21,8 +22,9 @@ def chosen_pairs(points: Points, metric: Metric, pairs: Any, epsilon: float) -> 
         return _given(points, metric, pairs)
     if len(points) < 2:
         raise InvalidInput(f"`secrets` must hold at least two secrets, got {len(points)}.")
-    distances = pairwise(metric, points, points)
-    first, second = np.triu_indices(len(points), 1)
+    some = np.unique(np.linspace(0, len(points) - 1, min(len(points), MOST_SECRETS)).astype(np.int64))
+    distances = pairwise(metric, points[some], points[some])
+    first, second = np.triu_indices(len(some), 1)
     apart = np.minimum(distances, distances.T)[first, second]
     good = np.flatnonzero((apart > 0) & np.isfinite(apart))
     if good.size == 0:
@@ -33,7 +35,7 @@ def chosen_pairs(points: Points, metric: Metric, pairs: Any, epsilon: float) -> 
         own = np.unique([np.unique(side[good], return_index=True)[1] for side in (first, second)])
         rest = np.setdiff1d(np.arange(good.size), own)[: max(0, MOST_PAIRS - own.size)]
         good = good[np.concatenate([own, rest])]
-    return np.stack([first[good], second[good]], axis=1), apart[good]
+    return np.stack([some[first[good]], some[second[good]]], axis=1), apart[good]
 
 
 def _given(points: Points, metric: Metric, pairs: Any) -> tuple[Integers, Floats]:

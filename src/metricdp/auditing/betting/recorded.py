@@ -81,6 +81,8 @@ def _many(shelf: Shelf, points: Points, metric: Metric, claim: tuple[float, floa
     while True:
         left = np.flatnonzero(shelf.left)
         one, two, apart = matched(points, metric, claim[0], left, shelf.source)
+        fit = apart <= levels[-1]  # always, where no detour is shorter
+        one, two, apart = one[fit], two[fit], apart[fit]
         if one.size <= drawn // TAIL:
             return game, met
         met += len(one)

@@ -64,7 +64,7 @@ def audit_sampler(
         confidence: How sure a refutation has to be.
         draws: The largest number of reports to bet on, in all.
         slack: What the promise allows beside epsilon * d.
-        pairs: Which secrets to compare, as positions in `secrets`; otherwise all of them, or 64 near ones.
+        pairs: Which secrets to compare, as positions in `secrets`; otherwise all, or the most telling ones of many.
         progress: Called with the share of the draws made and the lower bound so far.
         rng: Randomness of the coins, cryptographic by default.
 
@@ -112,16 +112,18 @@ class _Table:
         if fit:
             return game, 1.0 - BATCHES * self.alpha
         if any(calls.coincidence < -DOUBT for calls in self.dealer.calls):
-            return self._single_calls() or game, 1.0 - (1.0 - BATCHES) * self.alpha
-        self.dealer.singly, self.dealer.drawn = True, 0
+            return self._single_calls(), 1.0 - (1.0 - BATCHES) * self.alpha
+        self.dealer.singly = True
         self.manner = ", asked for one at a time"
         return self._rounds(1.0 - (1.0 - BATCHES) * self.alpha)[0], 1.0 - (1.0 - BATCHES) * self.alpha
 
     def _rounds(self, confidence: float) -> tuple[Game, bool]:
         """Play a new game; tell whether its rounds were fit for it."""
         dealer, game = self.dealer, None
+        if dealer.drawn >= self.draws and dealer.last is not None:  # nothing is left to ask with
+            return Game(dealer.arena, dealer.last), True
         while True:
-            size = min(batch_size(dealer.drawn), self.draws - dealer.drawn)
+            size = min(batch_size(game.rounds if game else 0), self.draws - dealer.drawn)
             rounds = dealer.deal(shares(game, len(dealer.pairs), size, dealer.source))
             if not dealer.singly and any(calls.repeats for calls in dealer.calls):
                 return game or Game(dealer.arena, rounds.reports), False
@@ -135,13 +137,15 @@ class _Table:
             if dealer.drawn >= self.draws:
                 return game, True
 
-    def _single_calls(self) -> Game | None:
+    def _single_calls(self) -> Game:
         """Ask once for every secret, and bet on those reports alone."""
         dealer, arena = self.dealer, self.dealer.arena
         self.manner = ", one call for every secret"
         used = np.unique(dealer.pairs)
-        count = max(1, self.draws // len(used))
+        count = max(1, (self.draws - dealer.drawn) // len(used))
         parts = {int(secret): dealer.pools[secret].ask(count, dealer.like) for secret in used}
         secret = np.concatenate([np.full(len(rows), one) for one, rows in parts.items()])
-        shelf = Shelf(np.concatenate(list(parts.values())), secret, len(arena.points), dealer.source)
-        return play_pairs(shelf, arena.points, arena.metric, (arena.epsilon, arena.slack), dealer.pairs)[0]
+        rows = np.concatenate(list(parts.values()))
+        shelf = Shelf(rows, secret, len(arena.points), dealer.source)
+        game, _ = play_pairs(shelf, arena.points, arena.metric, (arena.epsilon, arena.slack), dealer.pairs)
+        return game or Game(arena, rows)

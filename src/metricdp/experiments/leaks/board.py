@@ -67,16 +67,15 @@ def judged(entry: Entry, scale: float) -> list[Row]:
         report, more = _by_matrix(entry) if entry.matrix is not None else _by_draws(entry, scale)
     except MetricdpError as error:
         values: Row = {"verdict": "not run", "note": " ".join(str(error).split()), "version": row.get("version", "")}
-        return [{**row, **values, "draws": None, "witness": "", "measure": "epsilon", "published": entry.epsilon}]
+        return [{**row, **values, "draws": None, "leaks_at_least": None, "witness": "", "measure": "epsilon"}]
     return [
         {
             **row,
             "verdict": report.verdict,
             "draws": report.draws or None,
+            "leaks_at_least": float(report.epsilon),
             "witness": _witness(report),
             "measure": "epsilon",
-            "published": entry.epsilon,
-            "as_published": float(report.epsilon),
             "seconds": round(time.perf_counter() - started, 1),
             "note": " ".join([entry.note, *more]).strip(),
         }
@@ -110,7 +109,8 @@ def _by_draws(entry: Entry, scale: float) -> tuple[AuditReport, list[str]]:
             slack=entry.slack,
             rng=np.random.default_rng(2026),
         )
-    return report, [str(finding) for finding in report.findings]
+    convicting = [str(finding) for finding in report.findings if finding.convicts]
+    return report, [*convicting[:1], *(str(finding) for finding in report.findings if not finding.convicts)]
 
 
 def _witness(report: AuditReport) -> str:

@@ -15,8 +15,7 @@ from metricdp.experiments.leaks.board import FEW_DRAWS, Entry, of_mechanism
 
 PLANE = [(0.0, 0.0), (1.0, 0.0)]
 LINE = [(0.0,), (1.0,)]
-EQUATOR = [(0.0, 103.8), (0.005, 103.8), (0.0, 103.805)]  # half a kilometre apart
-NORTH = [(41.15, -8.61), (41.16, -8.61), (41.15, -8.6)]
+EQUATOR = [(0.0, 103.8), (0.0005, 103.8)]  # 56 m apart, one north of the other
 STREET = [(41.15 + 0.004 * step, -8.61) for step in range(8)]  # 445 m apart
 
 
@@ -142,6 +141,8 @@ DEFECTS = (
     Entry("geopriv4j", "geopriv4j (measured)", "planar Laplace with whole-number division", "1 per unit", 1.0, plane,
           lambda: PLANE, published.true_point_of_geopriv4j, draws=FEW_DRAWS,
           note="26 % of reports are the true place."),
+    Entry("argmax", "geopriv4j (source read)", "optimal mechanism, the likeliest report of the row", "1 per cell", 1.0,
+          plane, lambda: published.cells(5)[:6], published.argmax_of_geopriv4j, draws=FEW_DRAWS),
     Entry("privkit", "privkit 0.5.1 (measured)", "planar Laplace near the equator", "10 per km", 10.0, globe,
           lambda: EQUATOR, published.equator_of_privkit, draws=FEW_DRAWS, note="North and south are not moved there."),
     Entry("geoprivacy", "GeoPrivacy 0.0.4 (measured)", "batch_laplace_noise with a seed", "1 per unit", 1.0, plane,

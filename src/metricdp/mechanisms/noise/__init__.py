@@ -1,0 +1,5 @@
+"""Laplace noise that is exact: real numbers around the secret, put on a public lattice once.
+
+`functions` and `kernels` compute in doubles with proven bounds, `vectors` likewise in any dimension, `compiled` makes
+the kernels into machine code, `deciding` takes over in arbitrary precision, and `laws` puts them together.
+"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,12 @@ def _by_matrix(entry: Entry) -> tuple[AuditReport, list[str]]:
         said.append(f"Rows sum to 1 only within {np.abs(sums - 1.0).max():.2g}; they were divided by their sums.")
         matrix = matrix / sums[:, None]
     report = metricdp.audit(matrix, metric=entry.metric(), points=points, epsilon=entry.epsilon)
+    if 0 < report.epsilon - entry.epsilon < 1e-6:
+        said.append(f"Above the claim by {report.epsilon - entry.epsilon:.1g} only.")
+    seen = report.witness
+    if seen is not None:  # codes are rows of the matrix
+        one, two = (tuple(points[code].ravel().tolist()) for code in (seen.secret, seen.other))
+        report = replace(report, witness=replace(seen, secret_at=one, other_at=two))
     return report, [*said, "Judged exactly, from the matrix."]
 
 
@@ -119,7 +125,8 @@ def _witness(report: AuditReport) -> str:
         return ""
     places = [_place(code, at) for code, at in (
         (seen.secret, seen.secret_at), (seen.other, seen.other_at), (seen.report, seen.report_at))]  # fmt: skip
-    return f"{places[0]} against {places[1]}, report {places[2]}"
+    column = "report" if seen.report_at is not None else "report of column"
+    return f"{places[0]} against {places[1]}, {column} {places[2]}"
 
 
 def _place(code: int, at: Any) -> str:

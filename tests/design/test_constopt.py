@@ -114,6 +114,15 @@ def test_the_search_finds_the_best_penalty_and_inner_budget_of_a_fine_grid():
     assert published.certificate.loss > 1.2 * best
 
 
+def test_the_certified_budget_never_costs_more_than_half_of_it():
+    # few free entries and a small epsilon: the sums of rows differ widely, and dividing by them leaks
+    for seed in range(3):
+        problem = mdp.Problem(space_of(words(30, seed=seed)), 0.1)
+        certified = mdp.constopt(problem, nearest=2).certificate.loss
+        half = mdp.constopt(problem, nearest=2, budget="half", penalty=PUBLISHED_PENALTIES).certificate.loss
+        assert certified <= half * (1 + 1e-9)
+
+
 def test_the_whole_epsilon_is_used_where_nothing_has_to_be_normalised():
     problem = mdp.Problem(space_of(words(24)), 0.5)
     made = mdp.constopt(problem, nearest=10)

@@ -107,7 +107,7 @@ class _Search:
         """Return the best over penalties in tenfold steps, both of whose neighbours were tried and are no better."""
         best = self.tuned(FIRST_PENALTY)
         # A larger penalty buys a larger inner budget: once the whole epsilon is inside, only a smaller one can gain.
-        whole = best.inner == self.goal
+        whole = best.inner == self.goal and best.leaked <= (1.0 + PAYS) * self.goal
         for factor in (1.0 / STEP,) if whole else (STEP, 1.0 / STEP):
             gained = True
             while gained:
@@ -116,6 +116,11 @@ class _Search:
                 best = min(best, following, key=_value)
             if best.penalty > FIRST_PENALTY:
                 break  # its lower neighbour is what it was reached from
+        if self.budget == "certified" and not whole:
+            # From the other end: half the budget always keeps the promise, so what is found is never worse than that.
+            published = min((self._attempt(self.goal / 2, value) for value in PUBLISHED_PENALTIES), key=_value)
+            if published.value < best.value:
+                best = min(published, self.tuned(published.penalty, published.inner), key=_value)
         return best
 
     def tuned(self, penalty: float, inner: float | None = None) -> _Attempt:

@@ -10,13 +10,14 @@ The defects are small re-implementations from descriptions, none is the code of 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from counting import count_events
-from record import Recorder, arguments, recorder
+from record import RESULTS, Recorder, arguments, recorder
 
 import metricdp as mdp
 
@@ -78,8 +79,8 @@ def needed(test: Callable[[Sampler, np.random.Generator, int], bool], rate: floa
     return np.inf
 
 
-def measure_draws(keep: Recorder, runs: int) -> None:
-    for rate, asked in ASKED.items():
+def measure_draws(keep: Recorder, runs: int, least: float) -> None:
+    for rate, asked in [(rate, asked) for rate, asked in ASKED.items() if rate >= least]:
         found = []
         for seed in range(runs):
             rng = np.random.default_rng(seed)
@@ -138,12 +139,17 @@ def mechanisms(rng: np.random.Generator) -> list[tuple[str, Any, Any, Any]]:
     return found
 
 
-def measure_alarms(keep: Recorder, audits: int, draws: int, minutes: float) -> None:
+def measure_alarms(keep: Recorder, audits: int, draws: int, minutes: float, further: bool) -> None:
     """Audit correct mechanisms at several confidences, each stopped at its worst moment; the truth is known."""
     levels = (0.5, 0.8, 0.9, 0.99)
-    alarms, above, tried = (dict.fromkeys(levels, 0) for _ in range(3))
+    alarms, tried = dict.fromkeys(levels, 0), dict.fromkeys(levels, 0)
     kinds: dict[str, int] = {}
-    number = 0
+    number = above_truth = 0
+    if further:
+        lines = [json.loads(line) for line in (RESULTS / "betting.jsonl").read_text(encoding="utf-8").splitlines()]
+        last = [line["values"] for line in lines if "alarms" in line["values"]][-1]
+        alarms, tried = (dict(zip(levels, last[name], strict=True)) for name in ("alarms", "tried"))
+        number, above_truth = sum(tried.values()), last.get("above", 0)  # seeds go on, too
     start = time.monotonic()
     while number < audits and time.monotonic() - start < 60.0 * minutes:
         rng = np.random.default_rng(number)
@@ -159,7 +165,7 @@ def measure_alarms(keep: Recorder, audits: int, draws: int, minutes: float) -> N
                 confidence=level, rng=rng,
             )  # fmt: skip
             alarms[level] += report.verdict == "violated"
-            above[level] += report.epsilon > true.epsilon * (1 + 1e-9)
+            above_truth += report.epsilon > true.epsilon * (1 + 1e-9)
             tried[level] += 1
             kinds[name] = kinds.get(name, 0) + 1
             number += 1
@@ -170,10 +176,11 @@ def measure_alarms(keep: Recorder, audits: int, draws: int, minutes: float) -> N
     print(said, kinds, flush=True)
     keep(
         "betting",
-        f"false alarms over {number:,} audits of correct mechanisms of {len(kinds)} builders, each stopped at its "
-        f"worst moment of {draws:,} draws",
+        f"false alarms over correct mechanisms of {len(kinds)} builders, each stopped at its worst moment of {draws:,} "
+        "draws",
         asked=f"at most the stated rate: {allowed}",
-        measured=f"{said}; bounds above the truth {sum(above.values())}",
+        measured=f"{said}; the bound lay above the truth in {above_truth}",
+        above=above_truth,
         alarms=list(alarms.values()),
         tried=list(tried.values()),
         confidences=list(levels),
@@ -313,13 +320,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--audits", type=int, default=2000)
     parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--least", type=float, default=1.0, help="draws: no smaller leaks than this")
+    parser.add_argument("--further", action="store_true", help="alarms: go on from what was recorded last")
     parser.add_argument("--minutes", type=float, default=60.0, help="alarms: stop after so long")
     chosen = parser.parse_args()
     keep = recorder(chosen.record)
     if chosen.what == "draws":
-        measure_draws(keep, chosen.runs)
+        measure_draws(keep, chosen.runs, chosen.least)
     elif chosen.what == "alarms":
-        measure_alarms(keep, chosen.audits, chosen.draws, chosen.minutes)
+        measure_alarms(keep, chosen.audits, chosen.draws, chosen.minutes, chosen.further)
     elif chosen.what == "bounds":
         measure_bounds(keep, min(chosen.runs, 5))
     else:

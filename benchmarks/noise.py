@@ -94,14 +94,15 @@ def slow_path(keep: Recorder, draws: int) -> None:
              measured=measured, left=left, draws=draws, seconds=each)  # fmt: skip
 
 
-def planted(keep: Recorder, draws: int) -> None:
-    """Secrets so close to the border of a cell that doubles hesitate, each decided twice."""
+def planted(keep: Recorder, draws: int, seconds: float = np.inf) -> None:
+    """Secrets so close to the border of a cell that doubles hesitate, each decided twice, while there is time."""
+    start = time.perf_counter()
     rng = np.random.default_rng(2)
     checked = undecided = wrong = 0
     makers = [mdp.laplace(mdp.Haversine(), 10.0), mdp.laplace(mdp.Lp(2), 1.0), mdp.laplace(mdp.Lp(1), 1.0, dimension=1),
               mdp.laplace(mdp.Haversine(), 0.001)]  # fmt: skip
     count = 2000
-    while checked < draws:
+    while checked < draws and time.perf_counter() - start < seconds:
         for noise in makers:
             law, words = noise.law, RowWords(rng.bytes(32), noise.law.width)
             first = partial(words.first, start=0, stop=count)
@@ -142,13 +143,14 @@ def dimensions(keep: Recorder) -> None:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--planted", type=int, default=200_000, help="draws beside borders")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="stop with draws beside borders after so long")
     parser.add_argument("--draws", type=int, default=20_000_000, help="draws to count the slow path in")
     chosen = parser.parse_args()
     keep = recorder(chosen.record)
     million(keep)
     dimensions(keep)
     slow_path(keep, chosen.draws)
-    planted(keep, chosen.planted)
+    planted(keep, chosen.planted, chosen.seconds)
 
 
 if __name__ == "__main__":

@@ -131,9 +131,12 @@ def borders_table() -> str:
     rows += [
         "",
         f"Without a cut: {inner} in every iteration; "
-        + " and ".join(f"{1000 * seconds:g} ms on {machine}" for machine, seconds in found["iteration"].items())
+        + " and ".join(f"{1000 * seconds:.3g} ms on {machine}" for machine, seconds in found["iteration"].items())
         + ".",
     ]
+    (larger,) = (one["values"]["seconds"] for one in measured() if one["what"].endswith("one machine with a GPU"))
+    cores = [f"{1000 * seconds:.0f} ms on {name}" for name, seconds in larger.items() if name.endswith("cores")]
+    rows += ["", f"One machine with more cores, measured: {', '.join(cores)}."]
     return "\n" + "\n".join(rows) + "\n\n"
 
 

@@ -41,4 +41,4 @@ ROUNDING: float = _READ[
     "rounding"
 ]  # a value this close (relative to the largest coordinate) to a secret is that secret
 LARGEST_CELL: float = float(_READ["largest_cell"])  # whole numbers up to twice this are exact, with room for the noise
-LARGEST_DRAWING_ERROR: float = _READ["largest_drawing_error"]  # what noise in doubles may add to a log-ratio
+LARGEST_DRAWING_ERROR: float = _READ["largest_drawing_error"]  # the share of draws that doubles may leave undecided

@@ -150,6 +150,16 @@ def test_recorded_rows_are_judged_in_any_order(rate, kind):
     assert 0.9 * 6000 < report.draws <= 6000 or kind == "few"
 
 
+def test_the_witness_of_recorded_rows_is_a_row():
+    secrets = np.array([f"w{number}" for number in range(400)])
+    report = mdp.audit_samples(secrets, secrets, metric=mdp.Levenshtein(), epsilon=0.3)
+    assert report.verdict == "violated"
+    assert "true point" in {finding.kind for finding in report.findings}
+    assert report.witness.secret_at == (secrets[report.witness.secret],)
+    two = mdp.audit_samples([0.0, 1.0], [0.3, 0.7], metric=LINE, epsilon=1.0)
+    assert (two.verdict, two.draws) == ("not refuted", 1)
+
+
 def test_recorded_rows_that_cannot_be_judged_are_refused():
     with pytest.raises(InvalidInput, match="audit_sampler"):
         mdp.audit_samples(lambda x, count: x, [(0, 1)], metric=LINE, epsilon=1.0)

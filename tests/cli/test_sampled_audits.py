@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import shutil
 import sys
@@ -193,6 +194,9 @@ def address() -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.headers.get("Authorization") == "wrong":
+                self.send_error(401)
+                return
             text = json.dumps({"result": {"at": [asked["at"]] * asked.get("n", 1)}}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(text)))
@@ -219,6 +223,30 @@ def test_an_address_is_asked_after_the_number_of_calls_was_said(
     assert "violated" in output.out
     assert run(f"{asked} --found result.at --body", '{"at": "{secret}", "n": "{count}"}') == 1
     assert "at most 103 times" in capsys.readouterr().err
+
+
+def test_a_header_comes_from_the_surroundings(
+    here: Path, address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "wrong")
+    asked = f"audit --secrets points.csv --synthetic --rate 500 --url {address} {CLAIM} --found result.at.0 --draws 300"
+    body = ("--body", '{"at": "{secret}"}')
+    said = refused(capsys, f"{asked} --header Authorization=TOKEN", *body)
+    assert "answered 401" in said
+    assert "wrong" not in said
+    assert "'NOTHING' is not set" in refused(capsys, f"{asked} --header Authorization=NOTHING", *body)
+
+
+def test_a_line_shows_what_is_known_so_far(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    assert run(f"audit --secrets points.csv {CLAIM} --draws 3000 --command", command("3.0")) == 1
+    assert "epsilon at least" in screen.getvalue()
+    assert "claimed 1" in screen.getvalue()
 
 
 def test_matrices_come_in_many_forms(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,6 +55,7 @@ class Foreign:
         body: For --url: JSON with places to fill, such as '{"at": ["{lat}", "{lon}"]}'; {secret} is the whole secret,
             {count} asks for many reports at once. Without it the places stand in the address.
         found: For --url: where in the answer the report is, such as result.point, or result.lat,result.lon.
+        header: For --url: a header whose value an environment variable holds, such as Authorization=API_TOKEN.
         synthetic: For --url: the secrets are made up and belong to nobody.
         rate: For --url: calls a second at most.
         function: For --module: the function that draws.
@@ -67,6 +69,7 @@ class Foreign:
     vectors: str | None = None
     body: str | None = None
     found: str = ""
+    header: str | None = None
     synthetic: bool = False
     rate: float = 5.0
     function: str = "sample"
@@ -226,11 +229,24 @@ def _opened(
     else:
         made = WebSampler(
             str(foreign.url), synthetic=foreign.synthetic, body=foreign.body, found=foreign.found,
-            columns=asked.columns, rate=foreign.rate, patience=foreign.timeout or 10.0,
+            columns=asked.columns, rate=foreign.rate, patience=foreign.timeout or 10.0, headers=_header(foreign.header),
         )  # fmt: skip
         print(made.announcement(_draws(foreign, promise), len(asked.points)), file=sys.stderr, flush=True)
     with made as draw:
         yield draw
+
+
+def _header(words: str | None) -> dict[str, str]:
+    """Return a header whose value an environment variable holds: command lines are seen by everybody."""
+    if words is None:
+        return {}
+    name, equals, variable = (part.strip() for part in words.partition("="))
+    if not equals or not name or variable not in os.environ:
+        raise InvalidInput(
+            f"--header must be a name and an environment variable that holds its value, such as "
+            f"Authorization=API_TOKEN; {variable!r} is not set."
+        )
+    return {name: os.environ[variable]}
 
 
 def _warn_of_exchange(points: Points, reports: Points) -> None:

@@ -118,7 +118,7 @@ class WebSampler:
         status, reason, text = self._call(target, body)
         if 300 <= status < 400:
             raise SamplerFailure(f"{self._who} answered with a redirect ({status}), which is not followed: {_FINAL}")
-        if status != 200:
+        if not 200 <= status < 300:
             advice = " Lower --rate." if status in (429, 503) else ""
             said = shown(text.decode(errors="replace"), line_of(secret), longest=200)
             raise SamplerFailure(f"{self._who} answered {status} {reason}: {said}{advice}")

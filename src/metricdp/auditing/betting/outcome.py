@@ -58,13 +58,21 @@ def _convicting(game: Game, confidence: float) -> tuple[Finding, ...]:
         place = _telling(game, belief)
         if place is not None:
             kind = belief.look.kind_of(place.cell)
-            found.setdefault(kind, Finding(kind, _sentence(belief.look.says(place.cell), place), convicts=True))
+            together = game.arena.slots == 1 and len(game.arena.levels) > 1
+            sentence = _sentence(belief.look.says(place.cell), place, together=together)
+            found.setdefault(kind, Finding(kind, sentence, convicts=True))
     return tuple(found.values())
 
 
-def _sentence(what: str, place: _Place) -> str:
+def _sentence(what: str, place: _Place, *, together: bool) -> str:
     one, two = place.counts
     witness = place.witness
+    if together:  # pairs of about the same distance
+        return (
+            f"{what[0].upper()}{what[1:]}: of the reports looked back on, {one:,} came so from one secret of a pair "
+            f"and {two:,} from the other, such as {_shown(witness.report_at)} from {_shown(witness.secret_at)} and "
+            f"not from {_shown(witness.other_at)}."
+        )
     return (
         f"{what[0].upper()}{what[1:]}: of the reports looked back on, {one:,} came so from "
         f"{_shown(witness.secret_at)} and {two:,} from {_shown(witness.other_at)}, such as {_shown(witness.report_at)}."

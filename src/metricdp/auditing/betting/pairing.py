@@ -74,6 +74,7 @@ def matched(
     apart.
     """
     half = np.argsort(source.words(len(left)), kind="stable") < (len(left) + 1) // 2
+    half |= len(left) < 8
     parts = []
     for some, near in ((left[half], True), (left[~half], False)):
         if some.size < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,8 @@ def audit_samples(
     Rows may stand in any order, and secrets may occur any number of times: rows are shuffled, a fair coin decides from
     which of two secrets the next unused row is taken, and a pair ends where one of its secrets has no row left. Secrets
     that occur once are matched with their neighbours, half of them with secrets about 2 / epsilon away, where claims
-    are easiest to refute. The bets are those of `audit_sampler`, and so is the report; a row is used at most once.
+    are easiest to refute. The bets are those of `audit_sampler`, and so is the report; a row is used at most once. The
+    witness names rows of `secrets`.
 
     Args:
         secrets: The true values, one a row.
@@ -58,7 +60,7 @@ def audit_samples(
         raise InvalidInput(f"`reports` must have one row per secret, {len(points)}, got {len(given)}.")
     metric.check(points)
     source = fresh_stream() if rng is None else source_of(rng)
-    distinct, inverse = np.unique(points.reshape(len(points), -1), axis=0, return_inverse=True)
+    distinct, rows, inverse = np.unique(points.reshape(len(points), -1), axis=0, return_index=True, return_inverse=True)
     if len(distinct) < 2:
         raise InvalidInput("`secrets` must hold at least two different secrets.")
     shelf = Shelf(given, inverse.ravel(), len(distinct), source)
@@ -69,7 +71,11 @@ def audit_samples(
     if game is None:
         raise InvalidInput("no two secrets are finitely far apart, so that nothing can be compared.")
     method = f"bets on {game.rounds:,} of {len(points):,} recorded reports of {len(distinct):,} secrets"
-    return outcome(game, (confidence, confidence), method, pairs)
+    report = outcome(game, (confidence, confidence), method, pairs)
+    if report.witness is None:
+        return report
+    one, two = (int(rows[code]) for code in (report.witness.secret, report.witness.other))
+    return replace(report, witness=replace(report.witness, secret=one, other=two))
 
 
 def _many(shelf: Shelf, points: Points, metric: Metric, claim: tuple[float, float]) -> tuple[Game | None, int]:

@@ -137,13 +137,13 @@ def _table(section: Section) -> str:
     filled = {name for row in section.rows for name, value in row.items() if value not in (None, "")}
     names = [name for name in columns(section.rows) if name in filled or (name in VALUES and filled & set(VALUES))]
     names = [name for name in names if name not in SPREADS.values()]  # they stand beside their values
+    kinds = {name: _kind(section.rows, name) for name in names}
     head = "".join(
-        f'<th scope="col" class="{_kind(section.rows, name)}">{escape(TITLES.get(name, name.replace("_", " ")))}</th>'
+        f'<th scope="col" class="{kinds[name]}">{escape(TITLES.get(name, name.replace("_", " ")))}</th>'
         for name in names
     )
     body = "\n".join(
-        "<tr>" + "".join(_cell(row, name, _kind(section.rows, name)) for name in names) + "</tr>"
-        for row in section.rows
+        "<tr>" + "".join(_cell(row, name, kinds[name]) for name in names) + "</tr>" for row in section.rows
     )
     search = ""
     if len(section.rows) >= MANY:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,16 +67,15 @@ def judged(entry: Entry, scale: float) -> list[Row]:
         report, more = _by_matrix(entry) if entry.matrix is not None else _by_draws(entry, scale)
     except MetricdpError as error:
         values: Row = {"verdict": "not run", "note": " ".join(str(error).split()), "version": row.get("version", "")}
-        return [{**row, **values, "draws": None, "witness": "", "measure": "epsilon", "published": entry.epsilon}]
+        return [{**row, **values, "draws": None, "leaks_at_least": None, "witness": "", "measure": "epsilon"}]
     return [
         {
             **row,
             "verdict": report.verdict,
             "draws": report.draws or None,
+            "leaks_at_least": float(report.epsilon),
             "witness": _witness(report),
             "measure": "epsilon",
-            "published": entry.epsilon,
-            "as_published": float(report.epsilon),
             "seconds": round(time.perf_counter() - started, 1),
             "note": " ".join([entry.note, *more]).strip(),
         }
@@ -93,6 +92,12 @@ def _by_matrix(entry: Entry) -> tuple[AuditReport, list[str]]:
         said.append(f"Rows sum to 1 only within {np.abs(sums - 1.0).max():.2g}; they were divided by their sums.")
         matrix = matrix / sums[:, None]
     report = metricdp.audit(matrix, metric=entry.metric(), points=points, epsilon=entry.epsilon)
+    if 0 < report.epsilon - entry.epsilon < 1e-6:
+        said.append(f"Above the claim by {report.epsilon - entry.epsilon:.1g} only.")
+    seen = report.witness
+    if seen is not None:  # codes are rows of the matrix
+        one, two = (tuple(points[code].ravel().tolist()) for code in (seen.secret, seen.other))
+        report = replace(report, witness=replace(seen, secret_at=one, other_at=two))
     return report, [*said, "Judged exactly, from the matrix."]
 
 
@@ -110,7 +115,8 @@ def _by_draws(entry: Entry, scale: float) -> tuple[AuditReport, list[str]]:
             slack=entry.slack,
             rng=np.random.default_rng(2026),
         )
-    return report, [str(finding) for finding in report.findings]
+    convicting = [str(finding) for finding in report.findings if finding.convicts]
+    return report, [*convicting[:1], *(str(finding) for finding in report.findings if not finding.convicts)]
 
 
 def _witness(report: AuditReport) -> str:
@@ -119,7 +125,8 @@ def _witness(report: AuditReport) -> str:
         return ""
     places = [_place(code, at) for code, at in (
         (seen.secret, seen.secret_at), (seen.other, seen.other_at), (seen.report, seen.report_at))]  # fmt: skip
-    return f"{places[0]} against {places[1]}, report {places[2]}"
+    column = "report" if seen.report_at is not None else "report of column"
+    return f"{places[0]} against {places[1]}, {column} {places[2]}"
 
 
 def _place(code: int, at: Any) -> str:

@@ -15,8 +15,7 @@ from metricdp.experiments.leaks.board import FEW_DRAWS, Entry, of_mechanism
 
 PLANE = [(0.0, 0.0), (1.0, 0.0)]
 LINE = [(0.0,), (1.0,)]
-EQUATOR = [(0.0, 103.8), (0.005, 103.8), (0.0, 103.805)]  # half a kilometre apart
-NORTH = [(41.15, -8.61), (41.16, -8.61), (41.15, -8.6)]
+EQUATOR = [(0.0, 103.8), (0.0005, 103.8)]  # 56 m apart, one north of the other
 STREET = [(41.15 + 0.004 * step, -8.61) for step in range(8)]  # 445 m apart
 
 
@@ -124,11 +123,11 @@ PACKAGES = (
 DEFECTS = (
     Entry("doubles", "common practice (Mironov 2012)", "planar Laplace added in doubles", "1 per unit", 1.0, plane,
           lambda: PLANE, published.doubles),
-    Entry("android", "LocationFudger of Android (source read)", "offset of the hour, then a grid of 2 km",
+    Entry("android", "LocationFudger of Android, as described", "offset of the hour, then a grid of 2 km",
           "none; judged as a factor of two at 2 km", float(np.log(2.0) / 2.0), globe, lambda: STREET,
           published.snapping_of_android, draws=FEW_DRAWS,
           note="Android promises coarse places, not indistinguishable ones."),
-    Entry("pglp", "PGLP (Cao et al. 2020), as in its code", "exponential mechanism without the half", "1 per hop", 1.0,
+    Entry("pglp", "PGLP (Cao et al. 2020)", "exponential mechanism without the half", "1 per hop", 1.0,
           lambda: metricdp.Precomputed(published.star_distances()), lambda: [[0.0], [1.0], [2.0]],
           published.policy_graph_without_half),
     Entry("mldp-tem", "MLDP 0.1.2 (source read)", "truncated exponential mechanism", "4 per unit", 4.0, plane,
@@ -142,13 +141,17 @@ DEFECTS = (
     Entry("geopriv4j", "geopriv4j (measured)", "planar Laplace with whole-number division", "1 per unit", 1.0, plane,
           lambda: PLANE, published.true_point_of_geopriv4j, draws=FEW_DRAWS,
           note="26 % of reports are the true place."),
+    Entry("argmax", "geopriv4j (source read)", "optimal mechanism, the likeliest report of the row", "1 per cell", 1.0,
+          plane, lambda: published.cells(5)[:6], published.argmax_of_geopriv4j, draws=FEW_DRAWS),
     Entry("privkit", "privkit 0.5.1 (measured)", "planar Laplace near the equator", "10 per km", 10.0, globe,
           lambda: EQUATOR, published.equator_of_privkit, draws=FEW_DRAWS, note="North and south are not moved there."),
     Entry("geoprivacy", "GeoPrivacy 0.0.4 (measured)", "batch_laplace_noise with a seed", "1 per unit", 1.0, plane,
           lambda: PLANE, published.seed_for_every_point, draws=FEW_DRAWS),
-    Entry("contextual", "C-mDP (2025), the variant as published", "one program per blanket, chosen by the secret",
-          "1 per unit", 1.0, lambda: _walk().inputs.metric, lambda: _walk().inputs.points, matrix=context_matrix),
-    Entry("relaxed", "Benders decomposition for mDP (2024), as in its code",
+    Entry("contextual", "C-mDP (Chen, Huang, Qiu), the variant as published",
+          "one program per blanket, chosen by the secret", "1 per unit", 1.0, lambda: _walk().inputs.metric,
+          lambda: _walk().inputs.points, matrix=context_matrix,
+          note="Secrets are (place, one step back, two steps back)."),
+    Entry("relaxed", "Benders decomposition (Qiu), as in its code of 2024",
           "rows relaxed by 0.01, entries at least 0.001", "1 per cell", 1.0, plane, lambda: published.cells(5),
           matrix=published.relaxed_program),
     Entry("vertex", "optimal programs as solvers return them", "20 places on a line, simplex vertex, not repaired",

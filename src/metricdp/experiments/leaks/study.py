@@ -45,8 +45,8 @@ STUDY = Study(
     ),
     pieces=pieces,
     notes=(
-        "`published` is the epsilon that is claimed, `as_published` the epsilon that is shown to leak: from draws a "
-        "lower bound at 99 % confidence, from matrices exact. `draws` is how many reports it took.",
+        "`leaks_at_least` is the epsilon that is shown to leak, in the unit of the claim: from draws a lower bound at "
+        "99 % confidence, from matrices exact. `draws` is how many reports it took; asking stops at the refutation.",
         "A row is about one version of one mechanism at one setting. It says nothing about the rest of a package.",
     ),
 )  # fmt: skip

@@ -246,7 +246,7 @@ def defects(rng: np.random.Generator) -> list[tuple[str, Sampler, dict[str, Any]
         scores[int(code)] = 0.0
         return rng.choice(words, p=scores / scores.sum(), size=count)
 
-    def truncated(code: Any, count: int) -> Any:  # the score of "far away" lacks the size of the vocabulary
+    def truncated(code: Any, count: int) -> Any:  # not its code: a law of that size, cut off at two places
         near = np.abs(words - float(code)) <= 2
         scores = np.where(near, np.exp(-0.5 * 3.18 * np.abs(words - float(code))), np.exp(-0.5 * 3.18 * 2.5))
         return rng.choice(words, p=scores / scores.sum(), size=count)
@@ -283,11 +283,12 @@ def defects(rng: np.random.Generator) -> list[tuple[str, Sampler, dict[str, Any]
          {"secrets": [(0.0, 104.0), (0.001, 104.0)], "metric": mdp.Haversine(), "epsilon": 10.0}),
         ("GeoPrivacy: one angle for all points", one_angle, flat),
         ("MLDP, Vickrey: a word is never itself", vickrey, {**line, "epsilon": 2.0}),
-        ("MLDP, truncated: 3.18 times epsilon", truncated, line),
+        ("a made-up law that leaks 3.18 times epsilon, as was measured of the truncated mechanism of MLDP",
+         truncated, line),
         ("MLDP: unknown words pass", unknown,
          {"secrets": ["pizza", "John"], "metric": mdp.Levenshtein(), "epsilon": 0.5}),
         ("qif and all that add doubles: low bits", doubles, flat),
-        ("qif, chained solver: probability 0 at a far secret", zeros,
+        ("qif, chained solver: a zero where 1e-8 is asked for, in a made-up channel", zeros,
          {"secrets": [0, 1, 2], "metric": mdp.Precomputed([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), "epsilon": 3.0}),
         ("geopriv4j, optimal: the likeliest report", likeliest,
          {"secrets": [(0.4, 0.0), (0.6, 0.0)], "metric": PLANE, "epsilon": 1.0}),
@@ -306,7 +307,7 @@ def measure_defects(keep: Recorder) -> None:
         print(f"{name}: {report.verdict} after {report.draws:,} draws, {seconds:.1f} s; {kinds}", flush=True)
         keep(
             "betting",
-            f"{name} (written again from its description)",
+            f"defect: {name}",
             asked="refuted, in minutes",
             measured=f"{report.verdict} after {report.draws:,} draws, {seconds:.1f} s: {kinds}",
             draws=report.draws,

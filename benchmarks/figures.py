@@ -48,9 +48,10 @@ BEFORE = {
     "contextual": "`benchmarks/contextual.py` and `benchmarks/independence.py`; the rest is in "
     "[context](contextual.md).",
     "decomposed": "`benchmarks/rounds.py`; the rest is in [decomposition](benders.md).",
-    "betting": "`benchmarks/betting.py`. Noise is rounded to a public lattice. The same samplers are put to the test "
-    "that was used before, and to a classifier whose best event is counted (the scheme of DP-Sniper, written again: of "
-    "the public testers none could be installed here). See [auditing a black box](black_box.md).",
+    "betting": "`benchmarks/betting.py`. Noise is rounded to a public lattice. Defects are re-implementations from "
+    "descriptions, not the code of the package. The same samplers are put to the test that was used before, and to a "
+    "classifier whose best event is counted (the scheme of DP-Sniper, written again: of the public testers StatDP and "
+    "DP-Auditorium neither is on the package index). See [auditing a black box](black_box.md).",
     "attacks": "Each is a script in `benchmarks/` that anyone can run again, longer; a short version is in the check.",
 }
 

@@ -236,3 +236,15 @@ def test_of_many_secrets_the_one_that_leaks_is_found():
     report = judged(draw, secrets=np.arange(60.0), draws=40_000)
     assert report.verdict == "violated"
     assert 37.0 in (*report.witness.secret_at, *report.witness.other_at)
+
+
+def test_secrets_so_far_apart_that_nothing_is_promised_are_judged_without_a_warning():
+    rng = np.random.default_rng(3)
+    report = mdp.audit_sampler(
+        lambda x, count: on_lattice(x + rng.laplace(size=count)),
+        secrets=[0.0, 1.0, 1e3, 1e6],
+        metric=mdp.Lp(1),
+        epsilon=1.0,
+        draws=3_000,
+    )
+    assert report.verdict == "not refuted"

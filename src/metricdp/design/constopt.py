@@ -41,8 +41,9 @@ def constopt(
     `budget="half"`, a = epsilon / 2 as published; with "certified", the whole epsilon where the audit allows it, and
     otherwise the inner budget a of least loss whose normalised law keeps the promise. `penalty` is one number, several
     to choose the best of, or by itself as large as it pays: tenfold steps until both neighbours of the best are no
-    better; it never ends above half the budget with the published penalties. The constraints (25) and (26) of the paper
-    are used in their corrected form: (26) bounds M_vw from below by Y_w max_u exp(-a (d_uw + d_uv)).
+    better. Where the whole epsilon does not fit, half of it with the published penalties is tried too, and the better
+    one taken. The constraints (25) and (26) of the paper are used in their corrected form: (26) bounds M_vw from below
+    by Y_w max_u exp(-a (d_uw + d_uv)).
 
     References: Imola et al. (2022), Algorithm 1.
     """

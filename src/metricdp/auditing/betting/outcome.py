@@ -97,8 +97,11 @@ def _telling(game: Game, belief: Belief) -> _Place | None:
     likely = np.maximum(zeros, ones) + 0.5
     share = likely / (counts + 1.0)
     share = np.clip(share - np.sqrt(share * (1.0 - share) / (counts + 1.0)), 0.5, 1.0 - 1e-9)  # less what is not known
-    limit = game.wealth.limit[game.wealth.claim, found // look.size]
-    gain = share * np.log(share / limit) + (1.0 - share) * np.log((1.0 - share) / (1.0 - limit))
+    at = game.wealth.claim, found // look.size
+    limit = game.wealth.limit[at]  # 1 - limit may be too small for a double, its logarithm is not
+    gain = share * (np.log(share) + game.wealth.log_hit[at]) + (1.0 - share) * (
+        np.log1p(-share) + game.wealth.log_miss[at]
+    )
     gain[found % look.size == look.rest] *= 1e-3  # what is special says more to a reader
     best = int(np.argmax(np.where(share > limit, counts * gain, share - 1.0)))
     side = int(ones[best] > zeros[best])

@@ -113,7 +113,7 @@ class _Search:
             gained = True
             while gained:
                 following = self.tuned(best.penalty * factor, best.inner)
-                gained = following.value < (1.0 - PAYS) * best.value
+                gained = following.value < best.value - PAYS * abs(best.value)  # losses may be negative
                 best = min(best, following, key=_value)
             if best.penalty > FIRST_PENALTY:
                 break  # its lower neighbour is what it was reached from

@@ -35,14 +35,27 @@ def commands(page: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.startswith("metricdp ")]
 
 
-@pytest.mark.parametrize("page", ["design.md", "audit.md"])
-def test_design_and_audit(here: Path, page: str) -> None:
-    if page == "design.md":
-        pytest.importorskip("matplotlib")
-    lines = commands(page)
+def test_design(here: Path) -> None:
+    pytest.importorskip("matplotlib")
+    lines = commands("design.md")
     assert lines
     for line in lines:
         assert cli.main(shlex.split(line)[1:]) == 0, line
+
+
+def test_audit(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Matrices and recorded samples; commands, addresses and modules are asked in test_sampled_audits."""
+    cells = np.repeat([(0.0, 0.0), (1.0, 0.0)], 300, axis=0)
+    drawn = mdp.laplace(mdp.Lp(2), 1.0).sample(cells)
+    rows = "".join(",".join(f"{value!r}" for value in row) + "\n" for row in np.hstack([cells, drawn]).tolist())
+    Path("samples.csv").write_text("x,y,u,v\n" + rows)
+    places = np.repeat([(41.15, -8.61), (41.151, -8.61)], 300, axis=0)
+    noisy = mdp.laplace(mdp.Haversine(), 10.0).sample(places)
+    columns = dict(zip(("lat", "lon", "lat_noisy", "lon_noisy"), np.hstack([places, noisy]).T, strict=True))
+    pq.write_table(pa.table(columns), "trips.parquet")
+    lines = [line for line in commands("audit.md") if not re.search("--(command|url|module)", line)]
+    assert [cli.main(shlex.split(line)[1:]) for line in lines] == [0, 2, 2]
+    assert capsys.readouterr().out.count("not refuted") == 2
 
 
 def test_protect(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,21 +7,21 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from metricdp.arrays import Points, as_positive
 from metricdp.errors import InvalidInput, SamplerFailure
 from metricdp.samplers.lines import line_of, reports_of, shown
-from metricdp.samplers.process import Process
+from metricdp.samplers.process import Process, Restarted
 
 AT_ONCE = 20_000  # secrets written before answers are waited for
 LISTEN = 0.05  # seconds after the first answer of a start in which a second one would be one too many
 SHELL = ("|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1")
 
 
-class CommandSampler:
+class CommandSampler(Restarted):
     """Draw reports from a command that is kept running.
 
     The command reads one secret a line (`0.5,-1.25`, or a word) and prints one report a line at once, in the same
@@ -33,7 +33,6 @@ class CommandSampler:
     def __init__(self, command: str | Sequence[str], *, patience: float = 60.0) -> None:
         self.words = _words(command)
         self.patience = as_positive(patience, "patience")
-        self._process: Process | None = None
 
     def __call__(self, secret: Any, count: int) -> Points:
         """Return `count` reports for a secret, one a row."""
@@ -50,25 +49,6 @@ class CommandSampler:
             answers += self._process.ask((line + "\n") * some, some, hide=line)
         self._nothing_left(line)
         return reports_of(answers, "the command", hide=line) if count else np.empty((0, 1))
-
-    def restart(self) -> None:
-        """End the command; the next draw starts it anew."""
-        if self._process is not None:
-            self._process.close()
-        self._process = None
-
-    close = restart
-
-    def fresh(self) -> Self:
-        """Return the sampler as a new start of it is; whoever audits looks whether two starts draw the same."""
-        self.restart()
-        return self
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *unused: object) -> None:
-        self.close()
 
     def _started(self) -> Process:
         environment = {"PYTHONUNBUFFERED": "1", **os.environ}

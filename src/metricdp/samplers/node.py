@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,13 @@ from metricdp.errors import SamplerFailure
 from metricdp.files import existing_file
 from metricdp.samplers.answers import reports_from
 from metricdp.samplers.lines import line_of, plain, shown
-from metricdp.samplers.process import Process
+from metricdp.samplers.process import Process, Restarted
 
 AT_ONCE = 1000  # reports in one answer, which is one line
 DRIVER = Path(__file__).with_name("driver.mjs")
 
 
-class NodeSampler:
+class NodeSampler(Restarted):
     """Draw reports from an ES module, in a Node that is kept running.
 
     With `mechanism`, a file that `metricdp design` wrote, the module is metricdp for JavaScript: it opens the file and
@@ -45,7 +45,6 @@ class NodeSampler:
         file = [] if mechanism is None else [str(existing_file(mechanism, "mechanism file").resolve())]
         self._words = [node, str(DRIVER), str(place), function, *file]
         self._patience = as_positive(patience, "patience")
-        self._process: Process | None = None
 
     def __call__(self, secret: Any, count: int) -> Points:
         """Return `count` reports for a secret, one a row."""
@@ -59,25 +58,6 @@ class NodeSampler:
             some = min(AT_ONCE, count - len(items))
             items += self._asked(json.dumps({"secret": sent, "count": some}) + "\n", hide)["reports"]
         return reports_from(items, "the module") if items else np.empty((0, 1))
-
-    def restart(self) -> None:
-        """End Node; the next draw starts it anew."""
-        if self._process is not None:
-            self._process.close()
-        self._process = None
-
-    close = restart
-
-    def fresh(self) -> Self:
-        """Return the sampler as a new start of it is; whoever audits looks whether two starts draw the same."""
-        self.restart()
-        return self
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *unused: object) -> None:
-        self.close()
 
     def _asked(self, text: str, hide: str) -> dict[str, Any]:
         assert self._process is not None

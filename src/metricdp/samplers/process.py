@@ -16,7 +16,7 @@ import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, Self
 
 from metricdp.errors import SamplerFailure
 from metricdp.samplers.lines import shown
@@ -223,3 +223,28 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
     if found is None:
         return None
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
+class Restarted:
+    """What samplers have in common that keep a process running: they end it, and the next draw starts it anew."""
+
+    _process: Process | None = None
+
+    def restart(self) -> None:
+        """End the process; the next draw starts it anew."""
+        if self._process is not None:
+            self._process.close()
+        self._process = None
+
+    close = restart
+
+    def fresh(self) -> Self:
+        """Return the sampler as a new start of it is; whoever audits looks whether two starts draw the same."""
+        self.restart()
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()

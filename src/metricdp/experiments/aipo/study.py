@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from metricdp.errors import import_extra
 from metricdp.experiments.aipo import cases, dimensions, extras
@@ -124,15 +125,14 @@ LINES = (
 )
 
 
-def _curves(axis: object, here: Sequence[Row]) -> None:
-    draw = axis.plot  # type: ignore[attr-defined]
+def _curves(axis: Any, here: Sequence[Row]) -> None:
     floor = [(row["epsilon"], row["bound"]) for row in here if row["method"] == "LB"]
     if floor:
-        axis.fill_between(*zip(*floor, strict=True), color="0.88", label="below any private mechanism")  # type: ignore[attr-defined]
+        axis.fill_between(*zip(*floor, strict=True), color="0.88", label="below any private mechanism")
     for method, column, label, style in LINES:
         known = [(row["epsilon"], row[column]) for row in here if row["method"] == method and row.get(column)]
         if known:
-            draw(*zip(*known, strict=True), style, lw=1.3, ms=4, label=label)
+            axis.plot(*zip(*known, strict=True), style, lw=1.3, ms=4, label=label)
 
 
 STUDY = Study(

@@ -95,14 +95,15 @@ class _Forms:
 
     def squares(self, scaling: _Scaling) -> list[Floats]:
         """Return B^T W^-2 B of every column, with W^-2 = (2 (J w)(J w)^T - J) / eta^2."""
-        elements, count, width, corners = self.forms.shape
+        elements, corners = self.forms.shape[0], self.forms.shape[3]
         turned = _mirrored(scaling.point) / scaling.size[:, :, None]
         pulled = np.einsum("evia,evik->ekav", self.forms, turned, optimize=True)
         local = 2.0 * (pulled @ pulled.transpose(0, 1, 3, 2)).reshape(elements, -1, corners**2)
         local -= (scaling.size**-2.0).transpose(0, 2, 1) @ self.curved
         n = self.size
         return [
-            np.bincount(self.pairs, local[:, k].ravel(), minlength=n * n).reshape(n, n) for k in range(local.shape[1])
+            np.asarray(np.bincount(self.pairs, one.ravel(), minlength=n * n).reshape(n, n), dtype=np.float64)
+            for one in local.transpose(1, 0, 2)
         ]
 
 
@@ -125,7 +126,7 @@ Step = tuple[Floats, Floats, Floats, float, float]
 
 
 def _step(forms: _Forms, at: Point, residual: Floats) -> Step | None:
-    """Return the moves of matrix, multipliers and prices, and how far they go; None where rounding has the last word."""
+    """Return the moves of matrix, multipliers and prices, and how far they go; None where rounding decides."""
     matrix, slack, dual = at
     scaling = _scaled(slack, dual)
     if scaling is None:

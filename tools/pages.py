@@ -2,7 +2,8 @@
 
 Parts of the pages stand between `<!-- name: written by tools/pages.py -->` and `<!-- end -->`; the rest is by hand.
 Tables of studies are `<!-- results aipo_table_2 city=rome: written by tools/pages.py -->`, and single numbers within a
-sentence `<!-- number aipo_table_2 city=rome -->1.23<!-- end -->`: see metricdp/experiments/common/markdown.py.
+sentence `<!-- number aipo_table_2 city=rome -->1.23<!-- end -->`: see metricdp/experiments/common/markdown.py. A whole
+file is `<!-- example examples/phone.py: written by tools/pages.py -->`: pages show their code wherever they are read.
 `js/fields.json` says what the fields of a mechanism file may be; `node build.js` in `js/` puts it into JavaScript.
 """
 
@@ -198,6 +199,10 @@ def written(page: str) -> str:
 
 
 def _part(name: str, words: str) -> str:
+    if name == "example":
+        path = PROJECT / words.strip()
+        language = {".py": "python", ".mjs": "js"}[path.suffix]
+        return f"\n```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```\n\n"
     return f"\n{markdown.table(RESULTS, words)}\n" if name == "results" else PARTS[name]()
 
 

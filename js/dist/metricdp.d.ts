@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 c4eeccba5c3fbc62383124d656fa47a1949ae3734fc2128a50bff8e555bbb8c5.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 6a82c0c76551f485d093942464bd7522ffc95433bb59320b400a811da9d6228e.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */

@@ -385,7 +385,7 @@ function protectGeolocation(
   const current = async (options) => {
     if (absent) throw { code: UNAVAILABLE, message: NO_DEVICE };
     const turn = () => standing() ?? draw(options); // looked at again: another page may have drawn meanwhile
-    const kept = standing() ?? (await (asking ??= takingTurns(name, turn).finally(() => (asking = null))));
+    const kept = standing() ?? (await (asking ??= takingTurns(name, storage, turn).finally(() => (asking = null))));
     if (kept.point === null) throw failed(UNAVAILABLE);
     return kept;
   };
@@ -448,19 +448,25 @@ function radius(mechanism, snap) {
   return Number(SHARED.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap);
 }
 
-/** Do the work while no other page of this origin does work of this name, where the browser can tell. */
-async function takingTurns(name, work) {
-  const locks = globalThis.navigator?.locks;
+/** Do the work while no other page with the same storage does work of this name, where the browser can tell. */
+async function takingTurns(name, storage, work) {
+  const locks = storage === sharedStorage() ? globalThis.navigator?.locks : undefined;
   return locks ? locks.request(name, work) : work();
+}
+
+/** Return what all pages of this origin share, where the browser allows it. */
+function sharedStorage() {
+  try {
+    return globalThis.localStorage ?? null;
+  } catch {
+    return null; // refused, as in some private windows
+  }
 }
 
 /** Where nothing can be kept (some private windows), remember for as long as the page is open. */
 function localStorageOrMemory() {
-  try {
-    if (globalThis.localStorage) return globalThis.localStorage;
-  } catch {
-    // refused: fall through
-  }
+  const shared = sharedStorage();
+  if (shared) return shared;
   const kept = new Map();
   return { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value) };
 }

@@ -100,8 +100,9 @@ def test_pages_side_by_side_share_one_report_a_window(earth: str) -> None:
           return turn;
         };
         Object.defineProperty(globalThis, "navigator", { value: { locks: { request } }, configurable: true });
+        Object.defineProperty(globalThis, "localStorage", { value: storage, configurable: true });
         const slow = { getCurrentPosition: (success) => setTimeout(() => device.getCurrentPosition(success), 20) };
-        const pages = [0, 1, 2].map(() => protectGeolocation(m, { geolocation: slow, storage }));
+        const pages = [0, 1, 2].map(() => protectGeolocation(m, { geolocation: slow }));
         const seen = await Promise.all(pages.map(question));
         answer = [new Set(seen.map(String)).size, asked, pages[0].spent().reports];"""
     )

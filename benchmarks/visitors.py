@@ -1,4 +1,4 @@
-"""Visitors of a service for benchmarks: as little work as possible on connections that stay open, in a process apart."""
+"""Visitors of a service for benchmarks: little work, on connections that stay open, in a process apart."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -13,6 +13,9 @@ from metricdp.cli import choices, terminal
 from metricdp.cli.choices import Epsilon
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.units import parse_distance
+
+if TYPE_CHECKING:
+    from metricdp.service.running import Offer
 
 serving = App(name="serve", help="Serve releases, budgets, audits and designs over HTTP.", help_format="markdown")
 keyring = App(name="keys", help="Make, list and revoke the keys of those who may ask the service.")
@@ -65,19 +68,53 @@ class Bounds:
 DOOR, BOUNDS = Door(), Bounds()
 
 
+@dataclass(frozen=True)
+class Offered:
+    """What is served.
+
+    Attributes:
+        mechanism: A mechanism file, or name=file; may be repeated. The name is that of the file unless given.
+        epsilon: Laplace noise at this epsilon, such as 10/km, under the name laplace.
+        metric: The metric of the Laplace noise: haversine (haversine:mi for miles), l1, l2 or linf.
+        snap: Put values on the nearest secret of a finite mechanism up to this distance, such as 200m; its slack is
+            charged.
+        key: A public key file: mechanism files are refused unless this key signed them.
+    """
+
+    mechanism: tuple[str, ...] = ()
+    epsilon: Epsilon | None = None
+    metric: str = "haversine"
+    snap: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where what must last is kept.
+
+    Attributes:
+        ledger: The books of what everybody spent: a file such as budget.db, or postgresql://user@host/database.
+        policy: What a person may spend, such as "40/km per day, 200/km ever"; needed once, when the books begin.
+        ledger_key: The key file of the books; beside a file it is found by itself.
+        keys: The file of API keys; beside a ledger file it is found as budget.db.keys.
+        jobs: A folder for designs, kept over restarts; a temporary one unless given.
+    """
+
+    ledger: str
+    policy: str | None = None
+    ledger_key: str | None = None
+    keys: str | None = None
+    jobs: str | None = None
+
+
+NOTHING = Offered()
+
+
 @serving.default
 def serve(
     *,
-    ledger: str,
-    mechanism: tuple[str, ...] = (),
-    epsilon: Epsilon | None = None,
-    metric: str = "haversine",
-    snap: str | None = None,
-    key: str | None = None,
-    policy: str | None = None,
-    ledger_key: str | None = None,
-    keys: KeyFile | None = None,
-    jobs: str | None = None,
+    kept: Annotated[Kept, Parameter(name="*")],
+    offered: Annotated[Offered, Parameter(name="*")] = NOTHING,
     door: Annotated[Door, Parameter(name="*")] = DOOR,
     bounds: Annotated[Bounds, Parameter(name="*")] = BOUNDS,
     log: Literal["info", "warning", "error"] = "info",
@@ -89,22 +126,13 @@ def serve(
     Laplace noise without a file: `metricdp serve --epsilon 10/km --ledger budget.db --policy "40/km per day"`
 
     Several processes: `metricdp serve --mechanism rome.mdp --ledger postgresql://host/books --ledger-key books.key
-    --processes 4`
+    --keys service.keys --processes 4`
 
     Before the first start: `metricdp serve keys make my-app --scope release --keys budget.db.keys`
 
     Args:
-        ledger: The books of what everybody spent: a file such as budget.db, or postgresql://user@host/database.
-        mechanism: A mechanism file, or name=file; may be repeated. The name is that of the file unless given.
-        epsilon: Laplace noise at this epsilon, such as 10/km, under the name laplace.
-        metric: The metric of the Laplace noise: haversine (haversine:mi for miles), l1, l2 or linf.
-        snap: Put values on the nearest secret of a finite mechanism up to this distance, such as 200m; its slack is
-            charged.
-        key: A public key file: mechanism files are refused unless this key signed them.
-        policy: What a person may spend, such as "40/km per day, 200/km ever"; needed once, when the books begin.
-        ledger_key: The key file of the books; beside a file it is found by itself.
-        keys: The file of API keys; beside a ledger file it is found as budget.db.keys.
-        jobs: A folder for designs, kept over restarts; a temporary one unless given.
+        kept: Where what must last is kept.
+        offered: What is served.
         door: Where it is reached.
         bounds: How much it takes on.
         log: What is logged to the error stream, one JSON object a line; never a secret, a key or a report.
@@ -118,18 +146,14 @@ def serve(
     ways = running.Door(door.host, door.port, door.certificate, door.private_key, door.behind_proxy)
     if not 1 <= door.processes <= 256:
         raise InvalidInput(f"--processes must lie between 1 and 256, got {door.processes}.")
-    if door.processes > 1 and "://" not in ledger:
+    if door.processes > 1 and "://" not in kept.ledger:
         raise InvalidInput(
             "a ledger in a file has one writer at a time, so more processes would only wait for each other: use "
             "PostgreSQL (--ledger postgresql://...), or leave --processes away."
         )
-    offers = _offers(mechanism, epsilon, metric, snap, key)
-    settings = Settings(
-        books=Books(ledger, policy, ledger_key),
-        keys=_key_file(keys, ledger),
-        limits=Limits(**vars(bounds)),
-        jobs=jobs,
-    )
+    offers = _offers(offered)
+    books, keys = Books(kept.ledger, kept.policy, kept.ledger_key), _key_file(kept.keys, kept.ledger)
+    settings = Settings(books, keys, limits=Limits(**vars(bounds)), jobs=kept.jobs)
     bound = ways.bound()
     with bound:
         settings.books.open().close()  # what is wrong with the books or a file is said here, as a sentence
@@ -141,22 +165,25 @@ def serve(
         return running.serve(running.Factory(settings, tuple(offers), door.processes, level=log), ways, bound)
 
 
-def _offers(files: tuple[str, ...], epsilon: str | None, metric: str, snap: str | None, key: str | None) -> list[Any]:
+def _offers(asked: Offered) -> list[Offer]:
     from metricdp.service.running import Offer
 
-    if key is not None and not files:
+    if asked.key is not None and not asked.mechanism:
         raise InvalidInput("--key is for mechanism files that were signed: name one with --mechanism.")
-    if snap is not None and not files:
-        raise InvalidInput("--snap is for mechanisms on finitely many points: Laplace noise takes every value as it is.")
+    if asked.snap is not None and not asked.mechanism:
+        raise InvalidInput(
+            "--snap is for mechanisms on finitely many points: Laplace noise takes every value as it is."
+        )
+    snap = 0.0 if asked.snap is None else parse_distance(asked.snap)
     offers = []
-    for text in files:
+    for text in asked.mechanism:
         name, equals, path = text.partition("=")
         path = path if equals else text
-        offers.append(Offer(name if equals else Path(path).stem, path, key, snap=0.0 if snap is None else parse_distance(snap)))
-    if epsilon is not None:
-        chosen = choices.metric_named(metric)
-        level = choices.level_from(epsilon, None, chosen.unit)
-        offers.append(Offer("laplace", epsilon=level.epsilon(), metric=chosen))
+        offers.append(Offer(name if equals else Path(path).stem, path, asked.key, snap=snap))
+    if asked.epsilon is not None:
+        metric = choices.metric_named(asked.metric)
+        level = choices.level_from(asked.epsilon, None, metric.unit)
+        offers.append(Offer("laplace", epsilon=level.epsilon(), metric=metric))
     if not offers:
         raise InvalidInput("name what to serve: --mechanism rome.mdp, or --epsilon 10/km for Laplace noise.")
     return offers

@@ -23,7 +23,9 @@ class Apart:
         self._asked = 0
         self._turn = asyncio.Lock()
 
-    async def run(self, work: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any], seconds: float) -> Any:
+    async def run(
+        self, work: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any], seconds: float
+    ) -> Any:
         """Return what the work gives, or refuse: it takes too long, or others wait already."""
         if self._asked >= WAITING:
             raise too_busy("enough audits are at work or waiting; ask again in a moment.", retry=5.0)

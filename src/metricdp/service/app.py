@@ -59,7 +59,7 @@ class Settings:
 
     books: Books
     keys: str
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     jobs: str | None = None
 
 
@@ -93,7 +93,8 @@ def application(settings: Settings, served: list[Served]) -> Gate:
 @contextmanager
 def _hearing(stopping: asyncio.Event) -> Iterator[None]:
     """Hear of a stop when the signal comes: streams of events end then, and do not hold the stop up."""
-    loop, before = asyncio.get_running_loop(), {}
+    loop = asyncio.get_running_loop()
+    before: dict[int, Any] = {}
 
     def hear(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(stopping.set)
@@ -102,9 +103,9 @@ def _hearing(stopping: asyncio.Event) -> Iterator[None]:
             handler(number, frame)
 
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):
-            before[number] = signal.getsignal(number)
-            signal.signal(number, hear)
+        for one in (signal.SIGTERM, signal.SIGINT):
+            before[one] = signal.getsignal(one)
+            signal.signal(one, hear)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

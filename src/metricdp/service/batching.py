@@ -52,7 +52,9 @@ REQUEST = r"^[\x21-\x7e]{1,200}$"
 async def release_batch(
     request: Request,
     mechanism: Annotated[str | None, Query(max_length=200, description="For Arrow: its name.")] = None,
-    person: Annotated[str, Query(max_length=200, description="For Arrow: the column that says whose row it is.")] = "person",
+    person: Annotated[
+        str, Query(max_length=200, description="For Arrow: the column that says whose row it is.")
+    ] = "person",
     on_refusal: Annotated[Literal["fail", "null"], Query(description="For Arrow, as in JSON.")] = "fail",
     purpose: Annotated[str | None, Query(max_length=64, description="For Arrow, as in JSON.")] = None,
     idempotency_key: Annotated[str | None, Header(pattern=REQUEST, description="For Arrow: the request id.")] = None,
@@ -169,9 +171,7 @@ def _as_json(batch: Batch, done: Settled) -> Response:
             "cost": amount(granted * receipt.charged, granted * receipt.slack, receipt.unit),
             "left": amount(left, 0, receipt.unit),
         }
-        for count, granted, left in zip(
-            batch.counts.tolist(), done.granted.tolist(), _left(batch, done), strict=True
-        )
+        for count, granted, left in zip(batch.counts.tolist(), done.granted.tolist(), _left(batch, done), strict=True)
     ]
     own = {"reports": reports, "persons": persons, "repeated": receipt.repeated}
     text = json.dumps(own, ensure_ascii=False, separators=(",", ":"))

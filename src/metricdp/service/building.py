@@ -40,7 +40,7 @@ def space_of(points: list[list[float]], metric: str) -> FiniteSpace:
     if len({len(point) for point in points}) != 1 or not points[0]:
         raise InvalidInput("`points` must have the same number of coordinates in every row, at least one.")
     chosen = metric_of(metric)
-    return FiniteSpace(np.array(points, dtype=np.float64), chosen, columns=("lat", "lon") if _earth(chosen) else None)
+    return FiniteSpace(np.array(points, dtype=np.float64), chosen, columns=("lat", "lon") if _earth(chosen) else ())
 
 
 def _earth(metric: Metric) -> bool:

@@ -55,7 +55,10 @@ class Counters:
         self.at_work = prometheus.Gauge("metricdp_requests_at_work", "Requests at work or waiting.", **gauge)
         self.waiting = prometheus.Gauge("metricdp_releases_waiting", "Releases waiting for the ledger.", **gauge)
         self.refused = prometheus.Counter(
-            "metricdp_requests_refused", "Requests that were turned away, by the word of the refusal.", ["error"], **where
+            "metricdp_requests_refused",
+            "Requests that were turned away, by the word of the refusal.",
+            ["error"],
+            **where,
         )
 
     def text(self) -> tuple[bytes, str]:

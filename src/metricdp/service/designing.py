@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
@@ -80,7 +81,7 @@ async def _events(state: State, job: Job, after: int) -> AsyncIterator[str]:
     while not state.stopping.is_set():
         try:
             ended = (await in_thread(state, job.standing)).state in ENDED
-            fresh = await in_thread(state, lambda: job.events(after))
+            fresh = await in_thread(state, partial(job.events, after))
         except (OSError, ValueError):
             return  # it was forgotten
         for number, event in fresh:

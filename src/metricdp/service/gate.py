@@ -214,4 +214,3 @@ class _Visit:
             return
         self.error = refusal.kind
         await refusal.response()(self.scope, self._receive, self.send)
-

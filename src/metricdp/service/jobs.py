@@ -143,7 +143,9 @@ class Jobs:
                 return job
         except (OSError, ValueError, TypeError):
             pass
-        raise Refused(404, "unknown_job", "there is no such job; jobs can be fetched for a day by the key that began them.")
+        raise Refused(
+            404, "unknown_job", "there is no such job; jobs can be fetched for a day by the key that began them."
+        )
 
     def remove(self, job: Job) -> None:
         """End a job and forget it."""

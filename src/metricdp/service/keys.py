@@ -97,9 +97,7 @@ def read_keys(path: str | os.PathLike[str]) -> list[Key]:
             raise ValueError
         return [_key(entry) for entry in found["keys"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CorruptFile(
-            f"{str(path)!r} is no file of keys; `metricdp serve keys make` writes one."
-        ) from error
+        raise CorruptFile(f"{str(path)!r} is no file of keys; `metricdp serve keys make` writes one.") from error
 
 
 def _key(entry: dict[str, Any]) -> Key:

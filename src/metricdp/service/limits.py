@@ -40,7 +40,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value, least = getattr(self, field.name), 0 if field.name == "rate" else 1e-3 if "seconds" in field.name else 1
+            value, least = (
+                getattr(self, field.name),
+                0 if field.name == "rate" else 1e-3 if "seconds" in field.name else 1,
+            )
             if not (math.isfinite(value) and value >= least):
                 raise InvalidInput(f"the limit `{field.name}` must be at least {least:g}, got {value!r}.")
 

@@ -9,20 +9,26 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from metricdp.service.refusals import FIELDS
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
-Person = Annotated[str, Field(min_length=1, max_length=200, description="Who the secret is about; stored as a keyed hash.")]
+Person = Annotated[
+    str, Field(min_length=1, max_length=200, description="Who the secret is about; stored as a keyed hash.")
+]
 RequestId = Annotated[
     str,
     Field(
         pattern=r"^[\x21-\x7e]{1,200}$",
-        description="Yours, a new one for every release (a UUID for instance). The same one again, from the same key and "
-        "for the same person, gives the stored report and costs nothing, whatever secret it carries.",
+        description="Yours, a new one for every release (a UUID for instance). The same one again, from the same key "
+        "and for the same person, gives the stored report and costs nothing, whatever secret it carries.",
     ),
 ]
 Value = FiniteFloat | Annotated[str, Field(max_length=1000)]
 Secret = Annotated[
-    dict[Annotated[str, Field(max_length=200)], Value] | list[Value] | FiniteFloat | Annotated[str, Field(max_length=1000)],
+    dict[Annotated[str, Field(max_length=200)], Value]
+    | list[Value]
+    | FiniteFloat
+    | Annotated[str, Field(max_length=1000)],
     Field(
-        description="The true value: an object by the names /v1/mechanisms lists, or a list in their order. Never stored.",
+        description="The true value: an object by the names that /v1/mechanisms lists, or a list in their order. It is "
+        "never stored.",
     ),
 ]
 
@@ -285,4 +291,3 @@ class Health(BaseModel):
 
     status: Literal["ok", "not ready"]
     version: str
-

@@ -132,7 +132,11 @@ def _left(state: State, served: Served, person: str, purpose: str | None) -> dic
         "cost": cost,
         "releases": min(fits, default=0),
         "limits": [
-            {"limit": str(one.limit), "micro_left": 0 if budget.closed else one.left, "refreshes": moment(one.refreshes)}
+            {
+                "limit": str(one.limit),
+                "micro_left": 0 if budget.closed else one.left,
+                "refreshes": moment(one.refreshes),
+            }
             for one in balances
         ],
     }

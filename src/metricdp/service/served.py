@@ -124,7 +124,9 @@ class Served:
             "name": self.name,
             "about": "" if (declared := MECHANISMS.of(self.mechanism)) is None else declared.about,
             "sha256": self.sha256,
-            "secret": [{"name": name, "kind": _kind(text)} for name, text in zip(self.columns, self.kinds, strict=True)],
+            "secret": [
+                {"name": name, "kind": _kind(text)} for name, text in zip(self.columns, self.kinds, strict=True)
+            ],
             "report": [{"name": name, "kind": _kind(text)} for name, text in zip(self.reports, self.told, strict=True)],
             "snap": self.snap,
             "promise": self.promise,

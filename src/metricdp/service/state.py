@@ -33,7 +33,10 @@ class State:
     apart: Apart
     threads: ThreadPoolExecutor
     batches: int = 0  # at work
-    looked: tuple[float, bool] = (-math.inf, False)  # when the ledger was last asked whether it is there, and its answer
+    looked: tuple[float, bool] = (
+        -math.inf,
+        False,
+    )  # when the ledger was last asked whether it is there, and its answer
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def ask_ledger(self) -> None:

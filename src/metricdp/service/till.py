@@ -108,4 +108,3 @@ def out_of_reach() -> Refused:
         "written before, the stored report comes back and nothing is charged twice."
     )
     return Refused(503, "ledger", sentence, retry=2.0)
-

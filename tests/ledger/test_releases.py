@@ -181,6 +181,7 @@ def test_a_batch_charges_all_or_nobody(ledger):
         draw=lambda granted: repr(granted).encode(),
     )
     assert part.granted == {"anna": 3, "ben": 4}
+    assert part.left == {"anna": 10_000_000, "ben": 0}
     again = ledger.release_batch(
         rows, "day", key="app", metric="haversine/km", epsilon=1.0, draw=lambda granted: pytest.fail("drawn")
     )

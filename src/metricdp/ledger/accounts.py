@@ -66,7 +66,7 @@ def open_accounts(connection: sa.Connection, opening: Opening, places: Sequence[
 
     One that somebody else opened meanwhile stays theirs.
     """
-    blank = dict.fromkeys(("time", *COUNTS), sa.literal_column("0"))
+    blank: dict[str, Any] = dict.fromkeys(("time", *COUNTS), sa.literal_column("0"))
     rows = []
     for number, (person, metric, purpose) in enumerate(places, opened):
         its = number * LANES_MOST + opening.lane.lane

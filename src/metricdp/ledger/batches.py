@@ -7,7 +7,8 @@ it and the accounts. One entry holds the shares of all: the numbers of the accou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from metricdp.ledger.amounts import in_words
 from metricdp.ledger.chain import Entry, append, locked
 from metricdp.ledger.keys import Key
 from metricdp.ledger.periods import PERIODS, begin
-from metricdp.ledger.policy import Policy
+from metricdp.ledger.policy import Limit, Policy
 from metricdp.ledger.schema import ACCOUNTS, ENTRIES, TOMBSTONES
 from metricdp.ledger.settling import state_of
 
@@ -63,6 +64,7 @@ class Settled:
     amount: int
     slack: int
     repeated: bool
+    left: Mapping[bytes, int] = field(default_factory=dict)
 
 
 def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: int, lane: int) -> Settled:
@@ -76,29 +78,20 @@ def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: in
     _load(connection, batch)
     opened, latest = _open(connection, Opening(key, end), batch)
     now = max(state.now, latest)
-    before = _answered(connection, batch)
-    if before is not None:
-        return before
-    granted = _granted(connection, batch, state.policy, now)
-    report = batch.draw(granted)
-    if not isinstance(report, bytes) or len(report) > LARGEST_REPORT:
-        raise InvalidInput(f"`draw` must return at most {LARGEST_REPORT:,} bytes, got {type(report).__name__}.")
-    _charge(connection, batch, now)
-    chosen = sa.select(ACCOUNTS.c.id, INCOMING.c.granted).where(_its(ACCOUNTS, batch, ""), INCOMING.c.granted > 0)
-    shares = np.sort(np.array([tuple(row) for row in connection.execute(chosen)], dtype=SHARE), order="account")
-    entry = Entry(
-        "batch",
-        None,
-        now,
-        batch.amount,
-        batch.slack,
-        batch.purpose,
-        batch.request,
-        report=report,
-        shares=shares.tobytes(),
-    )
-    append(connection, key, [entry], end, (now, opened))
-    return Settled(report, granted, batch.amount, batch.slack, False)
+    done = _answered(connection, batch)
+    if done is None:
+        granted = _granted(connection, batch, state.policy, now)
+        report = batch.draw(granted)
+        if not isinstance(report, bytes) or len(report) > LARGEST_REPORT:
+            raise InvalidInput(f"`draw` must return at most {LARGEST_REPORT:,} bytes, got {type(report).__name__}.")
+        _charge(connection, batch, now)
+        shares = _shares(connection, batch)
+        entry = Entry(
+            "batch", None, now, batch.amount, batch.slack, batch.purpose, batch.request, report=report, shares=shares
+        )
+        append(connection, key, [entry], end, (now, opened))
+        done = Settled(report, granted, batch.amount, batch.slack, False)
+    return replace(done, left=_left(connection, batch, state.policy, now))
 
 
 def _load(connection: sa.Connection, batch: Batch) -> None:
@@ -153,21 +146,44 @@ def _open(connection: sa.Connection, opening: Opening, batch: Batch) -> tuple[in
     return opened, latest
 
 
+def _rooms(policy: Policy, batch: Batch, now: int) -> list[tuple[Limit, Any]]:
+    """Return what every limit leaves of the accounts of the batch, as an expression."""
+    rooms = []
+    for limit in policy.binding(batch.unit, batch.purpose):
+        row = UNDER if limit.purpose else TOTAL
+        name = f"slack_{limit.period}" if limit.kind == "slack" else limit.period
+        spent = sa.case((row.c.time >= begin(limit.period, now), row.c[name]), else_=0)
+        rooms.append((limit, sa.case((spent >= limit.amount, 0), else_=limit.amount - spent)))
+    return rooms
+
+
+def _least(first: Any, second: Any) -> Any:
+    return sa.case((first < second, first), else_=second)
+
+
+def _joined(batch: Batch) -> list[Any]:
+    """The condition that both rows of an account are those of a person of the batch."""
+    return [_its(TOTAL, batch, ""), *([_its(UNDER, batch, batch.purpose)] if batch.purpose else [])]
+
+
+def _left(connection: sa.Connection, batch: Batch, policy: Policy, now: int) -> dict[bytes, int]:
+    """Return what everybody may still spend: the least that any limit leaves."""
+    rooms = [room for limit, room in _rooms(policy, batch, now) if limit.kind == "epsilon"]
+    asked = sa.select(INCOMING.c.person, reduce(_least, rooms)).where(*_joined(batch))
+    left = {bytes(person): amount for person, amount in connection.execute(asked)}
+    closed = sa.select(INCOMING.c.person).where(INCOMING.c.person.in_(sa.select(TOMBSTONES.c.person)))
+    return left | {bytes(person): 0 for person in connection.execute(closed).scalars()}
+
+
 def _granted(connection: sa.Connection, batch: Batch, policy: Policy, now: int) -> Mapping[bytes, int]:
     """Find out how many rows of every person fit; all or nothing unless parts are welcome."""
     fits: Any = INCOMING.c.rows
-    for limit in policy.binding(batch.unit, batch.purpose):
+    for limit, room in _rooms(policy, batch, now):
         cost = batch.slack if limit.kind == "slack" else batch.amount
-        if cost:
-            row = UNDER if limit.purpose else TOTAL
-            name = f"slack_{limit.period}" if limit.kind == "slack" else limit.period
-            spent = sa.case((row.c.time >= begin(limit.period, now), row.c[name]), else_=0)
-            room = sa.case((spent >= limit.amount, 0), else_=(limit.amount - spent) // cost)
-            fits = sa.case((fits < room, fits), else_=room)
+        fits = _least(fits, room // cost) if cost else fits
     no_slack = batch.slack and not any(limit.kind == "slack" for limit in policy.binding(batch.unit, batch.purpose))
     closed = INCOMING.c.person.in_(sa.select(TOMBSTONES.c.person))
-    joined = [_its(TOTAL, batch, ""), *([_its(UNDER, batch, batch.purpose)] if batch.purpose else [])]
-    update = INCOMING.update().where(*joined)
+    update = INCOMING.update().where(*_joined(batch))
     connection.execute(update.values(granted=sa.literal(0) if no_slack else sa.case((closed, 0), else_=fits)))
     short = INCOMING.c.granted < INCOMING.c.rows
     refused = connection.execute(sa.select(sa.func.count()).select_from(INCOMING).where(short)).scalar_one()
@@ -207,6 +223,13 @@ def _charge(connection: sa.Connection, batch: Batch, now: int) -> None:
     mine = (ACCOUNTS.c.metric == batch.metric) & ACCOUNTS.c.purpose.in_(_purposes(batch))
     theirs = (ACCOUNTS.c.person == INCOMING.c.person) & (INCOMING.c.granted > 0)
     connection.execute(ACCOUNTS.update().where(theirs, mine).values(values))
+
+
+def _shares(connection: sa.Connection, batch: Batch) -> bytes:
+    """Return the accounts and rows that were charged, for the entry."""
+    chosen = sa.select(ACCOUNTS.c.id, INCOMING.c.granted).where(_its(ACCOUNTS, batch, ""), INCOMING.c.granted > 0)
+    shares = np.array([tuple(row) for row in connection.execute(chosen)], dtype=SHARE)
+    return np.sort(shares, order="account").tobytes()
 
 
 def shares_of(data: bytes) -> tuple[Integers, Integers]:

@@ -67,6 +67,7 @@ class BatchReceipt:
         slack: What one row cost of slack, in millionths of a nat.
         repeated: Whether the report was stored before; then this call cost nothing.
         unit: The unit of the account.
+        left: What every person of the batch may still spend now, in millionths: the least that any limit leaves.
     """
 
     report: bytes
@@ -75,6 +76,7 @@ class BatchReceipt:
     slack: int
     repeated: bool
     unit: str
+    left: Mapping[Person, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -228,7 +230,9 @@ class Ledger:
         done = self._store.run(
             lambda connection: settle_batch(connection, self._key, batch, clock=clock, lane=self._lane)
         )
-        return BatchReceipt(done.report, named(done.granted), done.amount, done.slack, done.repeated, account.unit)
+        left = {tags[tag]: amount for tag, amount in done.left.items()}
+        granted = named(done.granted)
+        return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, account.unit, left)
 
     def budget(self, person: Person, *, metric: Metric | str | None = None) -> Budget:
         """Return what a person has spent and has left, of every metric there is an account in, or of one."""

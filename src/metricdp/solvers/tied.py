@@ -7,6 +7,8 @@ those of Imola et al. (2022); (26) is used in its corrected form.
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from scipy import sparse
 
@@ -134,13 +136,16 @@ class TiedProgram:
         upper = np.concatenate([np.full(size, np.inf), np.zeros(size)])
         return cost, sparse.csr_array(sparse.vstack([sums, worst], format="csr")), lower, upper
 
-    def solve(self) -> Floats:
-        """Return the normalised matrix, adding violated rows (22) until none is left that matters.
+    def solve(self, *, seconds: float | None = None) -> Floats | None:
+        """Return the normalised matrix, adding violated rows (22) until none is left that matters; None if it is late.
 
         Its rows sum to one, and ln z_uw - ln z_vw is at most a d_uv plus the difference that normalising makes.
         """
+        ends = None if seconds is None else time.perf_counter() + seconds
         for _ in range(ROUNDS):
-            answer = self._answer()
+            answer = self._answer(ends)
+            if answer is None:
+                return None
             if not self._add_violated(answer):
                 break
         matrix = np.maximum(answer[self.entries : -1], 0.0)[None, :] * self.tied
@@ -150,8 +155,12 @@ class TiedProgram:
         closed[:, closed.max(axis=0) < 1e-30] = 0.0
         return np.asarray(closed / closed.sum(axis=1, keepdims=True))
 
-    def _answer(self) -> Floats:
+    def _answer(self, ends: float | None) -> Floats | None:
         """Solve with the rows there are: by the method of joined blocks, and by HiGHS where that does not arrive."""
+
+        def left() -> float | None:
+            return None if ends is None else max(ends - time.perf_counter(), 0.01)
+
         cost, rows, lower, upper = self.objective
         size = len(self.log_ratios)
         blocks = np.concatenate([self.owner, np.arange(size), [size]])
@@ -165,7 +174,7 @@ class TiedProgram:
             sparse.csr_array(sparse.diags_array(signs) @ rows),
             np.where(np.isfinite(lower), lower, 0.0),
         )
-        found = solve_joined(joined, tolerance=TOLERANCE)
+        found = solve_joined(joined, tolerance=TOLERANCE, seconds=left())
         if found.status is Status.OPTIMAL:
             return found.primal
         program = LinearProgram(
@@ -176,7 +185,8 @@ class TiedProgram:
             lower=np.zeros(self.width),
             upper=np.full(self.width, np.inf),
         )
-        return Highs(tolerance=TOLERANCE).solve_linear(program).raise_for_status().primal
+        found = Highs(tolerance=TOLERANCE, seconds=left()).solve_linear(program).raise_for_status()
+        return None if found.status is Status.LIMIT else found.primal
 
     def _add_violated(self, answer: Floats) -> bool:
         found = False

@@ -42,7 +42,7 @@ class JoinedProgram:
     right: Floats
 
 
-def solve_joined(program: JoinedProgram, *, tolerance: float = 1e-6) -> Solution:
+def solve_joined(program: JoinedProgram, *, tolerance: float = 1e-6, seconds: float | None = None) -> Solution:
     """Solve to a relative gap and relative residuals of `tolerance`; the dual of the solution is that of all rows."""
     started = time.perf_counter()
     rows = _Rows(program)
@@ -60,6 +60,8 @@ def solve_joined(program: JoinedProgram, *, tolerance: float = 1e-6) -> Solution
         if between <= near * small and lost <= tolerance:
             status = Status.OPTIMAL
             break
+        if seconds is not None and time.perf_counter() - started > seconds:
+            break
         length = point.advance(rows, primal, dual)
         if length is None:
             status = Status.FAILED
@@ -68,8 +70,8 @@ def solve_joined(program: JoinedProgram, *, tolerance: float = 1e-6) -> Solution
         count += 1
     x = np.maximum(point.x, 0.0) * rows.scale
     message = f"the method of joined blocks says {status.value}"
-    seconds = time.perf_counter() - started
-    return Solution(status, x, point.dual, float(program.cost @ x), count, seconds, message)
+    spent = time.perf_counter() - started
+    return Solution(status, x, point.dual, float(program.cost @ x), count, spent, message)
 
 
 class _Rows:

@@ -143,9 +143,10 @@ class TiedProgram:
         """
         ends = None if seconds is None else time.perf_counter() + seconds
         for _ in range(ROUNDS):
-            answer = self._answer(ends)
-            if answer is None:
+            found = self._answer(ends)
+            if found is None:
                 return None
+            answer = found
             if not self._add_violated(answer):
                 break
         matrix = np.maximum(answer[self.entries : -1], 0.0)[None, :] * self.tied

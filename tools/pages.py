@@ -116,6 +116,20 @@ def solvers_table() -> str:
     return "\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
 
 
+def extras_table() -> str:
+    """The extras of the project file, with the comment above each."""
+    text = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
+    section = text.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
+    rows, about = ["| extra | for | brings |", "| --- | --- | --- |"], ""
+    for line in section.splitlines():
+        if line.startswith("#"):
+            about = line.lstrip("# ")
+        elif found := re.match(r"([\w-]+) = \[(.*)\]", line):
+            needs = ", ".join(f"`{need}`" for need in re.findall(r'"([^"]+)"', found[2]))
+            rows.append(f"| `{found[1]}` | {about} | {needs} |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def borders_table() -> str:
     """What regions of a city would exchange, and how much faster an iteration would be."""
     (found,) = (one["values"] for one in measured() if "regions" in one["values"])
@@ -167,6 +181,7 @@ PARTS = {
     "cities_table": cities_table,
     "optimal_table": optimal_table,
     "solvers_table": solvers_table,
+    "extras_table": extras_table,
     "borders_table": borders_table,
     "cities_picture": cities_picture,
     "metrics_table": metrics_table,

@@ -9,12 +9,15 @@
     ├── CorruptFile                          a mechanism file is damaged, altered or fails its certificate
     ├── OutputProblem (also an OSError)      the output cannot be written
     ├── SamplerFailure                       a sampler of somebody else does not answer as it has to
+    ├── BudgetExceeded                       a release would spend more than a person may
+    ├── LedgerUnavailable                    the books cannot be read or written now: nothing is released
     └── MissingExtra (also an ImportError)   an optional part is not installed
 
 Messages say what was expected, what came, and what to do.
 """
 
 import importlib
+from importlib.util import find_spec
 from types import ModuleType
 
 
@@ -58,6 +61,22 @@ class SamplerFailure(MetricdpError):
     """A sampler of somebody else does not answer as it has to."""
 
 
+class BudgetExceeded(MetricdpError):
+    """A release would spend more than a person may; nothing was drawn and nothing charged.
+
+    It says what the budget is and nothing else: `left` and `asked` in millionths per unit, and when more will be there
+    (milliseconds since 1970, None where no time brings it back).
+    """
+
+    def __init__(self, message: str, *, asked: int = 0, left: int = 0, refreshes: int | None = None) -> None:
+        super().__init__(message)
+        self.asked, self.left, self.refreshes = asked, left, refreshes
+
+
+class LedgerUnavailable(MetricdpError):
+    """The books cannot be read or written now: nothing is released."""
+
+
 class MissingExtra(MetricdpError, ImportError):
     """An optional part is not installed."""
 
@@ -67,6 +86,15 @@ def import_extra(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(
-            f"this needs the package `{module.partition('.')[0]}`: install it with `pip install 'metricdp[{extra}]'`"
-        ) from error
+        raise _missing(module, extra) from error
+
+
+def check_extra(module: str, extra: str) -> None:
+    """Say which extra brings a module that is not installed, before the work that would need it."""
+    if find_spec(module) is None:
+        raise _missing(module, extra)
+
+
+def _missing(module: str, extra: str) -> MissingExtra:
+    package = module.partition(".")[0]
+    return MissingExtra(f"this needs the package `{package}`: install it with `pip install 'metricdp[{extra}]'`")

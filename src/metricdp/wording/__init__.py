@@ -13,6 +13,7 @@ from metricdp.wording.columns import (
     refused_columns,
 )
 from metricdp.wording.promises import (
+    INTERRUPTED,
     Certified,
     Meaning,
     Objective,
@@ -62,6 +63,7 @@ from metricdp.wording.rows import (
 from metricdp.wording.trips import report_promise, trip_loss, trip_promise
 
 __all__ = [
+    "INTERRUPTED",
     "Certified",
     "Found",
     "Meaning",

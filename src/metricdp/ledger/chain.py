@@ -1,0 +1,104 @@
+"""The chain over the books: what was written cannot be changed, taken out or put in between without being seen.
+
+Every entry has a seal: a keyed hash over all it says, with sixteen random bytes that go when a person is erased, so
+that nothing can be told from the seal that is left. Every commit is a block: a keyed hash over the link of the block
+before it in its lane and the seals of its entries, in order. Whoever has the books but not the key cannot make a link;
+whoever has both can, so a head that was written down elsewhere (`verify` prints it) is what pins the past.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from metricdp.ledger.keys import Key
+from metricdp.ledger.schema import BLOCKS, ENTRIES, LANES
+
+SALT_BYTES = 16
+START = bytes(32)  # the link before the first block
+_NUMBERS = struct.Struct(">iqqqqq")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one line of the books says.
+
+    Kinds: `release` charges one account; `batch` charges all accounts of `shares`, `amount` and `slack` for every row;
+    `close` erases a person (see `erasing`); `policy` sets what people may spend (`note`).
+    """
+
+    kind: str
+    account: int | None = None
+    time: int = 0
+    amount: int = 0
+    slack: int = 0
+    purpose: str = ""
+    request: bytes | None = None
+    note: str = ""
+    report: bytes | None = None
+    shares: bytes | None = None
+    person: bytes = b""  # of a tombstone
+
+
+def record(entry: Entry, lane: int, number: int, mark: bytes | None, salt: bytes) -> bytes:
+    """Return everything an entry says as bytes, one way only."""
+    numbers = _NUMBERS.pack(lane, number, entry.account or 0, entry.time, entry.amount, entry.slack)
+    parts = (entry.kind.encode(), entry.purpose.encode(), entry.note.encode(), entry.person)
+    more = (entry.request or b"", mark or b"", entry.shares or b"")
+    return salt + numbers + b"".join(len(part).to_bytes(4, "big") + part for part in (*parts, *more))
+
+
+def mark_of(key: Key, report: bytes | None, salt: bytes) -> bytes | None:
+    """Return the keyed hash that stands for a report; the salt keeps equal reports apart."""
+    return None if report is None else key.seal(b"report", salt, report)
+
+
+def link(key: Key, before: bytes, place: tuple[int, int, int, int], seals: Iterable[bytes]) -> bytes:
+    """Return the link of a block: `place` is its lane, its number, its first entry and its time."""
+    return key.seal(b"block", before, struct.pack(">iqqq", *place), b"".join(seals))
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The end of a chain, locked for one transaction."""
+
+    lane: int
+    blocks: int
+    entries: int
+    accounts: int
+    head: bytes
+
+
+def locked(connection: sa.Connection, lane: int) -> Lane:
+    """Lock a lane, before anything else of a transaction, so that no two wait for each other."""
+    found = connection.execute(sa.select(LANES).where(LANES.c.lane == lane).with_for_update()).one()
+    return Lane(lane, found.blocks, found.entries, found.accounts, bytes(found.head))
+
+
+def append(connection: sa.Connection, key: Key, entries: Sequence[Entry], lane: Lane, state: tuple[int, int]) -> None:
+    """Write entries as one block at the end of a lane; `state` is the time and how many accounts it has opened now."""
+    time, accounts = state
+    salts = os.urandom(SALT_BYTES * len(entries))
+    rows, seals = [], []
+    for place, entry in enumerate(entries):
+        salt, number = salts[SALT_BYTES * place : SALT_BYTES * (place + 1)], lane.entries + place
+        mark = mark_of(key, entry.report, salt)
+        seals.append(key.seal(record(entry, lane.lane, number, mark, salt)))
+        rows.append(
+            {
+                "lane": lane.lane, "number": number, "kind": entry.kind, "account": entry.account, "time": entry.time,
+                "amount": entry.amount, "slack": entry.slack, "purpose": entry.purpose, "request": entry.request,
+                "note": entry.note, "shares": entry.shares, "report": entry.report, "mark": mark, "salt": salt,
+                "seal": seals[-1],
+            }
+        )  # fmt: skip
+    made = link(key, lane.head, (lane.lane, lane.blocks, lane.entries, time), seals)
+    block = {"lane": lane.lane, "number": lane.blocks, "first": lane.entries, "count": len(rows), "time": time}
+    connection.execute(ENTRIES.insert(), rows)
+    connection.execute(BLOCKS.insert(), block | {"link": made})
+    after = {"blocks": lane.blocks + 1, "entries": lane.entries + len(rows), "accounts": accounts, "time": time}
+    connection.execute(LANES.update().where(LANES.c.lane == lane.lane).values(after | {"head": made}))

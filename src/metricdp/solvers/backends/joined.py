@@ -24,6 +24,7 @@ MOST_STEPS = 100
 INSIDE = 0.98
 SHORTEST, SHORT = 1e-7, 0.1
 LOOSE = 5.0  # how many times the tolerance is enough after a short step
+MOST_WEIGHT = 1e40
 STEADY = 1e-14  # of the diagonal of a block: keeps rounding from making it singular
 CENTRINGS = 2  # corrections of a step at most
 REFINED, REFINEMENTS = 1e-8, 12  # of the solution of the Newton equations
@@ -232,6 +233,8 @@ class _Point:
     def advance(self, rows: _Rows, primal: Floats, dual: Floats) -> float | None:
         """Make one step and return how long it was; None where it leads nowhere."""
         weights = self.dual / self.slack
+        if not np.all((weights > 0) & (weights < MOST_WEIGHT)):  # without a solution they grow beyond all bounds
+            return None
         factored = rows.factored(weights)
         if factored is None:
             return None

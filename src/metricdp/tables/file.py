@@ -14,8 +14,9 @@ from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.care import Care
 from metricdp.tables.draws import is_simulated
-from metricdp.tables.formats import format_of, open_reader
-from metricdp.tables.people import PeopleCounter
+from metricdp.tables.formats import format_of, open_reader, read_batches
+from metricdp.tables.people import Allotment, PeopleCounter, spending_in
+from metricdp.tables.persons import Spread, Which, per_person
 from metricdp.tables.pump import pump
 from metricdp.tables.summary import Passage, Summary
 from metricdp.tables.task import OnError, Request
@@ -33,6 +34,10 @@ def perturb_file(
     on_error: OnError = "fail",
     show_values: bool = False,
     id_column: str | None = None,
+    budget: float | str | None = None,
+    spread: Spread | None = None,
+    at_most: int | None = None,
+    which: Which = "first",
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
     keep: Sequence[str] | str = (),
@@ -58,6 +63,10 @@ def perturb_file(
         on_error: "fail", "drop" or "null", as in `perturb`; rows are counted from 0 over the whole file.
         show_values: Let the error show what the first bad row holds, as in `perturb`.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        budget: What all rows of one person may cost together, per unit of the metric; 40.0 or "40/km".
+        spread: "even" gives each row of a person min(epsilon, budget / rows of that person).
+        at_most: Leave so many rows of every person in the table, chosen without looking at the secrets.
+        which: Which rows stay: the "first" of the table, or "random" ones.
         drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
         coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
         keep: Columns that you have looked at: what is found in them is not told again, and not refused.
@@ -74,11 +83,16 @@ def perturb_file(
     if format_of(Path(target)) != kind:
         raise OutputProblem(f"{str(target)!r} must be a {kind} file like the source: choose a name that ends so.")
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    request = Request(mechanism, columns, snap, on_error, show_values, care)
+    persons = per_person(id_column, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)
+    request = Request(mechanism, columns, snap, on_error, show_values, care, persons)
     with open_reader(path, kind) as reader:
         names, done = reader.schema.names, 0
         task = request.task(names)
         counter = None if id_column is None else PeopleCounter(id_column, names)
+        allotment = None
+        if persons is not None and persons.needs_counts:
+            with open_reader(path, kind) as once:  # whose rows there are, before anything is drawn
+                allotment = Allotment(spending_in(read_batches(once), persons, names, task), rng)
 
         def tell(rows: int) -> None:
             nonlocal done
@@ -87,9 +101,10 @@ def perturb_file(
                 progress(min(1.0, reader.share(done)))
 
         with holding(target), replacing(target, source=path) as partial:
-            tally = pump(reader, partial, task, rng, counter=counter, tell=tell)
+            tally = pump(reader, partial, task, rng, counter=counter, allotment=allotment, tell=tell)
             if tally.rows == 0:
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
     passage = Passage(str(source), str(target), names, is_simulated(rng), link_notes([path]))
     people = None if counter is None else counter.people
-    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
+    spending = None if allotment is None else allotment.spending
+    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started, spending=spending)

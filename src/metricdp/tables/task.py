@@ -14,6 +14,7 @@ from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
+from metricdp.tables.persons import PerPerson
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
@@ -117,6 +118,7 @@ class Request:
     on_error: OnError = "fail"
     show_values: bool = False
     care: Care = CAREFREE
+    persons: PerPerson | None = None
 
     def task(self, names: Sequence[str]) -> Task:
         """Check what was asked for against the columns there are."""

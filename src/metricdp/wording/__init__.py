@@ -12,6 +12,7 @@ from metricdp.wording.columns import (
     looked_at,
     refused_columns,
 )
+from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
 from metricdp.wording.promises import (
     INTERRUPTED,
     Certified,
@@ -70,6 +71,7 @@ __all__ = [
     "Objective",
     "Promise",
     "Snapped",
+    "Spent",
     "along",
     "average_distance",
     "bound",
@@ -108,6 +110,10 @@ __all__ = [
     "simulated",
     "snapped",
     "snapped_loss",
+    "spent",
+    "spent_again",
+    "spread_loss",
+    "spread_promise",
     "templates",
     "things",
     "trip_loss",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from metricdp import wording
 from metricdp.mechanisms import Guarantee
-from metricdp.tables.task import Snapping, Task
+from metricdp.tables.task import Accuracy, Snapping, Task
 
 NAMED_ROWS = 1000  # bad rows that a summary names
 
@@ -71,6 +71,7 @@ class Summary:
     seconds: float
     notes: tuple[str, ...] = ()  # sentences on what else should be known
     dropped: tuple[str, ...] = ()  # metadata that was not carried over, since it may hold values
+    accuracy: tuple[Accuracy, ...] = ()  # columns that state how far the truth may lie
 
     @classmethod
     def of(cls, passage: Passage, task: Task, tally: Tally, *, people: People | None, seconds: float) -> Summary:
@@ -92,6 +93,7 @@ class Summary:
             seconds=seconds,
             notes=passage.notes,
             dropped=tally.dropped,
+            accuracy=task.accuracy,
         )
 
     @property
@@ -124,24 +126,25 @@ class Summary:
         lines.append(wording.row_promise(self.guarantee))
         if self.snapping is not None:
             lines.append(wording.snapped(self.snapping, self.guarantee))
-        lines.extend(self._composition())
+        lines.extend(wording.accuracy(one.column, one.radius, one.unit, one.level) for one in self.accuracy)
+        lines.extend(self.composition())
         lines.append(wording.released_again(self.guarantee))
         if self.kept_columns:
             lines.append(wording.kept(self.kept_columns))
-        if self.revealing_columns:
-            lines.append(wording.revealing(self.revealing_columns))
-        if self.dropped:
-            lines.append(wording.not_carried_over(self.dropped))
-        lines.extend(self.notes)
+        lines.extend(self.remarks())
         if self.simulated:
             lines.append(wording.simulated())
         return lines
 
-    def _protected(self) -> str:
-        plural = "columns" if len(self.columns) > 1 else "column"
-        return f"protected {plural}: {', '.join(self.columns)}"
+    def remarks(self) -> list[str]:
+        """Return what else should be known about what stayed in the table and what did not, one sentence a line."""
+        lines = [wording.revealing(self.revealing_columns)] if self.revealing_columns else []
+        if self.dropped:
+            lines.append(wording.not_carried_over(self.dropped))
+        return [*lines, *self.notes]
 
-    def _composition(self) -> list[str]:
+    def composition(self) -> list[str]:
+        """Return what the rows of one person add up to, one sentence a line."""
         if self.people is None:
             return [wording.uncounted()]
         people = self.people
@@ -149,3 +152,7 @@ class Summary:
         if people.without:
             lines.append(wording.without_person(people.without, people.column))
         return lines
+
+    def _protected(self) -> str:
+        plural = "columns" if len(self.columns) > 1 else "column"
+        return f"protected {plural}: {', '.join(self.columns)}"

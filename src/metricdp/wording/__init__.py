@@ -39,6 +39,7 @@ from metricdp.wording.promises import (
     unverified,
     wish,
 )
+from metricdp.wording.reports import accuracy, length, per_cent, within
 from metricdp.wording.rows import (
     Snapped,
     history,
@@ -60,6 +61,7 @@ __all__ = [
     "Objective",
     "Promise",
     "Snapped",
+    "accuracy",
     "along",
     "average_distance",
     "bound",
@@ -75,6 +77,7 @@ __all__ = [
     "kept",
     "largest_factor",
     "lead",
+    "length",
     "loss",
     "meaning",
     "meaning_lines",
@@ -82,6 +85,7 @@ __all__ = [
     "not_carried_over",
     "number",
     "objective",
+    "per_cent",
     "promised",
     "reach",
     "released_again",
@@ -101,5 +105,6 @@ __all__ = [
     "uncounted",
     "unverified",
     "wish",
+    "within",
     "without_person",
 ]

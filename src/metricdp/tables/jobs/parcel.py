@@ -26,23 +26,33 @@ class Parcel:
     columns: tuple[str, ...]
     snap: float
     on_error: OnError
+    accuracy: tuple[str, ...] = ()
 
     @property
     def applied(self) -> str:
         """A digest of everything that shapes a report: keyed noise is bound to it."""
         digest = hashlib.sha256(hashlib.sha256(self.file).digest())
-        digest.update(json.dumps([self.columns, self.snap, self.on_error]).encode())
+        more = [self.accuracy] if self.accuracy else []
+        digest.update(json.dumps([self.columns, self.snap, self.on_error, *more]).encode())
         return digest.hexdigest()
 
     def task(self, names: Sequence[str]) -> Task:
         """Return the task for a table with these columns."""
         mechanism = _opened(self.file)
-        return task_for(names, mechanism, columns=self.columns, snap=self.snap, on_error=self.on_error)
+        return task_for(
+            names,
+            mechanism,
+            columns=self.columns,
+            snap=self.snap,
+            on_error=self.on_error,
+            accuracy=self.accuracy,
+        )
 
 
 def parcel_of(task: Task) -> Parcel:
     """Pack a task; a kind of mechanism that has no file is refused."""
-    return Parcel(dumps(_timeless(task.mechanism)), task.columns, task.snap, task.on_error)
+    added = tuple(one.column for one in task.accuracy)
+    return Parcel(dumps(_timeless(task.mechanism)), task.columns, task.snap, task.on_error, added)
 
 
 def _timeless(mechanism: Any) -> Any:

@@ -65,6 +65,7 @@ class Job:
     applied: str
     simulated: bool
     finished: bool = False
+    accuracy: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -87,7 +88,8 @@ def job_from(entry: dict[str, Any], folder: Path) -> Job:
         )
     sources = tuple(Source(**source) for source in entry.pop("sources"))
     parts = tuple(Partition(**{**part, "groups": tuple(part["groups"])}) for part in entry.pop("partitions"))
-    return Job(folder=str(folder), sources=sources, partitions=parts, columns=tuple(entry.pop("columns")), **entry)
+    columns, accuracy = tuple(entry.pop("columns")), tuple(entry.pop("accuracy", ()))
+    return Job(folder=str(folder), sources=sources, partitions=parts, columns=columns, accuracy=accuracy, **entry)
 
 
 def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -140,7 +142,7 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
     # Every job has a folder of its own in the home: a worker that outlives its job can write into no other.
     return Job(
         str(target), str(home_of(target) / secrets.token_hex(8)), tuple(sources), tuple(partitions), parcel.columns,
-        parcel.snap, parcel.on_error, parcel.applied, simulated,
+        parcel.snap, parcel.on_error, parcel.applied, simulated, accuracy=parcel.accuracy,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from metricdp.files import replacing
 from metricdp.mechanisms import LocalMechanism, MatrixMechanism, Mechanism, StreetMechanism
 from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, StreetPath
 from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, WordExample
-from metricdp.spaces import FiniteSpace
+from metricdp.spaces import Space
 from metricdp.tables.sight import MOST_SECRETS, Seen, Sight
 from metricdp.tables.summary import Summary
 from metricdp.tables.task import Lane, is_geographic
@@ -209,15 +209,15 @@ def _scene(seen: Seen) -> Scene:
     )
 
 
-def _streets(space: Any) -> tuple[Floats, ...]:
+def _streets(space: Space) -> tuple[Floats, ...]:
     """Return the streets between the crossings of a road network, straight: they are public."""
-    network = space.network if isinstance(space, FiniteSpace) else None
-    if network is None:
+    network, crossings = space.network, cast(Any, space.finite)
+    if network is None or crossings is None:
         return ()
     codes = np.full(network.nodes, -1)
-    codes[space.points[:, 0].astype(int)] = np.arange(len(space))
+    codes[crossings.points[:, 0].astype(int)] = np.arange(len(crossings))
     ends = codes[np.unique(np.sort(network.edges, axis=1), axis=0)]
-    coordinates = np.asarray(space.coordinates, dtype=np.float64)
+    coordinates = _places(space)
     return tuple(coordinates[pair] for pair in ends[(ends >= 0).all(axis=1)])
 
 
@@ -226,15 +226,15 @@ def _example(lane: Lane, reports: Floats) -> Example | None:
     mechanism = lane.mechanism
     inputs, outputs = mechanism.inputs, mechanism.outputs
     if isinstance(mechanism, StreetMechanism):
-        place = np.asarray(mechanism.outputs.coordinates, dtype=np.float64)
+        place = _places(outputs)
         node = _middle(place)
         secret = mechanism.inputs.at_crossings(mechanism.outputs.points[node : node + 1, 0])
         words = "A crossing of the network, which is public, has the same noise as everybody's position."
         return _drawn(mechanism, secret, place[node : node + 1], words)
-    if isinstance(inputs, FiniteSpace):
+    if inputs.size is not None:
         if inputs.width != outputs.width:
             return None
-        places = np.asarray(inputs.coordinates, dtype=np.float64)
+        places = _places(inputs)
         code = _middle(places)
         words = "A place of the design, which is public, is treated like everybody's."
         return _drawn(mechanism, np.array([code]), places[code : code + 1], words)
@@ -251,6 +251,11 @@ def _drawn(mechanism: Mechanism, secret: Any, place: Floats, words: str) -> Exam
     return Example(place, np.asarray(mechanism.outputs.decode(drawn), dtype=np.float64), words)
 
 
+def _places(space: Space) -> Floats:
+    """Return the secrets of a finite space as tables hold them."""
+    return np.asarray(space.decode(np.arange(space.size or 0)), dtype=np.float64)
+
+
 def _middle(places: Floats) -> int:
     return int(np.square(places - np.median(places, axis=0)).sum(axis=1).argmin())
 
@@ -265,20 +270,21 @@ def _round_place(reports: Floats) -> Floats:
 
 def _word_examples(mechanism: Mechanism) -> list[WordExample]:
     """Return what some words of the vocabulary, evenly picked, may be reported as."""
-    inputs, outputs = mechanism.inputs, mechanism.outputs
-    if not isinstance(inputs, FiniteSpace) or not isinstance(outputs, FiniteSpace) or not inputs.is_text:
+    if mechanism.inputs.size is None or mechanism.outputs.size is None or not mechanism.inputs.is_text:
         return []
-    codes = np.unique(np.linspace(0, len(inputs) - 1, EXAMPLE_WORDS + 2)[1:-1].astype(int))
+    words, reports = (
+        [" ".join(row) for row in space.decode(np.arange(size)).tolist()]
+        for space, size in ((mechanism.inputs, mechanism.inputs.size), (mechanism.outputs, mechanism.outputs.size))
+    )
+    codes = np.unique(np.linspace(0, len(words) - 1, EXAMPLE_WORDS + 2)[1:-1].astype(int))
     found = []
     for code in codes:
         if isinstance(mechanism, MatrixMechanism | LocalMechanism):
-            reports = np.arange(len(outputs))
-            chances = np.exp(mechanism.log_density(np.full(len(outputs), code), reports))
+            chances = np.exp(mechanism.log_density(np.full(len(reports), code), np.arange(len(reports))))
         else:
             drawn = mechanism.sample(np.full(2_000, code))
-            chances = np.bincount(drawn, minlength=len(outputs)) / 2_000
+            chances = np.bincount(drawn, minlength=len(reports)) / 2_000
         best = np.argsort(-chances, kind="stable")[:5]
-        names = [" ".join(outputs.coordinates[k].tolist()) for k in best]
-        likely = tuple((name, float(chances[k])) for name, k in zip(names, best, strict=True) if chances[k] > 0)
-        found.append(WordExample(" ".join(inputs.coordinates[code].tolist()), likely))
+        likely = tuple((reports[k], float(chances[k])) for k in best if chances[k] > 0)
+        found.append(WordExample(words[code], likely))
     return found

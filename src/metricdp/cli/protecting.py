@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from metricdp import wording
 from metricdp.cli import choices, terminal
 from metricdp.cli.choices import Epsilon, Output
+from metricdp.cli.leaving import ALL_STAY, Leaving
 from metricdp.cli.telling import NOTHING_TOLD, Telling
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
@@ -32,6 +33,7 @@ def perturb(
     on_error: Literal["fail", "drop", "null"] = "fail",
     show_values: bool = False,
     person: Annotated[str | None, Parameter(name="--id")] = None,
+    leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
     engine: str | None = None,
     resume: bool = False,
     discard: bool = False,
@@ -79,14 +81,15 @@ def perturb(
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
-                accuracy_column=telling.accuracy, engine=engine or "local",
-                resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
+                accuracy_column=telling.accuracy, **leaving.options(), engine=engine or "local", resume=resume,
+                discard=discard,
+                rng=choices.seeded(seed), progress=progress,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                id_column=person, accuracy_column=telling.accuracy, rng=choices.seeded(seed), watch=sight,
-                progress=progress,
+                id_column=person, accuracy_column=telling.accuracy, **leaving.options(), rng=choices.seeded(seed),
+                watch=sight, progress=progress,
             )  # fmt: skip
     print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file, holding, link_notes, replacing
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
+from metricdp.tables.care import Care
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.formats import format_of, open_reader
 from metricdp.tables.people import PeopleCounter
@@ -32,6 +34,11 @@ def perturb_file(
     show_values: bool = False,
     id_column: str | None = None,
     accuracy_column: Sequence[str] | str | None = None,
+    drop: Sequence[str] | str = (),
+    coarsen: Mapping[str, Any] | None = None,
+    keep: Sequence[str] | str = (),
+    strict: bool = False,
+    yes_really: bool = False,
     rng: Randomness = None,
     watch: Watch | None = None,
     progress: Progress | None = None,
@@ -56,6 +63,12 @@ def perturb_file(
         accuracy_column: The name of a column to add: how far the truth lies from a report at most with a chance of
             95 %, by the law and for every secret (`mdp.accuracy_radius`), in metres where distances are lengths.
             One name for every part of a product.
+        drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
+        coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
+        keep: Columns that you have looked at: what is found in them is not told again, and not refused.
+        strict: Refuse a table with columns that stay and may give the secret away; otherwise they are named in the
+            summary.
+        yes_really: The secrets are right although they look exchanged, constant or far from all others.
         rng: As in `perturb`.
         watch: Told every batch as it was read and as it is written, such as `tables.sight.Sight`.
         progress: Called with the finished share, from 0 to 1.
@@ -66,7 +79,8 @@ def perturb_file(
     check_target(target, source=path)
     if format_of(Path(target)) != kind:
         raise OutputProblem(f"{str(target)!r} must be a {kind} file like the source: choose a name that ends so.")
-    request = Request(mechanism, columns, snap, on_error, show_values, names_of(accuracy_column))
+    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    request = Request(mechanism, columns, snap, on_error, show_values, care, names_of(accuracy_column))
     with open_reader(path, kind) as reader:
         names, done = reader.schema.names, 0
         task = request.task(names)

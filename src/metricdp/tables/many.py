@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness, source_of
+from metricdp.tables.care import Care
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import Run, runner
 from metricdp.tables.formats import format_of, open_reader, read_batches
@@ -40,6 +42,11 @@ def perturb_files(
     on_error: OnError = "fail",
     id_column: str | None = None,
     accuracy_column: Sequence[str] | str | None = None,
+    drop: Sequence[str] | str = (),
+    coarsen: Mapping[str, Any] | None = None,
+    keep: Sequence[str] | str = (),
+    strict: bool = False,
+    yes_really: bool = False,
     engine: str = "local",
     resume: bool = False,
     discard: bool = False,
@@ -68,6 +75,7 @@ def perturb_files(
         on_error: As in `perturb`; rows are counted from 0 in every file.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
         accuracy_column: As in `perturb_file`.
+        drop, coarsen, keep, strict, yes_really: As in `perturb`; every partition is looked at by itself.
         engine: The name of an engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions
             as their tasks, on a file system that all workers see. Others are declared in `tables.engines`.
         resume: Continue the job for this target that was not finished. Files that changed since are done again; the
@@ -85,7 +93,8 @@ def perturb_files(
     place = checked_target(target)
     with open_reader(paths[0], format_of(paths[0])) as reader:
         names = reader.schema.names
-    task = Request(mechanism, columns, snap, on_error, accuracy=names_of(accuracy_column)).task(names)
+    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    task = Request(mechanism, columns, snap, on_error, care=care, accuracy=names_of(accuracy_column)).task(names)
     counter = None if id_column is None else PeopleCounter(id_column, names)
     parcel = parcel_of(task)
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
@@ -100,6 +109,7 @@ def perturb_files(
         sum(record.bad for record in records),
         tuple(named),
         tuple(dict.fromkeys(name for record in records for name in record.dropped)),
+        tuple(dict.fromkeys(one for record in records for one in record.findings if one.column != id_column)),
     )
     passage = Passage(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",

@@ -14,6 +14,7 @@ from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
+from metricdp.tables.care import CAREFREE, Care
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
@@ -104,6 +105,7 @@ class Task:
     lanes: tuple[Lane, ...]
     on_error: OnError
     show_values: bool = False
+    care: Care = CAREFREE
     accuracy: tuple[Accuracy, ...] = ()  # columns that are added, one a lane
 
     @property
@@ -142,6 +144,7 @@ class Request:
     snap: float = 0.0
     on_error: OnError = "fail"
     show_values: bool = False
+    care: Care = CAREFREE
     accuracy: Sequence[str] = ()
 
     def task(self, names: Sequence[str]) -> Task:
@@ -189,8 +192,9 @@ def _checked(names: Sequence[str], request: Request) -> Task:
         own = chosen[start : start + part.inputs.width]
         start += len(own)
         lanes.append(Lane(part, own, _report_names(part, own), float(snap) if number in snapping else 0.0))
-    task = Task(mechanism, tuple(lanes), on_error, request.show_values)
+    task = Task(mechanism, tuple(lanes), on_error, request.show_values, request.care)
     _check_names(names, task)
+    _check_care(names, task)
     if request.accuracy:
         task = replace(task, accuracy=_accuracies(names, task, request.accuracy))
     _ = task.snapping  # refused before any row is read
@@ -242,6 +246,15 @@ def _accuracies(names: Sequence[str], task: Task, columns: Sequence[str]) -> tup
         if column in taken:
             raise InvalidInput(f"the table has a column {column!r} already: choose another name for the accuracy.")
     return tuple(accuracy_of(lane, column) for lane, column in zip(task.lanes, columns, strict=True))
+
+
+def _check_care(names: Sequence[str], task: Task) -> None:
+    """Refuse to drop, coarsen or keep what is not there, or what is protected."""
+    for name in (*task.care.trim.touched, *task.care.keep):
+        if name in task.columns or (name in task.reports and name not in names):
+            raise InvalidInput(f"{name!r} is protected: it holds reports, and is neither dropped, coarsened nor kept.")
+        if not any(name == other or name.startswith((f"{other}.", f"{other}[")) for other in names):
+            _check_present(names, [name])
 
 
 def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, ...]:

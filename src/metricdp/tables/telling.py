@@ -59,7 +59,7 @@ def release_of(
         person="" if people is None else wording.epsilon(summary.composed_epsilon or 0.0, promise.unit),
         people=(*summary.composition(), wording.released_again(promise)),
         kept=summary.kept_columns,
-        remarks=tuple(summary.remarks()),
+        remarks=tuple(_remarks(summary)),
         promise=tuple(lines),
         files=tuple(files),
         repeat=tuple(repeat),
@@ -90,7 +90,11 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
         "columns": {
             "protected": list(summary.columns),
             "kept": list(summary.kept_columns),
-            "revealing": list(summary.revealing_columns),
+            "dropped": list(summary.care.trim.drop),
+            "coarsened": {name: step.written for name, step in summary.care.trim.coarsen},
+            "revealing": [
+                {"column": one.column, "kind": one.kind, "evidence": one.evidence} for one in summary.findings
+            ],
             "accuracy": [
                 {"column": one.column, "radius": one.radius, "unit": one.unit, "level": one.level}
                 for one in summary.accuracy
@@ -124,6 +128,17 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
         "seconds": summary.seconds,
         "sentences": summary.lines(),
     }
+
+
+def _remarks(summary: Summary) -> list[str]:
+    """Return what is said of the columns that stayed, to be shown to others.
+
+    What was found by looking at values depends on the secrets and is for whoever holds the table; so is which rows
+    were bad. What names alone suggest is there for all to see.
+    """
+    lines = summary.trimmed()
+    lines += wording.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
+    return [*lines, *([wording.not_carried_over(summary.dropped)] if summary.dropped else []), *summary.notes]
 
 
 def write_record(record: dict[str, Any], path: str | Path) -> Path:

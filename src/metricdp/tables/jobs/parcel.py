@@ -15,17 +15,19 @@ from typing import Any
 
 from metricdp.artifacts import dumps, loads
 from metricdp.mechanisms import Mechanism, ProductMechanism
-from metricdp.tables.task import OnError, Task, task_for
+from metricdp.tables.care import care_from
+from metricdp.tables.task import OnError, Request, Task
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """What a worker needs to protect batches: the mechanism file, columns, snapping, what becomes of bad rows."""
+    """What a worker needs to protect batches: the mechanism file, columns, snapping, bad rows, other columns."""
 
     file: bytes
     columns: tuple[str, ...]
     snap: float
     on_error: OnError
+    care: str = ""
     accuracy: tuple[str, ...] = ()
 
     @property
@@ -34,25 +36,23 @@ class Parcel:
         digest = hashlib.sha256(hashlib.sha256(self.file).digest())
         more = [self.accuracy] if self.accuracy else []
         digest.update(json.dumps([self.columns, self.snap, self.on_error, *more]).encode())
+        digest.update(self.care.encode())
         return digest.hexdigest()
 
     def task(self, names: Sequence[str]) -> Task:
         """Return the task for a table with these columns."""
         mechanism = _opened(self.file)
-        return task_for(
-            names,
-            mechanism,
-            columns=self.columns,
-            snap=self.snap,
-            on_error=self.on_error,
-            accuracy=self.accuracy,
+        request = Request(
+            mechanism, self.columns, self.snap, self.on_error, care=care_from(self.care), accuracy=self.accuracy
         )
+        return request.task(names)
 
 
 def parcel_of(task: Task) -> Parcel:
     """Pack a task; a kind of mechanism that has no file is refused."""
     added = tuple(one.column for one in task.accuracy)
-    return Parcel(dumps(_timeless(task.mechanism)), task.columns, task.snap, task.on_error, added)
+    file = dumps(_timeless(task.mechanism))
+    return Parcel(file, task.columns, task.snap, task.on_error, task.care.text(), added)
 
 
 def _timeless(mechanism: Any) -> Any:

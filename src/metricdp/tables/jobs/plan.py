@@ -65,6 +65,7 @@ class Job:
     applied: str
     simulated: bool
     finished: bool = False
+    care: str = ""
     accuracy: tuple[str, ...] = ()
 
     @property
@@ -142,7 +143,7 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
     # Every job has a folder of its own in the home: a worker that outlives its job can write into no other.
     return Job(
         str(target), str(home_of(target) / secrets.token_hex(8)), tuple(sources), tuple(partitions), parcel.columns,
-        parcel.snap, parcel.on_error, parcel.applied, simulated, accuracy=parcel.accuracy,
+        parcel.snap, parcel.on_error, parcel.applied, simulated, care=parcel.care, accuracy=parcel.accuracy,
     )  # fmt: skip
 
 

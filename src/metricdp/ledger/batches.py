@@ -91,7 +91,10 @@ def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: in
         )
         append(connection, key, [entry], end, (now, opened))
         done = Settled(report, granted, batch.amount, batch.slack, False)
-    return replace(done, left=_left(connection, batch, state.policy, now))
+    left = _left(connection, batch, state.policy, now)
+    if done.repeated:
+        connection.rollback()  # accounts that were opened on the way were for nothing
+    return replace(done, left=left)
 
 
 def _load(connection: sa.Connection, batch: Batch) -> None:

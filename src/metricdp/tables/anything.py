@@ -86,7 +86,7 @@ def perturb(
     """
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
     persons = per_person(id, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)
-    request = Request(mechanism, columns, snap, on_error, show_values, care, persons)
+    request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons)
     result: Frame = _perturb(frame, request, rng, target)
     return result
 

@@ -121,6 +121,11 @@ def spending_of(asked: PerPerson, counts: Counter[Any], task: Task) -> Spending:
     full = task.mechanism.guarantee.epsilon
     fewer = {epsilon for epsilon in epsilons.values() if epsilon != full}
     if fewer:
+        if task.accuracy:
+            raise InvalidInput(
+                "a column of the accuracy states one radius for all rows, and with an even spread they have different "
+                "ones: leave it away, or keep so many rows of every person with --at-most."
+            )
         make = _maker(task.mechanism, len(fewer))
         made = {epsilon: _at(task, make(epsilon)) for epsilon in fewer}
     made[full] = task

@@ -49,6 +49,7 @@ from metricdp.wording.promises import (
     unverified,
     wish,
 )
+from metricdp.wording.reports import accuracy, length, per_cent, within
 from metricdp.wording.rows import (
     Snapped,
     history,
@@ -72,6 +73,7 @@ __all__ = [
     "Promise",
     "Snapped",
     "Spent",
+    "accuracy",
     "along",
     "average_distance",
     "bound",
@@ -90,6 +92,7 @@ __all__ = [
     "kept",
     "largest_factor",
     "lead",
+    "length",
     "looked_at",
     "loss",
     "meaning",
@@ -98,6 +101,7 @@ __all__ = [
     "not_carried_over",
     "number",
     "objective",
+    "per_cent",
     "promised",
     "reach",
     "refused_columns",
@@ -121,5 +125,6 @@ __all__ = [
     "uncounted",
     "unverified",
     "wish",
+    "within",
     "without_person",
 ]

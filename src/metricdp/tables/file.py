@@ -94,11 +94,10 @@ def perturb_file(
     with open_reader(path, kind) as reader:
         names, done = reader.schema.names, 0
         task = request.task(names)
-        counter = None if id_column is None else PeopleCounter(id_column, names)
-        allotment = None
+        counter: PeopleCounter | Allotment | None = None if id_column is None else PeopleCounter(id_column, names)
         if persons is not None and persons.needs_counts:
             with open_reader(path, kind) as once:  # whose rows there are, before anything is drawn
-                allotment = Allotment(spending_in(read_batches(once), persons, names, task), rng)
+                counter = Allotment(spending_in(read_batches(once), persons, names, task), rng)
 
         def tell(rows: int) -> None:
             nonlocal done
@@ -107,10 +106,10 @@ def perturb_file(
                 progress(min(1.0, reader.share(done)))
 
         with holding(target), replacing(target, source=path) as partial:
-            tally = pump(reader, partial, task, rng, counter=counter, allotment=allotment, watch=watch, tell=tell)
+            tally = pump(reader, partial, task, rng, persons=counter, watch=watch, tell=tell)
             if tally.rows == 0:
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
     passage = Passage(str(source), str(target), names, is_simulated(rng), link_notes([path]))
     people = None if counter is None else counter.people
-    spending = None if allotment is None else allotment.spending
+    spending = counter.spending if isinstance(counter, Allotment) else None
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started, spending=spending)

@@ -85,6 +85,7 @@ class Allotment:
 
     def __init__(self, spending: Spending, rng: Randomness = None) -> None:
         self.spending = spending
+        self.column = spending.asked.column
         self._tasks = tuple(level.task for level in spending.levels)
         self._level = {level.rows: number for number, level in enumerate(spending.levels)}
         self._seen: Counter[Any] = Counter()
@@ -105,6 +106,12 @@ class Allotment:
                 raise InvalidInput(CHANGED)
         number = np.array([self._level[spending.rows(person)] for person in persons], dtype=np.int64)[places]
         return Portion(self._kept(persons, places, order), number, self._tasks)
+
+    @property
+    def people(self) -> People:
+        """How often one person occurs in the output."""
+        most = max(level.rows for level in self.spending.levels)
+        return People(self.column, len(self.spending.counts), most, 0)
 
     def finish(self) -> None:
         """Refuse a table that had other rows the second time."""

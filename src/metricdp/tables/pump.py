@@ -58,8 +58,7 @@ def pump(
     draws: Randomness | Keyed = None,
     *,
     first_row: int = 0,
-    counter: PeopleCounter | None = None,
-    allotment: Allotment | None = None,
+    persons: PeopleCounter | Allotment | None = None,
     watch: Watch | None = None,
     tell: Tell | None = None,
 ) -> Tally:
@@ -71,14 +70,15 @@ def pump(
     schema = marked(schema) if is_simulated(draws) else schema
     batches = read_batches(reader)
     first = _first(batches)
-    person = None if counter is None else counter.column
+    person = None if persons is None else persons.column
+    allotment = persons if isinstance(persons, Allotment) else None
     found = findings_in(pa.Table.from_batches(first, reader.schema), task, person=person) if first else ()
     with open_writer(target, schema, reader.storage.without(task.reports)) as writer:
         for step in protected(_again(first, batches), task, draws, first_row=first_row, allotment=allotment):
             written += step.result.num_rows
             writer.write(step.result)
-            if counter is not None:
-                counter.add(step.kept)
+            if isinstance(persons, PeopleCounter):
+                persons.add(step.kept)
             if watch is not None:
                 watch(task, step)
             bad_rows.extend(int(row) + first_row + rows for row in step.bad[: NAMED_ROWS - len(bad_rows)])

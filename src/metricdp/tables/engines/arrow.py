@@ -44,7 +44,7 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
         batches = source.to_batches(columns=[request.persons.column])
         allotment = Allotment(spending_in(batches, request.persons, source.schema.names, task), rng)
     with holding(target), replacing(target) as partial:
-        tally = pump(StreamReader(source), partial, task, rng, allotment=allotment)
+        tally = pump(StreamReader(source), partial, task, rng, persons=allotment)
         if tally.rows == 0:
             raise InvalidInput("the data set has no rows: there is nothing to protect.")
     log_findings(tally.findings)

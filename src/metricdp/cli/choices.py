@@ -13,6 +13,7 @@ from cyclopts import Parameter
 import metricdp
 from metricdp import wording
 from metricdp.arrays import Floats
+from metricdp.cli import tables
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.metrics import METRICS, Metric
@@ -91,18 +92,20 @@ class Where:
     """Where secrets are: the points of a file, or the crossings of a road network.
 
     Attributes:
-        points: A CSV file with a header, one point a row and one coordinate a column (or lat, lon).
+        points: A table (`metricdp formats`) with one point a row and one coordinate a column (or lat, lon).
         metric: Its name (`metricdp metrics` lists them), with a unit where wanted: l2, haversine:mi; lat and lon mean
             haversine. On roads distances run along the roads.
         roads: Instead of points: a GraphML file as osmnx writes it, a folder with the tables nodes and edges (.parquet
             or .csv), or a city of the data folder such as rome.
         nodes: With roads: so many crossings around the centre, instead of all.
+        table: How the points are read.
     """
 
     points: str | None = None
     metric: str | None = None
     roads: str | None = None
     nodes: int | None = None
+    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS
 
     def space(self) -> FiniteSpace:
         """Return the space of them."""
@@ -114,7 +117,7 @@ class Where:
         if self.points is not None:
             if self.nodes is not None:
                 raise InvalidInput("--nodes counts crossings and belongs to --roads; leave it away with --points.")
-            return space_from(self.points, self.metric)
+            return space_from(self.points, self.metric, self.table)
         if self.metric is not None:
             raise InvalidInput("--metric belongs to --points: with --roads distances run along the roads, in km.")
         return metricdp.road_network(str(self.roads), nodes=self.nodes)
@@ -127,11 +130,11 @@ class Where:
 NOWHERE = Where()
 
 
-def space_from(points: str, metric: str | None) -> FiniteSpace:
+def space_from(points: str, metric: str | None, table: tables.Source = tables.AS_IT_IS) -> FiniteSpace:
     """Return the space of the points in a file; latitude and longitude are measured along the Earth."""
     from metricdp.cli.reading import read_points
 
-    found = read_points(points)
+    found = read_points(points, table.names, table.reading())
     text = found.points.dtype.kind == "U"
     if metric is None:
         metric = "haversine" if found.geographic else "levenshtein" if text else "l2"

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from cyclopts import Parameter
 
-from metricdp.cli import building, choices, terminal
+from metricdp.cli import building, choices, tables, terminal
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.design.builders import BUILDERS
 from metricdp.mechanisms import LocalMechanism, Mechanism
@@ -23,6 +23,7 @@ def design(
     output: Output,
     builder: str = "optimal",
     options: Annotated[building.Options, Parameter(name="*")] = building.NOTHING_ASKED,
+    overwrite: tables.Overwrite = False,
 ) -> int:
     """Design a mechanism for the points of a file or the crossings of a city and write it with its certificate.
 
@@ -40,11 +41,12 @@ def design(
         output: Where the mechanism file goes.
         builder: The name of a builder; `metricdp builders` lists them.
         options: What only some builders take.
+        overwrite: Replace a mechanism file that is there.
     """
     from metricdp.artifacts import save
     from metricdp.files import check_target
 
-    check_target(output, source=where.points or where.roads)
+    check_target(output, source=where.points or where.roads, overwrite=overwrite)
     gap = building.gap_for(building.builder_named(builder), space := where.space(), options)
     level = choices.level_from(epsilon, protect, space.unit)
     with terminal.search_bar(f"Designing {builder} on {where.words(space)}", gap, space.unit) as progress:

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +18,12 @@ import pyarrow as pa
 from metricdp.arrays import Integers
 from metricdp.randomness import Randomness, fresh_stream
 from metricdp.tables.draws import Draws, Keyed, is_simulated
-from metricdp.tables.formats import Reader, open_writer, read_batches
+from metricdp.tables.formats import Reader, read_batches
 from metricdp.tables.harmless import fewer_categories, harmless_schema
 from metricdp.tables.kernel import picked, protect, replace, report_schema
 from metricdp.tables.marks import marked
 from metricdp.tables.people import PeopleCounter
+from metricdp.tables.sources import Outlet
 from metricdp.tables.summary import NAMED_ROWS, Tally
 from metricdp.tables.task import Task
 
@@ -51,7 +51,7 @@ class Step:
 
 def pump(
     reader: Reader,
-    target: Path,
+    outlet: Outlet,
     task: Task,
     draws: Randomness | Keyed = None,
     *,
@@ -65,7 +65,7 @@ def pump(
     shrunk: set[str] = set()
     schema = report_schema(reader.schema, task)
     schema = marked(schema) if is_simulated(draws) else schema
-    with open_writer(target, schema, reader.storage.without(task.reports)) as writer:
+    with outlet.without(task.reports).opened(schema) as writer:
         for step in protected(read_batches(reader), task, draws, first_row=first_row):
             writer.write(step.result)
             if counter is not None:

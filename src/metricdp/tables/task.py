@@ -26,12 +26,14 @@ class Lane:
     """One mechanism on its own columns: a whole task has one, a product one for every part.
 
     `columns` hold the secret and never stay: those that are also in `reports` are replaced, the others removed.
+    `reads` says what a cell has to be, where it is a number.
     """
 
     mechanism: Mechanism
     columns: tuple[str, ...]
     reports: tuple[str, ...]
     snap: float
+    reads: str = "number"
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ class Request:
     snap: float = 0.0
     on_error: OnError = "fail"
     show_values: bool = False
+    reads: str = "number"
 
     def task(self, names: Sequence[str]) -> Task:
         """Check what was asked for against the columns there are."""
@@ -127,9 +130,10 @@ def task_for(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
+    reads: str = "number",
 ) -> Task:
-    """Return what is done to the batches of a table with these columns."""
-    return Request(mechanism, columns, snap, on_error).task(names)
+    """Return what is done to the batches of a table with these columns; `reads` says what a cell has to be."""
+    return Request(mechanism, columns, snap, on_error, reads=reads).task(names)
 
 
 def _checked(names: Sequence[str], request: Request) -> Task:
@@ -153,7 +157,8 @@ def _checked(names: Sequence[str], request: Request) -> Task:
     for number, part in enumerate(parts):
         own = chosen[start : start + part.inputs.width]
         start += len(own)
-        lanes.append(Lane(part, own, _report_names(part, own), float(snap) if number in snapping else 0.0))
+        far = float(snap) if number in snapping else 0.0
+        lanes.append(Lane(part, own, _report_names(part, own), far, request.reads))
     task = Task(mechanism, tuple(lanes), on_error, request.show_values)
     _check_names(names, task)
     _ = task.snapping  # refused before any row is read

@@ -104,7 +104,7 @@ put("src/shared.js", sharedModule());
 put("src/declared.js", declaredModule());
 const module = bundle();
 put("dist/metricdp.js", module);
-put("dist/geolocation.js", 'export { protectGeolocation } from "./metricdp.js";\n');
+put("dist/geolocation.js", 'export { planDay, protectGeolocation } from "./metricdp.js";\n');
 for (const name of readdirSync(join(HERE, "src"))) {
   if (!inOrder("index").has(name.replace(/\.js$/, ""))) throw new Error(`src/${name} is part of nothing`);
 }
@@ -114,7 +114,7 @@ if (process.argv.includes("--types")) {
   execFileSync(join(HERE, "node_modules", ".bin", "tsc"), ["--project", join(HERE, "tsconfig.json")], { stdio: "inherit" });
   const made = readFileSync(join(HERE, "dist", "metricdp.d.ts"), "utf8");
   put("dist/metricdp.d.ts", stamp + made);
-  put("dist/geolocation.d.ts", 'export { protectGeolocation } from "./metricdp.js";\n');
+  put("dist/geolocation.d.ts", 'export { planDay, protectGeolocation } from "./metricdp.js";\n');
 } else if (!readFileSync(join(HERE, "dist", "metricdp.d.ts"), "utf8").startsWith(stamp)) {
   console.error("js/dist/metricdp.d.ts was made from other comments: run npm ci and node build.js --types in js/");
   if (check) process.exitCode = 1;

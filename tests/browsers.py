@@ -46,6 +46,29 @@ def node() -> str | None:
     return found if int(version.strip().lstrip("v").split(".")[0] or 0) >= 20 else None
 
 
+def in_node(script: str, **given: Any) -> Any:
+    """Run a script in Node; it finds `given` and what the modules export, and leaves its answer in `answer`."""
+    program = node()
+    if program is None:
+        pytest.skip("Node 20 or newer is not installed (Debian: apt install nodejs)")
+    code = f"""
+      import * as words from "{(PROJECT / "js" / "src" / "words.js").as_uri()}";
+      import {{ open, planDay, protectGeolocation }} from "{(PROJECT / "js" / "dist" / "metricdp.js").as_uri()}";
+      import {{ readFileSync }} from "node:fs";
+      const given = JSON.parse(readFileSync(0, "utf8"));
+      const plain = (value) => (typeof value === "number" && !Number.isFinite(value) ? String(value) : value);
+      let answer;
+      {script}
+      console.log(JSON.stringify(answer, (key, value) => plain(value)));
+    """
+    done = subprocess.run(
+        [program, "--input-type=module", "--eval", code],
+        input=json.dumps(given), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 def outcomes(folder: Path, *, seconds: float = 10.0, draws: int = 3) -> dict[str, dict[str, Any]]:
     """Put every file of a folder before the JavaScript reader, in Node, under a watchdog: what became of each."""
     program = node()

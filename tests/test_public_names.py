@@ -22,7 +22,7 @@ NAMES = [
     "Haversine", "Hyperbolic", "Inspection", "InterpolatedMechanism", "Levenshtein", "LocalMechanism", "Lp",
     "Mahalanobis", "MatrixMechanism", "Mechanism", "Metric", "MetricdpError", "NearLoss", "Precomputed", "Problem",
     "ShortestPath", "StreetPath", "Temporal",
-    "Wasserstein", "Weighted", "Witness", "WordMovers", "adversary_error", "audit", "audit_sampler",
+    "Wasserstein", "Weighted", "Witness", "WordMovers", "accuracy_radius", "adversary_error", "audit", "audit_sampler",
     "audit_samples", "constopt",
     "contextual", "continuous_violations", "create_keys", "decomposed", "dictionary", "duckdb_function",
     "duckdb_table", "epsilon_at", "epsilon_for", "errors", "expected_loss", "exponential", "from_matrix", "grid",

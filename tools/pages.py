@@ -2,7 +2,8 @@
 
 Parts of the pages stand between `<!-- name: written by tools/pages.py -->` and `<!-- end -->`; the rest is by hand.
 Tables of studies are `<!-- results aipo_table_2 city=rome: written by tools/pages.py -->`, and single numbers within a
-sentence `<!-- number aipo_table_2 city=rome -->1.23<!-- end -->`: see metricdp/experiments/common/markdown.py.
+sentence `<!-- number aipo_table_2 city=rome -->1.23<!-- end -->`: see metricdp/experiments/common/markdown.py. A whole
+file is `<!-- example examples/phone.py: written by tools/pages.py -->`: pages show their code wherever they are read.
 `js/fields.json` says what the fields of a mechanism file may be; `node build.js` in `js/` puts it into JavaScript.
 """
 
@@ -115,6 +116,20 @@ def solvers_table() -> str:
     return "\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
 
 
+def extras_table() -> str:
+    """The extras of the project file, with the comment above each."""
+    text = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
+    section = text.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
+    rows, about = ["| extra | for | brings |", "| --- | --- | --- |"], ""
+    for line in section.splitlines():
+        if line.startswith("#"):
+            about = line.lstrip("# ")
+        elif found := re.match(r"([\w-]+) = \[(.*)\]", line):
+            needs = ", ".join(f"`{need}`" for need in re.findall(r'"([^"]+)"', found[2]))
+            rows.append(f"| `{found[1]}` | {about} | {needs} |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def borders_table() -> str:
     """What regions of a city would exchange, and how much faster an iteration would be."""
     (found,) = (one["values"] for one in measured() if "regions" in one["values"])
@@ -166,6 +181,7 @@ PARTS = {
     "cities_table": cities_table,
     "optimal_table": optimal_table,
     "solvers_table": solvers_table,
+    "extras_table": extras_table,
     "borders_table": borders_table,
     "cities_picture": cities_picture,
     "metrics_table": metrics_table,
@@ -198,6 +214,10 @@ def written(page: str) -> str:
 
 
 def _part(name: str, words: str) -> str:
+    if name == "example":
+        path = PROJECT / words.strip()
+        language = {".py": "python", ".mjs": "js"}[path.suffix]
+        return f"\n```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```\n\n"
     return f"\n{markdown.table(RESULTS, words)}\n" if name == "results" else PARTS[name]()
 
 

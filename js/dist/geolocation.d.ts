@@ -1,1 +1,1 @@
-export { protectGeolocation } from "./metricdp.js";
+export { planDay, protectGeolocation } from "./metricdp.js";

@@ -1,25 +1,70 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 05b5f0c226e2a589ebf043672d9b52ce7b764e02580a2313e1322a3e86b61cbf.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 6a82c0c76551f485d093942464bd7522ffc95433bb59320b400a811da9d6228e.
 /**
- * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
- * the radius (metres) that holds 95 % of reports.
+ * A position as apps know it, with a report in the place of the true one.
+ */
+export type ProtectedPosition = {
+    coords: {
+        latitude: number;
+        longitude: number;
+        accuracy: number;
+        altitude: null;
+        altitudeAccuracy: null;
+        heading: null;
+        speed: null;
+    };
+    timestamp: number;
+};
+/**
+ * What navigator.geolocation says where it has no position.
+ */
+export type PositionFailure = {
+    code: number;
+    message: string;
+};
+/**
+ * Where positions come from: navigator.geolocation, or anything with its getCurrentPosition.
+ */
+export type PositionSource = {
+    getCurrentPosition: (success: (position: {
+        coords: {
+            latitude: number;
+            longitude: number;
+        };
+    }) => void, failure: (error: PositionFailure) => void, options?: PositionOptions) => void;
+};
+/**
+ * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
+ * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
+ * exp(epsilon d + slack) at most. `accuracy` is the radius (metres) that holds 95 % of reports.
+ */
+export type Spent = {
+    reports: number;
+    refused: number;
+    perDay: number;
+    left: number;
+    epsilon: number;
+    slack: number;
+    accuracy: number;
+};
+/**
+ * What stands in for navigator.geolocation; `spent` says what was handed out today.
  */
 export type ProtectedGeolocation = {
-    getCurrentPosition: (success: (position: any) => void, failure?: (error: {
-        code: number;
-        message: string;
-    }) => void, options?: object) => void;
-    watchPosition: (success: (position: any) => void, failure?: (error: {
-        code: number;
-        message: string;
-    }) => void, options?: object) => number;
+    getCurrentPosition: (success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void, options?: PositionOptions) => void;
+    watchPosition: (success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void, options?: PositionOptions) => number;
     clearWatch: (id: number) => void;
-    spent: () => {
-        reports: number;
-        refused: number;
-        perDay: number;
-        epsilon: number;
-        accuracy: number;
-    };
+    spent: () => Spent;
+};
+/**
+ * How a day's budget is spent: `everySeconds` and `perDay` are options of protectGeolocation, the rest says what they cost.
+ */
+export type DayPlan = {
+    everySeconds: number;
+    perDay: number;
+    epsilon: number;
+    slack: number;
+    accuracy: number;
+    sentence: string;
 };
 /**
  * Uniform 64-bit words: `next` puts one into `high` and `low`, 32 bits each.
@@ -39,7 +84,7 @@ export type Secret = number | ArrayLike<number> | ArrayLike<string> | string | S
  */
 export type Report = {
     code: number | null;
-    point: any[];
+    point: (number | string)[];
     parts?: Report[];
 };
 /**
@@ -100,14 +145,57 @@ export class OutOfDomain extends InvalidInput {
 export class Unsupported extends MetricdpError {
 }
 /**
- * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
- * the radius (metres) that holds 95 % of reports.
- * @typedef {object} ProtectedGeolocation
- * @property {(success: (position: any) => void, failure?: (error: { code: number, message: string }) => void, options?: object) => void} getCurrentPosition
- * @property {(success: (position: any) => void, failure?: (error: { code: number, message: string }) => void, options?: object) => number} watchPosition
- * @property {(id: number) => void} clearWatch
- * @property {() => { reports: number, refused: number, perDay: number, epsilon: number, accuracy: number }} spent
+ * A position as apps know it, with a report in the place of the true one.
+ * @typedef {object} ProtectedPosition
+ * @property {{ latitude: number, longitude: number, accuracy: number, altitude: null, altitudeAccuracy: null, heading: null,
+ *   speed: null }} coords
+ * @property {number} timestamp
  */
+/**
+ * What navigator.geolocation says where it has no position.
+ * @typedef {{ code: number, message: string }} PositionFailure
+ */
+/**
+ * Where positions come from: navigator.geolocation, or anything with its getCurrentPosition.
+ * @typedef {object} PositionSource
+ * @property {(success: (position: { coords: { latitude: number, longitude: number } }) => void,
+ *   failure: (error: PositionFailure) => void, options?: PositionOptions) => void} getCurrentPosition
+ */
+/**
+ * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
+ * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
+ * exp(epsilon d + slack) at most. `accuracy` is the radius (metres) that holds 95 % of reports.
+ * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon: number, slack: number, accuracy: number }} Spent
+ */
+/**
+ * What stands in for navigator.geolocation; `spent` says what was handed out today.
+ * @typedef {object} ProtectedGeolocation
+ * @property {(success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void,
+ *   options?: PositionOptions) => void} getCurrentPosition
+ * @property {(success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void,
+ *   options?: PositionOptions) => number} watchPosition
+ * @property {(id: number) => void} clearWatch
+ * @property {() => Spent} spent
+ */
+/**
+ * How a day's budget is spent: `everySeconds` and `perDay` are options of protectGeolocation, the rest says what they cost.
+ * @typedef {{ everySeconds: number, perDay: number, epsilon: number, slack: number, accuracy: number, sentence: string }} DayPlan
+ */
+/**
+ * Return how to spread a day's `budget` (an epsilon in the mechanism's unit) over the `hours` in which reports are asked for.
+ *
+ * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
+ * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
+ * protectGeolocation: `protectGeolocation(mechanism, planDay(mechanism, { budget: 40 }))`.
+ * @param {Mechanism} mechanism
+ * @param {{ budget: number, hours?: number, snap?: number }} options
+ * @returns {DayPlan}
+ */
+export function planDay(mechanism: Mechanism, { budget, hours, snap }: {
+    budget: number;
+    hours?: number;
+    snap?: number;
+}): DayPlan;
 /**
  * Return an object with getCurrentPosition, watchPosition and clearWatch, and `spent()` for what was used today.
  *
@@ -115,16 +203,18 @@ export class Unsupported extends MetricdpError {
  * unit is). With `clamp` it is put on the nearest place instead, however far that is, a public rule that is the same for
  * everybody; no answer tells inside from outside then. The promise is that of the places: two positions are as hard to tell
  * apart as the places they are put on, and `accuracy` is about that place too.
+ *
+ * Snapping costs slack, which no distance makes smaller. Where it costs more than ln 2 (on roads a few metres are enough) it is
+ * refused, unless `confirmSlack` says that this is known. Without a device that knows positions (Node, a worker) every question is answered
+ * with a sentence that says so.
  * @param {Mechanism} mechanism
- * @param {{ geolocation?: { getCurrentPosition: Function }, storage?: { getItem(name: string): string | null,
+ * @param {{ geolocation?: PositionSource, storage?: { getItem(name: string): string | null,
  *   setItem(name: string, value: string): void }, everySeconds?: number, perDay?: number, snap?: number, clamp?: boolean,
- *   now?: () => number }} [options]
+ *   confirmSlack?: boolean, now?: () => number }} [options]
  * @returns {ProtectedGeolocation}
  */
-export function protectGeolocation(mechanism: Mechanism, { geolocation, storage, everySeconds, perDay, snap, clamp, now, }?: {
-    geolocation?: {
-        getCurrentPosition: Function;
-    };
+export function protectGeolocation(mechanism: Mechanism, { geolocation, storage, everySeconds, perDay, snap, clamp, confirmSlack, now, }?: {
+    geolocation?: PositionSource;
     storage?: {
         getItem(name: string): string | null;
         setItem(name: string, value: string): void;
@@ -133,6 +223,7 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
     perDay?: number;
     snap?: number;
     clamp?: boolean;
+    confirmSlack?: boolean;
     now?: () => number;
 }): ProtectedGeolocation;
 /** A mechanism as its file holds it: what it promises, and reports drawn from it. */
@@ -143,7 +234,7 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
 /**
  * What was drawn: the code where reports are finitely many, and its coordinates or word; for a product `parts` has the
  * reports part by part.
- * @typedef {{ code: number | null, point: any[], parts?: Report[] }} Report
+ * @typedef {{ code: number | null, point: (number | string)[], parts?: Report[] }} Report
  */
 /**
  * ln Pr[y | x] - ln Pr[y | x'] <= epsilon d(x, x') + slack, for secrets at most `radius` apart where there is one.
@@ -217,9 +308,9 @@ export class Mechanism {
     /**
      * Return the coordinates of a secret by its code.
      * @param {number} code
-     * @returns {any[]}
+     * @returns {(number | string)[]}
      */
-    secretAt(code: number): any[];
+    secretAt(code: number): (number | string)[];
     /**
      * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
      * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the

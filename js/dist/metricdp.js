@@ -201,7 +201,9 @@ const WORDING = {
  * One fresh report is drawn per time window, whatever the app asks and wherever the person is; within the window the
  * same report is given again, so asking often does not average the noise away. Windows and not places: a report that
  * stayed the same as long as the person stays would tell when the person moves. Every window with a report spends
- * epsilon once; after `perDay` reports the last one is repeated until the next day (with its own, old time).
+ * epsilon once; after `perDay` reports the last one is repeated until the next day (with its own, old time). A clock that is
+ * set back refreshes nothing: the report and the counts stay until the clock has caught up. Pages of one origin that are open
+ * side by side take turns where the browser has locks, so that a window has one report for all of them.
  *
  * A position that the mechanism refuses (a finite one, away from its places) is answered with the same error for the rest of
  * the window: it tells that the person was outside, once in a window, and nothing more.
@@ -218,16 +220,84 @@ const MESSAGES = {
   3: "the device took too long to find the position",
 };
 const failed = (code) => ({ code: code in MESSAGES ? code : UNAVAILABLE, message: MESSAGES[code] ?? MESSAGES[UNAVAILABLE] });
+const NO_DEVICE =
+  "there is no navigator.geolocation here (Node, a worker, or a page that is not served over https): pass `geolocation`, an object with getCurrentPosition.";
+
+/** The slack up to which snapping is taken without asking: two positions, however near, differ by a factor of two at most. */
+const HARMLESS_SLACK = Math.LN2;
 
 /**
- * What stands in for navigator.geolocation; `spent` says what was handed out today: reports, refusals, the total epsilon, and
- * the radius (metres) that holds 95 % of reports.
- * @typedef {object} ProtectedGeolocation
- * @property {(success: (position: any) => void, failure?: (error: { code: number, message: string }) => void, options?: object) => void} getCurrentPosition
- * @property {(success: (position: any) => void, failure?: (error: { code: number, message: string }) => void, options?: object) => number} watchPosition
- * @property {(id: number) => void} clearWatch
- * @property {() => { reports: number, refused: number, perDay: number, epsilon: number, accuracy: number }} spent
+ * A position as apps know it, with a report in the place of the true one.
+ * @typedef {object} ProtectedPosition
+ * @property {{ latitude: number, longitude: number, accuracy: number, altitude: null, altitudeAccuracy: null, heading: null,
+ *   speed: null }} coords
+ * @property {number} timestamp
  */
+
+/**
+ * What navigator.geolocation says where it has no position.
+ * @typedef {{ code: number, message: string }} PositionFailure
+ */
+
+/**
+ * Where positions come from: navigator.geolocation, or anything with its getCurrentPosition.
+ * @typedef {object} PositionSource
+ * @property {(success: (position: { coords: { latitude: number, longitude: number } }) => void,
+ *   failure: (error: PositionFailure) => void, options?: PositionOptions) => void} getCurrentPosition
+ */
+
+/**
+ * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
+ * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
+ * exp(epsilon d + slack) at most. `accuracy` is the radius (metres) that holds 95 % of reports.
+ * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon: number, slack: number, accuracy: number }} Spent
+ */
+
+/**
+ * What stands in for navigator.geolocation; `spent` says what was handed out today.
+ * @typedef {object} ProtectedGeolocation
+ * @property {(success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void,
+ *   options?: PositionOptions) => void} getCurrentPosition
+ * @property {(success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void,
+ *   options?: PositionOptions) => number} watchPosition
+ * @property {(id: number) => void} clearWatch
+ * @property {() => Spent} spent
+ */
+
+/**
+ * How a day's budget is spent: `everySeconds` and `perDay` are options of protectGeolocation, the rest says what they cost.
+ * @typedef {{ everySeconds: number, perDay: number, epsilon: number, slack: number, accuracy: number, sentence: string }} DayPlan
+ */
+
+/**
+ * Return how to spread a day's `budget` (an epsilon in the mechanism's unit) over the `hours` in which reports are asked for.
+ *
+ * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
+ * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
+ * protectGeolocation: `protectGeolocation(mechanism, planDay(mechanism, { budget: 40 }))`.
+ * @param {Mechanism} mechanism
+ * @param {{ budget: number, hours?: number, snap?: number }} options
+ * @returns {DayPlan}
+ */
+function planDay(mechanism, { budget, hours = 16, snap = 0 }) {
+  const unit = unitOf(mechanism);
+  const { epsilon } = mechanism.guarantee;
+  optionNumber(budget, "budget");
+  refuseOption(!(optionNumber(hours, "hours") > 0 && hours <= 24), "`hours` must be above 0 and at most 24.");
+  const perDay = Math.floor((budget / epsilon) * (1 + 2 ** -50)); // 40 / 0.1 is 400, whatever its last bit
+  refuseOption(
+    perDay < 1,
+    `a budget of ${budget} a day does not pay for one report, which costs ${epsilon} per ${unit}: use a mechanism with a smaller epsilon.`,
+  );
+  const minutes = Math.max(1, Math.ceil((hours * 60) / perDay));
+  const slack = perDay * mechanism.slack(snap);
+  const accuracy = radius(mechanism, snap);
+  const sentence =
+    `One report in every ${minutes === 1 ? "minute" : `${minutes} minutes`}, at most ${perDay} a day; 95 % of them lie within ${Math.ceil(accuracy)} m. ` +
+    `All of a day together promise an epsilon of ${Number((perDay * epsilon).toPrecision(6))} per ${unit}` +
+    (slack > 0 ? ` with a slack of ${Number(slack.toPrecision(6))}.` : ".");
+  return { everySeconds: 60 * minutes, perDay, epsilon: perDay * epsilon, slack, accuracy, sentence };
+}
 
 /**
  * Return an object with getCurrentPosition, watchPosition and clearWatch, and `spent()` for what was used today.
@@ -236,35 +306,44 @@ const failed = (code) => ({ code: code in MESSAGES ? code : UNAVAILABLE, message
  * unit is). With `clamp` it is put on the nearest place instead, however far that is, a public rule that is the same for
  * everybody; no answer tells inside from outside then. The promise is that of the places: two positions are as hard to tell
  * apart as the places they are put on, and `accuracy` is about that place too.
+ *
+ * Snapping costs slack, which no distance makes smaller. Where it costs more than ln 2 (on roads a few metres are enough) it is
+ * refused, unless `confirmSlack` says that this is known. Without a device that knows positions (Node, a worker) every question is answered
+ * with a sentence that says so.
  * @param {Mechanism} mechanism
- * @param {{ geolocation?: { getCurrentPosition: Function }, storage?: { getItem(name: string): string | null,
+ * @param {{ geolocation?: PositionSource, storage?: { getItem(name: string): string | null,
  *   setItem(name: string, value: string): void }, everySeconds?: number, perDay?: number, snap?: number, clamp?: boolean,
- *   now?: () => number }} [options]
+ *   confirmSlack?: boolean, now?: () => number }} [options]
  * @returns {ProtectedGeolocation}
  */
 function protectGeolocation(
   mechanism,
   {
     geolocation = globalThis.navigator?.geolocation, storage = localStorageOrMemory(), everySeconds = 1800, perDay = 24, snap = 0,
-    clamp = false, now = Date.now,
+    clamp = false, confirmSlack = false, now = Date.now,
   } = {},
 ) {
-  if (mechanism.earthUnit === null) {
-    throw new InvalidInput("positions need a mechanism on (latitude, longitude), such as laplace(Haversine()).");
-  }
-  refuseOption(typeof geolocation?.getCurrentPosition !== "function", "`geolocation` must be that of a device.");
+  unitOf(mechanism);
+  const absent = geolocation === undefined || geolocation === null;
+  refuseOption(!absent && typeof geolocation.getCurrentPosition !== "function", "`geolocation` must be that of a device.");
   refuseOption(optionNumber(everySeconds, "everySeconds") === 0, "`everySeconds` must be positive.");
   optionNumber(perDay, "perDay", 1);
-  mechanism.slack(snap); // refuses a snap that means nothing here
+  const slack = mechanism.slack(snap); // of one report; refuses a snap that means nothing here
+  const added = slack - mechanism.slack(0);
+  refuseOption(
+    added > HARMLESS_SLACK && confirmSlack !== true,
+    `a \`snap\` of ${snap} adds ${Number(added.toPrecision(3))} to the slack of every report: two positions, however near, could be told apart by a factor of ` +
+      `${Number(Math.exp(added).toPrecision(3))} more. Say \`confirmSlack: true\` where that is meant, take a smaller \`snap\`, or \`clamp: true\`.`,
+  );
   const name = `metricdp:${mechanism.sha256}`;
-  const accuracy = Number(SHARED.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap); // metres, the same wherever the person is
+  const accuracy = radius(mechanism, snap);
   const watches = new Map();
   let asking = null;
 
   const read = () => {
     const today = new Date(now()).toISOString().slice(0, 10);
     const { day, spent, refused, at, point } = remembered(storage.getItem(name));
-    return day === today ? { day, spent, refused, at, point } : { day: today, spent: 0, refused: 0, at, point };
+    return day >= today ? { day, spent, refused, at, point } : { day: today, spent: 0, refused: 0, at, point };
   };
   const reportOf = ({ latitude, longitude }) => {
     try {
@@ -276,23 +355,24 @@ function protectGeolocation(
   };
   const windowOf = (time) => Math.floor(time / (1000 * everySeconds));
 
-  /** Return the report of this window, drawing it where there is none yet; at most one question is under way. */
-  const current = (options) => {
+  /** Return what is kept where no new report is due, else null. */
+  const standing = () => {
     const kept = read();
-    const fresh = kept.at !== null && windowOf(kept.at) === windowOf(now());
-    if (fresh || kept.spent + kept.refused >= perDay) {
-      return kept.point === null ? Promise.reject(failed(UNAVAILABLE)) : Promise.resolve(kept);
-    }
-    asking ??= new Promise((resolve, reject) => {
+    const fresh = kept.at !== null && windowOf(kept.at) >= windowOf(now()); // later: the clock was set back
+    return fresh || kept.spent + kept.refused >= perDay ? kept : null;
+  };
+  /** Ask the device and draw; kept before anybody is told. */
+  const draw = (options) =>
+    new Promise((resolve, reject) => {
       geolocation.getCurrentPosition(
         ({ coords }) => {
           try {
+            const kept = read();
             const point = reportOf(coords);
-            const refused = kept.refused + (point === null ? 1 : 0);
-            const next = { day: kept.day, spent: kept.spent + 1 - (refused - kept.refused), refused, at: now(), point };
+            const [reports, refusals] = point === null ? [0, 1] : [1, 0];
+            const next = { day: kept.day, spent: kept.spent + reports, refused: kept.refused + refusals, at: now(), point };
             storage.setItem(name, JSON.stringify(next));
-            if (point === null) reject(failed(UNAVAILABLE));
-            else resolve(next);
+            resolve(next);
           } catch {
             reject(failed(UNAVAILABLE)); // nothing that could be said about it is worth the risk
           }
@@ -300,8 +380,14 @@ function protectGeolocation(
         (error) => reject(failed(error?.code)),
         options,
       );
-    }).finally(() => (asking = null));
-    return asking;
+    });
+  /** Return the report of this window, drawing it where there is none yet; at most one question is under way. */
+  const current = async (options) => {
+    if (absent) throw { code: UNAVAILABLE, message: NO_DEVICE };
+    const turn = () => standing() ?? draw(options); // looked at again: another page may have drawn meanwhile
+    const kept = standing() ?? (await (asking ??= takingTurns(name, storage, turn).finally(() => (asking = null))));
+    if (kept.point === null) throw failed(UNAVAILABLE);
+    return kept;
   };
 
   /** A position as apps know it: what is not protected (altitude, speed, heading) is not there. */
@@ -315,10 +401,10 @@ function protectGeolocation(
 
   let last = 0;
   return {
-    getCurrentPosition(success, failure = () => {}, options = {}) {
+    getCurrentPosition(success, failure = silent, options = {}) {
       current(options).then((kept) => success(position(kept)), failure);
     },
-    watchPosition(success, failure = () => {}, options = {}) {
+    watchPosition(success, failure = silent, options = {}) {
       const id = (last += 1);
       let told = null;
       const look = () =>
@@ -336,21 +422,51 @@ function protectGeolocation(
       clearInterval(watches.get(id));
       watches.delete(id);
     },
-    /** What was handed out today: reports, the total epsilon, and the radius that holds 95 % of reports (metres). */
     spent() {
       const { spent, refused } = read();
-      return { reports: spent, refused, perDay, epsilon: spent * mechanism.guarantee.epsilon, accuracy };
+      const left = Math.max(0, perDay - spent - refused);
+      return { reports: spent, refused, perDay, left, epsilon: spent * mechanism.guarantee.epsilon, slack: spent * slack, accuracy };
     },
   };
 }
 
+/** An app that does not listen to failures: only what it did wrong itself is said, where developers look. */
+function silent({ message }) {
+  if (message === NO_DEVICE) globalThis.console?.warn(message);
+}
+
+/** Return the unit of a mechanism on the Earth, or refuse it. */
+function unitOf(mechanism) {
+  if (mechanism.earthUnit === null) {
+    throw new InvalidInput("positions need a mechanism on (latitude, longitude), such as laplace(Haversine()).");
+  }
+  return mechanism.earthUnit;
+}
+
+/** Return the radius in metres that holds 95 % of reports, the same wherever the person is. */
+function radius(mechanism, snap) {
+  return Number(SHARED.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap);
+}
+
+/** Do the work while no other page with the same storage does work of this name, where the browser can tell. */
+async function takingTurns(name, storage, work) {
+  const locks = storage === sharedStorage() ? globalThis.navigator?.locks : undefined;
+  return locks ? locks.request(name, work) : work();
+}
+
+/** Return what all pages of this origin share, where the browser allows it. */
+function sharedStorage() {
+  try {
+    return globalThis.localStorage ?? null;
+  } catch {
+    return null; // refused, as in some private windows
+  }
+}
+
 /** Where nothing can be kept (some private windows), remember for as long as the page is open. */
 function localStorageOrMemory() {
-  try {
-    if (globalThis.localStorage) return globalThis.localStorage;
-  } catch {
-    // refused: fall through
-  }
+  const shared = sharedStorage();
+  if (shared) return shared;
   const kept = new Map();
   return { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value) };
 }
@@ -2877,7 +2993,7 @@ function meaningLines(promise) {
 /**
  * What was drawn: the code where reports are finitely many, and its coordinates or word; for a product `parts` has the
  * reports part by part.
- * @typedef {{ code: number | null, point: any[], parts?: Report[] }} Report
+ * @typedef {{ code: number | null, point: (number | string)[], parts?: Report[] }} Report
  */
 /**
  * ln Pr[y | x] - ln Pr[y | x'] <= epsilon d(x, x') + slack, for secrets at most `radius` apart where there is one.
@@ -2993,7 +3109,7 @@ class Mechanism {
   /**
    * Return the coordinates of a secret by its code.
    * @param {number} code
-   * @returns {any[]}
+   * @returns {(number | string)[]}
    */
   secretAt(code) {
     const { inputs } = this.#parts;
@@ -3815,4 +3931,4 @@ async function open(source, { trusted = null, largest = LARGEST } = {}) {
   }
 }
 
-export { CorruptFile, InvalidInput, MetricdpError, OutOfDomain, Unsupported, protectGeolocation, Mechanism, haversine, open, showDistance };
+export { CorruptFile, InvalidInput, MetricdpError, OutOfDomain, Unsupported, planDay, protectGeolocation, Mechanism, haversine, open, showDistance };

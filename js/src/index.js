@@ -6,7 +6,7 @@
  */
 
 export { CorruptFile, InvalidInput, MetricdpError, OutOfDomain, Unsupported } from "./errors.js";
-export { protectGeolocation } from "./geolocation.js";
+export { planDay, protectGeolocation } from "./geolocation.js";
 export { Mechanism } from "./mechanism.js";
 export { haversine } from "./metrics.js";
 export { open } from "./open.js";

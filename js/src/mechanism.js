@@ -14,7 +14,7 @@ import { largestFactor, meaningLines, meanings, promised, reachOf, shortOfParts,
 /**
  * What was drawn: the code where reports are finitely many, and its coordinates or word; for a product `parts` has the
  * reports part by part.
- * @typedef {{ code: number | null, point: any[], parts?: Report[] }} Report
+ * @typedef {{ code: number | null, point: (number | string)[], parts?: Report[] }} Report
  */
 /**
  * ln Pr[y | x] - ln Pr[y | x'] <= epsilon d(x, x') + slack, for secrets at most `radius` apart where there is one.
@@ -130,7 +130,7 @@ export class Mechanism {
   /**
    * Return the coordinates of a secret by its code.
    * @param {number} code
-   * @returns {any[]}
+   * @returns {(number | string)[]}
    */
   secretAt(code) {
     const { inputs } = this.#parts;

@@ -12,6 +12,7 @@ from metricdp.artifacts import load as load
 from metricdp.artifacts import save as save
 from metricdp.artifacts.signing import create_keys as create_keys
 from metricdp.auditing import AuditReport as AuditReport
+from metricdp.auditing import accuracy_radius as accuracy_radius
 from metricdp.auditing import adversary_error as adversary_error
 from metricdp.auditing import audit as audit
 from metricdp.auditing import audit_sampler as audit_sampler

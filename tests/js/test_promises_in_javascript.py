@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
-import subprocess
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import browsers
 import metricdp as mdp
+from browsers import in_node as ask
 from forging import rewritten
 from instances import SPACES
 from metricdp import wording
@@ -23,29 +21,6 @@ from metricdp.artifacts import save
 
 FOLDER = Path(__file__).parents[2] / "js"
 CELLS = np.array([[41.15 + 0.002 * i, -8.61 + 0.002 * j] for i in range(4) for j in range(4)])
-
-
-def ask(script: str, **given: Any) -> Any:
-    """Run a script in Node; it finds `given` and what the modules export, and leaves its answer in `answer`."""
-    program = browsers.node()
-    if program is None:
-        pytest.skip("Node 20 or newer is not installed (Debian: apt install nodejs)")
-    code = f"""
-      import * as words from "{(FOLDER / "src" / "words.js").as_uri()}";
-      import {{ open, protectGeolocation }} from "{(FOLDER / "dist" / "metricdp.js").as_uri()}";
-      import {{ readFileSync }} from "node:fs";
-      const given = JSON.parse(readFileSync(0, "utf8"));
-      const plain = (value) => (typeof value === "number" && !Number.isFinite(value) ? String(value) : value);
-      let answer;
-      {script}
-      console.log(JSON.stringify(answer, (key, value) => plain(value)));
-    """
-    done = subprocess.run(
-        [program, "--input-type=module", "--eval", code],
-        input=json.dumps(given), capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_numbers_are_written_as_python_writes_them() -> None:

@@ -21,7 +21,7 @@ SOURCES = sorted((FOLDER / "src").glob("*.js"))
 BUILT = FOLDER / "dist" / "metricdp.js"
 PUBLIC = {
     "CorruptFile", "InvalidInput", "Mechanism", "MetricdpError", "OutOfDomain", "Unsupported", "haversine", "open",
-    "protectGeolocation", "showDistance",
+    "planDay", "protectGeolocation", "showDistance",
 }  # fmt: skip
 
 

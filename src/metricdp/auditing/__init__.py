@@ -1,5 +1,6 @@
 """Auditing: what a mechanism really leaks and really costs."""
 
+from metricdp.auditing.accuracy import accuracy_radius
 from metricdp.auditing.betting import audit_sampler, audit_samples
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
@@ -21,6 +22,7 @@ __all__ = [
     "Finding",
     "SparseLaw",
     "Witness",
+    "accuracy_radius",
     "adversary_error",
     "audit",
     "audit_local",

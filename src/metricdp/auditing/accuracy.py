@@ -1,0 +1,292 @@
+"""How far from the truth a report lies, by the law alone: a radius that holds for every secret.
+
+    q(x) = min { r : Pr[d(x, M(x)) <= r] >= level },        radius = sup over secrets x of q(x)
+
+The chance is over the noise. Whatever the secret is, a ball of this radius around the report holds it with at least
+that chance; nothing is measured on a table, and no prior is needed. It is not the chance that a secret lies there once
+its report is known: that would take a prior. Distances are those of what tables hold (`Space.ground`: great circles for
+the crossings of a road network), in which a disc on a map is drawn. All radii are rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from itertools import product
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers, Points
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import (
+    InterpolatedMechanism,
+    LocalMechanism,
+    MatrixMechanism,
+    Mechanism,
+    NearestMechanism,
+    ProductMechanism,
+    SphericalLaplace,
+    StreetMechanism,
+    VectorLaplace,
+)
+from metricdp.mechanisms.laplace import cell_reach
+from metricdp.metrics import Metric, ShortestPath, Weighted, pairwise
+from metricdp.spaces import FiniteSpace
+
+ROUNDED_UP = 1.0 + 1e-9  # above all rounding of a distance
+CELLS = 4_000_000  # probabilities looked at together
+FINE = 4_000  # places at which an interpolated law is looked at
+
+
+@dataclass(frozen=True)
+class Radius:
+    """A distance from the truth that a report keeps with a chance of at least `level`, whatever the secret is.
+
+    `tight` says that no smaller radius holds for every secret, up to the lattice; otherwise it is an upper bound.
+    """
+
+    value: float
+    metric: Metric
+    level: float
+    tight: bool
+
+    @property
+    def unit(self) -> str:
+        return self.metric.unit
+
+
+def accuracy_radius(mechanism: Mechanism, level: float = 0.95, *, snap: float = 0.0) -> float:
+    """Return the radius around a report that holds the truth with a chance of at least `level`, for every secret.
+
+    The chance is over the noise, so it holds whatever the secrets are and takes no prior. In the unit of what tables
+    hold (kilometres on the Earth and for the crossings of a road network, as the crow flies). Values that were put on
+    the nearest secret lie up to `snap` farther.
+    """
+    return radii_of(mechanism, (level,))[0].value + snap
+
+
+def radii_of(mechanism: Mechanism, levels: Sequence[float]) -> list[Radius]:
+    """Return such a radius for every level, with the metric it is measured in."""
+    for level in levels:
+        if not (isinstance(level, float) and 0.0 < level < 1.0):
+            raise InvalidInput(f"`level` must lie between 0 and 1, such as 0.95, got {level!r}.")
+    wanted = np.asarray(levels, dtype=np.float64)
+    found = _radii(mechanism, wanted)
+    return [
+        Radius(float(value) * ROUNDED_UP, found.metric, level, found.tight)
+        for value, level in zip(found.values, levels, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Found:
+    values: Floats
+    metric: Metric
+    tight: bool
+
+
+@singledispatch
+def _radii(mechanism: object, levels: Floats) -> _Found:
+    raise InvalidInput(f"how far reports lie from the truth is not known for {type(mechanism).__name__}.")
+
+
+@_radii.register
+def _(mechanism: SphericalLaplace, levels: Floats) -> _Found:
+    metric, rate = mechanism.inputs.metric, float(mechanism.law.rate)
+    away = np.array([sphere_quantile(rate, float(level)) for level in levels]) * rate / mechanism.epsilon
+    return _Found(away + cell_reach(metric, 2, mechanism.lattice.pitch), metric, True)
+
+
+@_radii.register
+def _(mechanism: VectorLaplace, levels: Floats) -> _Found:
+    from scipy.special import gammaincinv
+
+    size, metric = mechanism.inputs.dimension, mechanism.inputs.metric
+    away = gammaincinv(size, levels) / mechanism.epsilon  # R ~ Gamma(size, 1 / epsilon)
+    return _Found(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+
+
+@_radii.register
+def _(mechanism: MatrixMechanism, levels: Floats) -> _Found:
+    ground, worst = _ground(mechanism.inputs, mechanism.outputs), np.zeros(len(levels))
+    for part in _parts(len(mechanism.inputs), max(1, CELLS // len(mechanism.outputs))):
+        worst = np.maximum(worst, _quantiles(mechanism.matrix[part], ground.between(part), levels).max(axis=0))
+    return _Found(worst, ground.metric, True)
+
+
+@_radii.register
+def _(mechanism: LocalMechanism, levels: Floats) -> _Found:
+    """Reports that are not stored count as farther than any, unless a level cannot be reached without them."""
+    ground, worst, tight = _ground(mechanism.inputs, mechanism.outputs), np.zeros(len(levels)), True
+    for row in range(len(mechanism.inputs)):
+        stored = slice(int(mechanism.starts[row]), int(mechanism.starts[row + 1]))
+        columns = mechanism.columns[stored].astype(np.int64)
+        weights = mechanism.values[stored].astype(np.float64)
+        total = float(mechanism.totals[row]) * (1.0 + 2.0**-35)
+        if weights.sum() >= (levels.max() + 1e-9) * total:
+            away = np.append(ground.pairs(row, columns), np.inf)
+            weights = np.append(weights, max(0.0, total - float(weights.sum())))
+            tight = False
+        else:
+            away, near = ground.between(np.array([row]))[0], weights
+            weights = mechanism.background.astype(np.float64)
+            weights[columns] = near
+        worst = np.maximum(worst, _quantiles(weights[None], away[None], levels)[0])
+    return _Found(worst, ground.metric, tight)
+
+
+@_radii.register
+def _(mechanism: NearestMechanism, levels: Floats) -> _Found:
+    """The noise moves a vector by R, and what is found lies at most as far from there as the vector did: within 2 R."""
+    from scipy.special import gammaincinv
+
+    metric, vectors = mechanism.inputs.metric, mechanism.inputs.points
+    noise = 2.0 * gammaincinv(vectors.shape[1], levels) / mechanism.epsilon
+    middle = vectors.mean(axis=0)[None]
+    widest = float(metric(vectors, middle).max() + metric(mechanism.outputs.points, middle).max())
+    return _Found(np.minimum(noise, widest), metric, False)
+
+
+@_radii.register
+def _(mechanism: InterpolatedMechanism, levels: Floats) -> _Found:
+    """Cells are cut finely: inside a piece the law is a mixture (or a geometric mean) of those at its corners."""
+    metric, reports = mechanism.inputs.metric, np.asarray(mechanism.outputs.points, dtype=np.float64)
+    cuts = max(1, int((FINE / np.prod([len(axis) - 1 for axis in mechanism.axes])) ** (1.0 / len(mechanism.axes))))
+    axes = [_finer(axis, cuts) for axis in mechanism.axes]
+    lows = np.stack([grid.ravel() for grid in np.meshgrid(*(axis[:-1] for axis in axes), indexing="ij")], axis=1)
+    highs = np.stack([grid.ravel() for grid in np.meshgrid(*(axis[1:] for axis in axes), indexing="ij")], axis=1)
+    corners, worst = list(product((False, True), repeat=len(axes))), np.zeros(len(levels))
+    for part in _parts(len(lows), max(1, CELLS // (len(corners) * len(reports)))):
+        places = np.stack([np.where(corner, highs[part], lows[part]) for corner in corners])
+        away = np.max([pairwise(metric, some, reports) for some in places], axis=0)  # a norm is largest at a corner
+        laws = np.stack([mechanism.probabilities(some) for some in places])
+        worst = np.maximum(worst, _between(laws, away, levels, mixed=mechanism.rule in ("exact", "direction")))
+    return _Found(worst, metric, False)
+
+
+@_radii.register
+def _(mechanism: StreetMechanism, levels: Floats) -> _Found:
+    """Along a piece from a to b of length w a place lies at most (d(a, y) + d(b, y) + w) / 2 from a report y."""
+    streets, outputs = mechanism.inputs, mechanism.outputs
+    if not isinstance(outputs.metric, ShortestPath):
+        raise InvalidInput("the reports are no crossings of the network: how far along the streets is not known.")
+    ends = streets.at_crossings(outputs.points[:, 0])
+    lengths, counts = streets.network.lengths, mechanism.counts
+    cuts = counts * max(1, int(FINE / int(counts.sum())))
+    street = np.repeat(np.arange(len(cuts)), cuts)
+    step = np.arange(len(street)) - np.repeat(np.cumsum(cuts) - cuts, cuts)
+    width, worst = lengths / cuts, np.zeros(len(levels))
+    for part in _parts(len(street), max(1, CELLS // (8 * len(outputs)))):
+        here, size = street[part], width[street[part]]
+        places = [
+            np.stack([here, np.minimum((step[part] + side) * size, lengths[here])], axis=1).astype(float)
+            for side in (0, 1)
+        ]
+        away = np.stack([streets.metric(some[:, None], ends[None]) for some in places])
+        laws = np.stack([mechanism.probabilities(some) for some in places])
+        farthest = (away.sum(axis=0) + size[:, None]) / 2.0
+        worst = np.maximum(worst, _between(laws, farthest, levels, mixed=True))
+    return _Found(worst, streets.metric, False)
+
+
+@_radii.register
+def _(mechanism: ProductMechanism, levels: Floats) -> _Found:
+    raise InvalidInput("a product has one radius for every part: ask for those of `mechanism.parts`.")
+
+
+def sphere_quantile(rate: float, level: float) -> float:
+    """Return the angle t with F(t) = level, F(t) = (1 - e^(-rate t) (rate sin t + cos t)) / (1 + e^(-pi rate)).
+
+    That is the law of the angle between secret and report under the density e^(-rate t) sin t on [0, pi].
+    """
+    from scipy.optimize import brentq
+
+    beyond = (1.0 - level) * (1.0 + np.exp(-np.pi * rate))
+
+    def excess(t: float) -> float:
+        # what is left beyond t: e^(-rate t) (rate sin t + cos t) + e^(-pi rate)
+        return float(np.exp(-rate * t) * (rate * np.sin(t) + np.cos(t)) + np.exp(-np.pi * rate) - beyond)
+
+    top = min(np.pi, (60.0 - 2.0 * np.log(1.0 - level)) / rate)  # e^-60 is left beyond
+    return float(brentq(excess, 0.0, top, xtol=1e-16 * top, rtol=1e-14)) * (1.0 + 1e-12)
+
+
+def _quantiles(weights: Floats, away: Floats, levels: Floats) -> Floats:
+    """Return rows x levels: the least distance within which such a share of a row's weight lies, rounding against us.
+
+    `levels` are those of all rows, or a row of them for every row.
+    """
+    order = np.argsort(away, axis=1, kind="stable")
+    sorted_weights, rows = np.take_along_axis(weights, order, axis=1), np.arange(len(weights))
+    running = np.cumsum(sorted_weights, axis=1)
+    # The last report with any weight is far enough for every level.
+    last = weights.shape[1] - 1 - np.argmax(sorted_weights[:, ::-1] > 0, axis=1)
+    wanted = np.broadcast_to(levels, (len(weights), levels.shape[-1]))
+    found = np.empty(wanted.shape)
+    for number in range(wanted.shape[1]):
+        needed = (wanted[:, number] + (weights.shape[1] + 8) * 2.0**-52) * running[:, -1]
+        first = np.where(running[:, -1] >= needed, np.argmax(running >= needed[:, None], axis=1), last)
+        found[:, number] = away[rows, order[rows, first]]
+    return found
+
+
+def _between(laws: Floats, away: Floats, levels: Floats, *, mixed: bool) -> Floats:
+    """Return radii for all places of pieces whose corners have these laws (corners x pieces x reports).
+
+    A mixture keeps at least the least share of its corners within any distance. A geometric mean has at most the
+    largest share of its corners beyond (Hoelder), divided by its normaliser, which is at least sum_y min_c law_c(y).
+    """
+    if not mixed:
+        least = laws.min(axis=0).sum(axis=1)
+        levels = 1.0 - (1.0 - levels) * least[:, None]
+    return np.asarray(np.max([_quantiles(law, away, levels).max(axis=0) for law in laws], axis=0))
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """Secrets and reports of a finite mechanism as they are measured for a radius."""
+
+    metric: Metric
+    secrets: Points
+    reports: Points
+
+    def between(self, rows: Integers) -> Floats:
+        return np.asarray(pairwise(self.metric, self.secrets[rows], self.reports))
+
+    def pairs(self, row: int, columns: Integers) -> Floats:
+        return (
+            self.between(np.array([row]))[0, columns]
+            if isinstance(self.metric, ShortestPath)
+            else np.asarray(self.metric(self.secrets[row][None], self.reports[columns]))
+        )
+
+
+def _ground(inputs: FiniteSpace, outputs: FiniteSpace) -> _Ground:
+    """Return what lies on the ground: coordinates of tables, or points where those are words or of another shape.
+
+    Of a secret with a history (a sum of metrics whose first group is the current place) the current place counts.
+    """
+    text = inputs.is_text or outputs.is_text
+    pairs = [(inputs.metric, inputs.points, outputs.points)]
+    if not text:
+        pairs.insert(0, (inputs.ground, inputs.coordinates, outputs.coordinates))
+    for metric, secrets, reports in pairs:
+        if secrets.shape[1:] == reports.shape[1:] and (secrets.dtype.kind == "U") == (reports.dtype.kind == "U"):
+            return _Ground(metric, secrets, reports)
+        if isinstance(metric, Weighted):
+            current, columns, _ = metric.parts[0]
+            if reports.shape[1:] == (len(columns),):
+                return _Ground(current, secrets[:, list(columns)], reports)
+    raise InvalidInput("secrets and reports cannot be measured by one metric: how far apart they lie is not known.")
+
+
+def _finer(axis: Floats, cuts: int) -> Floats:
+    """Return an axis with every interval cut into equal parts, its own coordinates kept as they are."""
+    steps = np.arange(cuts) / cuts
+    return np.append((axis[:-1, None] + steps * np.diff(axis)[:, None]).ravel(), axis[-1])
+
+
+def _parts(count: int, size: int) -> Iterator[Integers]:
+    for start in range(0, count, size):
+        yield np.arange(start, min(start + size, count))

@@ -21,7 +21,16 @@ from metricdp.spaces import FiniteSpace
 from metricdp.units import HOW_TO_WRITE, Wish, parse_epsilon, parse_wish
 
 Progress = Callable[[float], None]
-Output = Annotated[str, Parameter(name=["--output", "-o"])]
+
+
+def _file_name(_: object, value: object) -> None:
+    """Refuse an option in the place of a file; - alone is standard input or output."""
+    if isinstance(value, str) and value.startswith("-") and value != "-":
+        raise ValueError(f"A file is expected here, and {value} reads as an option; a file of that name is ./{value}.")
+
+
+Output = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_file_name)]
+Input = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_file_name)]
 Epsilon = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  # so that -1 gets our own answer
 
 

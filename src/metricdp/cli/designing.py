@@ -46,7 +46,7 @@ def design(
     from metricdp.artifacts import save
     from metricdp.files import check_target
 
-    check_target(output, source=where.points or where.roads, overwrite=overwrite)
+    check_target(output, source=where.points or where.roads, overwrite=overwrite or options.resume)
     gap = building.gap_for(building.builder_named(builder), space := where.space(), options)
     level = choices.level_from(epsilon, protect, space.unit)
     with terminal.search_bar(f"Designing {builder} on {where.words(space)}", gap, space.unit) as progress:

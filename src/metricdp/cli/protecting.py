@@ -10,14 +10,14 @@ from cyclopts import Parameter
 
 from metricdp import wording
 from metricdp.cli import choices, tables, terminal
-from metricdp.cli.choices import Epsilon, Output
+from metricdp.cli.choices import Epsilon, Input, Output
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.units import parse_distance
 
 
 def perturb(
-    source: str,
+    source: Input,
     /,
     *,
     output: Output,

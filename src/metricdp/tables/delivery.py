@@ -13,14 +13,15 @@ from pathlib import Path
 from metricdp.catalogue import loaded
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, holding, in_its_folder, replacing
-from metricdp.tables.formats import STANDARD, Location
+from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
 
 
 @contextmanager
 def received(source: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield the name of a table that is there; what comes on standard input is first put into a file nobody can name.
+    """Yield the name of a table that is there; what comes on standard input is first put into a file.
 
-    Formats are read from several places of a file, so it has to be one. It has no name: it is gone when we are.
+    Formats are read from several places of a file, so it has to be one. Where the system allows it the file has no
+    name, so that it is gone when we are; elsewhere only its owner can read it.
     """
     if os.fspath(source) != STANDARD:
         yield os.fspath(source)
@@ -29,18 +30,11 @@ def received(source: str | os.PathLike[str]) -> Iterator[str]:
         raise InvalidInput(
             "- stands for standard input, and nothing is handed over there: name a file, or pipe one in."
         )
-    with tempfile.TemporaryFile() as file:
+    listed = Path(OPEN_FILES).is_dir()
+    with tempfile.TemporaryFile() if listed else tempfile.NamedTemporaryFile(prefix=INPUT_FILE) as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
         file.flush()
-        named = Path(f"/proc/self/fd/{file.fileno()}")
-        if named.exists():
-            yield str(named)
-            return
-        file.seek(0)
-        with tempfile.NamedTemporaryFile() as copy:  # where open files have no names of their own
-            shutil.copyfileobj(file, copy)
-            copy.flush()
-            yield copy.name
+        yield f"{OPEN_FILES}{file.fileno()}" if listed else str(file.name)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
-from metricdp.tables.formats import AS_IT_IS, Location, Reading, located, target_location
+from metricdp.tables.formats import AS_IT_IS, STANDARD, Location, Reading, located, target_location
 from metricdp.tables.people import PeopleCounter
 from metricdp.tables.pump import pump
 from metricdp.tables.sources import OpenTable, open_table, outlet_like
@@ -87,7 +87,8 @@ def perturb_file(
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
             notes = (*link_notes([origin.path] if name == str(source) else []), *_notes(table, origin, goal))
             names = table.schema.names
-    passage = Passage(str(source), str(target), names, is_simulated(rng), notes)
+    shown = "standard output" if str(target) == STANDARD else str(target)
+    passage = Passage(str(source), shown, names, is_simulated(rng), notes)
     people = None if counter is None else counter.people
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
 

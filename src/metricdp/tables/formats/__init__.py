@@ -1,6 +1,6 @@
 """Tables in files as streams of record batches; each format is one file with one declaration."""
 
-from metricdp.tables.formats import arrow, csv, jsonlines, parquet
+from metricdp.tables.formats import arrow, csv, duckdb, geojson, jsonlines, parquet, sqlite
 from metricdp.tables.formats.base import (
     AS_IT_IS,
     BATCH_ROWS,
@@ -14,18 +14,28 @@ from metricdp.tables.formats.base import (
     Storage,
     Writer,
 )
-from metricdp.tables.formats.locating import STANDARD, file_of, is_table, located, target_location
+from metricdp.tables.formats.locating import (
+    INPUT_FILE,
+    OPEN_FILES,
+    STANDARD,
+    file_of,
+    is_table,
+    located,
+    target_location,
+)
 from metricdp.tables.formats.opening import open_reader, open_writer
 from metricdp.tables.formats.parquet import ParquetReader
 from metricdp.tables.formats.reading import read_batches, reading
 
-for _format in (csv.FORMAT, parquet.FORMAT, arrow.FORMAT, jsonlines.FORMAT):
-    FORMATS.declare(_format)
+for _module in (csv, parquet, arrow, jsonlines, geojson, sqlite, duckdb):  # shared endings belong to the first
+    FORMATS.declare(_module.FORMAT)
 
 __all__ = [
     "AS_IT_IS",
     "BATCH_ROWS",
     "FORMATS",
+    "INPUT_FILE",
+    "OPEN_FILES",
     "PACKINGS",
     "STANDARD",
     "FileReader",

@@ -16,6 +16,7 @@ from metricdp.tables.formats.packing import blocks, packed_output
 from metricdp.tables.formats.plain import jsonable
 
 BLOCK_BYTES = 8 << 20
+COLLECTION = b'"FeatureCollection"'  # of GeoJSON, which is one object
 
 
 class LinesReader:
@@ -121,6 +122,6 @@ FORMAT = Format(
     reader="metricdp.tables.formats.jsonlines:LinesReader",
     writer="metricdp.tables.formats.jsonlines:LinesWriter",
     keeps="names, nesting, dates as text; a name that a line lacks comes back as null",
-    looks=is_object,
+    looks=lambda head: is_object(head) and COLLECTION not in head,
     packed=True,
 )

@@ -11,13 +11,20 @@ from metricdp.tables.formats.base import FORMATS, PACKINGS, Format, Location, Pa
 from metricdp.tables.formats.packing import packing_of, unpacked_head
 
 STANDARD = "-"  # standard input or output
+OPEN_FILES = "/proc/self/fd/"  # where Linux lists open files, also those without a name
+INPUT_FILE = "metricdp-standard-input-"  # how a file is called that standard input was put into, elsewhere
 HEAD_BYTES = 4096
 
 
 def located(text: str | os.PathLike[str], format_name: str | None = None) -> Location:
-    """Return where a table that is there lies; its format is told by its name, else by how it begins."""
-    name = os.fspath(text)
-    file, table = _parted(name)
+    """Return where a table that is there lies; its format is told by its name, else by how it begins.
+
+    What came on standard input has no name: it is text unless it begins otherwise.
+    """
+    given = os.fspath(text)
+    nameless = given.startswith(OPEN_FILES) or Path(given).name.startswith(INPUT_FILE)
+    name = "standard input" if nameless else given
+    file, table = _parted(given)
     path = existing_file(file)
     with path.open("rb") as opened:
         packing = packing_of(opened.read(4))
@@ -30,6 +37,8 @@ def located(text: str | os.PathLike[str], format_name: str | None = None) -> Loc
     found = (
         named if named is not None and (named in alike or not (alike and _shared(path))) else next(iter(alike), None)
     )
+    if found is None and nameless:
+        found = FORMATS.named("csv")
     if found is None:
         raise InvalidInput(f"{name!r} must be a table: {formats_named()}. Name it so, or say which it is with --from.")
     return _fitting(Location(name, path, found, packing, table))

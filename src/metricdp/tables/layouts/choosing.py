@@ -76,7 +76,7 @@ def _usual(names: Sequence[str], geometry: Geometry | None, table: Table, readin
     if geometry is not None:
         return [geometry.column]
     if table.point is not None:
-        return list(table.point)
+        return list(table.point if reading.crs is None else table.point[::-1])  # east comes first there
     if reading.crs is not None:
         lower = [name.strip().lower() for name in names]
         pair = [[i for i, name in enumerate(lower) if name in usual] for usual in (EAST, NORTH)]

@@ -54,8 +54,8 @@ def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Flo
     return _some(matrix, path)
 
 
-def read_distances(path: str | os.PathLike[str]) -> Floats:
-    """Read distances: a square matrix, with or without names of rows and columns."""
+def read_distances(path: str | os.PathLike[str], what: str = "the distances between all secrets") -> Floats:
+    """Read distances or losses: a square matrix, with or without names of rows and columns."""
     matrix, bare, named = _numbers(path)
     height, width = matrix.shape
     if bare and height == width + (0 if named else 1):
@@ -65,10 +65,7 @@ def read_distances(path: str | os.PathLike[str]) -> Floats:
     if bare and len(matrix) == matrix.shape[1] + 1:
         matrix = matrix[1:]
     if matrix.shape[0] != matrix.shape[1]:
-        raise InvalidInput(
-            f"{str(path)!r} must hold as many columns as rows, the distances between all secrets, got shape "
-            f"{matrix.shape}."
-        )
+        raise InvalidInput(f"{str(path)!r} must hold as many columns as rows, {what}, got shape {matrix.shape}.")
     return _some(matrix, path)
 
 

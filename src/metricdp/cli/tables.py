@@ -7,15 +7,17 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats import FORMATS, STANDARD, Reading, located
-from metricdp.tables.sources import open_table
 
+if TYPE_CHECKING:
+    from metricdp.tables.formats import Reading  # pyarrow is imported where something is read
+
+STANDARD = "-"  # standard input or output
 Overwrite = Annotated[bool, Parameter(name="--overwrite", negative="")]
 
 
@@ -56,6 +58,8 @@ class Source:
 
     def reading(self, target_format: str | None = None) -> Reading:
         """Return what was said, for the opener of tables."""
+        from metricdp.tables.formats import Reading
+
         separator = None if self.separator is None else self.separator.replace("\\t", "\t")
         if separator is not None and len(separator.encode()) != 1:
             raise InvalidInput(f"--separator must be one character, such as ';' or '\\t', got {self.separator!r}.")
@@ -69,6 +73,9 @@ AS_IT_IS = Source()
 
 def flat_names(source: str, table: Source) -> Sequence[str] | None:
     """Return the columns of the coordinates one by one, where a single name stands for several: a list of numbers."""
+    from metricdp.tables.formats import located
+    from metricdp.tables.sources import open_table
+
     if source == STANDARD or table.names is None or len(table.names) > 1:
         return None
     with open_table(located(source, table.source_format), table.names, table.reading(), geographic=False) as opened:
@@ -85,6 +92,8 @@ def formats() -> int:
 
     An example: `metricdp formats`
     """
+    from metricdp.tables.formats import FORMATS
+
     rows = [
         {
             "format": one.name,

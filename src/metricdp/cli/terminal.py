@@ -15,7 +15,14 @@ import numpy as np
 from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing import AuditReport
-from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms import (
+    Guarantee,
+    MatrixMechanism,
+    Mechanism,
+    ProductMechanism,
+    SphericalLaplace,
+    VectorLaplace,
+)
 
 if TYPE_CHECKING:
     from metricdp.solvers import Progress  # scipy is imported where something is solved
@@ -123,6 +130,41 @@ def _distances(mechanism: MatrixMechanism) -> Floats:
 def ground_unit(mechanism: Mechanism) -> str:
     """Return the unit in which table values are put on the nearest secret."""
     return mechanism.inputs.ground.unit
+
+
+def in_short(mechanism: Mechanism) -> str:
+    """Return the promise as one sentence without Greek."""
+    if isinstance(mechanism, ProductMechanism):
+        return wording.short_of_parts([part.guarantee for part in mechanism.parts])
+    return wording.short(mechanism.guarantee)
+
+
+def mechanism_values(mechanism: Mechanism) -> dict[str, Any]:
+    """Return what a mechanism is, promises and proves as plain values."""
+    promise, certificate = mechanism.guarantee, mechanism.certificate
+    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "gap", "epsilon", "pairs")}
+    return {
+        "inputs": str(mechanism.inputs),
+        "outputs": str(mechanism.outputs),
+        "promise": {
+            "epsilon": promise.epsilon,
+            "unit": promise.unit,
+            "slack": promise.slack,
+            "radius": promise.radius,
+            "basis": promise.basis,
+            "metric": type(promise.metric).__name__,
+        },
+        "certificate": {
+            **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
+            "at_most": certificate.at_most,
+            "objective": certificate.objective,
+            "method": certificate.method,
+            "note": certificate.note,
+            "interrupted": certificate.interrupted,
+            "stated_not_verified": list(certificate.stated),
+        },
+        "in_short": in_short(mechanism),
+    }
 
 
 def report_json(report: AuditReport, unit: str) -> str:

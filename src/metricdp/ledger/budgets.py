@@ -63,7 +63,7 @@ def budget_of(connection: sa.Connection, person: bytes, metric: str | None, *, c
     state = state_of(connection, clock)
     asked = sa.select(ACCOUNTS.c.metric).where(ACCOUNTS.c.person == person).distinct().order_by(ACCOUNTS.c.metric)
     metrics = [metric] if metric is not None else list(connection.execute(asked).scalars())
-    desk = Desk(connection, state.policy, state.now, locking=False)
+    desk = Desk(connection, state.policy, state.now)
     desk.fetch((person, name, purpose) for name in metrics for purpose in ("", *state.policy.purposes))
     accounts = []
     for name in metrics:

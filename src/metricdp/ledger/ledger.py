@@ -6,17 +6,22 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 
+from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import Account, account_for, charge_of
 from metricdp.ledger.batches import Batch, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
+from metricdp.ledger.checking import Verdict, checked
+from metricdp.ledger.erasing import erased
+from metricdp.ledger.keeping import backup, change_policy, rotate
 from metricdp.ledger.keys import Key, name_bytes
 from metricdp.ledger.opening import opened
 from metricdp.ledger.periods import Period, begin
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.queue import Pile
-from metricdp.ledger.settling import Charge, Outcome, Receipt, settle
+from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
 from metricdp.ledger.store import Store
 from metricdp.metrics import Metric
 
@@ -62,6 +67,7 @@ class BatchReceipt:
         slack: What one row cost of slack, in millionths of a nat.
         repeated: Whether the report was stored before; then this call cost nothing.
         unit: The unit of the account.
+        left: What every person of the batch may still spend now, in millionths: the least that any limit leaves.
     """
 
     report: bytes
@@ -70,6 +76,7 @@ class BatchReceipt:
     slack: int
     repeated: bool
     unit: str
+    left: Mapping[Person, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -83,8 +90,8 @@ class Ledger:
 
     """
 
-    def __init__(self, store: Store, key: Key, clock: Clock) -> None:
-        self._store, self._key, self._clock = store, key, clock
+    def __init__(self, store: Store, key: Key, key_file: Path, clock: Clock) -> None:
+        self._store, self._key, self._key_file, self._clock = store, key, key_file, clock
         self._lane = os.getpid() % store.lanes
         self._pile: Pile[Charge, Outcome] = Pile(self._settle)
 
@@ -110,11 +117,12 @@ class Ledger:
         store = Store(place)
         chosen = Policy.parse(policy) if isinstance(policy, str) else policy
         try:
-            key = opened(store, store.key_file(key_file), chosen, _milliseconds(clock))
+            its = store.key_file(key_file)
+            key = opened(store, its, chosen, _milliseconds(clock))
         except BaseException:
             store.close()
             raise
-        return cls(store, key, clock)
+        return cls(store, key, its, clock)
 
     def release(
         self,
@@ -199,11 +207,14 @@ class Ledger:
                 mebibytes; empty where reports are kept elsewhere, as the file of a job is.
         """
         account = account_for(metric)
-        tags: dict[bytes, Person] = {}
-        wanted: dict[bytes, int] = {}
-        for person, count in rows.items():
-            tag = self._key.person(person)
-            tags[tag], wanted[tag] = person, wanted.get(tag, 0) + int(count)
+        tags = {self._key.person(person): person for person in rows}
+        if len(tags) < len(rows):
+            raise InvalidInput("a person is in the batch twice, as a number and as text: add their rows up.")
+        wanted = dict(zip(tags, rows.values(), strict=True))
+
+        def named(granted: Mapping[bytes, int]) -> Mapping[Person, int]:
+            return rows if granted is wanted else {tags[tag]: n for tag, n in granted.items() if tag in tags}
+
         batch = Batch(
             rows=wanted,
             request=self._key.request(b"batch", name_bytes(key, "key"), name_bytes(request, "request")),
@@ -213,20 +224,69 @@ class Ledger:
             amount=account.charge(epsilon),
             slack=charge_of(slack, "slack"),
             partial=partial,
-            draw=lambda granted: draw({tags[tag]: count for tag, count in granted.items()}),
+            draw=lambda granted: draw(named(granted)),
         )
         clock = _milliseconds(self._clock)
         done = self._store.run(
             lambda connection: settle_batch(connection, self._key, batch, clock=clock, lane=self._lane)
         )
-        granted = {tags[tag]: count for tag, count in done.granted.items() if tag in tags}
-        return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, account.unit)
+        left = {tags[tag]: amount for tag, amount in done.left.items()}
+        granted = named(done.granted)
+        return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, account.unit, left)
 
     def budget(self, person: Person, *, metric: Metric | str | None = None) -> Budget:
         """Return what a person has spent and has left, of every metric there is an account in, or of one."""
         name = None if metric is None else account_for(metric).name
         with self._store.reading() as connection:
             return budget_of(connection, self._key.person(person), name, clock=_milliseconds(self._clock))
+
+    def policy(self) -> Policy:
+        """Return what a person may spend."""
+        with self._store.reading() as connection:
+            return state_of(connection, 0).policy
+
+    def change_policy(self, policy: Policy | str) -> None:
+        """Set what people may spend from now on; the chain records it. What was spent stays counted."""
+        chosen = Policy.parse(policy) if isinstance(policy, str) else policy
+        clock = _milliseconds(self._clock)
+        self._store.run(lambda connection: change_policy(connection, self._key, chosen, clock=clock))
+
+    def erase(self, person: Person) -> bool:
+        """Erase a person and close their accounts for ever; return False where that was done before.
+
+        Reports, amounts, times and request ids go. A tombstone stays, covered by the chain, that refuses every further
+        release: erasing must not give a budget back.
+        """
+        clock, tag = _milliseconds(self._clock), self._key.person(person)
+        done = self._store.run(lambda connection: erased(connection, self._key, tag, clock=clock, lane=self._lane))
+        self._store.forget_log()
+        return done
+
+    def rotate(self, *, reports_before: float | None = None) -> tuple[int, int]:
+        """Close the periods that are over and drop reports drawn before a time, in seconds since 1970.
+
+        Returns how many accounts had periods that were over, and how many reports were dropped. The request id of a
+        dropped report is refused from then on.
+        """
+        before = None if reports_before is None else int(reports_before * 1000)
+        clock = _milliseconds(self._clock)
+        done = self._store.run(
+            lambda connection: rotate(connection, self._key, clock=clock, lane=self._lane, before=before)
+        )
+        self._store.forget_log()
+        return done
+
+    def verify(self, *, pins: Sequence[str] = ()) -> Verdict:
+        """Check the books: every total equals its entries, and the chain over them is unbroken.
+
+        `pins` are heads of an earlier verdict that were kept elsewhere: the books must still hold what they held then.
+        """
+        with self._store.reading() as connection:
+            return checked(connection, self._key, pins)
+
+    def backup(self, target: str | os.PathLike[str]) -> Path:
+        """Copy books in a file and their key, while they are in use."""
+        return backup(self._store, self._key_file, target)
 
     def _charge(self, one: Release) -> Charge:
         account = account_for(one.metric)

@@ -7,12 +7,14 @@ those of Imola et al. (2022); (26) is used in its corrected form.
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from scipy import sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.solvers.backends.highs import Highs
-from metricdp.solvers.program import LinearProgram
+from metricdp.solvers.program import LinearProgram, Status
 from metricdp.solvers.repair.closure import upper_closure
 from metricdp.solvers.repair.recombine import safe_log_ratios
 
@@ -128,12 +130,13 @@ class TiedProgram:
         upper = np.concatenate([np.full(size, np.inf), np.zeros(size)])
         return cost, sparse.csr_array(sparse.vstack([sums, worst], format="csr")), lower, upper
 
-    def solve(self) -> Floats:
-        """Return the normalised matrix, adding violated rows (22) until none is left that matters.
+    def solve(self, *, seconds: float | None = None) -> Floats | None:
+        """Return the normalised matrix, adding violated rows (22) until none is left that matters; None if it is late.
 
         Its rows sum to one, and ln z_uw - ln z_vw is at most a d_uv plus the difference that normalising makes.
         """
         cost, rows, lower, upper = self.objective
+        ends = None if seconds is None else time.perf_counter() + seconds
         for _ in range(ROUNDS):
             program = LinearProgram(
                 cost=cost,
@@ -143,7 +146,11 @@ class TiedProgram:
                 lower=np.zeros(self.width),
                 upper=np.full(self.width, np.inf),
             )
-            answer = Highs(tolerance=TOLERANCE).solve_linear(program).raise_for_status().primal
+            left = None if ends is None else max(ends - time.perf_counter(), 0.01)
+            found = Highs(tolerance=TOLERANCE, seconds=left).solve_linear(program).raise_for_status()
+            if found.status is Status.LIMIT:
+                return None
+            answer = found.primal
             if not self._add_violated(answer):
                 break
         matrix = np.maximum(answer[self.entries : -1], 0.0)[None, :] * self.tied

@@ -5,6 +5,7 @@ what is promised or possible at most is rounded up, what is reached or proven at
 """
 
 from metricdp.wording.promises import (
+    INTERRUPTED,
     Certified,
     Meaning,
     Objective,
@@ -55,6 +56,7 @@ from metricdp.wording.rows import (
 from metricdp.wording.trips import report_promise, trip_loss, trip_promise
 
 __all__ = [
+    "INTERRUPTED",
     "Certified",
     "Meaning",
     "Objective",

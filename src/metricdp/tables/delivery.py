@@ -45,6 +45,10 @@ def delivered(goal: Location, source: Location | None = None, *, overwrite: bool
         return
     read = None if source is None else source.path
     if goal.format.tables and goal.path.is_file():
+        if source is not None and source.path.samefile(goal.path) and source.table == goal.table:
+            raise OutputProblem(
+                f"cannot write {goal.text!r}: it is the table that is read. Choose another name for it."
+            )
         with holding(goal.path):
             yield from _into_database(goal, overwrite=overwrite)
         return

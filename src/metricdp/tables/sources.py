@@ -201,6 +201,8 @@ def outlet_like(table: OpenTable, path: Path, goal: Location, *, point: tuple[st
     """
     same = table.storage.format == goal.format.name
     storage = table.storage if same else Storage(goal.format.name)
+    if goal.path.suffix == ".tsv" or (same and storage.delimiter == "\t" and table.name.endswith(".tsv")):
+        storage = replace(storage, delimiter="\t" if goal.path.suffix == ".tsv" else ",")  # as its name says
     return Outlet(path, replace(storage, packing=goal.packing, table=goal.table, point=point), table.layout)
 
 

@@ -66,13 +66,28 @@ class CsvReader:
         self.schema: pa.Schema = self._stream.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        last = b""
         while True:
             try:
                 batch = reading(self.name, self._stream.read_next_batch, self._where)
             except StopIteration:
-                return
+                break
             if batch.num_rows:
+                last = batch.column(batch.num_columns - 1)[-1].cast(pa.binary()).as_py()
                 yield batch
+        if b"\n" in last and self._quotes() % 2:
+            raise InvalidInput(
+                f"{self.name!r} cannot be read: a quotation mark is never closed, and the last row would hold all that "
+                "follows it."
+            )
+
+    def _quotes(self) -> int:
+        """Count the quotation marks of the file."""
+        count = 0
+        with opened_bytes(self._location) as stream:
+            while piece := stream.read(CSV_BLOCK_BYTES):
+                count += bytes(piece).count(b'"')
+        return count
 
     def share(self, rows: int) -> float:
         return 0.0 if self._file.closed else float(self._file.tell() / self._size)

@@ -24,7 +24,7 @@ class DuckdbReader:
         self.storage = Storage("duckdb", table=table)
         self._base = _opened(location.path)
         self._table = quoted(table)
-        (self._rows,) = self._base.execute(f"SELECT count(*) FROM {self._table}").fetchone()
+        ((self._rows,),) = self._base.execute(f"SELECT count(*) FROM {self._table}").fetchall()
         self._stream = _quietly(self._base.sql, f"FROM {self._table}").to_arrow_reader(BATCH_ROWS)
         self.schema: pa.Schema = self._stream.schema
 

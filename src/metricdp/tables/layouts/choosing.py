@@ -188,6 +188,8 @@ class _Building:
     def _width(self, name: str, kind: pa.DataType) -> int:
         if pa.types.is_fixed_size_list(kind):
             return int(kind.list_size)
+        if self._geographic:
+            return 2
         first: Any = self._first().column(name)
         lengths = [len(item) for item in first.slice(0, 1000).to_pylist() if item is not None]
         if not lengths:

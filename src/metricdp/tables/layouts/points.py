@@ -58,8 +58,11 @@ class Points:
 
     def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:
         names = batch.schema.names
-        if not made.binary or not set(self.columns) <= set(names):
+        if not set(self.columns) <= set(names):
             return batch
+        if not made.binary:
+            short = [name.removeprefix(f"{self.column}.") if name in self.columns else name for name in names]
+            return batch.rename_columns(short) if len(set(short)) == len(short) and not made.earthly else batch
         values: list[Floats] = [numbers_of(batch.column(name), name) for name in self.columns]
         north, east = values if self.north_first else values[::-1]
         gone = [names.index(name) for name in self.columns]

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from metricdp import wording
 from metricdp.cli import choices, tables, terminal
 from metricdp.cli.choices import Epsilon, Input, Output
+from metricdp.cli.leaving import ALL_STAY, Leaving
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.units import parse_distance
@@ -30,6 +31,7 @@ def perturb(
     on_error: Literal["fail", "drop", "null"] = "fail",
     show_values: bool = False,
     person: Annotated[str | None, Parameter(name="--id")] = None,
+    leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
     engine: str | None = None,
     resume: bool = False,
     discard: bool = False,
@@ -81,13 +83,14 @@ def perturb(
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
-                engine=engine or "local", resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
-                reading=reading,
+                **leaving.options(), engine=engine or "local", resume=resume, discard=discard,
+                rng=choices.seeded(seed), progress=progress, reading=reading,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                id_column=person, rng=choices.seeded(seed), progress=progress, reading=reading, overwrite=overwrite,
+                id_column=person, **leaving.options(), rng=choices.seeded(seed), progress=progress, reading=reading,
+                overwrite=overwrite,
             )  # fmt: skip
     with tables.beside_output(output):
         print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))

@@ -18,7 +18,7 @@ from metricdp.arrays import Integers
 from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError
 from metricdp.ledger.accounts import Desk, Opening, open_accounts
 from metricdp.ledger.amounts import in_words
-from metricdp.ledger.chain import Entry, append, locked
+from metricdp.ledger.chain import Entry, append, locked, note_accounts
 from metricdp.ledger.keys import Key
 from metricdp.ledger.periods import PERIODS, begin
 from metricdp.ledger.policy import Limit, Policy
@@ -91,6 +91,8 @@ def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: in
         )
         append(connection, key, [entry], end, (now, opened))
         done = Settled(report, granted, batch.amount, batch.slack, False)
+    else:
+        note_accounts(connection, end, opened)
     return replace(done, left=_left(connection, batch, state.policy, now))
 
 

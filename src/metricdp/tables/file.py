@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from metricdp.errors import InvalidInput
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
+from metricdp.tables.care import Care
 from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.formats import AS_IT_IS, STANDARD, Location, Reading, located, target_location
@@ -33,6 +35,11 @@ def perturb_file(
     on_error: OnError = "fail",
     show_values: bool = False,
     id_column: str | None = None,
+    drop: Sequence[str] | str = (),
+    coarsen: Mapping[str, Any] | None = None,
+    keep: Sequence[str] | str = (),
+    strict: bool = False,
+    yes_really: bool = False,
     rng: Randomness = None,
     progress: Progress | None = None,
     reading: Reading = AS_IT_IS,
@@ -57,13 +64,20 @@ def perturb_file(
         on_error: "fail", "drop" or "null", as in `perturb`; rows are counted from 0 over the whole file.
         show_values: Let the error show what the first bad row holds, as in `perturb`.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
+        coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
+        keep: Columns that you have looked at: what is found in them is not told again, and not refused.
+        strict: Refuse a table with columns that stay and may give the secret away; otherwise they are named in the
+            summary.
+        yes_really: The secrets are right although they look exchanged, constant or far from all others.
         rng: As in `perturb`.
         progress: Called with the finished share, from 0 to 1.
         reading: What cannot be told from the file: a scale, a coordinate system, a separator.
         overwrite: Replace a target that is there.
     """
     started = time.perf_counter()
-    request = Request(mechanism, columns, snap, on_error, show_values)
+    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    request = Request(mechanism, columns, snap, on_error, show_values, care)
     with received(source) as name:
         origin = located(name, reading.source_format)
         goal = target_location(target, reading.target_format, like=origin)

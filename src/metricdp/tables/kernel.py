@@ -80,7 +80,7 @@ def picked(batch: Any, task: Task) -> list[pa.Array]:
 def replace(batch: Any, task: Task, protected: Protected) -> Any:
     """Put reports into a record batch or table, remove what is left of the secret, and drop bad rows if asked to.
 
-    Of metadata and categories only what is harmless stays.
+    Columns are dropped and coarsened as was asked for. Of metadata and categories only what is harmless stays.
     """
     fields = report_fields(batch.schema, task)
     for name, field, column in zip(task.reports, fields, protected.columns, strict=True):
@@ -91,7 +91,7 @@ def replace(batch: Any, task: Task, protected: Protected) -> Any:
         batch = batch.drop_columns(left)
     if task.on_error == "drop" and protected.bad.size:
         batch = batch.filter(protected.kept(batch.num_rows))
-    return harmless(batch)
+    return harmless(task.care.trim.applied(batch))
 
 
 def report_schema(schema: pa.Schema, task: Task) -> pa.Schema:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness, source_of
+from metricdp.tables.care import Care
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import Run, runner
 from metricdp.tables.formats import AS_IT_IS, Reading, located, read_batches
@@ -41,6 +43,11 @@ def perturb_files(
     snap: float = 0.0,
     on_error: OnError = "fail",
     id_column: str | None = None,
+    drop: Sequence[str] | str = (),
+    coarsen: Mapping[str, Any] | None = None,
+    keep: Sequence[str] | str = (),
+    strict: bool = False,
+    yes_really: bool = False,
     engine: str = "local",
     resume: bool = False,
     discard: bool = False,
@@ -70,6 +77,7 @@ def perturb_files(
         snap: As in `perturb`.
         on_error: As in `perturb`; rows are counted from 0 in every file.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        drop, coarsen, keep, strict, yes_really: As in `perturb`; every partition is looked at by itself.
         engine: The name of an engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions
             as their tasks, on a file system that all workers see. Others are declared in `tables.engines`.
         resume: Continue the job for this target that was not finished. Files that changed since are done again; the
@@ -89,7 +97,8 @@ def perturb_files(
     paths = sources_of(sources)
     place = checked_target(target)
     geographic = is_geographic(mechanism.inputs) if isinstance(mechanism, Mechanism) else True
-    request = Request(mechanism, columns, snap, on_error)
+    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    request = Request(mechanism, columns, snap, on_error, care=care)
     with open_table(
         located(paths[0], reading.source_format), columns, reading, geographic=geographic,
         usual=lambda names: request.task(names).columns,
@@ -110,6 +119,7 @@ def perturb_files(
         sum(record.bad for record in records),
         tuple(named),
         tuple(dict.fromkeys(name for record in records for name in record.dropped)),
+        tuple(dict.fromkeys(one for record in records for one in record.findings if one.column != id_column)),
     )
     passage = Passage(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",

@@ -17,10 +17,12 @@ import pyarrow as pa
 
 from metricdp.arrays import Integers
 from metricdp.randomness import Randomness, fresh_stream
+from metricdp.tables.checks import findings_in
 from metricdp.tables.draws import Draws, Keyed, is_simulated
 from metricdp.tables.formats import Reader, read_batches
 from metricdp.tables.harmless import fewer_categories, harmless_schema
 from metricdp.tables.kernel import picked, protect, replace, report_schema
+from metricdp.tables.leaks import SAMPLED_FROM
 from metricdp.tables.marks import marked
 from metricdp.tables.people import PeopleCounter
 from metricdp.tables.sources import Outlet
@@ -65,8 +67,12 @@ def pump(
     shrunk: set[str] = set()
     schema = report_schema(reader.schema, task)
     schema = marked(schema) if is_simulated(draws) else schema
+    batches = read_batches(reader)
+    first = _first(batches)
+    person = None if counter is None else counter.column
+    found = findings_in(pa.Table.from_batches(first, reader.schema), task, person=person) if first else ()
     with outlet.without(task.reports).opened(schema) as writer:
-        for step in protected(read_batches(reader), task, draws, first_row=first_row):
+        for step in protected(_again(first, batches), task, draws, first_row=first_row):
             writer.write(step.result)
             if counter is not None:
                 counter.add(step.kept)
@@ -76,7 +82,22 @@ def pump(
             if tell is not None:
                 tell(step.batch.num_rows)
     unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
-    return Tally(rows, bad, tuple(bad_rows), (*harmless_schema(reader.schema)[1], *unused))
+    return Tally(rows, bad, tuple(bad_rows), (*harmless_schema(reader.schema)[1], *unused), found)
+
+
+def _first(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return the first batches, as many as are looked at before anything is drawn."""
+    first: list[pa.RecordBatch] = []
+    while sum(batch.num_rows for batch in first) < SAMPLED_FROM and (batch := next(batches, None)) is not None:
+        first.append(batch)
+    return first
+
+
+def _again(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what was looked at, letting go of it, and then the rest."""
+    while first:
+        yield first.pop(0)
+    yield from rest
 
 
 def protected(

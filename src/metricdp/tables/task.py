@@ -13,6 +13,7 @@ from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
+from metricdp.tables.care import CAREFREE, Care
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
@@ -79,6 +80,7 @@ class Task:
     lanes: tuple[Lane, ...]
     on_error: OnError
     show_values: bool = False
+    care: Care = CAREFREE
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -116,6 +118,7 @@ class Request:
     snap: float = 0.0
     on_error: OnError = "fail"
     show_values: bool = False
+    care: Care = CAREFREE
     reads: str = "number"
 
     def task(self, names: Sequence[str]) -> Task:
@@ -130,10 +133,9 @@ def task_for(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
-    reads: str = "number",
 ) -> Task:
-    """Return what is done to the batches of a table with these columns; `reads` says what a cell has to be."""
-    return Request(mechanism, columns, snap, on_error, reads=reads).task(names)
+    """Return what is done to the batches of a table with these columns."""
+    return Request(mechanism, columns, snap, on_error).task(names)
 
 
 def _checked(names: Sequence[str], request: Request) -> Task:
@@ -159,8 +161,9 @@ def _checked(names: Sequence[str], request: Request) -> Task:
         start += len(own)
         far = float(snap) if number in snapping else 0.0
         lanes.append(Lane(part, own, _report_names(part, own), far, request.reads))
-    task = Task(mechanism, tuple(lanes), on_error, request.show_values)
+    task = Task(mechanism, tuple(lanes), on_error, request.show_values, request.care)
     _check_names(names, task)
+    _check_care(names, task)
     _ = task.snapping  # refused before any row is read
     return task
 
@@ -196,6 +199,15 @@ def _check_names(names: Sequence[str], task: Task) -> None:
             if clash
             else f"two parts of this product would report in the same columns: {', '.join(task.reports)}."
         )
+
+
+def _check_care(names: Sequence[str], task: Task) -> None:
+    """Refuse to drop, coarsen or keep what is not there, or what is protected."""
+    for name in (*task.care.trim.touched, *task.care.keep):
+        if name in task.columns or (name in task.reports and name not in names):
+            raise InvalidInput(f"{name!r} is protected: it holds reports, and is neither dropped, coarsened nor kept.")
+        if not any(name == other or name.startswith((f"{other}.", f"{other}[")) for other in names):
+            _check_present(names, [name])
 
 
 def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, ...]:

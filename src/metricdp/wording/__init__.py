@@ -4,6 +4,14 @@ The words stand in `wording.json`, which JavaScript reads too. Numbers are round
 what is promised or possible at most is rounded up, what is reached or proven at least is rounded down.
 """
 
+from metricdp.wording.columns import (
+    Found,
+    coarsened_columns,
+    dropped_columns,
+    found_columns,
+    looked_at,
+    refused_columns,
+)
 from metricdp.wording.promises import (
     INTERRUPTED,
     Certified,
@@ -46,7 +54,6 @@ from metricdp.wording.rows import (
     kept,
     not_carried_over,
     released_again,
-    revealing,
     row_promise,
     simulated,
     snapped,
@@ -58,6 +65,7 @@ from metricdp.wording.trips import report_promise, trip_loss, trip_promise
 __all__ = [
     "INTERRUPTED",
     "Certified",
+    "Found",
     "Meaning",
     "Objective",
     "Promise",
@@ -66,17 +74,21 @@ __all__ = [
     "average_distance",
     "bound",
     "certified",
+    "coarsened_columns",
     "compared",
     "cost",
     "distance",
+    "dropped_columns",
     "epsilon",
     "fact",
     "factor",
+    "found_columns",
     "gap",
     "history",
     "kept",
     "largest_factor",
     "lead",
+    "looked_at",
     "loss",
     "meaning",
     "meaning_lines",
@@ -86,9 +98,9 @@ __all__ = [
     "objective",
     "promised",
     "reach",
+    "refused_columns",
     "released_again",
     "report_promise",
-    "revealing",
     "row_promise",
     "share",
     "short",

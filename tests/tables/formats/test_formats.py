@@ -91,7 +91,7 @@ def test_mixed_decimal_marks_are_asked_about_and_then_counted_as_bad(tmp_path: P
     (tmp_path / "in.csv").write_text("lat;lon\n41,1;-8,6\n41.2;-8,7\n41,3;-8,8\n")
     with pytest.raises(InvalidInput, match=r"'lat' has decimal points in some rows.*--decimal point"):
         perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST)
-    with pytest.raises(OutOfDomain, match="row 1 .*lat holds no number"):
+    with pytest.raises(OutOfDomain, match=r"row 1 .*lat holds no number"):
         perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST, reading=Reading(decimal="comma"))
 
 
@@ -118,7 +118,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "none.geojson": (b'{"type": "FeatureCollection"}', "no list of features"),
     "empty.geojson": (b'{"type": "FeatureCollection", "features": []}', "no features"),
     "utm.geojson": (
-        b'{"type": "FeatureCollection", "crs": {"properties": {"name": "urn:ogc:def:crs:EPSG::25832"}}, "features": []}',
+        b'{"type": "FeatureCollection", "crs": {"name": "urn:ogc:def:crs:EPSG::25832"}, "features": []}',
         "say --crs EPSG:25832",
     ),
     "half.db": (b"SQLite format 3\x00 and nothing else", "cannot be read"),
@@ -160,7 +160,7 @@ def test_tables_of_a_database_are_named_and_new_ones_put_beside_them(tmp_path: P
     perturb_file(f"{base}::fixes", f"{base}::safe", ALMOST)
     same_rows(read_sqlite(base, "safe"))
     assert read_sqlite(base, "fixes") == ROWS
-    with pytest.raises(OutputProblem, match="there is such a table.*--overwrite"):
+    with pytest.raises(OutputProblem, match=r"there is such a table.*--overwrite"):
         perturb_file(f"{base}::fixes", f"{base}::safe", ALMOST)
     with pytest.raises(OutOfDomain):
         perturb_file(f"{base}::fixes", f"{base}::safe", ALMOST, columns=["note", "lon"], overwrite=True)

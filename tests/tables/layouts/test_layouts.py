@@ -130,15 +130,14 @@ def test_projected_coordinates_come_back_projected(tmp_path: Path) -> None:
     for row, (x, y) in zip(pq.read_table(tmp_path / "out.parquet").to_pylist(), flat, strict=True):
         assert 0 < math.hypot(row["x"] - x, row["y"] - y) < 20
     assert any("kilometres on the Earth, not about lengths in the projection" in line for line in summary.lines())
-    assert main([
-        "perturb", str(tmp_path / "in.parquet"), "--epsilon", "1e4/km", "--crs", "EPSG:3857", "-o", str(tmp_path / "o.geojson"),
-    ]) == 0  # fmt: skip
+    words = ["perturb", str(tmp_path / "in.parquet"), "--epsilon", "1e4/km", "--crs", "EPSG:3857"]
+    assert main([*words, "-o", str(tmp_path / "o.geojson")]) == 0
     for feature, (lat, lon) in zip(json.loads((tmp_path / "o.geojson").read_text())["features"], PLACES, strict=True):
         assert np.allclose(feature["geometry"]["coordinates"], [lon, lat], rtol=0, atol=METRES)
 
 
 def test_the_law_of_a_projected_table_is_the_law_on_the_earth(tmp_path: Path) -> None:
-    """The mean distance of reports, measured on the Earth after going back, is 2 / epsilon: that of spherical Laplace."""
+    """The mean distance of reports, measured on the Earth after going back, is 2 / epsilon as on the sphere."""
     x, y = mercator(*PLACES[0])
     pq.write_table(pa.table({"x": [x] * 4000, "y": [y] * 4000}), tmp_path / "in.parquet")
     perturb_file(

@@ -10,6 +10,7 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target, holding, replacing
 from metricdp.randomness import Randomness
+from metricdp.tables.checks import log_findings
 from metricdp.tables.engines.base import Engine, Target
 from metricdp.tables.formats import BATCH_ROWS, Storage
 from metricdp.tables.pump import pump
@@ -37,8 +38,10 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
     task = request.task(source.schema.names)
     with holding(target), replacing(target) as partial:
         stream = StreamReader(source)
-        if pump(stream, Outlet(partial, stream.storage), task, rng).rows == 0:
+        tally = pump(stream, Outlet(partial, stream.storage), task, rng)
+        if tally.rows == 0:
             raise InvalidInput("the data set has no rows: there is nothing to protect.")
+    log_findings(tally.findings)
     if once:
         return dataset.dataset(str(target)).scanner().to_reader()
     return dataset.dataset(str(target))

@@ -17,14 +17,15 @@ from typing import Any
 
 from metricdp.artifacts import dumps, loads
 from metricdp.mechanisms import Mechanism, ProductMechanism
+from metricdp.tables.care import care_from
 from metricdp.tables.formats import AS_IT_IS, Reading, located
 from metricdp.tables.sources import OpenTable, open_table
-from metricdp.tables.task import OnError, Task, is_geographic, task_for
+from metricdp.tables.task import OnError, Request, Task, is_geographic
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """What a worker needs to protect batches: the mechanism file, columns, snapping, what becomes of bad rows.
+    """What a worker needs to protect batches: the mechanism file, columns, snapping, bad rows, other columns.
 
     `asked` are the columns as files have them and `reading` what was said about those; `columns` are the flat ones.
     """
@@ -33,6 +34,7 @@ class Parcel:
     columns: tuple[str, ...]
     snap: float
     on_error: OnError
+    care: str = ""
     asked: tuple[str, ...] | None = None
     reading: Reading = AS_IT_IS
 
@@ -41,12 +43,14 @@ class Parcel:
         """A digest of everything that shapes a report: keyed noise is bound to it."""
         digest = hashlib.sha256(hashlib.sha256(self.file).digest())
         digest.update(json.dumps([self.columns, self.snap, self.on_error, self.asked, asdict(self.reading)]).encode())
+        digest.update(self.care.encode())
         return digest.hexdigest()
 
     def task(self, names: Sequence[str], reads: str = "number") -> Task:
         """Return the task for a table with these columns."""
         mechanism = _opened(self.file)
-        return task_for(names, mechanism, columns=self.columns, snap=self.snap, on_error=self.on_error, reads=reads)
+        care = care_from(self.care)
+        return Request(mechanism, self.columns, self.snap, self.on_error, care=care, reads=reads).task(names)
 
     def opened(self, path: Path, groups: Sequence[int] = ()) -> AbstractContextManager[OpenTable]:
         """Open a file of the job."""
@@ -60,7 +64,8 @@ class Parcel:
 def parcel_of(task: Task, asked: Sequence[str] | str | None = None, reading: Reading = AS_IT_IS) -> Parcel:
     """Pack a task; a kind of mechanism that has no file is refused."""
     wanted = None if asked is None else (asked,) if isinstance(asked, str) else tuple(asked)
-    return Parcel(dumps(_timeless(task.mechanism)), task.columns, task.snap, task.on_error, wanted, reading)
+    care = task.care.text()
+    return Parcel(dumps(_timeless(task.mechanism)), task.columns, task.snap, task.on_error, care, wanted, reading)
 
 
 def _timeless(mechanism: Any) -> Any:

@@ -67,6 +67,7 @@ class Job:
     asked: tuple[str, ...] | None
     reading: Reading
     finished: bool = False
+    care: str = ""
 
     @property
     def rows(self) -> int:
@@ -153,7 +154,7 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
     # Every job has a folder of its own in the home: a worker that outlives its job can write into no other.
     return Job(
         str(target), str(home_of(target) / secrets.token_hex(8)), tuple(sources), tuple(partitions), parcel.columns,
-        parcel.snap, parcel.on_error, parcel.applied, simulated, parcel.asked, parcel.reading,
+        parcel.snap, parcel.on_error, parcel.applied, simulated, parcel.asked, parcel.reading, care=parcel.care,
     )  # fmt: skip
 
 

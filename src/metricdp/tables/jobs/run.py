@@ -38,7 +38,7 @@ def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
             tally = pump(table, like_source(table, partial), task, draws, first_row=partition.first_row, tell=tell)
         flush(partial)
         job.sources[partition.source].refuse_changes()
-        record = Record(tally.rows, tally.bad, tally.bad_rows, partial.stat().st_size, tally.dropped)
+        record = Record(tally.rows, tally.bad, tally.bad_rows, partial.stat().st_size, tally.dropped, tally.findings)
         os.replace(partial, ready)  # the folder is there as long as the job is
     except OutOfDomain as error:  # of many files, the one to mend
         raise retold(error, f"in {path.name!r}, {error}") from None
@@ -52,7 +52,7 @@ def _opened(folder: Path) -> tuple[Job, Parcel]:
     """Read the job and its mechanism afresh: a worker outlives jobs."""
     job = read_job(folder)
     file = (folder / "mechanism.mdp").read_bytes()
-    parcel = Parcel(file, job.columns, job.snap, job.on_error, job.asked, job.reading)
+    parcel = Parcel(file, job.columns, job.snap, job.on_error, job.care, job.asked, job.reading)
     if parcel.applied != job.applied:
         raise InvalidInput(f"the mechanism in {str(folder)!r} is not the one the job was begun with.")
     return job, parcel

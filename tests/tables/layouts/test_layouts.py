@@ -19,7 +19,7 @@ from metricdp.tables import perturb_file, perturb_files
 from metricdp.tables.formats import Reading
 from tabled import ALMOST, METRES, csv_rows
 
-PLACES = [(41.1496123, -8.6109456), (41.1579384, -8.6291053), (41.25, -8.5)]
+PLACES = [(41.1496123, -8.6109456), (41.1579384, -8.6291053), (41.2512347, -8.5123456)]
 
 
 def protected(tmp_path: Path, table: pa.Table, columns: Any = None, **options: Any) -> list[dict[str, Any]]:

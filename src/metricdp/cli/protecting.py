@@ -12,6 +12,7 @@ from metricdp import wording
 from metricdp.cli import choices, tables, terminal
 from metricdp.cli.choices import Epsilon, Input, Output
 from metricdp.cli.leaving import ALL_STAY, Leaving
+from metricdp.cli.telling import NOTHING_TOLD, Telling
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.units import parse_distance
@@ -36,6 +37,7 @@ def perturb(
     resume: bool = False,
     discard: bool = False,
     seed: int | None = None,
+    telling: Annotated[Telling, Parameter(name="*")] = NOTHING_TOLD,
     table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS,
     target_format: Annotated[str | None, Parameter(name="--to")] = None,
     overwrite: tables.Overwrite = False,
@@ -66,6 +68,7 @@ def perturb(
         resume: Continue a job over many files that was killed or failed; nothing is released twice.
         discard: Give up such a job, its key and all it has done, and begin anew with new noise.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
+        telling: What to write about the table besides the table.
         table: How the table is read.
         target_format: The format of the output, where its name does not say it.
         overwrite: Replace an output that is there.
@@ -76,6 +79,10 @@ def perturb(
     many = engine is not None or resume or discard or (not Path(source).is_file() and choices.names_many(source))
     if many and show_values:
         raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
+    if many and telling.report is not None:
+        raise InvalidInput("--report is for one file: protect a day of them with it to have a page.")
+    telling.check(source, output, overwrite=overwrite)
+    sight = telling.sight()
     wide = None if many else tables.flat_names(source, table)
     wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, columns=wide or names)
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
@@ -83,20 +90,22 @@ def perturb(
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
-                **leaving.options(), engine=engine or "local", resume=resume, discard=discard,
-                rng=choices.seeded(seed), progress=progress, reading=reading,
+                accuracy_column=telling.accuracy, **leaving.options(), engine=engine or "local", resume=resume,
+                discard=discard, rng=choices.seeded(seed), progress=progress, reading=reading,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                id_column=person, **leaving.options(), rng=choices.seeded(seed), progress=progress, reading=reading,
-                overwrite=overwrite,
+                id_column=person, accuracy_column=telling.accuracy, **leaving.options(), rng=choices.seeded(seed),
+                watch=sight, progress=progress, reading=reading, overwrite=overwrite,
             )  # fmt: skip
     with tables.beside_output(output):
         print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
         print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
         if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
             print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
+        for line in telling.tell(summary, chosen, sight):
+            print(line)
     return 0
 
 

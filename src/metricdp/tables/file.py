@@ -17,10 +17,10 @@ from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.formats import AS_IT_IS, STANDARD, Location, Reading, located, target_location
 from metricdp.tables.people import PeopleCounter
-from metricdp.tables.pump import pump
+from metricdp.tables.pump import Watch, pump
 from metricdp.tables.sources import OpenTable, open_table, outlet_like
 from metricdp.tables.summary import Passage, Summary
-from metricdp.tables.task import OnError, Request, Task, is_geographic
+from metricdp.tables.task import OnError, Request, Task, is_geographic, names_of
 
 Progress = Callable[[float], None]
 
@@ -35,12 +35,14 @@ def perturb_file(
     on_error: OnError = "fail",
     show_values: bool = False,
     id_column: str | None = None,
+    accuracy_column: Sequence[str] | str | None = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
     keep: Sequence[str] | str = (),
     strict: bool = False,
     yes_really: bool = False,
     rng: Randomness = None,
+    watch: Watch | None = None,
     progress: Progress | None = None,
     reading: Reading = AS_IT_IS,
     overwrite: bool = False,
@@ -64,6 +66,9 @@ def perturb_file(
         on_error: "fail", "drop" or "null", as in `perturb`; rows are counted from 0 over the whole file.
         show_values: Let the error show what the first bad row holds, as in `perturb`.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        accuracy_column: The name of a column to add: how far the truth lies from a report at most with a chance of
+            95 %, by the law and for every secret (`mdp.accuracy_radius`), in metres where distances are lengths.
+            One name for every part of a product.
         drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
         coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
         keep: Columns that you have looked at: what is found in them is not told again, and not refused.
@@ -71,13 +76,14 @@ def perturb_file(
             summary.
         yes_really: The secrets are right although they look exchanged, constant or far from all others.
         rng: As in `perturb`.
+        watch: Told every batch as it was read and as it is written, such as `tables.sight.Sight`.
         progress: Called with the finished share, from 0 to 1.
         reading: What cannot be told from the file: a scale, a coordinate system, a separator.
         overwrite: Replace a target that is there.
     """
     started = time.perf_counter()
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    request = Request(mechanism, columns, snap, on_error, show_values, care)
+    request = Request(mechanism, columns, snap, on_error, show_values, care, names_of(accuracy_column))
     with received(source) as name:
         origin = located(name, reading.source_format)
         goal = target_location(target, reading.target_format, like=origin)
@@ -96,7 +102,7 @@ def perturb_file(
             task = replace(request, columns=table.columns or columns, reads=table.layout.reads).task(table.schema.names)
             counter = None if id_column is None else PeopleCounter(id_column, table.schema.names)
             outlet = outlet_like(table, partial, goal, point=_point(task))
-            tally = pump(table, outlet, task, rng, counter=counter, tell=_telling(table, progress))
+            tally = pump(table, outlet, task, rng, counter=counter, watch=watch, tell=_telling(table, progress))
             if tally.rows == 0:
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
             notes = (*link_notes([origin.path] if name == str(source) else []), *_notes(table, origin, goal))

@@ -24,7 +24,7 @@ from metricdp.tables.jobs.travel import retold
 from metricdp.tables.people import PeopleCounter
 from metricdp.tables.sources import open_table
 from metricdp.tables.summary import Passage, People, Summary, Tally
-from metricdp.tables.task import OnError, Request, is_geographic
+from metricdp.tables.task import OnError, Request, is_geographic, names_of
 
 Progress = Callable[[float], None]
 KEPT = (
@@ -43,6 +43,7 @@ def perturb_files(
     snap: float = 0.0,
     on_error: OnError = "fail",
     id_column: str | None = None,
+    accuracy_column: Sequence[str] | str | None = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
     keep: Sequence[str] | str = (),
@@ -77,6 +78,7 @@ def perturb_files(
         snap: As in `perturb`.
         on_error: As in `perturb`; rows are counted from 0 in every file.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        accuracy_column: As in `perturb_file`.
         drop, coarsen, keep, strict, yes_really: As in `perturb`; every partition is looked at by itself.
         engine: The name of an engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions
             as their tasks, on a file system that all workers see. Others are declared in `tables.engines`.
@@ -98,7 +100,7 @@ def perturb_files(
     place = checked_target(target)
     geographic = is_geographic(mechanism.inputs) if isinstance(mechanism, Mechanism) else True
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    request = Request(mechanism, columns, snap, on_error, care=care)
+    request = Request(mechanism, columns, snap, on_error, care=care, accuracy=names_of(accuracy_column))
     with open_table(
         located(paths[0], reading.source_format), columns, reading, geographic=geographic,
         usual=lambda names: request.task(names).columns,

@@ -35,6 +35,7 @@ class Parcel:
     snap: float
     on_error: OnError
     care: str = ""
+    accuracy: tuple[str, ...] = ()
     asked: tuple[str, ...] | None = None
     reading: Reading = AS_IT_IS
 
@@ -42,15 +43,19 @@ class Parcel:
     def applied(self) -> str:
         """A digest of everything that shapes a report: keyed noise is bound to it."""
         digest = hashlib.sha256(hashlib.sha256(self.file).digest())
-        digest.update(json.dumps([self.columns, self.snap, self.on_error, self.asked, asdict(self.reading)]).encode())
+        reports = [self.columns, self.snap, self.on_error, self.accuracy, self.asked, asdict(self.reading)]
+        digest.update(json.dumps(reports).encode())
         digest.update(self.care.encode())
         return digest.hexdigest()
 
     def task(self, names: Sequence[str], reads: str = "number") -> Task:
         """Return the task for a table with these columns."""
         mechanism = _opened(self.file)
-        care = care_from(self.care)
-        return Request(mechanism, self.columns, self.snap, self.on_error, care=care, reads=reads).task(names)
+        request = Request(
+            mechanism, self.columns, self.snap, self.on_error, care=care_from(self.care), accuracy=self.accuracy,
+            reads=reads,
+        )  # fmt: skip
+        return request.task(names)
 
     def opened(self, path: Path, groups: Sequence[int] = ()) -> AbstractContextManager[OpenTable]:
         """Open a file of the job."""
@@ -64,8 +69,9 @@ class Parcel:
 def parcel_of(task: Task, asked: Sequence[str] | str | None = None, reading: Reading = AS_IT_IS) -> Parcel:
     """Pack a task; a kind of mechanism that has no file is refused."""
     wanted = None if asked is None else (asked,) if isinstance(asked, str) else tuple(asked)
-    care = task.care.text()
-    return Parcel(dumps(_timeless(task.mechanism)), task.columns, task.snap, task.on_error, care, wanted, reading)
+    added = tuple(one.column for one in task.accuracy)
+    file = dumps(_timeless(task.mechanism))
+    return Parcel(file, task.columns, task.snap, task.on_error, task.care.text(), added, wanted, reading)
 
 
 def _timeless(mechanism: Any) -> Any:

@@ -68,6 +68,7 @@ class Job:
     reading: Reading
     finished: bool = False
     care: str = ""
+    accuracy: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -90,10 +91,11 @@ def job_from(entry: dict[str, Any], folder: Path) -> Job:
         )
     sources = tuple(Source(**source) for source in entry.pop("sources"))
     parts = tuple(Partition(**{**part, "groups": tuple(part["groups"])}) for part in entry.pop("partitions"))
-    asked = entry.pop("asked")
+    asked, columns = entry.pop("asked"), tuple(entry.pop("columns"))
     return Job(
-        folder=str(folder), sources=sources, partitions=parts, columns=tuple(entry.pop("columns")),
-        asked=None if asked is None else tuple(asked), reading=Reading(**entry.pop("reading")), **entry,
+        folder=str(folder), sources=sources, partitions=parts, columns=columns,
+        accuracy=tuple(entry.pop("accuracy", ())), asked=None if asked is None else tuple(asked),
+        reading=Reading(**entry.pop("reading")), **entry,
     )  # fmt: skip
 
 
@@ -155,6 +157,7 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
     return Job(
         str(target), str(home_of(target) / secrets.token_hex(8)), tuple(sources), tuple(partitions), parcel.columns,
         parcel.snap, parcel.on_error, parcel.applied, simulated, parcel.asked, parcel.reading, care=parcel.care,
+        accuracy=parcel.accuracy,
     )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def _opened(folder: Path) -> tuple[Job, Parcel]:
     """Read the job and its mechanism afresh: a worker outlives jobs."""
     job = read_job(folder)
     file = (folder / "mechanism.mdp").read_bytes()
-    parcel = Parcel(file, job.columns, job.snap, job.on_error, job.care, job.asked, job.reading)
+    parcel = Parcel(file, job.columns, job.snap, job.on_error, job.care, job.accuracy, job.asked, job.reading)
     if parcel.applied != job.applied:
         raise InvalidInput(f"the mechanism in {str(folder)!r} is not the one the job was begun with.")
     return job, parcel

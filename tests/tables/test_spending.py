@@ -243,7 +243,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkey
 
 
 def test_batches_of_a_file_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats.parquet, "PARQUET_BATCH_ROWS", 7)
+    monkeypatch.setattr(formats.parquet, "BATCH_ROWS", 7)
     pq.write_table(table(), tmp_path / "in.parquet")
     summary = perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, id_column="who", at_most=3)
     result = pq.read_table(tmp_path / "out.parquet").to_pandas()

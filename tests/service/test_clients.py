@@ -76,9 +76,9 @@ def test_what_got_no_answer_is_sent_again_with_the_same_id():
             return httpx.Response(429, headers={"retry-after": "0"}, json={"error": "busy", "message": "wait."})
         return httpx.Response(409, json={"error": "budget", "message": "spent."})
 
-    with Client("http://service", "token", transport=httpx.MockTransport(answer)) as client:
-        with pytest.raises(ServiceError, match="spent"):
-            client.release("anna", 1.0)
+    client = Client("http://service", "token", transport=httpx.MockTransport(answer))
+    with client, pytest.raises(ServiceError, match="spent"):
+        client.release("anna", 1.0)
     assert len(set(seen)) == 1
     assert len(seen) == 3
 
@@ -115,10 +115,12 @@ const events = [];
 for await (const event of client.designEvents(job.job)) events.push(event.event);
 const file = await client.designResult(job.job);
 const state = await client.designCancel(job.job);
-const audit = await client.audit({ kind: "matrix", matrix: [[0.5, 0.5], [0.5, 0.5]], points: [[0], [1]], epsilon: 0.1 });
+const matrix = [[0.5, 0.5], [0.5, 0.5]];
+const audit = await client.audit({ kind: "matrix", matrix, points: [[0], [1]], epsilon: 0.1 });
 const metrics = await client.metrics();
 console.log(JSON.stringify({
-  same: JSON.stringify(first.report) === JSON.stringify(again.report), repeated: again.repeated, left: budget.left.words,
+  same: JSON.stringify(first.report) === JSON.stringify(again.report), repeated: again.repeated,
+  left: budget.left.words,
   reports: batch.reports.length, refused, events, bytes: file.length, state: state.state, verdict: audit.verdict,
   metrics: metrics.includes("metricdp_releases_total"), mechanisms: (await client.mechanisms()).length,
   health: (await client.health()).status,

@@ -15,14 +15,8 @@ import numpy as np
 from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing import AuditReport
-from metricdp.mechanisms import (
-    Guarantee,
-    MatrixMechanism,
-    Mechanism,
-    ProductMechanism,
-    SphericalLaplace,
-    VectorLaplace,
-)
+from metricdp.auditing.loss import counts_distance
+from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism, ProductMechanism
 
 if TYPE_CHECKING:
     from metricdp.solvers import Progress  # scipy is imported where something is solved
@@ -92,9 +86,16 @@ def promise_lines(mechanism: Mechanism, *, in_distance: bool = False) -> list[st
     return [*lines, *meaning_lines(mechanism, promise, in_distance=known)]
 
 
-def meaning_lines(mechanism: Mechanism, promise: Guarantee, *, in_distance: bool = False) -> list[str]:
-    """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth."""
+def meaning_lines(
+    mechanism: Mechanism, promise: Guarantee, *, in_distance: bool = False, spending: wording.Spent | None = None
+) -> list[str]:
+    """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth.
+
+    `spending` says what rows cost that share a budget: their reports lie farther away.
+    """
     certificate = mechanism.certificate
+    if spending is not None and counts_distance(mechanism):
+        return [*wording.meaning_lines(promise), wording.spread_loss(spending, promise.unit)]
     lines = wording.meaning_lines(promise)
     known = in_distance or counts_distance(mechanism)
     lines.append(
@@ -106,19 +107,6 @@ def meaning_lines(mechanism: Mechanism, promise: Guarantee, *, in_distance: bool
     if not known and isinstance(mechanism, MatrixMechanism):
         lines.append(wording.average_distance(float(_distances(mechanism).mean()), promise.unit))
     return lines
-
-
-def counts_distance(mechanism: Mechanism) -> bool:
-    """Tell whether the loss of a certificate is the distance between truth and report, by measuring that again.
-
-    A file does not say which loss and prior its certificate counts. Noise counts the distance by its theorem; a table
-    whose distances, all secrets equally likely (or the worst of them), give the very number counts it too.
-    """
-    if isinstance(mechanism, MatrixMechanism):
-        losses = _distances(mechanism)
-        measured = losses.max() if mechanism.certificate.objective == "worst" else losses.mean()
-        return math.isclose(float(measured), mechanism.certificate.loss, rel_tol=1e-9, abs_tol=1e-300)
-    return isinstance(mechanism, VectorLaplace | SphericalLaplace)
 
 
 def _distances(mechanism: MatrixMechanism) -> Floats:

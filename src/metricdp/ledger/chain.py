@@ -102,9 +102,3 @@ def append(connection: sa.Connection, key: Key, entries: Sequence[Entry], lane: 
     connection.execute(BLOCKS.insert(), block | {"link": made})
     after = {"blocks": lane.blocks + 1, "entries": lane.entries + len(rows), "accounts": accounts, "time": time}
     connection.execute(LANES.update().where(LANES.c.lane == lane.lane).values(after | {"head": made}))
-
-
-def note_accounts(connection: sa.Connection, lane: Lane, accounts: int) -> None:
-    """Remember how many accounts a lane has opened where no entry was written: one for whom everything was refused."""
-    if accounts != lane.accounts:
-        connection.execute(LANES.update().where(LANES.c.lane == lane.lane).values(accounts=accounts))

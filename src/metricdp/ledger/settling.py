@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.ledger.accounts import Desk, Opening, Place
-from metricdp.ledger.chain import Entry, append, locked, note_accounts
+from metricdp.ledger.chain import Entry, append, locked
 from metricdp.ledger.keys import Key
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.schema import BOOKS, ENTRIES, LANES
@@ -118,7 +118,7 @@ def settle(connection: sa.Connection, key: Key, charges: Sequence[Charge], *, cl
         desk.write()
         append(connection, key, entries, end, (state.now, desk.opened))
     else:
-        note_accounts(connection, end, desk.opened)
+        connection.rollback()  # nobody gets an account by being refused
     return [outcomes[number] for number in range(len(charges))]
 
 

@@ -12,6 +12,7 @@ from metricdp.wording.columns import (
     looked_at,
     refused_columns,
 )
+from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
 from metricdp.wording.promises import (
     INTERRUPTED,
     Certified,
@@ -48,6 +49,7 @@ from metricdp.wording.promises import (
     unverified,
     wish,
 )
+from metricdp.wording.reports import accuracy, length, per_cent, within
 from metricdp.wording.rows import (
     Snapped,
     history,
@@ -70,6 +72,8 @@ __all__ = [
     "Objective",
     "Promise",
     "Snapped",
+    "Spent",
+    "accuracy",
     "along",
     "average_distance",
     "bound",
@@ -88,6 +92,7 @@ __all__ = [
     "kept",
     "largest_factor",
     "lead",
+    "length",
     "looked_at",
     "loss",
     "meaning",
@@ -96,6 +101,7 @@ __all__ = [
     "not_carried_over",
     "number",
     "objective",
+    "per_cent",
     "promised",
     "reach",
     "refused_columns",
@@ -108,6 +114,10 @@ __all__ = [
     "simulated",
     "snapped",
     "snapped_loss",
+    "spent",
+    "spent_again",
+    "spread_loss",
+    "spread_promise",
     "templates",
     "things",
     "trip_loss",
@@ -115,5 +125,6 @@ __all__ = [
     "uncounted",
     "unverified",
     "wish",
+    "within",
     "without_person",
 ]

@@ -24,6 +24,7 @@ from metricdp.solvers.program import (
     unit_of,
 )
 
+ONE_THREAD = {"threads": 1, "parallel": "off"}
 MOST_LOG_RATIO = 30.0  # scaled coefficients e^-w below 1e-13 would be dropped
 
 
@@ -83,6 +84,7 @@ class Highs:
             "dual_feasibility_tolerance": max(tolerance, 1e-10),
             "ipm_optimality_tolerance": max(tolerance, 1e-12),
             "run_crossover": "off",
+            **ONE_THREAD,
         }
         if self.seconds is not None:
             options["time_limit"] = float(self.seconds)
@@ -105,7 +107,7 @@ class Highs:
         states = highspy.HighsModelStatus
         for method in (self.method, "simplex"):  # where the interior point ends nowhere, the simplex method may not
             _check(highspy, highs.setOptionValue("solver", method), f"option solver={method!r}")
-            run, found = highs.run(), highs.getModelStatus()
+            run, found = run_on_one_thread(highspy, highs), highs.getModelStatus()
             if found not in (states.kUnknown, states.kSolveError, states.kNotset):
                 break
             _check(highspy, highs.clearSolver(), "a restart")
@@ -132,6 +134,19 @@ class Highs:
             time.perf_counter() - started,
             f"HiGHS says {highs.modelStatusToString(found)}",
         )
+
+
+def run_on_one_thread(highspy: Any, highs: Any) -> Any:
+    """Run a model that has the options of ONE_THREAD.
+
+    HiGHS keeps its threads for the next model and refuses one that asks for another number of them: where somebody else
+    has used more here, they are ended first.
+    """
+    status = highs.run()
+    if status == highspy.HighsStatus.kError and highs.getModelStatus() == highspy.HighsModelStatus.kNotset:
+        highspy.Highs.resetGlobalScheduler(True)
+        status = highs.run()
+    return status
 
 
 def _check(highspy: Any, status: Any, what: str) -> None:

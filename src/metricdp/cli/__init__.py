@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError
 import metricdp
 from metricdp import plugins
 from metricdp.cli import files
+from metricdp.cli.budgeting import budget
 from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design, metrics
 from metricdp.cli.judging import audit
@@ -39,6 +40,7 @@ for _command in (
 ):  # fmt: skip
     app.command(_command)
 app.command(serving)
+app.command(budget)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

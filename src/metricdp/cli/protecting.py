@@ -12,6 +12,7 @@ from metricdp import wording
 from metricdp.cli import choices, terminal
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.cli.leaving import ALL_STAY, Leaving
+from metricdp.cli.telling import NOTHING_TOLD, Telling
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.units import parse_distance
@@ -37,6 +38,7 @@ def perturb(
     resume: bool = False,
     discard: bool = False,
     seed: int | None = None,
+    telling: Annotated[Telling, Parameter(name="*")] = NOTHING_TOLD,
 ) -> int:
     """Protect the points of a CSV or Parquet file of any length, or of many files.
 
@@ -61,6 +63,7 @@ def perturb(
         resume: Continue a job over many files that was killed or failed; nothing is released twice.
         discard: Give up such a job, its key and all it has done, and begin anew with new noise.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
+        telling: What to write about the table besides the table.
     """
     from metricdp.tables import perturb_file, perturb_files
 
@@ -69,23 +72,31 @@ def perturb(
     many = engine is not None or resume or discard or (not Path(source).is_file() and choices.names_many(source))
     if many and show_values:
         raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
+    if many and telling.report is not None:
+        raise InvalidInput("--report is for one file: protect a day of them with it to have a page.")
+    telling.check(source, output)
+    sight = telling.sight()
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
-                **leaving.options(), engine=engine or "local", resume=resume, discard=discard,
+                accuracy_column=telling.accuracy, **leaving.options(), engine=engine or "local", resume=resume,
+                discard=discard,
                 rng=choices.seeded(seed), progress=progress,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                id_column=person, **leaving.options(), rng=choices.seeded(seed), progress=progress,
+                id_column=person, accuracy_column=telling.accuracy, **leaving.options(), rng=choices.seeded(seed),
+                watch=sight, progress=progress,
             )  # fmt: skip
     print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
     print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
     if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
         print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
+    for line in telling.tell(summary, chosen, sight):
+        print(line)
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from metricdp import spaces
 from metricdp.arrays import Floats
 from metricdp.cli import choices
 from metricdp.cli.choices import Places, Where
@@ -45,9 +46,7 @@ def mechanisms_in(builder: Builder, paths: Sequence[str]) -> tuple[Mechanism, ..
 
 def places_of(mechanism: Mechanism) -> Places:
     """Return the secrets of a mechanism that has finitely many."""
-    space = mechanism.inputs
-    assert isinstance(space, FiniteSpace)
-    return Places(space)
+    return Places(spaces.given(mechanism.inputs, FiniteSpace, "the secrets"))
 
 
 def metric_alone(builder: Builder, where: Where) -> Metric:

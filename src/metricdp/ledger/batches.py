@@ -91,7 +91,10 @@ def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: in
         )
         append(connection, key, [entry], end, (now, opened))
         done = Settled(report, granted, batch.amount, batch.slack, False)
-    return replace(done, left=_left(connection, batch, state.policy, now))
+    left = _left(connection, batch, state.policy, now)
+    if done.repeated:
+        connection.rollback()  # accounts that were opened on the way were for nothing
+    return replace(done, left=left)
 
 
 def _load(connection: sa.Connection, batch: Batch) -> None:
@@ -135,9 +138,10 @@ def _open(connection: sa.Connection, opening: Opening, batch: Batch) -> tuple[in
         found, seen = connection.execute(sa.select(there, time).select_from(pairs)).one()
         latest = max(latest, seen or 0)
         if found < len(batch.rows):
-            asked = sa.select(INCOMING.c.person).select_from(pairs).where(ACCOUNTS.c.id.is_(None))
+            alive = INCOMING.c.person.not_in(sa.select(TOMBSTONES.c.person))
+            asked = sa.select(INCOMING.c.person).select_from(pairs).where(ACCOUNTS.c.id.is_(None), alive)
             missing = [(bytes(one), batch.metric, purpose) for one in connection.execute(asked).scalars()]
-            opened = open_accounts(connection, opening, sorted(missing), opened)
+            opened = open_accounts(connection, opening, sorted(missing), opened) if missing else opened
     if connection.dialect.name == "postgresql":
         mine = (ACCOUNTS.c.metric == batch.metric) & ACCOUNTS.c.purpose.in_(_purposes(batch))
         chosen = sa.select(ACCOUNTS.c.time).join(INCOMING, ACCOUNTS.c.person == INCOMING.c.person).where(mine)

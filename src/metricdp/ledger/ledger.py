@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import Account, account_for, charge_of
@@ -15,6 +16,7 @@ from metricdp.ledger.batches import Batch, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
 from metricdp.ledger.checking import Verdict, checked
 from metricdp.ledger.erasing import erased
+from metricdp.ledger.history import Charged, charges_of, everything
 from metricdp.ledger.keeping import backup, change_policy, rotate
 from metricdp.ledger.keys import Key, name_bytes
 from metricdp.ledger.opening import opened
@@ -239,6 +241,16 @@ class Ledger:
         name = None if metric is None else account_for(metric).name
         with self._store.reading() as connection:
             return budget_of(connection, self._key.person(person), name, clock=_milliseconds(self._clock))
+
+    def history(self, person: Person) -> list[Charged]:
+        """Return every charge of a person, with the stored report where it is theirs alone."""
+        with self._store.reading() as connection:
+            return charges_of(connection, self._key.person(person))
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """Yield the whole books as plain values, row by row, without reports; people stay keyed hashes."""
+        with self._store.reading() as connection:
+            yield from everything(connection)
 
     def policy(self) -> Policy:
         """Return what a person may spend."""

@@ -63,10 +63,19 @@ class _Rows:
 
 
 class TiedProgram:
-    """The variables M_uv (u in I(v), report by report), Y_v and t, and the rows between them."""
+    """The variables M_uv (u in I(v), report by report), Y_v and t, and the rows between them.
+
+    `learned` holds the rows (22) that earlier programs on the same entries had to add, and takes those of this one.
+    """
 
     def __init__(
-        self, log_ratios: Floats, loss: Floats, free: list[Integers], charge: float, prior: Floats | None
+        self,
+        log_ratios: Floats,
+        loss: Floats,
+        free: list[Integers],
+        charge: float,
+        prior: Floats | None,
+        learned: list[tuple[Integers, Integers]] | None = None,
     ) -> None:
         self.log_ratios, self.free, self.charge = log_ratios, free, charge
         size = len(log_ratios)
@@ -82,6 +91,9 @@ class TiedProgram:
             self._tie(v)
         for v in range(size):
             self._bind(v)
+        self.learned = [] if learned is None else learned
+        for first, second in self.learned:
+            self._relate(first, second)
         self.objective = self._objective(loss, charge, prior)
 
     def _tie(self, v: int) -> None:
@@ -190,12 +202,17 @@ class TiedProgram:
         return None if found.status is Status.LIMIT else found.primal
 
     def _add_violated(self, answer: Floats) -> bool:
-        found = False
+        """Add the rows (22) that the answer violates, and note them for programs that come after."""
+        ones, twos = [], []
         for v, members in enumerate(self.free):
             values = answer[self.start[v] : self.start[v + 1]]
             within = np.exp(-self.log_ratios[np.ix_(members, members)])
             first, second = np.nonzero(within * values[:, None] > values[None, :] * (1 + 1e-3) + 1e-9)
-            if first.size:
-                found = True
-                self._relate(self.start[v] + first, self.start[v] + second)
-        return found
+            ones.append(self.start[v] + first)
+            twos.append(self.start[v] + second)
+        first, second = np.concatenate(ones), np.concatenate(twos)
+        if not first.size:
+            return False
+        self.learned.append((first, second))
+        self._relate(first, second)
+        return True

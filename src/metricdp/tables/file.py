@@ -16,9 +16,9 @@ from metricdp.tables.care import Care
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.formats import format_of, open_reader
 from metricdp.tables.people import PeopleCounter
-from metricdp.tables.pump import pump
+from metricdp.tables.pump import Watch, pump
 from metricdp.tables.summary import Passage, Summary
-from metricdp.tables.task import OnError, Request
+from metricdp.tables.task import OnError, Request, names_of
 
 Progress = Callable[[float], None]
 
@@ -33,12 +33,14 @@ def perturb_file(
     on_error: OnError = "fail",
     show_values: bool = False,
     id_column: str | None = None,
+    accuracy_column: Sequence[str] | str | None = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
     keep: Sequence[str] | str = (),
     strict: bool = False,
     yes_really: bool = False,
     rng: Randomness = None,
+    watch: Watch | None = None,
     progress: Progress | None = None,
 ) -> Summary:
     """Protect a CSV or Parquet file of any length and return what was done.
@@ -58,6 +60,9 @@ def perturb_file(
         on_error: "fail", "drop" or "null", as in `perturb`; rows are counted from 0 over the whole file.
         show_values: Let the error show what the first bad row holds, as in `perturb`.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        accuracy_column: The name of a column to add: how far the truth lies from a report at most with a chance of
+            95 %, by the law and for every secret (`mdp.accuracy_radius`), in metres where distances are lengths.
+            One name for every part of a product.
         drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
         coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
         keep: Columns that you have looked at: what is found in them is not told again, and not refused.
@@ -65,6 +70,7 @@ def perturb_file(
             summary.
         yes_really: The secrets are right although they look exchanged, constant or far from all others.
         rng: As in `perturb`.
+        watch: Told every batch as it was read and as it is written, such as `tables.sight.Sight`.
         progress: Called with the finished share, from 0 to 1.
     """
     started = time.perf_counter()
@@ -74,7 +80,7 @@ def perturb_file(
     if format_of(Path(target)) != kind:
         raise OutputProblem(f"{str(target)!r} must be a {kind} file like the source: choose a name that ends so.")
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    request = Request(mechanism, columns, snap, on_error, show_values, care)
+    request = Request(mechanism, columns, snap, on_error, show_values, care, names_of(accuracy_column))
     with open_reader(path, kind) as reader:
         names, done = reader.schema.names, 0
         task = request.task(names)
@@ -87,7 +93,7 @@ def perturb_file(
                 progress(min(1.0, reader.share(done)))
 
         with holding(target), replacing(target, source=path) as partial:
-            tally = pump(reader, partial, task, rng, counter=counter, tell=tell)
+            tally = pump(reader, partial, task, rng, counter=counter, watch=watch, tell=tell)
             if tally.rows == 0:
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
     passage = Passage(str(source), str(target), names, is_simulated(rng), link_notes([path]))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Integers
 from metricdp.errors import OutOfDomain
@@ -86,6 +87,11 @@ def replace(batch: Any, task: Task, protected: Protected) -> Any:
     for name, field, column in zip(task.reports, fields, protected.columns, strict=True):
         position = batch.schema.get_field_index(name)
         batch = batch.append_column(field, column) if position < 0 else batch.set_column(position, field, column)
+    for added in task.accuracy:
+        values = pa.repeat(pa.scalar(added.radius, pa.float64()), batch.num_rows)
+        if task.on_error == "null" and protected.bad.size:
+            values = pc.if_else(protected.kept(batch.num_rows), values, None)
+        batch = batch.append_column(added.column, values)
     left = [name for name in task.columns if name not in task.reports]
     if left:
         batch = batch.drop_columns(left)

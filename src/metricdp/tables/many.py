@@ -22,7 +22,7 @@ from metricdp.tables.jobs.plan import Job, home_of, plan, sources_of
 from metricdp.tables.jobs.travel import retold
 from metricdp.tables.people import PeopleCounter
 from metricdp.tables.summary import Passage, People, Summary, Tally
-from metricdp.tables.task import OnError, Request
+from metricdp.tables.task import OnError, Request, names_of
 
 Progress = Callable[[float], None]
 KEPT = (
@@ -41,6 +41,7 @@ def perturb_files(
     snap: float = 0.0,
     on_error: OnError = "fail",
     id_column: str | None = None,
+    accuracy_column: Sequence[str] | str | None = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
     keep: Sequence[str] | str = (),
@@ -73,6 +74,7 @@ def perturb_files(
         snap: As in `perturb`.
         on_error: As in `perturb`; rows are counted from 0 in every file.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        accuracy_column: As in `perturb_file`.
         drop, coarsen, keep, strict, yes_really: As in `perturb`; every partition is looked at by itself.
         engine: The name of an engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions
             as their tasks, on a file system that all workers see. Others are declared in `tables.engines`.
@@ -92,7 +94,7 @@ def perturb_files(
     with open_reader(paths[0], format_of(paths[0])) as reader:
         names = reader.schema.names
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    task = Request(mechanism, columns, snap, on_error, care=care).task(names)
+    task = Request(mechanism, columns, snap, on_error, care=care, accuracy=names_of(accuracy_column)).task(names)
     counter = None if id_column is None else PeopleCounter(id_column, names)
     parcel = parcel_of(task)
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()

@@ -51,6 +51,9 @@ class Step:
         return self.batch.filter(pa.array(keep))
 
 
+Watch = Callable[[Task, Step], None]  # told every batch after its reports are written
+
+
 def pump(
     reader: Reader,
     target: Path,
@@ -59,6 +62,7 @@ def pump(
     *,
     first_row: int = 0,
     counter: PeopleCounter | None = None,
+    watch: Watch | None = None,
     tell: Tell | None = None,
 ) -> Tally:
     """Protect all that a reader gives into a file and return what became of it."""
@@ -76,6 +80,8 @@ def pump(
             writer.write(step.result)
             if counter is not None:
                 counter.add(step.kept)
+            if watch is not None:
+                watch(task, step)
             bad_rows.extend(int(row) + first_row + rows for row in step.bad[: NAMED_ROWS - len(bad_rows)])
             rows, bad = rows + step.batch.num_rows, bad + len(step.bad)
             shrunk |= fewer_categories(step.batch, step.result)

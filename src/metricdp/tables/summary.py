@@ -9,7 +9,7 @@ from metricdp import wording
 from metricdp.mechanisms import Guarantee
 from metricdp.tables.care import CAREFREE, Care
 from metricdp.tables.leaks import SAMPLED, SAMPLED_FROM, Finding
-from metricdp.tables.task import Snapping, Task
+from metricdp.tables.task import Accuracy, Snapping, Task
 
 NAMED_ROWS = 1000  # bad rows that a summary names
 
@@ -66,6 +66,7 @@ class Summary:
     seconds: float
     notes: tuple[str, ...] = ()  # sentences on what else should be known
     dropped: tuple[str, ...] = ()  # metadata that was not carried over, since it may hold values
+    accuracy: tuple[Accuracy, ...] = ()  # columns that state how far the truth may lie
     findings: tuple[Finding, ...] = ()  # columns that stay and may give the secret away: for the owner's eyes
     care: Care = CAREFREE  # what was dropped, coarsened and kept on purpose
 
@@ -91,6 +92,7 @@ class Summary:
             seconds=seconds,
             notes=passage.notes,
             dropped=tally.dropped,
+            accuracy=task.accuracy,
             findings=tally.findings,
             care=task.care,
         )
@@ -125,13 +127,10 @@ class Summary:
         lines.append(wording.row_promise(self.guarantee))
         if self.snapping is not None:
             lines.append(wording.snapped(self.snapping, self.guarantee))
-        lines.extend(self._composition())
+        lines.extend(wording.accuracy(one.column, one.radius, one.unit, one.level) for one in self.accuracy)
+        lines.extend(self.composition())
         lines.append(wording.released_again(self.guarantee))
-        trim = self.care.trim
-        if trim.drop:
-            lines.append(wording.dropped_columns(trim.drop))
-        if trim.coarsen:
-            lines.append(wording.coarsened_columns([(name, step.written) for name, step in trim.coarsen]))
+        lines.extend(self.trimmed())
         if self.kept_columns:
             lines.append(wording.kept(self.kept_columns))
             lines.extend(wording.found_columns(self.findings))
@@ -143,11 +142,16 @@ class Summary:
             lines.append(wording.simulated())
         return lines
 
-    def _protected(self) -> str:
-        plural = "columns" if len(self.columns) > 1 else "column"
-        return f"protected {plural}: {', '.join(self.columns)}"
+    def trimmed(self) -> list[str]:
+        """Return which columns were left out or coarsened, one sentence a line."""
+        trim = self.care.trim
+        lines = [wording.dropped_columns(trim.drop)] if trim.drop else []
+        if trim.coarsen:
+            lines.append(wording.coarsened_columns([(name, step.written) for name, step in trim.coarsen]))
+        return lines
 
-    def _composition(self) -> list[str]:
+    def composition(self) -> list[str]:
+        """Return what the rows of one person add up to, one sentence a line."""
         if self.people is None:
             return [wording.uncounted()]
         people = self.people
@@ -155,3 +159,7 @@ class Summary:
         if people.without:
             lines.append(wording.without_person(people.without, people.column))
         return lines
+
+    def _protected(self) -> str:
+        plural = "columns" if len(self.columns) > 1 else "column"
+        return f"protected {plural}: {', '.join(self.columns)}"

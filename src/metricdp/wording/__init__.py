@@ -48,6 +48,7 @@ from metricdp.wording.promises import (
     unverified,
     wish,
 )
+from metricdp.wording.reports import accuracy, length, per_cent, within
 from metricdp.wording.rows import (
     Snapped,
     history,
@@ -70,6 +71,7 @@ __all__ = [
     "Objective",
     "Promise",
     "Snapped",
+    "accuracy",
     "along",
     "average_distance",
     "bound",
@@ -88,6 +90,7 @@ __all__ = [
     "kept",
     "largest_factor",
     "lead",
+    "length",
     "looked_at",
     "loss",
     "meaning",
@@ -96,6 +99,7 @@ __all__ = [
     "not_carried_over",
     "number",
     "objective",
+    "per_cent",
     "promised",
     "reach",
     "refused_columns",
@@ -115,5 +119,6 @@ __all__ = [
     "uncounted",
     "unverified",
     "wish",
+    "within",
     "without_person",
 ]

@@ -24,9 +24,10 @@ MOST_STEPS = 100
 INSIDE = 0.98
 SHORTEST, SHORT = 1e-7, 0.1
 LOOSE = 5.0  # how many times the tolerance is enough after a short step
+MOST_WEIGHT = 1e40
 STEADY = 1e-14  # of the diagonal of a block: keeps rounding from making it singular
 CENTRINGS = 2  # corrections of a step at most
-REFINEMENTS = 12  # of the solution of the Newton equations
+REFINED, REFINEMENTS = 1e-8, 12  # of the solution of the Newton equations
 DENSE = 0.2  # a column with more than this share of the joining rows is kept dense
 
 
@@ -88,7 +89,6 @@ class _Rows:
         most = abs(joining).max(axis=0).toarray().ravel()
         self.scale = np.where(lonely & (most > 0), 1.0 / np.maximum(most, 1e-300), 1.0)
         self.joining = sparse.csr_array(joining @ sparse.diags_array(self.scale))
-        self.turned = sparse.csr_array(self.joining.T)
         self.pairs, self.values = program.pairs, -program.values
         index = np.repeat(np.arange(len(self.pairs)), 2)
         shape = (len(self.pairs), self.width)
@@ -131,7 +131,7 @@ class _Rows:
             ]
         )
         self.factors = np.stack([a * a, b * b, a * b, a * b])
-        filled = np.diff(self.turned.indptr)
+        filled = np.bincount(self.joining.indices, minlength=self.width)
         self.dense = np.flatnonzero(filled > DENSE * self.size)
         thin = np.ones(self.width)
         thin[self.dense] = 0.0
@@ -141,12 +141,22 @@ class _Rows:
         self.thin_turned = sparse.csr_array(self.thin.T)
 
     def times(self, x: Floats) -> Floats:
-        return np.concatenate([self.near @ x, self.joining @ x, x])
+        return np.concatenate([self.near @ x, self.joined(x), x])
+
+    def joined(self, x: Floats) -> Floats:
+        """Return L x."""
+        return np.asarray(self.thin @ x + self.wide @ x[self.dense])
+
+    def parted(self, prices: Floats) -> Floats:
+        """Return L^T p."""
+        found = self.thin_turned @ prices
+        found[self.dense] += self.wide.T @ prices
+        return np.asarray(found)
 
     def back(self, dual: Floats) -> Floats:
         pairs = len(self.pairs)
         return np.asarray(
-            self.near_turned @ dual[:pairs] + self.turned @ dual[pairs : pairs + self.size] + dual[pairs + self.size :]
+            self.near_turned @ dual[:pairs] + self.parted(dual[pairs : pairs + self.size]) + dual[pairs + self.size :]
         )
 
     def factored(self, weights: Floats) -> _Factored | None:
@@ -165,11 +175,11 @@ class _Rows:
             inverse[begin : begin + size * size * count] = 0.5 * (turned + turned.transpose(0, 2, 1)).ravel()
         blocks = sparse.csr_array((inverse, (self.row, self.column)), shape=(self.width, self.width))
         among = blocks[self.dense]  # rows of the dense columns
-        between = among[:, self.dense].toarray()
+        between = sparse.csr_array(among[:, self.dense])
         cross = sparse.csr_array(self.thin @ among.T)  # joining rows x dense columns
         prices = (self.thin @ blocks @ self.thin_turned).toarray()
         mixed = np.asarray(cross @ self.wide.T)
-        prices += mixed + mixed.T + self.wide @ between @ self.wide.T
+        prices += mixed + mixed.T + self.wide @ (between @ self.wide.T)
         prices[np.diag_indices(self.size)] += 1.0 / far
         prices[np.diag_indices(self.size)] *= 1.0 + 1e-13
         root, failed = lapack.dpotrf(prices, lower=1)
@@ -193,14 +203,15 @@ class _Factored:
         x, prices = np.zeros(rows.width), np.zeros(rows.size)
         first, second = right, below
         smallest = np.full(2, np.inf)
+        enough = REFINED * np.array([np.abs(right).max(), np.abs(below).min()])
         for _ in range(REFINEMENTS):
-            prices_more = lapack.dpotrs(self.root, second - rows.joining @ (self.blocks @ first), lower=1)[0]
-            x_more = self.blocks @ (first + rows.turned @ prices_more)
+            prices_more = lapack.dpotrs(self.root, second - rows.joined(self.blocks @ first), lower=1)[0]
+            x_more = self.blocks @ (first + rows.parted(prices_more))
             x, prices = x + x_more, prices + prices_more
-            first = right + rows.turned @ prices - rows.near_turned @ (near * (rows.near @ x)) - own * x
-            second = below - rows.joining @ x - prices / far
+            first = right + rows.parted(prices) - rows.near_turned @ (near * (rows.near @ x)) - own * x
+            second = below - rows.joined(x) - prices / far
             left = np.array([np.abs(first).max(), np.abs(second).max()])
-            if not np.any(left < 0.5 * smallest):
+            if np.all(left <= enough) or not np.any(left < 0.5 * smallest):
                 break
             smallest = np.minimum(left, smallest)
         return x, prices
@@ -222,6 +233,8 @@ class _Point:
     def advance(self, rows: _Rows, primal: Floats, dual: Floats) -> float | None:
         """Make one step and return how long it was; None where it leads nowhere."""
         weights = self.dual / self.slack
+        if not np.all((weights > 0) & (weights < MOST_WEIGHT)):  # without a solution they grow beyond all bounds
+            return None
         factored = rows.factored(weights)
         if factored is None:
             return None

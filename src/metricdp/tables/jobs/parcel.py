@@ -28,25 +28,31 @@ class Parcel:
     snap: float
     on_error: OnError
     care: str = ""
+    accuracy: tuple[str, ...] = ()
 
     @property
     def applied(self) -> str:
         """A digest of everything that shapes a report: keyed noise is bound to it."""
         digest = hashlib.sha256(hashlib.sha256(self.file).digest())
-        digest.update(json.dumps([self.columns, self.snap, self.on_error]).encode())
+        more = [self.accuracy] if self.accuracy else []
+        digest.update(json.dumps([self.columns, self.snap, self.on_error, *more]).encode())
         digest.update(self.care.encode())
         return digest.hexdigest()
 
     def task(self, names: Sequence[str]) -> Task:
         """Return the task for a table with these columns."""
         mechanism = _opened(self.file)
-        request = Request(mechanism, self.columns, self.snap, self.on_error, care=care_from(self.care))
+        request = Request(
+            mechanism, self.columns, self.snap, self.on_error, care=care_from(self.care), accuracy=self.accuracy
+        )
         return request.task(names)
 
 
 def parcel_of(task: Task) -> Parcel:
     """Pack a task; a kind of mechanism that has no file is refused."""
-    return Parcel(dumps(_timeless(task.mechanism)), task.columns, task.snap, task.on_error, task.care.text())
+    added = tuple(one.column for one in task.accuracy)
+    file = dumps(_timeless(task.mechanism))
+    return Parcel(file, task.columns, task.snap, task.on_error, task.care.text(), added)
 
 
 def _timeless(mechanism: Any) -> Any:

@@ -66,6 +66,7 @@ class Job:
     simulated: bool
     finished: bool = False
     care: str = ""
+    accuracy: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -88,7 +89,8 @@ def job_from(entry: dict[str, Any], folder: Path) -> Job:
         )
     sources = tuple(Source(**source) for source in entry.pop("sources"))
     parts = tuple(Partition(**{**part, "groups": tuple(part["groups"])}) for part in entry.pop("partitions"))
-    return Job(folder=str(folder), sources=sources, partitions=parts, columns=tuple(entry.pop("columns")), **entry)
+    columns, accuracy = tuple(entry.pop("columns")), tuple(entry.pop("accuracy", ()))
+    return Job(folder=str(folder), sources=sources, partitions=parts, columns=columns, accuracy=accuracy, **entry)
 
 
 def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -141,7 +143,7 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
     # Every job has a folder of its own in the home: a worker that outlives its job can write into no other.
     return Job(
         str(target), str(home_of(target) / secrets.token_hex(8)), tuple(sources), tuple(partitions), parcel.columns,
-        parcel.snap, parcel.on_error, parcel.applied, simulated, care=parcel.care,
+        parcel.snap, parcel.on_error, parcel.applied, simulated, care=parcel.care, accuracy=parcel.accuracy,
     )  # fmt: skip
 
 

@@ -51,7 +51,8 @@ def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
 def _opened(folder: Path) -> tuple[Job, Parcel]:
     """Read the job and its mechanism afresh: a worker outlives jobs."""
     job = read_job(folder)
-    parcel = Parcel((folder / "mechanism.mdp").read_bytes(), job.columns, job.snap, job.on_error, job.care)
+    file = (folder / "mechanism.mdp").read_bytes()
+    parcel = Parcel(file, job.columns, job.snap, job.on_error, job.care, job.accuracy)
     if parcel.applied != job.applied:
         raise InvalidInput(f"the mechanism in {str(folder)!r} is not the one the job was begun with.")
     return job, parcel

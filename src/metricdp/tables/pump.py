@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +19,13 @@ from metricdp.arrays import Integers
 from metricdp.randomness import Randomness, fresh_stream
 from metricdp.tables.checks import findings_in
 from metricdp.tables.draws import Draws, Keyed, is_simulated
-from metricdp.tables.formats import Reader, open_writer, read_batches
+from metricdp.tables.formats import Reader, read_batches
 from metricdp.tables.harmless import fewer_categories, harmless_schema
 from metricdp.tables.kernel import picked, protect, replace, report_schema
 from metricdp.tables.leaks import SAMPLED_FROM
 from metricdp.tables.marks import marked
 from metricdp.tables.people import PeopleCounter
+from metricdp.tables.sources import Outlet
 from metricdp.tables.summary import NAMED_ROWS, Tally
 from metricdp.tables.task import Task
 
@@ -56,7 +56,7 @@ Watch = Callable[[Task, Step], None]  # told every batch after its reports are w
 
 def pump(
     reader: Reader,
-    target: Path,
+    outlet: Outlet,
     task: Task,
     draws: Randomness | Keyed = None,
     *,
@@ -75,7 +75,7 @@ def pump(
     first = _first(batches)
     person = None if counter is None else counter.column
     found = findings_in(pa.Table.from_batches(first, reader.schema), task, person=person) if first else ()
-    with open_writer(target, schema, reader.storage.without(task.reports)) as writer:
+    with outlet.without(task.reports).opened(schema) as writer:
         for step in protected(_again(first, batches), task, draws, first_row=first_row):
             writer.write(step.result)
             if counter is not None:

@@ -23,8 +23,8 @@ from metricdp.solvers.program import (
     row_scaling,
     unit_of,
 )
+from metricdp.threads import ONE_THREAD, run_on_one_thread
 
-ONE_THREAD = {"threads": 1, "parallel": "off"}
 MOST_LOG_RATIO = 30.0  # scaled coefficients e^-w below 1e-13 would be dropped
 
 
@@ -134,19 +134,6 @@ class Highs:
             time.perf_counter() - started,
             f"HiGHS says {highs.modelStatusToString(found)}",
         )
-
-
-def run_on_one_thread(highspy: Any, highs: Any) -> Any:
-    """Run a model that has the options of ONE_THREAD.
-
-    HiGHS keeps its threads for the next model and refuses one that asks for another number of them: where somebody else
-    has used more here, they are ended first.
-    """
-    status = highs.run()
-    if status == highspy.HighsStatus.kError and highs.getModelStatus() == highspy.HighsModelStatus.kNotset:
-        highspy.Highs.resetGlobalScheduler(True)
-        status = highs.run()
-    return status
 
 
 def _check(highspy: Any, status: Any, what: str) -> None:

@@ -12,8 +12,8 @@ import scipy.sparse as sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
-from metricdp.solvers.backends.highs import ONE_THREAD, run_on_one_thread
 from metricdp.solvers.program import LinearProgram, Status
+from metricdp.threads import ONE_THREAD, run_on_one_thread
 
 SLICE = 2000  # iterations
 SCALING = 2  # HiGHS's own choice

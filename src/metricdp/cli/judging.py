@@ -108,7 +108,7 @@ def _judged(
         )
     if table and named:
         return sampling.audit_recorded(source, recorded, promise, points, how)
-    _refuse(named, f"--secret and --report are for tables of samples (CSV or Parquet), not for {source!r}.")
+    _refuse(named, f"--secret and --report are for tables of samples (`metricdp formats`), not for {source!r}.")
     asked = next(
         (name for name in ("slack", "confidence", "draws") if getattr(promise, name) != getattr(Promise(), name)), ""
     )

@@ -194,7 +194,7 @@ def batch(keep: Recorder) -> None:
 
 
 def postgres(keep: Recorder, seconds: float) -> None:
-    """Measure the rate; then let all ask about the same twenty persons until nothing is left: each gets 500, not 501."""
+    """Measure the rate; then all ask about the same twenty persons until nothing is left: each gets 500, not 501."""
     with books.server() as server, tempfile.TemporaryDirectory() as folder:
         key = str(Path(folder) / "books.key")
         options = ("--rate", "0", "--processes", "4", "--ledger-key", key)

@@ -235,3 +235,17 @@ def test_somebody_whose_first_release_is_refused_stands_in_nobodys_way(ledger):
     assert again.report == first.report
     assert ask(ledger, "a new one", "1").left
     assert not ledger.verify().faults
+
+
+def test_rows_of_a_batch_may_cost_differently(ledger):
+    options = {
+        "key": "app",
+        "metric": "haversine/km",
+        "epsilon": {"anna": 2.5, "ben": 0.5},
+        "draw": lambda granted: b"",
+    }
+    done = ledger.release_batch({"anna": 20, "ben": 20}, "b", partial=True, **options)
+    assert done.granted == {"anna": 16, "ben": 20}
+    assert done.left == {"anna": 0, "ben": 30_000_000}
+    assert done.charged == 2_500_000
+    assert ledger.verify().holds

@@ -20,6 +20,7 @@ from metricdp.cli.judging import audit
 from metricdp.cli.protecting import engines, perturb
 from metricdp.cli.serving import serving
 from metricdp.cli.studies import demo, reproduce, with_study_help
+from metricdp.cli.tables import formats
 from metricdp.cli.trajectories import trajectories
 from metricdp.errors import MetricdpError
 
@@ -35,7 +36,7 @@ app = App(
 
 
 for _command in (
-    *(perturb, engines, design, builders, metrics, audit, compare, trajectories),
+    *(perturb, engines, formats, design, builders, metrics, audit, compare, trajectories),
     *(files.inspect, files.export, files.keys, demo, reproduce),
 ):  # fmt: skip
     app.command(_command)

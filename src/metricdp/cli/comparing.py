@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from metricdp import wording
-from metricdp.cli import choices, terminal
+from metricdp.cli import choices, tables, terminal
 from metricdp.cli.choices import Epsilon
 from metricdp.cli.stakes import loss_from, prior_from
 from metricdp.design.comparison import Compared, Measure
@@ -37,6 +37,7 @@ def compare(
     gap: float = 1e-3,
     seconds: float = 60.0,
     draws: int = 20_000,
+    overwrite: tables.Overwrite = False,
 ) -> int:
     """Compare mechanisms on the same places at the same promise: losses, bounds that no mechanism beats, and time.
 
@@ -60,12 +61,13 @@ def compare(
         gap: How far the loss of a search may be from the proven optimum, as a share.
         seconds: When a search stops, each.
         draws: On how many draws noise is measured.
+        overwrite: Replace results that are there.
     """
     import metricdp
     from metricdp.errors import check_extra
     from metricdp.pictures.comparing import write_comparison
 
-    targets = _targets(output, where.named)
+    targets = _targets(output, where.named, overwrite=overwrite)
     if any(Path(target).suffix.lower() in PICTURES for target in targets):
         check_extra("matplotlib", "plots")
     places = where.places()
@@ -101,7 +103,7 @@ def compare(
     return 0
 
 
-def _targets(output: Sequence[str], source: str | None) -> list[str]:
+def _targets(output: Sequence[str], source: str | None, *, overwrite: bool) -> list[str]:
     from metricdp.files import check_target
 
     targets = list(dict.fromkeys(output))
@@ -110,7 +112,7 @@ def _targets(output: Sequence[str], source: str | None) -> list[str]:
     beside = str(Path(targets[0]).with_suffix(".csv"))
     targets += [] if beside in targets else [beside]
     for target in targets:
-        check_target(target, source=source)
+        check_target(target, source=source, overwrite=overwrite)
     return targets
 
 

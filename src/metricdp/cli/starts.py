@@ -27,7 +27,7 @@ def is_file(base: str | None) -> bool:
 
 def refuse_other(builder: Builder, where: Where, level: str | None) -> None:
     """Refuse places and an epsilon where mechanism files bring both."""
-    given = [field.name for field in fields(where) if getattr(where, field.name) is not None]
+    given = [field.name for field in fields(where) if getattr(where, field.name) != field.default]
     given += [] if level is None else ["epsilon"]
     if given:
         raise InvalidInput(
@@ -51,7 +51,9 @@ def places_of(mechanism: Mechanism) -> Places:
 
 def metric_alone(builder: Builder, where: Where) -> Metric:
     """Return the metric of noise, which needs no places."""
-    given = [field.name for field in fields(where) if field.name != "metric" and getattr(where, field.name) is not None]
+    given = [
+        field.name for field in fields(where) if field.name != "metric" and getattr(where, field.name) != field.default
+    ]
     if given:
         raise InvalidInput(
             f"{builder.name} is noise for secrets anywhere and needs no places: leave --{given[0]} away, or choose a "

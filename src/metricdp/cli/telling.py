@@ -44,17 +44,19 @@ class Telling:
         """The columns to add."""
         return None if self.accuracy_column is None else [name.strip() for name in self.accuracy_column.split(",")]
 
-    def check(self, source: str, output: str) -> None:
+    def check(self, source: str, output: str, *, overwrite: bool = False) -> None:
         """Refuse what cannot be written before any work is done."""
         if self.show_secrets and self.report is None:
             raise InvalidInput("--show-secrets belongs to a page: name it with --report page.html.")
         if self.report is not None and Path(self.report).suffix.lower() not in (".html", ".htm"):
             raise InvalidInput(f"the page {self.report!r} must be named .html.")
+        if output == "-" and self.law_file(output) is not None:
+            raise InvalidInput("the law of the noise is written beside the output: name a file with -o instead of -.")
         targets = [output, *(name for name in (self.report, self.json, self.law_file(output)) if name is not None)]
         if len({Path(name).absolute() for name in targets}) < len(targets):
             raise InvalidInput("the table, the page, the record and the law need names of their own.")
         for name in targets[1:]:
-            check_target(name, source=source)
+            check_target(name, source=source, overwrite=overwrite)
 
     def law_file(self, output: str) -> str | None:
         """Return where the law goes, where it was asked for."""

@@ -37,11 +37,9 @@ def charges_of(connection: sa.Connection, person: bytes) -> list[Charged]:
         for row in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.account.in_(metrics)))
     ]
     for row in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.kind == "batch")) if metrics else ():
-        accounts, counts = shares_of(row.shares)
-        for number, rows in zip(accounts.tolist(), counts.tolist(), strict=True):
+        for number, rows, amount, slack in shares_of(row.shares):
             if number in metrics:
-                charge = (rows * row.amount, rows * row.slack, rows, None)
-                found.append(Charged(row.time, metrics[number], row.purpose, *charge))
+                found.append(Charged(row.time, metrics[number], row.purpose, amount, slack, rows, None))
     return sorted(found, key=lambda one: one.time)
 
 

@@ -15,6 +15,7 @@ from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
+from metricdp.tables.persons import PerPerson
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
@@ -29,12 +30,14 @@ class Lane:
     """One mechanism on its own columns: a whole task has one, a product one for every part.
 
     `columns` hold the secret and never stay: those that are also in `reports` are replaced, the others removed.
+    `reads` says what a cell has to be, where it is a number.
     """
 
     mechanism: Mechanism
     columns: tuple[str, ...]
     reports: tuple[str, ...]
     snap: float
+    reads: str = "number"
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,8 @@ class Request:
     show_values: bool = False
     care: Care = CAREFREE
     accuracy: Sequence[str] = ()
+    persons: PerPerson | None = None
+    reads: str = "number"
 
     def task(self, names: Sequence[str]) -> Task:
         """Check what was asked for against the columns there are."""
@@ -191,7 +196,8 @@ def _checked(names: Sequence[str], request: Request) -> Task:
     for number, part in enumerate(parts):
         own = chosen[start : start + part.inputs.width]
         start += len(own)
-        lanes.append(Lane(part, own, _report_names(part, own), float(snap) if number in snapping else 0.0))
+        far = float(snap) if number in snapping else 0.0
+        lanes.append(Lane(part, own, _report_names(part, own), far, request.reads))
     task = Task(mechanism, tuple(lanes), on_error, request.show_values, request.care)
     _check_names(names, task)
     _check_care(names, task)

@@ -95,9 +95,7 @@ def read(path: str) -> list[dict[str, str]]:
 
 def test_all_that_fit_are_compared_by_several_losses_and_the_others_are_named(here: Path, capsys) -> None:
     np.savetxt("own.csv", 1.0 - np.eye(len(POINTS)), delimiter=",")
-    line = (
-        "compare --points cells.csv --epsilon 1 --loss squared,own.csv --objective expected --draws 3000"
-    )
+    line = "compare --points cells.csv --epsilon 1 --loss squared,own.csv --objective expected --draws 3000"
     assert cli.main([*line.split(), "--seconds", "5", "--gap", "0.02", "-o", "c.html", "-o", "c.json"]) == 0
     out, err = capsys.readouterr()
     record = json.loads(Path("c.json").read_text())

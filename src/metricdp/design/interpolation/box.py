@@ -34,8 +34,9 @@ from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism
 from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.interpolated import InterpolatedMechanism, Rule, corner_weights
 from metricdp.metrics import pairwise
-from metricdp.solvers import Progress, solve_ratio
+from metricdp.solvers import Progress, Status, solve_ratio
 from metricdp.spaces import Box, FiniteSpace, Streets
+from metricdp.stages import AUDITING, doing, stopped
 
 SPLIT_STEP = 0.35  # first step of the search, in the logarithm of the share of an axis
 MOST_ANCHORS = 2500
@@ -141,12 +142,15 @@ def _solve(
     scale: float = 1.0,
 ) -> _Candidate:
     """Solve the anchors' program for one split of the budget and evaluate the true loss."""
+    if stopped() and task.tried:
+        raise KeyboardInterrupt
     budgets = scale * axis_budgets(task, axes, weights)
     lengths = tuple(rate * np.diff(axis) for rate, axis in zip(budgets, axes, strict=True))
     rounding = task.rule in ("exact", "direction")
     ratios = tuple(widest_ratio(length) for length in lengths) if rounding else lengths
     shares = corner_weights(axes, ratios if rounding else None, samples.points)
     cost = np.asarray(shares.T @ samples.cost)
+    ended = False
     if cost.shape[1] == 1:
         matrix, reached, method = np.ones(cost.shape), 0.0, "one report"
     else:
@@ -156,10 +160,16 @@ def _solve(
         else:
             solution = solve_ratio(cost, edges=grid_edges(axes, ratios), gap=gap, seconds=seconds, progress=progress)
         matrix, reached, method = solution.matrix, solution.gap, solution.method
+        ended = solution.status is Status.INTERRUPTED
     shown = "/".join(f"{rate / task.epsilon:.3f}" for rate in budgets)
     mechanism = _mechanism(task, axes, matrix, ratios)
     text = f"{method}, budgets {shown} epsilon"
-    return _Candidate(mechanism, _loss(mechanism, samples), reached, text, weights)
+    found = _Candidate(mechanism, _loss(mechanism, samples), reached, text, weights)
+    if scale == 1.0:  # private by its budgets; larger ones are proven first
+        task.tried.append(found)
+    if ended:
+        raise KeyboardInterrupt
+    return found
 
 
 def _direction(
@@ -205,6 +215,27 @@ def _designed(
     seconds: float | None,
     progress: Progress | None,
 ) -> InterpolatedMechanism:
+    task.tried.clear()  # on another grid
+    try:
+        best, note = _best(task, axes, samples, gap, seconds, progress), ""
+    except KeyboardInterrupt:
+        if not task.tried:
+            raise
+        best = min(task.tried, key=lambda candidate: candidate.loss)
+        note = f"other splits of the budget and finer anchors were not tried: {Status.INTERRUPTED.value}"
+    with doing(AUDITING):
+        return _certified(task, best, samples, lower, note)
+
+
+def _best(
+    task: Task,
+    axes: tuple[Floats, ...],
+    samples: Sampled,
+    gap: float,
+    seconds: float | None,
+    progress: Progress | None,
+) -> _Candidate:
+    """Return the best candidate on one grid of anchors."""
     n = len(axes)
 
     def left(parts: int) -> float | None:
@@ -232,7 +263,7 @@ def _designed(
         best = _searched(task, axes, samples, gap, left, progress)
     if best.weights is not None and (task.rule != "log" or task.budget == "certified"):
         best = _stretched(task, axes, samples, best, gap, left, progress)
-    return _certified(task, best, samples, lower)
+    return best
 
 
 def _stretched(
@@ -292,10 +323,10 @@ def _searched(
     return min(best, final, key=lambda candidate: candidate.loss)
 
 
-def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float) -> InterpolatedMechanism:
+def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float, note: str) -> InterpolatedMechanism:
     """Prove the constant of the stored laws, or raise; a relaxed mechanism says what it really leaks."""
     proof = best.proof
-    notes = [samples.note] if samples.note else []
+    notes = [text for text in (samples.note, note) if text]
     if task.rule == "relaxed":
         notes.append(
             f"NOT private at epsilon {task.epsilon:g}: its constant is between {reached_slope(best.mechanism):.6g} "
@@ -361,16 +392,25 @@ def _refined(
     lower = None
     reason = f"the grid reached {MOST_ANCHORS} anchors"
     while np.prod(cells + 1) <= MOST_ANCHORS:
-        axes = anchor_axes(task.box, tuple(int(c) for c in cells))
-        samples = _samples(task, axes, loss, prior)
-        if lower is None or callable(loss) or loss is None:
-            lower = _lower_bound(task, samples, seconds)
         began = time.perf_counter()
-        found = _designed(task, axes, samples, lower, min(1e-3, goal / 10), seconds, progress)
+        try:
+            axes = anchor_axes(task.box, tuple(int(c) for c in cells))
+            samples = _samples(task, axes, loss, prior)
+            if lower is None or callable(loss) or loss is None:
+                lower = _lower_bound(task, samples, seconds)
+            found = _designed(task, axes, samples, lower, min(1e-3, goal / 10), seconds, progress)
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            reason = Status.INTERRUPTED.value
+            break
         if best is None or found.certificate.loss < best.certificate.loss:
             best = found
-        if best.certificate.gap <= goal:
+        if best.certificate.gap <= goal or best.certificate.interrupted:
             return best
+        if found.certificate.interrupted or stopped():
+            reason = Status.INTERRUPTED.value
+            break
         spent = time.perf_counter() - began
         if seconds is not None and time.perf_counter() - task.started + 4 * spent > seconds:
             reason = "the time limit came first"

@@ -30,7 +30,7 @@ def rows(name: str, header: str, values: object) -> None:
 
 
 def run(line: str) -> int:
-    return cli.main(shlex.split(line))
+    return cli.main([*shlex.split(line), *(["--overwrite"] if " -o out.mdp" in line else [])])
 
 
 def made(line: str) -> mdp.MatrixMechanism:

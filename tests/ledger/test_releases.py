@@ -221,3 +221,31 @@ def test_no_name_no_secret_and_no_request_id_is_in_the_books(tmp_path):
     data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"report" in data
     assert not any(word in data for word in (b"anna-of-rome", b"request-4711", b"key-of-app"))
+
+
+def test_somebody_whose_first_release_is_refused_stands_in_nobodys_way(ledger):
+    for number in range(3):
+        with pytest.raises(BudgetExceeded):
+            ask(ledger, f"refused {number}", "1", 1000.0)
+        assert ask(ledger, f"served {number}", "1").left
+    rows = {"served 0": 1, "somebody": 1}
+    options = {"key": "app", "metric": "haversine/km", "epsilon": 1.0}
+    first = ledger.release_batch({"served 0": 1}, "batch", draw=lambda granted: b"x", **options)
+    again = ledger.release_batch(rows, "batch", draw=lambda granted: b"y", **options)
+    assert again.report == first.report
+    assert ask(ledger, "a new one", "1").left
+    assert not ledger.verify().faults
+
+
+def test_rows_of_a_batch_may_cost_differently(ledger):
+    options = {
+        "key": "app",
+        "metric": "haversine/km",
+        "epsilon": {"anna": 2.5, "ben": 0.5},
+        "draw": lambda granted: b"",
+    }
+    done = ledger.release_batch({"anna": 20, "ben": 20}, "b", partial=True, **options)
+    assert done.granted == {"anna": 16, "ben": 20}
+    assert done.left == {"anna": 0, "ben": 30_000_000}
+    assert done.charged == 2_500_000
+    assert ledger.verify().holds

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 import metricdp
 from metricdp import wording
 from metricdp.arrays import Integers
+from metricdp.cli import tables
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.metrics import METRICS, Metric
@@ -24,7 +25,16 @@ if TYPE_CHECKING:
     from metricdp.cli.reading import PointFile  # pyarrow is imported where something is read
 
 Progress = Callable[[float], None]
-Output = Annotated[str, Parameter(name=["--output", "-o"])]
+
+
+def _file_name(_: object, value: object) -> None:
+    """Refuse an option in the place of a file; - alone is standard input or output."""
+    if isinstance(value, str) and value.startswith("-") and value != "-":
+        raise ValueError(f"A file is expected here, and {value} reads as an option; a file of that name is ./{value}.")
+
+
+Output = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_file_name)]
+Input = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_file_name)]
 Corners = Annotated[str, Parameter(allow_leading_hyphen=True)]  # such as -8.7,41.1,...
 Epsilon = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  # so that -1 gets our own answer
 
@@ -105,7 +115,7 @@ class Where:
     """Where secrets are: the points of a file, the crossings of a road network, or the cells of a map.
 
     Attributes:
-        points: A CSV file with a header, one point a row and one coordinate a column (or lat, lon).
+        points: A table (`metricdp formats`) with one point a row and one coordinate a column (or lat, lon).
         metric: Its name (`metricdp metrics` lists them), with a unit where wanted: l2, haversine:mi; lat and lon mean
             haversine. On roads distances run along the roads, in km.
         roads: Instead of points: a GraphML file as osmnx writes it, a folder with the tables nodes and edges (.parquet
@@ -114,6 +124,7 @@ class Where:
         grid: Instead of points: two corners of a map, south,west,north,east in degrees, such as
             41.8,12.4,42.0,12.6; its cells are the secrets, each at its middle. With --metric l2 they are x,y,x,y.
         cell: With grid: how wide and high a cell is, such as 200m.
+        table: How the points are read.
     """
 
     points: str | None = None
@@ -122,6 +133,7 @@ class Where:
     nodes: int | None = None
     grid: Corners | None = None
     cell: str | None = None
+    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS
 
     def space(self) -> FiniteSpace:
         """Return the space of them."""
@@ -131,7 +143,7 @@ class Where:
         """Return them, and what became of the rows of a file; a note is said where some are one place."""
         self._check()
         if self.points is not None:
-            return replace(places_from(self.points, self.metric), where=self)
+            return replace(places_from(self.points, self.metric, self.table), where=self)
         if self.grid is not None:
             return Places(cells(self.grid, str(self.cell), self.metric), where=self)
         return Places(metricdp.road_network(str(self.roads), nodes=self.nodes), where=self)
@@ -216,17 +228,17 @@ def distance_in(text: str, unit: str, option: str) -> float:
     return parse_distance(text, unit)
 
 
-def space_from(points: str, metric: str | None) -> FiniteSpace:
+def space_from(points: str, metric: str | None, table: tables.Source = tables.AS_IT_IS) -> FiniteSpace:
     """Return the space of the points in a file, one secret a row; latitude and longitude are measured on the Earth."""
-    found, chosen = _measured(points, metric)
+    found, chosen = _measured(points, metric, table)
     return FiniteSpace(found.points, chosen, columns=found.columns)
 
 
-def _measured(points: str, metric: str | None) -> tuple[PointFile, Metric]:
+def _measured(points: str, metric: str | None, table: tables.Source) -> tuple[PointFile, Metric]:
     """Return the points of a file and the metric between them."""
     from metricdp.cli.reading import read_points
 
-    found = read_points(points)
+    found = read_points(points, table.names, table.reading())
     text = found.points.dtype.kind == "U"
     if metric is None:
         metric = "haversine" if found.geographic else "levenshtein" if text else "l2"
@@ -239,9 +251,9 @@ def _measured(points: str, metric: str | None) -> tuple[PointFile, Metric]:
     return found, chosen
 
 
-def places_from(points: str, metric: str | None) -> Places:
+def places_from(points: str, metric: str | None, table: tables.Source = tables.AS_IT_IS) -> Places:
     """Return the points in a file, rows that are one place merged."""
-    found, chosen = _measured(points, metric)
+    found, chosen = _measured(points, metric, table)
     _, first, inverse = np.unique(found.points, axis=0, return_index=True, return_inverse=True)
     if len(first) == len(found.points):
         return Places(FiniteSpace(found.points, chosen, columns=found.columns))

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 import metricdp
 from metricdp import wording
 from metricdp.arrays import Floats
-from metricdp.cli import building, choices, terminal
+from metricdp.cli import building, choices, tables, terminal
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.cli.stakes import prior_from
 from metricdp.errors import Infeasible, InvalidInput
@@ -33,6 +33,7 @@ def compare(
     objective: Objective = "expected",
     prior: str | None = None,
     gap: float = 1e-3,
+    overwrite: tables.Overwrite = False,
 ) -> int:
     """Draw loss against epsilon for several mechanisms with the lower bound, and write the numbers beside it.
 
@@ -47,6 +48,7 @@ def compare(
         objective: Which loss is compared and bounded: expected (on average over the points) or worst (of any point).
         prior: A table that says how likely every place is, as for `metricdp design`.
         gap: How far the loss of optimal may be from the proven optimum, as a share.
+        overwrite: Replace a picture and a table that are there.
     """
     from metricdp.files import check_target
     from metricdp.pictures import loss_plot, write_picture
@@ -56,7 +58,7 @@ def compare(
     if Path(output).suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"the picture {output!r} must be named .png, .svg or .pdf.")
     for target in (output, table):
-        check_target(target, source=where.named)
+        check_target(target, source=where.named, overwrite=overwrite)
     places = where.places()
     space = places.space
     levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]

@@ -11,7 +11,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from metricdp import wording
-from metricdp.cli import building, choices, terminal, watching
+from metricdp.cli import building, choices, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.design.builders import BUILDERS
 from metricdp.mechanisms import LocalMechanism, Mechanism
@@ -30,6 +30,7 @@ def design(
     builder: str = "optimal",
     options: Annotated[building.Options, Parameter(name="*")] = building.NOTHING_ASKED,
     json: bool = False,
+    overwrite: tables.Overwrite = False,
 ) -> int:
     """Design a mechanism for points, crossings or cells of a city and write it with its certificate.
 
@@ -52,11 +53,12 @@ def design(
         builder: The name of a builder; `metricdp builders` lists them.
         options: What only some builders take.
         json: Print the same as JSON.
+        overwrite: Replace a mechanism file that is there.
     """
     from metricdp.artifacts import save
     from metricdp.files import check_target
 
-    check_target(output, source=where.named)
+    check_target(output, source=where.named, overwrite=overwrite or options.resume)
     with watching.watch("Designing") as watch:
         with doing("reading"):
             order, level = building.ordered(builder, where, options, epsilon=epsilon, protect=protect)

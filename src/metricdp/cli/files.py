@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from metricdp.cli import terminal
 from metricdp.cli.choices import Output, distance_in
+from metricdp.cli.tables import Overwrite
 from metricdp.declarations import Many, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, LocalMechanism, MatrixMechanism, Mechanism
@@ -54,6 +55,7 @@ def export(
     radius: str | None = None,
     licence: str | None = None,
     key: str | None = None,
+    overwrite: Overwrite = False,
 ) -> int:
     """Write a mechanism file again for a device: smaller, a district of it, with the licence of its data, signed.
 
@@ -73,6 +75,7 @@ def export(
         radius: How far around it, such as 3km.
         licence: Who owns the data in it and under which terms; kept as it is where it is not given.
         key: A private key file from `metricdp keys`, to sign with.
+        overwrite: Replace a file that is there.
     """
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import save
@@ -80,7 +83,7 @@ def export(
     from metricdp.design.quantised import Quantisable, quantised
     from metricdp.files import check_target
 
-    check_target(output, source=source)
+    check_target(output, source=source, overwrite=overwrite)
     if (around is None) != (radius is None):
         raise InvalidInput("--around and --radius belong together, such as --around 41.9,12.48 --radius 3km.")
     before = open_file(source)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.arrays import Floats
-from metricdp.cli.reading import is_number
+from metricdp.cli.reading import all_numbers, is_number
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
 from metricdp.tables.formats import reading
@@ -95,10 +96,11 @@ def _numbers(path: str | os.PathLike[str]) -> tuple[Floats, bool, bool]:
 def _array(place: Path) -> Floats:
     if place.stat().st_size > LARGEST:
         raise InvalidInput(f"{str(place)!r} has more than {LARGEST:,} bytes: it is not read.")
-    try:
-        array: Any = np.load(place, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InvalidInput(f"{str(place)!r} is no array of numbers as numpy.save writes it: {error}.") from error
+    array: Any = None
+    with suppress(ValueError, EOFError, OSError):  # whose words may show what is in the file
+        array = np.load(place, allow_pickle=False)
+    if array is None:
+        raise InvalidInput(f"{str(place)!r} is no whole array of numbers as numpy.save writes it.")
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise InvalidInput(f"{str(place)!r} must hold a matrix of numbers, got {array.dtype} of shape {array.shape}.")
     return np.asarray(array, dtype=np.float64)
@@ -155,8 +157,9 @@ def _form(first: list[str], second: list[str]) -> tuple[bool, bool]:
 def _stacked(table: pa.Table, place: Path) -> Floats:
     if table.num_rows == 0:
         return np.empty((0, 0))
-    try:
-        columns = [column.cast(pa.float64()).to_numpy() for column in table.columns]
-    except pa.ArrowException as error:
-        raise InvalidInput(f"{str(place)!r} must hold numbers alone: {error}.") from error
+    columns = []
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        if not all_numbers(column):
+            raise InvalidInput(f"{str(place)!r} must hold numbers alone, and the column {name!r} holds others.")
+        columns.append(column.cast(pa.float64()).to_numpy())
     return np.column_stack(columns)

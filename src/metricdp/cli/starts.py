@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from metricdp import spaces
 from metricdp.arrays import Floats
 from metricdp.cli import choices
 from metricdp.cli.choices import Places, Where
@@ -26,7 +27,7 @@ def is_file(base: str | None) -> bool:
 
 def refuse_other(builder: Builder, where: Where, level: str | None) -> None:
     """Refuse places and an epsilon where mechanism files bring both."""
-    given = [field.name for field in fields(where) if getattr(where, field.name) is not None]
+    given = [field.name for field in fields(where) if getattr(where, field.name) != field.default]
     given += [] if level is None else ["epsilon"]
     if given:
         raise InvalidInput(
@@ -45,14 +46,14 @@ def mechanisms_in(builder: Builder, paths: Sequence[str]) -> tuple[Mechanism, ..
 
 def places_of(mechanism: Mechanism) -> Places:
     """Return the secrets of a mechanism that has finitely many."""
-    space = mechanism.inputs
-    assert isinstance(space, FiniteSpace)
-    return Places(space)
+    return Places(spaces.given(mechanism.inputs, FiniteSpace, "the secrets"))
 
 
 def metric_alone(builder: Builder, where: Where) -> Metric:
     """Return the metric of noise, which needs no places."""
-    given = [field.name for field in fields(where) if field.name != "metric" and getattr(where, field.name) is not None]
+    given = [
+        field.name for field in fields(where) if field.name != "metric" and getattr(where, field.name) != field.default
+    ]
     if given:
         raise InvalidInput(
             f"{builder.name} is noise for secrets anywhere and needs no places: leave --{given[0]} away, or choose a "

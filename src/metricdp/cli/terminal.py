@@ -15,14 +15,8 @@ import numpy as np
 from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing import AuditReport
-from metricdp.mechanisms import (
-    Guarantee,
-    MatrixMechanism,
-    Mechanism,
-    ProductMechanism,
-    SphericalLaplace,
-    VectorLaplace,
-)
+from metricdp.auditing.loss import counts_distance
+from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism, ProductMechanism
 
 
 @contextmanager
@@ -76,19 +70,6 @@ def meaning_lines(mechanism: Mechanism, promise: Guarantee, *, in_distance: bool
     if not known and isinstance(mechanism, MatrixMechanism):
         lines.append(wording.average_distance(float(_distances(mechanism).mean()), promise.unit))
     return lines
-
-
-def counts_distance(mechanism: Mechanism) -> bool:
-    """Tell whether the loss of a certificate is the distance between truth and report, by measuring that again.
-
-    A file does not say which loss and prior its certificate counts. Noise counts the distance by its theorem; a table
-    whose distances, all secrets equally likely (or the worst of them), give the very number counts it too.
-    """
-    if isinstance(mechanism, MatrixMechanism):
-        losses = _distances(mechanism)
-        measured = losses.max() if mechanism.certificate.objective == "worst" else losses.mean()
-        return math.isclose(float(measured), mechanism.certificate.loss, rel_tol=1e-9, abs_tol=1e-300)
-    return isinstance(mechanism, VectorLaplace | SphericalLaplace)
 
 
 def _distances(mechanism: MatrixMechanism) -> Floats:

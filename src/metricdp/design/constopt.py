@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.certify import certify, safe_epsilon
@@ -109,6 +109,7 @@ class _Search:
         self.best: _Attempt | None = None
         self.distances = problem.inputs.distances
         self.free = replacements(self.distances, nearest)
+        self.learned: list[tuple[Integers, Integers]] = []  # rows that one program lacked, the next one has
         self.prior = problem.prior if objective == "expected" else None
         self.goal = safe_epsilon(problem.epsilon, self.distances)
         # Rows of M sum to at least one: a loss below nothing would make them sum to anything.
@@ -166,7 +167,7 @@ class _Search:
         log_ratios = np.minimum(inner * self.distances, MOST_LOG_RATIO)
         left = None if self.ends is None else self.ends - time.perf_counter()
         late = left is not None and left <= 0 and self.best is not None
-        program = None if late else TiedProgram(log_ratios, self.loss, self.free, penalty, self.prior)
+        program = None if late else TiedProgram(log_ratios, self.loss, self.free, penalty, self.prior, self.learned)
         matrix = None if program is None else program.solve(seconds=None if left is None else max(left, 0.01))
         if matrix is None:
             raise _Late(

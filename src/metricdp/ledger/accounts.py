@@ -111,6 +111,9 @@ class Desk:
         for some in _chunks(sorted({person for person, _, _ in wanted})):
             found = self.connection.execute(sa.select(TOMBSTONES.c.person).where(TOMBSTONES.c.person.in_(some)))
             self.closed.update(found.scalars())
+        again = [self.rows[place].id for place in missing if place[0] in self.closed]
+        if again and self.opening is not None:  # the erased get no account back
+            self.connection.execute(ACCOUNTS.delete().where(ACCOUNTS.c.id.in_(again)))
 
     def _read(self, places: Sequence[Place]) -> None:
         wanted = set(places)

@@ -6,7 +6,7 @@ it and the accounts. One entry holds the shares of all: the numbers of the accou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from metricdp.arrays import Integers
 from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError
 from metricdp.ledger.accounts import Desk, Opening, open_accounts
 from metricdp.ledger.amounts import in_words
@@ -27,13 +26,15 @@ from metricdp.ledger.settling import state_of
 
 LARGEST_REPORT = 1 << 26  # bytes
 MOST_ROWS = 10**9  # of one person
-SHARE = np.dtype([("account", ">i8"), ("rows", ">i8")])
+SHARE = np.dtype([("account", ">i8"), ("rows", ">i8"), ("amount", ">i8"), ("slack", ">i8")])  # of one row
 
 INCOMING = sa.Table(
     "incoming",
     sa.MetaData(),
     sa.Column("person", sa.LargeBinary),
     sa.Column("rows", sa.BigInteger),
+    sa.Column("amount", sa.BigInteger),  # of one row, as slack is
+    sa.Column("slack", sa.BigInteger),
     sa.Column("granted", sa.BigInteger),
     prefixes=["TEMPORARY"],
 )
@@ -42,22 +43,26 @@ TOTAL, UNDER = ACCOUNTS.alias("total"), ACCOUNTS.alias("under")
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch as the books see it; `amount` and `slack` are those of one row."""
+    """A batch as the books see it: people, how many rows each has, and what one row of each costs."""
 
     rows: Mapping[bytes, int]
+    costs: Mapping[bytes, tuple[int, int]]
     request: bytes
     metric: str
     unit: str
     purpose: str
-    amount: int
-    slack: int
     partial: bool
     draw: Callable[[Mapping[bytes, int]], bytes]
+
+    @property
+    def dearest(self) -> tuple[int, int]:
+        """What the dearest row costs, of epsilon and of slack."""
+        return max(amount for amount, _ in self.costs.values()), max(slack for _, slack in self.costs.values())
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What became of a batch."""
+    """What became of a batch; `amount` and `slack` are those of its dearest row."""
 
     report: bytes
     granted: Mapping[bytes, int]
@@ -86,12 +91,13 @@ def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: in
             raise InvalidInput(f"`draw` must return at most {LARGEST_REPORT:,} bytes, got {type(report).__name__}.")
         _charge(connection, batch, now)
         shares = _shares(connection, batch)
-        entry = Entry(
-            "batch", None, now, batch.amount, batch.slack, batch.purpose, batch.request, report=report, shares=shares
-        )
+        entry = Entry("batch", None, now, *batch.dearest, batch.purpose, batch.request, report=report, shares=shares)
         append(connection, key, [entry], end, (now, opened))
-        done = Settled(report, granted, batch.amount, batch.slack, False)
-    return replace(done, left=_left(connection, batch, state.policy, now))
+        done = Settled(report, granted, *batch.dearest, False)
+    left = _left(connection, batch, state.policy, now)
+    if done.repeated:
+        connection.rollback()  # accounts that were opened on the way were for nothing
+    return replace(done, left=left)
 
 
 def _load(connection: sa.Connection, batch: Batch) -> None:
@@ -99,15 +105,17 @@ def _load(connection: sa.Connection, batch: Batch) -> None:
     if connection.dialect.name == "sqlite":
         connection.execute(sa.schema.CreateTable(INCOMING, if_not_exists=True))
         connection.execute(INCOMING.delete())
+        rows = [(person, count, *batch.costs[person]) for person, count in sorted(batch.rows.items())]
         connection.exec_driver_sql(
-            "INSERT INTO incoming (person, rows, granted) VALUES (?, ?, 0)", sorted(batch.rows.items())
+            "INSERT INTO incoming (person, rows, amount, slack, granted) VALUES (?, ?, ?, ?, 0)", rows
         )
         return
     connection.exec_driver_sql("DROP TABLE IF EXISTS pg_temp.incoming")
     connection.execute(sa.schema.CreateTable(INCOMING))
     connection.exec_driver_sql(
-        "INSERT INTO incoming SELECT person, rows, 0 FROM unnest(%s::bytea[], %s::bigint[]) AS t (person, rows)",
-        (list(batch.rows), list(batch.rows.values())),
+        "INSERT INTO incoming (person, rows, amount, slack, granted) SELECT person, rows, amount, slack, 0 FROM "
+        "unnest(%s::bytea[], %s::bigint[], %s::bigint[], %s::bigint[]) AS t (person, rows, amount, slack)",
+        (list(batch.rows), list(batch.rows.values()), *map(list, zip(*map(batch.costs.get, batch.rows), strict=True))),
     )
     connection.exec_driver_sql("ANALYZE incoming")
 
@@ -135,9 +143,10 @@ def _open(connection: sa.Connection, opening: Opening, batch: Batch) -> tuple[in
         found, seen = connection.execute(sa.select(there, time).select_from(pairs)).one()
         latest = max(latest, seen or 0)
         if found < len(batch.rows):
-            asked = sa.select(INCOMING.c.person).select_from(pairs).where(ACCOUNTS.c.id.is_(None))
+            alive = INCOMING.c.person.not_in(sa.select(TOMBSTONES.c.person))
+            asked = sa.select(INCOMING.c.person).select_from(pairs).where(ACCOUNTS.c.id.is_(None), alive)
             missing = [(bytes(one), batch.metric, purpose) for one in connection.execute(asked).scalars()]
-            opened = open_accounts(connection, opening, sorted(missing), opened)
+            opened = open_accounts(connection, opening, sorted(missing), opened) if missing else opened
     if connection.dialect.name == "postgresql":
         mine = (ACCOUNTS.c.metric == batch.metric) & ACCOUNTS.c.purpose.in_(_purposes(batch))
         chosen = sa.select(ACCOUNTS.c.time).join(INCOMING, ACCOUNTS.c.person == INCOMING.c.person).where(mine)
@@ -179,12 +188,14 @@ def _granted(connection: sa.Connection, batch: Batch, policy: Policy, now: int) 
     """Find out how many rows of every person fit; all or nothing unless parts are welcome."""
     fits: Any = INCOMING.c.rows
     for limit, room in _rooms(policy, batch, now):
-        cost = batch.slack if limit.kind == "slack" else batch.amount
-        fits = _least(fits, room // cost) if cost else fits
-    no_slack = batch.slack and not any(limit.kind == "slack" for limit in policy.binding(batch.unit, batch.purpose))
+        cost = INCOMING.c.slack if limit.kind == "slack" else INCOMING.c.amount
+        fits = sa.case((cost > 0, _least(fits, room // sa.func.nullif(cost, 0))), else_=fits)
+    slack_allowed = any(limit.kind == "slack" for limit in policy.binding(batch.unit, batch.purpose))
+    no_slack = not slack_allowed and batch.dearest[1]
     closed = INCOMING.c.person.in_(sa.select(TOMBSTONES.c.person))
     update = INCOMING.update().where(*_joined(batch))
-    connection.execute(update.values(granted=sa.literal(0) if no_slack else sa.case((closed, 0), else_=fits)))
+    refused_slack = (INCOMING.c.slack > 0) if no_slack else sa.false()
+    connection.execute(update.values(granted=sa.case((closed, 0), (refused_slack, 0), else_=fits)))
     short = INCOMING.c.granted < INCOMING.c.rows
     refused = connection.execute(sa.select(sa.func.count()).select_from(INCOMING).where(short)).scalar_one()
     if not refused:
@@ -199,13 +210,12 @@ def _granted(connection: sa.Connection, batch: Batch, policy: Policy, now: int) 
 
 def _refusal(desk: Desk, batch: Batch, person: bytes, refused: int) -> BudgetExceeded:
     desk.fetch((person, batch.metric, purpose) for purpose in _purposes(batch))
-    count = batch.rows[person]
-    place = (person, batch.metric, batch.purpose)
-    why = desk.refusal(place, batch.unit, count * batch.amount, count * batch.slack)
+    count, (amount, slack) = batch.rows[person], batch.costs[person]
+    why = desk.refusal((person, batch.metric, batch.purpose), batch.unit, count * amount, count * slack)
     assert why is not None
     return BudgetExceeded(
         f"{refused:,} of {len(batch.rows):,} people have less left than their rows cost, "
-        f"{in_words(batch.amount, batch.unit)} a row. Of one of them: {why} Nobody was charged.",
+        f"{in_words(amount, batch.unit)} a row. Of one of them: {why} Nobody was charged.",
         asked=why.asked,
         left=why.left,
         refreshes=why.refreshes,
@@ -215,7 +225,7 @@ def _refusal(desk: Desk, batch: Batch, person: bytes, refused: int) -> BudgetExc
 def _charge(connection: sa.Connection, batch: Batch, now: int) -> None:
     """Charge everybody for what was granted, in every period and also under the purpose."""
     values: dict[str, Any] = {"time": now}
-    for kind, cost in (("", batch.amount), ("slack_", batch.slack)):
+    for kind, cost in (("", INCOMING.c.amount), ("slack_", INCOMING.c.slack)):
         for period in PERIODS:
             column = ACCOUNTS.c[f"{kind}{period}"]
             kept = column if period == "ever" else sa.case((ACCOUNTS.c.time >= begin(period, now), column), else_=0)
@@ -226,16 +236,17 @@ def _charge(connection: sa.Connection, batch: Batch, now: int) -> None:
 
 
 def _shares(connection: sa.Connection, batch: Batch) -> bytes:
-    """Return the accounts and rows that were charged, for the entry."""
-    chosen = sa.select(ACCOUNTS.c.id, INCOMING.c.granted).where(_its(ACCOUNTS, batch, ""), INCOMING.c.granted > 0)
+    """Return the accounts, rows and costs that were charged, for the entry."""
+    columns = (ACCOUNTS.c.id, INCOMING.c.granted, INCOMING.c.amount, INCOMING.c.slack)
+    chosen = sa.select(*columns).where(_its(ACCOUNTS, batch, ""), INCOMING.c.granted > 0)
     shares = np.array([tuple(row) for row in connection.execute(chosen)], dtype=SHARE)
     return np.sort(shares, order="account").tobytes()
 
 
-def shares_of(data: bytes) -> tuple[Integers, Integers]:
-    """Return the numbers of the accounts of a batch and of their rows."""
-    shares = np.frombuffer(data, dtype=SHARE)
-    return shares["account"].astype(np.int64), shares["rows"].astype(np.int64)
+def shares_of(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the shares of a batch: the number of an account, its rows, and the epsilon and slack they cost together."""
+    for account, rows, amount, slack in np.frombuffer(data, dtype=SHARE).tolist():
+        yield account, rows, rows * amount, rows * slack
 
 
 def _answered(connection: sa.Connection, batch: Batch) -> Settled | None:
@@ -245,7 +256,7 @@ def _answered(connection: sa.Connection, batch: Batch) -> Settled | None:
         return None
     if found.report is None:
         raise MetricdpError("this request was answered and its report is no longer kept: ask with a new request id.")
-    rows = dict(zip(*(part.tolist() for part in shares_of(found.shares)), strict=True))
+    rows = {account: count for account, count, _, _ in shares_of(found.shares)}
     people = sa.select(ACCOUNTS.c.id, ACCOUNTS.c.person).join(INCOMING, ACCOUNTS.c.person == INCOMING.c.person)
     granted = {bytes(person): rows[number] for number, person in connection.execute(people) if number in rows}
     return Settled(bytes(found.report), granted, found.amount, found.slack, True)

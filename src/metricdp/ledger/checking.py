@@ -159,19 +159,19 @@ def _count(check: _Check, row: Any, entry: Entry) -> None:
     if entry.kind == "release" and entry.account is not None:
         if entry.account not in check.times:
             check.fault(f"entry {row.number} of lane {row.lane} charges an account that does not exist.")
-        _add(check, entry.account, entry, 1)
+        _add(check, entry.account, entry, (entry.amount, entry.slack))
     elif entry.kind == "batch" and entry.shares is not None:
-        for account, rows in zip(*(part.tolist() for part in shares_of(entry.shares)), strict=True):
-            _add(check, account, entry, rows)
+        for account, _, amount, slack in shares_of(entry.shares):
+            _add(check, account, entry, (amount, slack))
     elif entry.kind == "close":
         check.closed[(row.lane, row.number)] = [entry.amount, entry.slack, int(entry.note)]
     elif entry.kind == "policy" and row.number > check.policy[0]:  # all in one lane
         check.policy = (row.number, entry.note)
 
 
-def _add(check: _Check, account: int, entry: Entry, rows: int) -> None:
+def _add(check: _Check, account: int, entry: Entry, cost: tuple[int, int]) -> None:
     last = check.times.get(account)
-    amount, slack = rows * entry.amount, rows * entry.slack
+    amount, slack = cost
     if last is None:
         check.orphans[0] += amount
         check.orphans[1] += slack

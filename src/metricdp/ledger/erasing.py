@@ -42,14 +42,13 @@ def erased(connection: sa.Connection, key: Key, person: bytes, *, clock: int, la
 
 def _without_report(connection: sa.Connection, numbers: set[int]) -> tuple[int, int]:
     """Drop the reports of batches that these accounts have a share in; return what they were charged there."""
-    columns = (ENTRIES.c.lane, ENTRIES.c.number, ENTRIES.c.amount, ENTRIES.c.slack, ENTRIES.c.shares)
+    columns = (ENTRIES.c.lane, ENTRIES.c.number, ENTRIES.c.shares)
     spent = charged = 0
     mine = []
-    for lane, number, amount, slack, shares in connection.execute(sa.select(*columns).where(ENTRIES.c.kind == "batch")):
-        accounts, rows = shares_of(shares)
-        counts = [count for account, count in zip(accounts.tolist(), rows.tolist(), strict=True) if account in numbers]
-        if counts:
-            spent, charged = spent + amount * sum(counts), charged + slack * sum(counts)
+    for lane, number, shares in connection.execute(sa.select(*columns).where(ENTRIES.c.kind == "batch")):
+        own = [(amount, slack) for account, _, amount, slack in shares_of(shares) if account in numbers]
+        if own:
+            spent, charged = spent + sum(one for one, _ in own), charged + sum(one for _, one in own)
             mine.append((lane, number))
     for lane, number in mine:
         place = (ENTRIES.c.lane == lane) & (ENTRIES.c.number == number)

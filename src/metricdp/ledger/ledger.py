@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import Account, account_for, charge_of
@@ -15,6 +16,7 @@ from metricdp.ledger.batches import Batch, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
 from metricdp.ledger.checking import Verdict, checked
 from metricdp.ledger.erasing import erased
+from metricdp.ledger.history import Charged, charges_of, everything
 from metricdp.ledger.keeping import backup, change_policy, rotate
 from metricdp.ledger.keys import Key, name_bytes
 from metricdp.ledger.opening import opened
@@ -63,8 +65,8 @@ class BatchReceipt:
     Attributes:
         report: The bytes that `draw` returned, those of the first time where the request was repeated.
         granted: How many rows of every person were released; people with none are not in it.
-        charged: What one row cost, in millionths of epsilon per `unit`.
-        slack: What one row cost of slack, in millionths of a nat.
+        charged: What one row cost, in millionths of epsilon per `unit`; the dearest one where they differ.
+        slack: What one row cost of slack, in millionths of a nat; the most where they differ.
         repeated: Whether the report was stored before; then this call cost nothing.
         unit: The unit of the account.
         left: What every person of the batch may still spend now, in millionths: the least that any limit leaves.
@@ -181,8 +183,8 @@ class Ledger:
         *,
         key: str,
         metric: Metric | str,
-        epsilon: float,
-        slack: float = 0.0,
+        epsilon: float | Mapping[Person, float],
+        slack: float | Mapping[Person, float] = 0.0,
         purpose: str | None = None,
         partial: bool = False,
         draw: Callable[[Mapping[Person, int]], bytes],
@@ -199,8 +201,8 @@ class Ledger:
             request: An id that the caller chooses and repeats where it got no answer.
             key: Who asks, as in `release`.
             metric: As in `release`.
-            epsilon: The promise of one row.
-            slack: The slack of one row.
+            epsilon: The promise of one row, the same for all or by person.
+            slack: The slack of one row, the same for all or by person.
             purpose: As in `release`.
             partial: Grant what fits instead of all or nothing.
             draw: Gets the rows that were granted to every person and gives the report of them all, at most 64
@@ -215,14 +217,15 @@ class Ledger:
         def named(granted: Mapping[bytes, int]) -> Mapping[Person, int]:
             return rows if granted is wanted else {tags[tag]: n for tag, n in granted.items() if tag in tags}
 
+        amounts = _costs(epsilon, tags, account.charge)
+        slacks = _costs(slack, tags, lambda value: charge_of(value, "slack"))
         batch = Batch(
             rows=wanted,
+            costs=dict(zip(tags, zip(amounts, slacks, strict=True), strict=True)),
             request=self._key.request(b"batch", name_bytes(key, "key"), name_bytes(request, "request")),
             metric=account.name,
             unit=account.unit,
             purpose=purpose or "",
-            amount=account.charge(epsilon),
-            slack=charge_of(slack, "slack"),
             partial=partial,
             draw=lambda granted: draw(named(granted)),
         )
@@ -239,6 +242,16 @@ class Ledger:
         name = None if metric is None else account_for(metric).name
         with self._store.reading() as connection:
             return budget_of(connection, self._key.person(person), name, clock=_milliseconds(self._clock))
+
+    def history(self, person: Person) -> list[Charged]:
+        """Return every charge of a person, with the stored report where it is theirs alone."""
+        with self._store.reading() as connection:
+            return charges_of(connection, self._key.person(person))
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """Yield the whole books as plain values, row by row, without reports; people stay keyed hashes."""
+        with self._store.reading() as connection:
+            yield from everything(connection)
 
     def policy(self) -> Policy:
         """Return what a person may spend."""
@@ -337,6 +350,16 @@ class Ledger:
 
 def _milliseconds(clock: Clock) -> int:
     return int(clock() * 1000)
+
+
+def _costs(
+    values: float | Mapping[Person, float], tags: Mapping[bytes, Person], charge: Callable[[float], int]
+) -> list[int]:
+    """Return what one row of everybody costs."""
+    if not isinstance(values, Mapping):
+        return [charge(values)] * len(tags)
+    known = {value: charge(value) for value in set(values.values())}
+    return [known[values[person]] for person in tags.values()]
 
 
 def _answered(outcome: Outcome) -> Receipt:

@@ -117,6 +117,8 @@ def settle(connection: sa.Connection, key: Key, charges: Sequence[Charge], *, cl
     if entries:
         desk.write()
         append(connection, key, entries, end, (state.now, desk.opened))
+    else:
+        connection.rollback()  # nobody gets an account by being refused
     return [outcomes[number] for number in range(len(charges))]
 
 

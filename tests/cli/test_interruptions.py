@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,13 @@ DESIGN = "design --points cells.csv --epsilon 1 --gap 1e-9 -o out.mdp"
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
+    # a check that runs in the background has SIGINT ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     Path("cells.csv").write_text("x,y\n" + "".join(f"{i // 3},{i % 3}\n" for i in range(9)))
-    return tmp_path
+    yield tmp_path
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupted_at(words: str, line: str, monkeypatch: pytest.MonkeyPatch, *, times: int = 1) -> int:

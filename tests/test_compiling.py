@@ -57,7 +57,8 @@ def test_without_any_folder_it_compiles_all_the_same(monkeypatch: pytest.MonkeyP
     assert heard == [compiling.EVERY_TIME, ""]
 
 
-def test_compiling_is_said_once_and_the_stage_around_it_again() -> None:
+def test_compiling_is_said_once_and_the_stage_around_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "kept_in", lambda: tmp_path)
     heard: list[str] = []
     triple = compiling.njit()(lambda x: 3 * x + 0.5)
     with compiling.stages.listening(heard.append), compiling.stages.doing("solving"):

@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, as_positive
-from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound, trivial_lower_bound
+from metricdp.auditing.bounds import trivial_lower_bound
 from metricdp.auditing.lipschitz import Proof, prove
 from metricdp.design.certify import bound_below
 from metricdp.design.interpolation.anchors import (
@@ -27,13 +26,12 @@ from metricdp.design.interpolation.anchors import (
 )
 from metricdp.design.interpolation.direction import COARSE, direction_ratios, solve_direction
 from metricdp.design.interpolation.relaxed import anchor_log_ratios, reached_slope
-from metricdp.design.interpolation.samples import Sampled, sampled
+from metricdp.design.interpolation.samples import Sampled, bound_of, samples_of
 from metricdp.design.interpolation.streets import along_streets
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism
 from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.interpolated import InterpolatedMechanism, Rule, corner_weights
-from metricdp.metrics import pairwise
 from metricdp.solvers import Progress, Status, solve_ratio
 from metricdp.spaces import Box, FiniteSpace, Streets
 from metricdp.stages import AUDITING, doing, stopped
@@ -43,7 +41,6 @@ MOST_ANCHORS = 2500
 WASTE = 1e-3  # how much of the promise the proof may leave unused before the budgets grow
 STRETCHES = 3
 NEGLIGIBLE = 1e-4  # a report nowhere likelier than this under the even split is left out of the direction program
-BLOCK_SAMPLES = 1200  # up to this many samples the block bound is computed as well
 
 
 def interpolated(
@@ -112,9 +109,9 @@ def interpolated(
         goal = as_positive(0.05 if gap is None else gap, "gap")
         return _refined(task, loss, prior, goal, seconds, progress)
     axes = anchor_axes(task.box, anchors)
-    samples = _samples(task, axes, loss, prior)
+    samples = samples_of(task, axes, loss, prior)
     tolerance = as_positive(1e-3 if gap is None else gap, "gap")
-    lower = _lower_bound(task, samples, seconds) if bound else trivial_lower_bound(samples.losses, samples.weights)
+    lower = bound_of(task, samples, seconds) if bound else trivial_lower_bound(samples.losses, samples.weights)
     return _designed(task, axes, samples, lower, tolerance, seconds, progress)
 
 
@@ -352,33 +349,6 @@ def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float, not
     return replace(best.mechanism, certificate=certificate)
 
 
-def _samples(task: Task, axes: tuple[Floats, ...], loss: Any, prior: Any) -> Sampled:
-    def distance(points: Floats) -> ArrayLike:
-        return pairwise(task.box.metric, points, task.outputs.points)
-
-    return sampled(task.box, axes, len(task.outputs), distance if loss is None else loss, prior)
-
-
-def _lower_bound(task: Task, samples: Sampled, seconds: float | None) -> float:
-    """Return the best of the trivial, the representative and (few samples) the block bound."""
-    limit = None if seconds is None else 0.25 * seconds
-    points, losses, prior = samples.points, samples.losses, samples.weights
-    metric, epsilon = task.box.metric, task.epsilon
-    bounds = [trivial_lower_bound(losses, prior)]
-    if len(points) > 1 and losses.shape[1] > 1:
-        if len(points) <= BLOCK_SAMPLES:
-            bounds.append(
-                block_lower_bound(points, losses, metric, epsilon, prior=prior, blocks=1, gap=3e-3, seconds=limit)
-            )
-        else:
-            bounds.append(
-                representative_lower_bound(
-                    points, losses, metric, epsilon, prior=prior, representatives=144, gap=3e-3, seconds=limit
-                )
-            )
-    return max(bounds)
-
-
 def _refined(
     task: Task, loss: Any, prior: Any, goal: float, seconds: float | None, progress: Progress | None
 ) -> InterpolatedMechanism:
@@ -395,9 +365,9 @@ def _refined(
         began = time.perf_counter()
         try:
             axes = anchor_axes(task.box, tuple(int(c) for c in cells))
-            samples = _samples(task, axes, loss, prior)
+            samples = samples_of(task, axes, loss, prior)
             if lower is None or callable(loss) or loss is None:
-                lower = _lower_bound(task, samples, seconds)
+                lower = bound_of(task, samples, seconds)
             found = _designed(task, axes, samples, lower, min(1e-3, goal / 10), seconds, progress)
         except KeyboardInterrupt:
             if best is None:

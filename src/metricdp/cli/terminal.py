@@ -33,6 +33,26 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
         yield lambda share: bar.update(task, completed=share)
 
 
+@contextmanager
+def steps_bar(title: str) -> Iterator[Callable[[float, str], None] | None]:
+    """Show a bar with what is being done on a terminal's error stream; where that is no terminal, show nothing."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0, what="")
+        yield lambda share, what: bar.update(task, completed=share, what=what)
+
+
 def bounds_so_far(lower: float, upper: float, unit: str) -> str:
     """Return both bounds of a search and the gap between them in words; losses are distances."""
     proven = f"none below {wording.distance(lower, unit, 'down')}"

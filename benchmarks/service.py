@@ -278,7 +278,7 @@ def malformed(keep: Recorder, count: int) -> None:
     import malformed as drawn  # tests/malformed.py
 
     with running("--rate", "0") as service, service.client() as client:
-        seen, faults = drawn.sent(service.url, service.token, each=count // 60, count=count // 2, seed=1)
+        seen, faults = drawn.sent(service.url, service.token, each=count // 45, count=count // 2, seed=1)
         after = client.post("/v1/release", json={"person": "a", "request": "b", "secret": [41.0, 12.0]}).status_code
         metrics, log = client.get("/metrics").text, (service.folder / "service.log").read_text()
     leaked = sum(word in text for word in drawn.CANARIES for text in (log, metrics))

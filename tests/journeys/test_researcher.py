@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browsers import CHROMIUM_OPTIONS, chromium
 
+from browsers import CHROMIUM_OPTIONS, chromium
 from metricdp import cli
 from metricdp.places import bundled_trips
 
@@ -119,7 +119,11 @@ def test_a_comparison_is_interrupted_goes_on_and_becomes_a_page(desk: Path, caps
     )
     options = [*CHROMIUM_OPTIONS, "--allow-file-access-from-files", f"--user-data-dir={desk / 'profile'}", "--dump-dom"]
     done = subprocess.run(
-        [str(chromium()), *options, f"file://{desk}/frame.html"], capture_output=True, text=True, timeout=60, check=False
+        [str(chromium()), *options, f"file://{desk}/frame.html"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     found = re.search(r"<title>(.*?)</title>", done.stdout)
     assert found is not None

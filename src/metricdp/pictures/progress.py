@@ -59,7 +59,7 @@ def share_and_words(values: tuple[Any, ...]) -> tuple[float | None, str]:
 def bar_html(title: str, share: float | None, words: str) -> str:
     """Return a bar in plain HTML, in whatever colours the notebook has."""
     value = "" if share is None else f' value="{share:.3f}"'
-    return f"<div>{escape(title)} <progress max=\"1\"{value}></progress> {escape(words)}</div>"
+    return f'<div>{escape(title)} <progress max="1"{value}></progress> {escape(words)}</div>'
 
 
 class _Notebook:

@@ -129,7 +129,7 @@ def is_checked(values: Any, space: Space) -> bool:
 
 
 def space_card(space: Space) -> str:
-    """Return what a space is as a small table for notebooks: how many secrets, how they are measured; no coordinates."""
+    """Return what a space is as a small table for notebooks: how many secrets, and how they are measured."""
     rows = [
         ("secrets", repr(space)),
         ("metric", type(space.metric).__name__ + (f", in {space.unit}" if space.unit else "")),

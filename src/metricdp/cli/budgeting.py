@@ -188,7 +188,8 @@ def export(
         for row in rows:
             file.write(json.dumps(row) + "\n")
             count += 1
-    print(f"{count:,} lines written to {output}.")
+    Path(output).chmod(0o600)
+    print(f"{count:,} lines written to {output}, for your eyes only.")
     return 0
 
 

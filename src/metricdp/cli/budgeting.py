@@ -266,6 +266,26 @@ def backup(books: str, /, *, output: Output, which: Flat = BESIDE) -> int:
     return 0
 
 
+@budget.command
+def restore(books: str, /, *, which: Flat = BESIDE) -> int:
+    """Make a backup the books in use, where those it was made of are lost.
+
+    An example: `metricdp budget restore monday.db`
+
+    Args:
+        books: The backup. What people spent since it was made is not in it, and they may spend it again; lower the
+            policy for that time where this matters (`metricdp budget policy`).
+    """
+    from metricdp.ledger.periods import SECOND, shown
+
+    with which.open(books) as ledger:
+        made = ledger.restore()
+    if made is None:
+        raise InvalidInput(f"{books} is no backup: it is in use already.")
+    print(f"In use from now on. What was spent since {shown(int(made * SECOND))} is not in it.")
+    return 0
+
+
 def _person(name: str) -> str:
     """Return the name of a person, from standard input where that is asked for."""
     found = sys.stdin.readline().strip() if name == "-" else name

@@ -183,7 +183,8 @@ def export(books: str, /, *, output: Output, person: Person | None = None, which
         for row in rows:
             file.write(json.dumps(row) + "\n")
             count += 1
-    print(f"{count:,} lines written to {output}.")
+    Path(output).chmod(0o600)
+    print(f"{count:,} lines written to {output}, for your eyes only.")
     return 0
 
 

@@ -164,5 +164,5 @@ def _notes(table: OpenTable, origin: Location, goal: Location) -> tuple[str, ...
     """Say what else should be known about the way from one format to another."""
     notes = list(table.layout.notes)
     if goal.format.typed and not origin.format.typed:
-        notes.append(f"{origin.format.name} has no types: the columns that are kept stay text in {goal.text}.")
+        notes.append(f"Columns that are kept stay text in {goal.text}: a {origin.format.name} file has no types.")
     return tuple(notes)

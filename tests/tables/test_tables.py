@@ -351,7 +351,7 @@ def test_rows_are_counted_over_the_whole_file(tmp_path: Path, suffix: str, monke
     monkeypatch.setattr(formats.parquet, "BATCH_ROWS", 1000)
     monkeypatch.setattr(formats.csv, "CSV_BLOCK_BYTES", 20_000)
     rows = 5000
-    latitude = np.full(rows, 41.0)
+    latitude = np.linspace(41.0, 41.1, rows)
     latitude[[4321, 4777]] = 95.0
     table = pa.table({"lat": latitude, "lon": np.linspace(-8.1, -8.0, rows), "n": np.arange(rows)})
     source, target = tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}"

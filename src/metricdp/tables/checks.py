@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp import wording
-from metricdp.arrays import Floats
+from metricdp.arrays import Floats, Integers
 from metricdp.errors import NotPrivate
 from metricdp.tables.doubts import Doubts, doubts_about, refuse_names
 from metricdp.tables.leaks import Finding, Secret, kind_by_name, look, sample_rows
 from metricdp.tables.task import Task, is_geographic
 from metricdp.tables.values import Secrets, numbers_of, secrets_of
+
+NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 
 
 def first_look(first: Any, task: Task, *, person: str | None = None) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
@@ -25,6 +27,14 @@ def first_look(first: Any, task: Task, *, person: str | None = None) -> tuple[tu
     """
     doubts = doubts_about(task, lane_numbers(first, task))
     return findings_in(first, task, person=person), doubts
+
+
+def judge_first(first: Any, task: Task, doubts: Sequence[Doubts | None]) -> None:
+    """Judge the first rows alone, where nobody sees all of them."""
+    bad = np.zeros(first.num_rows, dtype=bool)
+    for lane in task.lanes:
+        bad |= ~secrets_of([_whole(first.column(name)) for name in lane.columns], lane).good
+    judged(doubts, lane_numbers(first, task), np.flatnonzero(bad))
 
 
 def lane_numbers(table: Any, task: Task) -> list[Floats | None]:
@@ -66,11 +76,11 @@ def look_at_names(names: Sequence[str], task: Task) -> None:
         refuse_names(lane)
 
 
-def judged(doubts: Sequence[Doubts | None], contents: Sequence[Any]) -> None:
+def judged(doubts: Sequence[Doubts | None], contents: Sequence[Any], bad: Integers = NO_ROWS) -> None:
     """Refuse the secrets of a whole table in memory where they look wrong."""
     for doubt, rows in zip(doubts, contents, strict=True):
         if doubt is not None:
-            doubt.add(doubt.glimpse(rows), 0)
+            doubt.add(doubt.glimpse(rows, bad), 0)
             doubt.judge()
 
 

@@ -44,6 +44,7 @@ LONGITUDE = frozenset(
         "経度",
     )
 )
+RADIANS = np.array([np.pi / 2, np.pi])
 COLUMNS_OF_CELLS, ROWS_OF_CELLS = 720, 180  # one degree each; longitudes go round once in either direction
 
 
@@ -69,7 +70,6 @@ class Doubts:
     """What all batches so far show of one lane."""
 
     lane: Lane
-    on_error: str
     limits: tuple[Floats, Floats] | None = None  # in metrics other than those of the Earth: beyond them is far away
     rows: int = 0
     known: int = 0
@@ -81,36 +81,54 @@ class Doubts:
     high: Floats = field(default_factory=lambda: np.array([]))
     cells: dict[int, tuple[int, int]] = field(default_factory=dict)  # rows there, and the first of them
 
-    def glimpse(self, values: Floats) -> Glimpse:
-        """Return what is seen of a batch's numbers; called where batches are protected, so it changes nothing."""
-        known = np.isfinite(values).all(axis=1)
-        seen = values if known.all() else values[known]
-        at = np.flatnonzero(known)
+    def glimpse(self, values: Floats, bad: Integers) -> Glimpse:
+        """Return what is seen of a batch's numbers; called where batches are protected, so it changes nothing.
+
+        Rows without a legal secret (`bad`) are not in the output: all that is asked is whether they look exchanged.
+        Most batches are ruled out by their smallest and largest numbers: a city is never near (0, 0).
+        """
         empty = np.empty(0, dtype=np.int64)
+        exchanged = empty
+        if bad.size:
+            size = np.abs(values[bad])
+            if self.earthly:
+                exchanged = bad[(size[:, 0] > 90.0) & (size[:, 0] <= 180.0) & (size[:, 1] <= 90.0)]
+            values = values.copy()
+            values[bad] = np.nan
+        seen, at = values, None
+        low, high = _ends(values)
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            known = np.isfinite(values).all(axis=1)
+            seen, at = values[known], np.flatnonzero(known)
+            low, high = _ends(seen)
         if not len(seen):
-            none = np.full(values.shape[1], np.nan)
-            return Glimpse(len(values), 0, none, none, True, empty, empty, empty, empty, empty, 0)
-        low, high = seen.min(axis=0), seen.max(axis=0)
-        equal = values.shape[1] == 2 and bool(np.array_equal(seen[:, 0], seen[:, 1]))
+            return Glimpse(len(values), 0, low, high, True, empty, empty, empty, empty, exchanged, 0)
+        equal = values.shape[1] == 2 and low[0] == low[1] and bool(np.array_equal(seen[:, 0], seen[:, 1]))
         if not self.earthly:
             return self._elsewhere(values, seen, at, (low, high, equal))
-        nowhere = at[(seen == 0.0).all(axis=1)] if (low <= 0.0).all() and (high >= 0.0).all() else empty
-        exchanged = empty
-        if max(-low[0], high[0]) > 90.0:
-            exchanged = at[(np.abs(seen[:, 0]) > 90.0) & (np.abs(seen[:, 0]) <= 180.0) & (np.abs(seen[:, 1]) <= 90.0)]
-        radians = (np.abs(low) <= [np.pi / 2, np.pi]).all() and (np.abs(high) <= [np.pi / 2, np.pi]).all()
-        small = len(seen) if radians else int((np.abs(seen) <= [np.pi / 2, np.pi]).all(axis=1).sum())
-        cells, counts, firsts = _cells(seen, at)
-        return Glimpse(
-            len(values), len(seen), low, high, equal, cells, counts, firsts, nowhere, exchanged, small
-        )  # fmt: skip
 
-    def _elsewhere(self, values: Floats, seen: Floats, at: Integers, ends: tuple[Floats, Floats, bool]) -> Glimpse:
+        def chosen(mask: Booleans) -> Integers:
+            found = np.flatnonzero(mask)
+            return found if at is None else at[found]
+
+        around = (low <= 0.0).all() and (high >= 0.0).all()
+        nowhere = chosen((seen == 0.0).all(axis=1)) if around else empty
+        small = 0
+        if (low <= RADIANS).all() and (high >= -RADIANS).all():
+            small = int((np.abs(seen) <= RADIANS).all(axis=1).sum())
+        cells, counts, firsts = _cells(seen, low, high)
+        firsts = firsts if at is None else at[firsts]
+        return Glimpse(len(values), len(seen), low, high, equal, cells, counts, firsts, nowhere, exchanged, small)
+
+    def _elsewhere(
+        self, values: Floats, seen: Floats, at: Integers | None, ends: tuple[Floats, Floats, bool]
+    ) -> Glimpse:
         """Gather rows beyond the limits as if they were a cell of their own."""
         outside: Integers = np.empty(0, dtype=np.int64)
         low, high, equal = ends
         if self.limits is not None and ((low < self.limits[0]) | (high > self.limits[1])).any():
-            outside = at[((seen < self.limits[0]) | (seen > self.limits[1])).any(axis=1)]
+            outside = np.flatnonzero(((seen < self.limits[0]) | (seen > self.limits[1])).any(axis=1))
+            outside = outside if at is None else at[outside]
         counts, empty = np.array([len(outside)] if len(outside) else [], dtype=np.int64), np.empty(0, dtype=np.int64)
         cell = np.zeros(len(counts), dtype=np.int64)
         return Glimpse(len(values), len(seen), low, high, equal, cell, counts, outside[:1], empty, empty, 0)
@@ -143,9 +161,9 @@ class Doubts:
     def judge(self) -> None:
         """Refuse what all rows together show to be odd."""
         columns = ", ".join(self.lane.columns)
-        if self.on_error != "fail" and self.beyond >= max(FEW, (1.0 - BULK) * self.known):
+        if self.beyond >= max(FEW, (1.0 - BULK) * self.rows):
             raise InvalidInput(
-                f"in {self.beyond:,} of {self.known:,} rows {self.lane.columns[0]} lies beyond 90 degrees and would "
+                f"in {self.beyond:,} of {self.rows:,} rows {self.lane.columns[0]} lies beyond 90 degrees and would "
                 f"fit a longitude, such as {_named(np.array(self.exchanged))}: are {columns} exchanged? --columns "
                 f"takes the latitude first. {INSIST}"
             )
@@ -214,7 +232,7 @@ def doubts_about(task: Task, first: Sequence[Floats | None]) -> list[Doubts | No
             made.append(None)
             continue
         refuse_names(lane)
-        one = Doubts(lane, task.on_error)
+        one = Doubts(lane)
         if one.earthly:
             _refuse_scaled(lane, values)
         elif isinstance(lane.mechanism.inputs.metric, Lp):
@@ -276,18 +294,30 @@ def _limits(values: Floats) -> tuple[Floats, Floats] | None:
     return (low - width, high + width) if (high > low).all() else None
 
 
-def _cells(seen: Floats, at: Integers) -> tuple[Integers, Integers, Integers]:
+def _ends(values: Floats) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest number of every column; NaN where one is missing."""
+    if not len(values):
+        none = np.full(values.shape[1], np.nan)
+        return none, none
+    columns = [values[:, number] for number in range(values.shape[1])]
+    return np.array([column.min() for column in columns]), np.array([column.max() for column in columns])
+
+
+def _cells(seen: Floats, low: Floats, high: Floats) -> tuple[Integers, Integers, Integers]:
     """Return the cells of one degree that rows lie in, how many rows each has, and the first row of each."""
-    north = np.clip(np.floor(seen[:, 0]) + 90, 0, ROWS_OF_CELLS - 1)
-    east = np.clip(np.floor(seen[:, 1]) + 360, 0, COLUMNS_OF_CELLS - 1)
-    codes = (north * COLUMNS_OF_CELLS + east).astype(np.int64)
+    start, end = (np.floor(corner) + np.array([90.0, 360.0]) for corner in (low, high))
+    if (start == end).all() and 0 <= start[0] < ROWS_OF_CELLS and 0 <= start[1] < COLUMNS_OF_CELLS:  # one for all
+        return np.array([int(start[0] * COLUMNS_OF_CELLS + start[1])]), np.array([len(seen)]), np.array([0])
+    north = np.clip(seen[:, 0] + 90.0, 0, ROWS_OF_CELLS - 1).astype(np.int32)
+    east = np.clip(seen[:, 1] + 360.0, 0, COLUMNS_OF_CELLS - 1).astype(np.int32)
+    codes = north * np.int32(COLUMNS_OF_CELLS) + east
     counts = np.bincount(codes)
     cells = np.flatnonzero(counts)
     if len(cells) > 30:
         cells, first = np.unique(codes, return_index=True)
     else:
         first = np.array([int(np.argmax(codes == cell)) for cell in cells], dtype=np.int64)
-    return cells, counts[cells], at[first]
+    return cells, counts[cells], first
 
 
 def _together(cells: list[int]) -> list[list[int]]:

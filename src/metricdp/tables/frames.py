@@ -60,7 +60,7 @@ def _perturb_arrow(frame: Any, request: Request, rng: Randomness) -> Any:
     found, doubts = first_look(frame.slice(0, SAMPLED_FROM), task)
     log_findings(found)
     protected = protect(picked(frame, task), task, rng=rng, portion=portion)
-    judged(doubts, protected.contents)
+    judged(doubts, protected.contents, protected.bad)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
     return marked_table(result) if is_simulated(rng) else result
@@ -103,7 +103,7 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
     found, doubts = _look(wrapped.head(SAMPLED_FROM), task)
     log_findings(found)
     protected = protect(arrays, task, rng=rng, portion=portion)
-    judged(doubts, protected.contents)
+    judged(doubts, protected.contents, protected.bad)
     _log(protected, task, len(wrapped))
     fresh = nw.from_arrow(
         pa.table(dict(zip(task.reports, protected.columns, strict=True))), backend=wrapped.implementation

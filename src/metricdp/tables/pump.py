@@ -149,7 +149,9 @@ def _step(
     doubts: Sequence[Doubts | None],
 ) -> Step:
     done = protect(picked(batch, task), task, rng=rng, first_row=first_row, portion=portion)
-    seen = tuple(None if one is None else one.glimpse(rows) for one, rows in zip(doubts, done.contents, strict=False))
+    seen = tuple(
+        None if one is None else one.glimpse(rows, done.bad) for one, rows in zip(doubts, done.contents, strict=False)
+    )
     return Step(batch, replace(batch, task, done), done.bad, done.staying(batch.num_rows, task.on_error), seen)
 
 

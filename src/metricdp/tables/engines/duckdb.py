@@ -16,7 +16,7 @@ from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_e
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.care import Care
-from metricdp.tables.checks import first_look, judged, lane_numbers, log_findings
+from metricdp.tables.checks import first_look, judge_first, log_findings
 from metricdp.tables.engines.base import Engine, Target
 from metricdp.tables.kernel import protect, report_fields, whole
 from metricdp.tables.leaks import SAMPLED_FROM
@@ -86,7 +86,7 @@ def duckdb_table(
     if first.num_rows:
         found, doubts = first_look(first, task)
         log_findings(found)
-        judged(doubts, lane_numbers(first, task))
+        judge_first(first, task, doubts)
     name = f"metricdp_{secrets.token_hex(6)}"
     persons = per_person(id, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)
     allotted = None

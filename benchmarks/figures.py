@@ -27,10 +27,12 @@ TITLES = {
     "noise": "Exact noise",
     "interpolated": "Interpolated mechanisms",
     "tables": "Tables",
+    "ledger": "The books",
     "devices": "Files for devices",
     "contextual": "Context",
     "decomposed": "Decomposition",
     "betting": "Auditing a black box",
+    "service": "The service",
     "attacks": "Attacks",
 }
 BEFORE = {
@@ -44,6 +46,8 @@ BEFORE = {
     "drawn before. Why it is exact is in [noise that is exact](noise.md).",
     "interpolated": "The rest is in [secrets anywhere](aipo.md).",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
+    "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
+    "[keep a budget over time](journeys/budget.md).",
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",
     "contextual": "`benchmarks/contextual.py` and `benchmarks/independence.py`; the rest is in "
     "[context](contextual.md).",
@@ -52,6 +56,8 @@ BEFORE = {
     "descriptions, not the code of the package. The same samplers are put to the test that was used before, and to a "
     "classifier whose best event is counted (the scheme of DP-Sniper, written again: of the public testers StatDP and "
     "DP-Auditorium neither is on the package index). See [auditing a black box](black_box.md).",
+    "service": "`benchmarks/service.py` on two cores that also run the clients and, where it is named, PostgreSQL; "
+    "other work wanted the same cores meanwhile, see the load. Sizing: [run it as a service](journeys/service.md).",
     "attacks": "Each is a script in `benchmarks/` that anyone can run again, longer; a short version is in the check.",
 }
 

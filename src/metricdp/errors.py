@@ -9,6 +9,8 @@
     ├── CorruptFile                          a mechanism file is damaged, altered or fails its certificate
     ├── OutputProblem (also an OSError)      the output cannot be written
     ├── SamplerFailure                       a sampler of somebody else does not answer as it has to
+    ├── BudgetExceeded                       a release would spend more than a person may
+    ├── LedgerUnavailable                    the books cannot be read or written now: nothing is released
     └── MissingExtra (also an ImportError)   an optional part is not installed
 
 Messages say what was expected, what came, and what to do.
@@ -56,6 +58,22 @@ class OutputProblem(MetricdpError, OSError):
 
 class SamplerFailure(MetricdpError):
     """A sampler of somebody else does not answer as it has to."""
+
+
+class BudgetExceeded(MetricdpError):
+    """A release would spend more than a person may; nothing was drawn and nothing charged.
+
+    It says what the budget is and nothing else: `left` and `asked` in millionths per unit, and when more will be there
+    (milliseconds since 1970, None where no time brings it back).
+    """
+
+    def __init__(self, message: str, *, asked: int = 0, left: int = 0, refreshes: int | None = None) -> None:
+        super().__init__(message)
+        self.asked, self.left, self.refreshes = asked, left, refreshes
+
+
+class LedgerUnavailable(MetricdpError):
+    """The books cannot be read or written now: nothing is released."""
 
 
 class MissingExtra(MetricdpError, ImportError):

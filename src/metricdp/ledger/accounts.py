@@ -1,0 +1,169 @@
+"""Accounts: what a person spent in every period, and whether a charge still fits.
+
+One row per person and metric holds what was spent in the current hour, day, week, month and year and ever, one more
+row the same for every purpose. All periods are kept whatever the policy says, so that a policy can change at any time
+and finds everything counted. A period is refreshed by the account's own clock: the time of its last charge, which never
+goes back. A clock that is set back finds accounts ahead of it and refreshes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from metricdp.errors import BudgetExceeded
+from metricdp.ledger.amounts import in_words
+from metricdp.ledger.periods import PERIODS, begin, end, shown
+from metricdp.ledger.policy import Limit, Policy
+from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
+
+CHUNK = 5000  # persons in one question
+COUNTS = (*PERIODS, *(f"slack_{period}" for period in PERIODS))
+Place = tuple[bytes, str, str]  # person, metric, purpose
+
+
+@dataclass(slots=True)
+class Row:
+    """What one row of an account says; amounts are changed here and written when all is decided."""
+
+    id: int
+    time: int
+    spent: list[int]
+    slack: list[int]
+    changed: bool = False
+
+    def refresh(self, starts: Sequence[int]) -> None:
+        """Forget what was spent in periods that are over; `starts` are those of the current ones."""
+        for place, start in enumerate(starts):
+            if self.time < start:
+                self.spent[place] = self.slack[place] = 0
+
+    def charge(self, amount: int, slack: int, now: int) -> None:
+        """Add a charge to every period."""
+        for place in range(len(PERIODS)):
+            self.spent[place] += amount
+            self.slack[place] += slack
+        self.time, self.changed = max(self.time, now), True
+
+
+@dataclass
+class Desk:
+    """The accounts of the persons of one transaction, as they are at one moment, locked unless only looked at."""
+
+    connection: sa.Connection
+    policy: Policy
+    now: int
+    locking: bool = True
+    rows: dict[Place, Row] = field(default_factory=dict)
+    closed: set[bytes] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.starts = [begin(period, self.now) for period in PERIODS]
+
+    def fetch(self, places: Iterable[Place]) -> None:
+        """Read the rows of these accounts, locked and made where there are none, and see who was erased."""
+        wanted = sorted(set(places))
+        self._read(wanted)
+        missing = [place for place in wanted if place not in self.rows]
+        if not self.locking:
+            self.rows.update((place, Row(0, 0, [0] * len(PERIODS), [0] * len(PERIODS))) for place in missing)
+        elif missing:
+            blank = {"time": 0} | dict.fromkeys(COUNTS, 0)
+            fresh = [{"person": who, "metric": metric, "purpose": why} | blank for who, metric, why in missing]
+            self.connection.execute(self._insert().on_conflict_do_nothing(), fresh)
+            self._read(missing)
+        for some in _chunks(sorted({person for person, _, _ in wanted})):
+            found = self.connection.execute(sa.select(TOMBSTONES.c.person).where(TOMBSTONES.c.person.in_(some)))
+            self.closed.update(found.scalars())
+
+    def _insert(self) -> Any:
+        return (sqlite if self.connection.dialect.name == "sqlite" else postgresql).insert(ACCOUNTS)
+
+    def _read(self, places: Sequence[Place]) -> None:
+        wanted = set(places)
+        for some in _chunks(sorted({person for person, _, _ in places})):
+            question = sa.select(ACCOUNTS).where(ACCOUNTS.c.person.in_(some))
+            question = question.order_by(ACCOUNTS.c.person, ACCOUNTS.c.metric, ACCOUNTS.c.purpose)
+            question = question.with_for_update() if self.locking else question
+            for number, person, metric, purpose, time, *counts in self.connection.execute(question):
+                if (place := (bytes(person), metric, purpose)) in wanted:
+                    row = Row(number, time, counts[: len(PERIODS)], counts[len(PERIODS) :])
+                    row.refresh(self.starts)
+                    self.rows[place] = row
+
+    def left(self, place: Place, limit: Limit) -> int:
+        """Return what a limit leaves of an account."""
+        row = self.rows[(place[0], place[1], limit.purpose)]
+        spent = row.slack if limit.kind == "slack" else row.spent
+        return limit.amount - spent[PERIODS.index(limit.period)]
+
+    def remaining(self, place: Place, unit: str) -> tuple[int, int]:
+        """Return the epsilon and the slack that may be spent now: the least that any limit leaves."""
+        limits = self.policy.binding(unit, place[2])
+        left = min(self.left(place, limit) for limit in limits if limit.kind == "epsilon")
+        slack = min((self.left(place, limit) for limit in limits if limit.kind == "slack"), default=0)
+        return max(0, left), max(0, slack)
+
+    def refusal(self, place: Place, unit: str, amount: int, slack: int) -> BudgetExceeded | None:
+        """Return why a charge does not fit, None where it does; all limits are looked at, the tightest is named."""
+        if place[0] in self.closed:
+            return BudgetExceeded("this account is closed: nothing more is released for it.", asked=amount)
+        worst: tuple[bool, int, Limit] | None = None
+        for limit in self.policy.binding(unit, place[2]):
+            left = self.left(place, limit)
+            if left < (slack if limit.kind == "slack" else amount):
+                found = (limit.period != "ever", -PERIODS.index(limit.period), limit)
+                worst = found if worst is None or found[:2] < worst[:2] else worst
+        if worst is not None:
+            return self._refused(worst[2], amount, slack, self.left(place, worst[2]))
+        if slack and not any(limit.kind == "slack" for limit in self.policy.limits if limit.purpose in ("", place[2])):
+            return BudgetExceeded(
+                f"the policy allows no slack, and this release has {in_words(slack, '')}: a limit such as "
+                "'slack 1 ever' in the policy would allow it.",
+                asked=slack,
+            )
+        return None
+
+    def _refused(self, limit: Limit, amount: int, slack: int, left: int) -> BudgetExceeded:
+        kind = "" if limit.kind == "epsilon" else "slack "
+        unit, asked = ("", slack) if kind else (limit.unit, amount)
+        refreshes = end(limit.period, self.now)
+        when = "nothing brings it back" if refreshes is None else f"it refreshes at {shown(refreshes)}"
+        return BudgetExceeded(
+            f"the budget of {limit} is spent: {kind}{in_words(max(0, left), unit)} of it is left and "
+            f"{in_words(asked, unit)} was asked for; {when}.",
+            asked=asked,
+            left=max(0, left),
+            refreshes=refreshes,
+        )
+
+    def charge(self, place: Place, amount: int, slack: int) -> int:
+        """Charge an account, and the purpose under it; return the time of the account."""
+        total = self.rows[(place[0], place[1], "")]
+        total.charge(amount, slack, self.now)
+        if place[2]:
+            self.rows[place].charge(amount, slack, total.time)
+        return total.time
+
+    def write(self) -> None:
+        """Write what changed."""
+        changed = [row for row in self.rows.values() if row.changed]
+        if changed:
+            statement = ACCOUNTS.update().where(ACCOUNTS.c.id == sa.bindparam("row"))
+            values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in ("time", *COUNTS)}
+            self.connection.execute(
+                statement.values(values),
+                [
+                    {"row": row.id, "new_time": row.time}
+                    | {f"new_{name}": value for name, value in zip(COUNTS, (*row.spent, *row.slack), strict=True)}
+                    for row in changed
+                ],
+            )
+
+
+def _chunks(items: Sequence[bytes]) -> Iterable[list[bytes]]:
+    return (list(items[place : place + CHUNK]) for place in range(0, len(items), CHUNK))

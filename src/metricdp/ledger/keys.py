@@ -1,0 +1,104 @@
+"""The key of the books: persons and requests are stored as keyed hashes, entries are sealed with the same key.
+
+Without the key nobody can tell from the books who is in them, not by trying all names either, nor change an entry so
+that the chain still holds. The key is a file of 64 hexadecimal digits that only its owner can read; for books in a file
+it lies beside them (`budget.db.key`), for a server it is named. All hashes are keyed BLAKE2b (RFC 7693), one personal
+tag for each use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.files import existing_file, flush, in_its_folder, refuse_link
+
+TAG_BYTES = 16  # of persons and requests: two of a billion are alike with probability 1e-21
+DIGEST_BYTES = 32
+LONGEST = 1000  # bytes of a person's or request's name
+
+
+class Key:
+    """A key in memory; it never prints itself."""
+
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) != 32:
+            raise InvalidInput("the key of the books must be 32 bytes.")
+        self._persons = hashlib.blake2b(key=secret, digest_size=TAG_BYTES, person=b"mdp person")
+        self._requests = hashlib.blake2b(key=secret, digest_size=TAG_BYTES, person=b"mdp request")
+        self._seals = hashlib.blake2b(key=secret, digest_size=DIGEST_BYTES, person=b"mdp seal")
+
+    def person(self, name: str | bytes | int) -> bytes:
+        """Return the hash a person is stored under."""
+        state = self._persons.copy()
+        state.update(name_bytes(name, "person"))
+        return state.digest()
+
+    def request(self, *parts: bytes) -> bytes:
+        """Return the hash a request id is stored under, together with what it is scoped to."""
+        state = self._requests.copy()
+        for part in parts:
+            state.update(len(part).to_bytes(4, "big") + part)
+        return state.digest()
+
+    def seal(self, *parts: bytes) -> bytes:
+        """Return the seal over parts that are written one after the other."""
+        state = self._seals.copy()
+        for part in parts:
+            state.update(part)
+        return state.digest()
+
+    def seals(self, records: Sequence[bytes]) -> list[bytes]:
+        """Return the seals of many records."""
+        sealed, fresh = [], self._seals.copy
+        for record in records:
+            state = fresh()
+            state.update(record)
+            sealed.append(state.digest())
+        return sealed
+
+
+def name_bytes(name: str | bytes | int, what: str) -> bytes:
+    """Return the bytes of a name; the number 7 and the text "7" are one person."""
+    data = name if isinstance(name, bytes) else str(name).encode()
+    if not 0 < len(data) <= LONGEST or isinstance(name, bool):
+        raise InvalidInput(f"`{what}` must be a name of 1 to {LONGEST:,} bytes, got {len(data)} bytes.")
+    return data
+
+
+def create_key(path: Path) -> Key:
+    """Make a key file; one that is there is never overwritten."""
+    place = in_its_folder(path)
+    refuse_link(path)
+    try:
+        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # the mode from the start
+    except FileExistsError as error:
+        raise OutputProblem(f"{str(path)!r} exists already: keys are never overwritten.") from error
+    secret = secrets.token_bytes(32)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(secret.hex() + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    flush(place.parent)
+    return Key(secret)
+
+
+def read_key(path: Path) -> Key:
+    """Read a key file that only its owner can read."""
+    place = existing_file(path, "key file of the books")
+    with place.open("rb") as file:
+        mode, data = os.fstat(file.fileno()).st_mode, file.read(200)
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise InvalidInput(
+            f"the key file {str(path)!r} can be read by others, who could then look up anybody in the books: "
+            "chmod 600 it."
+        )
+    if not re.fullmatch(rb"[0-9a-f]{64}\s*", data):
+        raise InvalidInput(f"{str(path)!r} is no key of books: it must hold 64 hexadecimal digits.")
+    return Key(bytes.fromhex(data.decode().strip()))

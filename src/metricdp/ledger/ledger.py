@@ -1,0 +1,285 @@
+"""The ledger: what every person spent, and the only way to a release that is charged exactly once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from metricdp.ledger.amounts import Account, account_for, charge_of
+from metricdp.ledger.batches import Batch, settle_batch
+from metricdp.ledger.budgets import Budget, budget_of
+from metricdp.ledger.keys import Key, name_bytes
+from metricdp.ledger.opening import opened
+from metricdp.ledger.periods import Period, begin
+from metricdp.ledger.policy import Policy
+from metricdp.ledger.queue import Pile
+from metricdp.ledger.settling import Charge, Outcome, Receipt, settle
+from metricdp.ledger.store import Store
+from metricdp.metrics import Metric
+
+Person = str | bytes | int
+Clock = Callable[[], float]  # seconds since 1970
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Instead of a request id: one charged report, repeated until the period ends, whatever the place.
+
+    The period is public (`day`: until midnight UTC), so repeating says nothing about places: nobody can tell a person
+    who stayed from one who moved. `name` keeps apart steady reports of several mechanisms. Remembering a report per
+    place is not offered: when a report comes back it would say that the place did.
+    """
+
+    period: Period
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release that is asked for; the fields are those of `Ledger.release`."""
+
+    person: Person
+    request: str | Steady
+    draw: Callable[[], bytes] = field(repr=False)
+    key: str
+    metric: Metric | str
+    epsilon: float
+    slack: float = 0.0
+    purpose: str | None = None
+
+
+@dataclass(frozen=True)
+class BatchReceipt:
+    """What a batch gave and cost.
+
+    Attributes:
+        report: The bytes that `draw` returned, those of the first time where the request was repeated.
+        granted: How many rows of every person were released; people with none are not in it.
+        charged: What one row cost, in millionths of epsilon per `unit`.
+        slack: What one row cost of slack, in millionths of a nat.
+        repeated: Whether the report was stored before; then this call cost nothing.
+        unit: The unit of the account.
+    """
+
+    report: bytes
+    granted: Mapping[Person, int]
+    charged: int
+    slack: int
+    repeated: bool
+    unit: str
+
+
+class Ledger:
+    """The books of what people spent, in a file or on a PostgreSQL server.
+
+    Safe to use from many threads, processes and, on a server, machines at once. An example:
+
+        with Ledger.open("budget.db", policy="40/km per day, 200/km ever") as ledger:
+            receipt = ledger.release("anna", "request-1", key="app", metric=guarantee.metric,
+                                     epsilon=guarantee.epsilon, slack=guarantee.slack, draw=draw)
+
+    """
+
+    def __init__(self, store: Store, key: Key, clock: Clock) -> None:
+        self._store, self._key, self._clock = store, key, clock
+        self._lane = os.getpid() % store.lanes
+        self._pile: Pile[Charge, Outcome] = Pile(self._settle)
+
+    @classmethod
+    def open(
+        cls,
+        place: str | os.PathLike[str],
+        *,
+        policy: Policy | str | None = None,
+        key_file: str | os.PathLike[str] | None = None,
+        clock: Clock = time.time,
+    ) -> Ledger:
+        """Open books, or begin them where there are none and a policy is given.
+
+        Args:
+            place: A file such as "budget.db", or an address such as "postgresql://user@host/database".
+            policy: What a person may spend, such as "40/km per day, 200/km ever". Books that are there keep theirs: a
+                different one is refused.
+            key_file: The key of the books. Beside a file it is `budget.db.key`, made with the books; for a server it
+                has to be named, and all who use the server need the same one.
+            clock: Seconds since 1970, for tests.
+        """
+        store = Store(place)
+        chosen = Policy.parse(policy) if isinstance(policy, str) else policy
+        try:
+            key = opened(store, store.key_file(key_file), chosen, _milliseconds(clock))
+        except BaseException:
+            store.close()
+            raise
+        return cls(store, key, clock)
+
+    def release(
+        self,
+        person: Person,
+        request: str | Steady,
+        *,
+        key: str,
+        metric: Metric | str,
+        epsilon: float,
+        slack: float = 0.0,
+        purpose: str | None = None,
+        draw: Callable[[], bytes],
+    ) -> Receipt:
+        """Charge a person and give out a report, exactly once.
+
+        A request id that was answered before, for the same key and person, gets the stored report, whatever secret
+        `draw` holds this time: nothing is drawn and nothing charged. Otherwise the charge must fit all limits, or
+        `BudgetExceeded` is raised before anything is drawn; then `draw` is called, and its report is committed together
+        with the charge before this returns. Where `draw` raises, nothing was charged and its error comes through.
+        `LedgerUnavailable` says that the books could not be written: ask again with the same request id.
+
+        Args:
+            person: Whose secret it is: a name or number, stored as a keyed hash only.
+            request: An id that the caller chooses and repeats where it got no answer, or `Steady(period)`.
+            key: Who asks, such as the name of an API key: request ids of different keys are different.
+            metric: The metric of the promise, or the name of its account such as "haversine/km".
+            epsilon: The promise per unit of that metric, rounded up to the next millionth (per kilometre for lengths).
+            slack: The slack of the promise, in nats.
+            purpose: One of the purposes of the policy, where it names any.
+            draw: Gives the report, at most a mebibyte. It is called once at most, inside the transaction: fresh noise,
+                no other work, and no call of this ledger.
+        """
+        return _answered(
+            self._pile.do(self._charge(Release(person, request, draw, key, metric, epsilon, slack, purpose)))
+        )
+
+    def release_many(self, releases: Sequence[Release]) -> list[Receipt | Exception]:
+        """Settle many releases in one transaction, in their order, each on its own.
+
+        What went wrong with one is returned in its place: `BudgetExceeded`, `InvalidInput`, or whatever its `draw`
+        raised. That the books cannot be written is raised for all of them: then none was charged.
+        """
+        charges: list[Charge | Exception] = []
+        for one in releases:
+            try:
+                charges.append(self._charge(one))
+            except Exception as error:
+                charges.append(error)
+        settled = iter(self._settle([one for one in charges if isinstance(one, Charge)]))
+        return [next(settled) if isinstance(one, Charge) else one for one in charges]
+
+    def release_batch(
+        self,
+        rows: Mapping[Person, int],
+        request: str,
+        *,
+        key: str,
+        metric: Metric | str,
+        epsilon: float,
+        slack: float = 0.0,
+        purpose: str | None = None,
+        partial: bool = False,
+        draw: Callable[[Mapping[Person, int]], bytes],
+    ) -> BatchReceipt:
+        """Charge many people for the rows of a table, each once, and give out one report for all, exactly once.
+
+        A person is charged `rows[person]` times epsilon and slack. All or nothing: where one of them has not enough
+        left, `BudgetExceeded` is raised and nobody is charged. With `partial` everybody gets as many rows as the budget
+        allows, and the receipt says how many. A request id that was answered before, for the same key, gets the stored
+        report and grants, whoever is asked for this time.
+
+        Args:
+            rows: How many rows there are of every person.
+            request: An id that the caller chooses and repeats where it got no answer.
+            key: Who asks, as in `release`.
+            metric: As in `release`.
+            epsilon: The promise of one row.
+            slack: The slack of one row.
+            purpose: As in `release`.
+            partial: Grant what fits instead of all or nothing.
+            draw: Gets the rows that were granted to every person and gives the report of them all, at most 64
+                mebibytes; empty where reports are kept elsewhere, as the file of a job is.
+        """
+        account = account_for(metric)
+        tags: dict[bytes, Person] = {}
+        wanted: dict[bytes, int] = {}
+        for person, count in rows.items():
+            tag = self._key.person(person)
+            tags[tag], wanted[tag] = person, wanted.get(tag, 0) + int(count)
+        batch = Batch(
+            rows=wanted,
+            request=self._key.request(b"batch", name_bytes(key, "key"), name_bytes(request, "request")),
+            metric=account.name,
+            unit=account.unit,
+            purpose=purpose or "",
+            amount=account.charge(epsilon),
+            slack=charge_of(slack, "slack"),
+            partial=partial,
+            draw=lambda granted: draw({tags[tag]: count for tag, count in granted.items()}),
+        )
+        clock = _milliseconds(self._clock)
+        done = self._store.run(
+            lambda connection: settle_batch(connection, self._key, batch, clock=clock, lane=self._lane)
+        )
+        granted = {tags[tag]: count for tag, count in done.granted.items() if tag in tags}
+        return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, account.unit)
+
+    def budget(self, person: Person, *, metric: Metric | str | None = None) -> Budget:
+        """Return what a person has spent and has left, of every metric there is an account in, or of one."""
+        name = None if metric is None else account_for(metric).name
+        with self._store.reading() as connection:
+            return budget_of(connection, self._key.person(person), name, clock=_milliseconds(self._clock))
+
+    def _charge(self, one: Release) -> Charge:
+        account = account_for(one.metric)
+        person, scope = name_bytes(one.person, "person"), name_bytes(one.key, "key")
+        return Charge(
+            person=self._key.person(person),
+            request=self._request(one, account, scope, person),
+            metric=account.name,
+            unit=account.unit,
+            purpose=one.purpose or "",
+            amount=account.charge(one.epsilon),
+            slack=charge_of(one.slack, "slack"),
+            draw=one.draw,
+        )
+
+    def _request(self, one: Release, account: Account, scope: bytes, person: bytes) -> Callable[[int], bytes]:
+        request = one.request
+        if isinstance(request, Steady):
+            parts = (
+                b"steady",
+                scope,
+                person,
+                account.name.encode(),
+                (one.purpose or "").encode(),
+                request.name.encode(),
+            )
+            period = request.period
+            return lambda now: self._key.request(*parts, period.encode(), str(begin(period, now)).encode())
+        tag = self._key.request(b"request", scope, person, name_bytes(request, "request"))
+        return lambda now: tag
+
+    def _settle(self, charges: Sequence[Charge]) -> list[Outcome]:
+        if not charges:
+            return []
+        clock = _milliseconds(self._clock)
+        return self._store.run(lambda connection: settle(connection, self._key, charges, clock=clock, lane=self._lane))
+
+    def close(self) -> None:
+        """Let the books go."""
+        self._store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _milliseconds(clock: Clock) -> int:
+    return int(clock() * 1000)
+
+
+def _answered(outcome: Outcome) -> Receipt:
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

@@ -1,0 +1,136 @@
+"""What a person may spend: `40/km per day, 200/km ever`.
+
+A policy is a list of limits, each an amount per unit and a period. Every limit holds for every person on their own, and
+a release has to fit them all. A limit `for` a purpose lies UNDER the total: what is spent for a purpose counts there
+and in the total. Budgets of purposes beside each other are not offered. Two apps that each keep their own budget are
+two releases about one person: asked one after the other, each seeing what the other was told, they add up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from metricdp.errors import InvalidInput
+from metricdp.ledger.amounts import LARGEST_TOTAL, LENGTH, MICRO, in_words
+from metricdp.ledger.periods import PERIODS, Period, period_named
+from metricdp.units import METRES
+
+Kind = Literal["epsilon", "slack"]
+LONGEST = 2000  # letters of a policy
+EXAMPLE = "40/km per day, 200/km ever"
+_LIMIT = re.compile(
+    r"(?P<slack>slack\s+)?(?P<number>[0-9]*\.?[0-9]+|[0-9]+\.)\s*(?:/\s*(?P<unit>[A-Za-z]+))?\s+"
+    r"(?:(?:per|a|an|each|every)\s+(?P<period>[a-z]+)|(?P<ever>ever|in all|in total))"
+    r"(?:\s+for\s+(?P<purpose>[A-Za-z0-9_-]{1,64}))?"
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most `amount` millionths (per unit; of a nat for slack) in a period, for one purpose or in total."""
+
+    amount: int
+    unit: str
+    period: Period
+    purpose: str = ""
+    kind: Kind = "epsilon"
+
+    def __str__(self) -> str:
+        amount = f"slack {in_words(self.amount, '')}" if self.kind == "slack" else in_words(self.amount, self.unit)
+        time = "ever" if self.period == "ever" else f"per {self.period}"
+        return f"{amount} {time}{f' for {self.purpose}' if self.purpose else ''}"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """All limits of a person, each metric on its own account.
+
+    What no limit speaks of is not allowed: metrics in a unit without a total, slack without a limit of slack, and,
+    where purposes are named, releases for any other purpose or for none.
+    """
+
+    limits: tuple[Limit, ...]
+
+    def __post_init__(self) -> None:
+        units = {limit.unit for limit in self.limits if limit.kind == "epsilon"}
+        if not units:
+            raise InvalidInput(f"a policy needs a limit of epsilon, such as {EXAMPLE!r}.")
+        seen: set[tuple[Kind, str, Period, str]] = set()
+        for limit in self.limits:
+            place = (limit.kind, limit.unit, limit.period, limit.purpose)
+            if place in seen:
+                raise InvalidInput(f"the policy names two limits for the same thing, one of them {str(limit)!r}.")
+            seen.add(place)
+            if limit.purpose and not any(
+                other.kind == limit.kind and other.unit == limit.unit and not other.purpose for other in self.limits
+            ):
+                raise InvalidInput(
+                    f"the limit {str(limit)!r} has no total above it: purposes share ONE total per person, since what "
+                    f"is asked for one adds to what was told for another. Add a limit without `for`, such as "
+                    f"{str(Limit(limit.amount, limit.unit, 'ever', kind=limit.kind))!r}."
+                )
+
+    @classmethod
+    def parse(cls, text: str) -> Policy:
+        """Read a policy: limits with commas between, such as `40/km per day, 200/km ever, 10/km per day for ads`.
+
+        Periods are hour, day, week, month, year and ever. Units are units of length, or none. `slack 1 ever` allows
+        promises with slack, as snapping adds it, up to that many nats.
+        """
+        if len(text) > LONGEST:
+            raise InvalidInput(f"a policy has at most {LONGEST:,} letters, got {len(text):,}.")
+        parts = [part.strip() for part in re.split(r"[,;]|\band\b", text) if part.strip()]
+        return cls(tuple(_limit(part) for part in parts))
+
+    def __str__(self) -> str:
+        return ", ".join(str(limit) for limit in self.limits)
+
+    @property
+    def purposes(self) -> tuple[str, ...]:
+        """The purposes that are named, in their order."""
+        return tuple(dict.fromkeys(limit.purpose for limit in self.limits if limit.purpose))
+
+    def checked_purpose(self, purpose: str | None) -> str:
+        """Return the purpose of a release as the books name it, or say which there are."""
+        known = self.purposes
+        if (purpose or "") not in known and (known or purpose):
+            there = f"use one of {', '.join(known)}" if known else "leave it away"
+            raise InvalidInput(f"the policy names no purpose {purpose!r}: {there}.")
+        return purpose or ""
+
+    def binding(self, unit: str, purpose: str) -> tuple[Limit, ...]:
+        """Return the limits a release in a unit and for a purpose has to fit; none at all is refused."""
+        found = tuple(limit for limit in self.limits if limit.purpose in ("", purpose) and limit.unit in (unit, "*"))
+        if not any(limit.kind == "epsilon" and not limit.purpose for limit in found):
+            shown = f"per {unit}" if unit else "without a unit"
+            raise InvalidInput(
+                f"the policy {str(self)!r} allows nothing {shown}: add a limit such as "
+                f"{str(Limit(10 * MICRO, unit, 'ever'))!r}."
+            )
+        return found
+
+
+def _limit(part: str) -> Limit:
+    found = _LIMIT.fullmatch(part)
+    if found is None:
+        raise InvalidInput(
+            f"a policy is written such as {EXAMPLE!r}, with limits for purposes as in '10/km per day for ads' and of "
+            f"slack as in 'slack 1 ever'; cannot read {part!r}."
+        )
+    kind: Kind = "slack" if found["slack"] else "epsilon"
+    unit, number = found["unit"] or "", Fraction(found["number"])
+    if kind == "slack" and unit:
+        raise InvalidInput(f"slack has no unit: write {part.replace(f'/{unit}', '')!r}.")
+    if unit in METRES:  # 1/m is 1,000/km
+        number, unit = number * Fraction(METRES[LENGTH]) / Fraction(METRES[unit]), LENGTH
+    word = "ever" if found["ever"] else found["period"]
+    if word not in PERIODS:
+        raise InvalidInput(f"unknown period {word!r} in {part!r}: use one of {', '.join(PERIODS)}.")
+    amount = math.floor(number * MICRO)
+    if not 0 < amount <= LARGEST_TOTAL:
+        raise InvalidInput(f"a limit must lie between 0.000001 and {LARGEST_TOTAL // MICRO:,}, got {part!r}.")
+    return Limit(amount, "*" if kind == "slack" else unit, period_named(word), found["purpose"] or "", kind)

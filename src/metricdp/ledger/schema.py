@@ -1,0 +1,94 @@
+"""The tables of the books, and how books of an earlier version become those of this one.
+
+    books       one row: the version, the name, the policy, and a check of the key
+    lanes       chains of blocks that grow side by side: one in a file, several on a server, so that nobody queues
+    blocks      one for every commit: the link that seals the entries of it and the block before it in its lane
+    entries     what was charged or decided; the stored report lies here
+    accounts    one row per person and metric, and one more for every purpose: what was spent in the current periods
+    tombstones  persons that were erased: nothing is released for them any more
+
+All amounts are whole millionths, all times whole milliseconds since 1970 in UTC, persons and requests keyed hashes.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from metricdp.ledger.periods import PERIODS
+
+VERSION = 1
+WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # only that counts by itself there
+
+METADATA = sa.MetaData()
+
+BOOKS = sa.Table(
+    "books",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("name", sa.String(32), nullable=False),
+    sa.Column("policy", sa.Text, nullable=False),
+    sa.Column("created", WHOLE, nullable=False),
+    sa.Column("key_check", sa.LargeBinary, nullable=False),
+)
+
+LANES = sa.Table(
+    "lanes",
+    METADATA,
+    sa.Column("lane", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("blocks", WHOLE, nullable=False),
+    sa.Column("entries", WHOLE, nullable=False),
+    sa.Column("time", WHOLE, nullable=False),  # of the last block: the clock of the books never runs back
+    sa.Column("head", sa.LargeBinary, nullable=False),
+)
+
+BLOCKS = sa.Table(
+    "blocks",
+    METADATA,
+    sa.Column("lane", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("number", WHOLE, primary_key=True, autoincrement=False),
+    sa.Column("first", WHOLE, nullable=False),
+    sa.Column("count", WHOLE, nullable=False),
+    sa.Column("time", WHOLE, nullable=False),
+    sa.Column("link", sa.LargeBinary, nullable=False),
+)
+
+ENTRIES = sa.Table(
+    "entries",
+    METADATA,
+    sa.Column("lane", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("number", WHOLE, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.String(8), nullable=False),
+    sa.Column("account", WHOLE, index=True),
+    sa.Column("time", WHOLE),
+    sa.Column("amount", WHOLE),
+    sa.Column("slack", WHOLE),
+    sa.Column("purpose", sa.String(64)),
+    sa.Column("request", sa.LargeBinary, unique=True),
+    sa.Column("note", sa.Text),
+    sa.Column("report", sa.LargeBinary),
+    sa.Column("mark", sa.LargeBinary),  # the keyed hash of the report, which stays when old reports are dropped
+    sa.Column("salt", sa.LargeBinary),
+    sa.Column("seal", sa.LargeBinary, nullable=False),
+)
+
+ACCOUNTS = sa.Table(
+    "accounts",
+    METADATA,
+    sa.Column("id", WHOLE, primary_key=True, autoincrement=True),
+    sa.Column("person", sa.LargeBinary, nullable=False),
+    sa.Column("metric", sa.String(100), nullable=False),
+    sa.Column("purpose", sa.String(64), nullable=False),  # empty for the total
+    sa.Column("time", WHOLE, nullable=False),  # of the last charge: what lies before a period's begin is refreshed
+    *(sa.Column(period, WHOLE, nullable=False) for period in PERIODS),
+    *(sa.Column(f"slack_{period}", WHOLE, nullable=False) for period in PERIODS),
+    sa.UniqueConstraint("person", "metric", "purpose"),
+)
+
+TOMBSTONES = sa.Table(
+    "tombstones",
+    METADATA,
+    sa.Column("person", sa.LargeBinary, primary_key=True),
+    sa.Column("lane", sa.Integer, nullable=False),
+    sa.Column("number", WHOLE, nullable=False),
+)

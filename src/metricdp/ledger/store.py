@@ -1,0 +1,148 @@
+"""Where books lie: a file of SQLite or a PostgreSQL server, behind one engine.
+
+SQLite keeps a write-ahead log and every commit waits for the disk (`synchronous=FULL`); writers take their turn
+(`BEGIN IMMEDIATE`). PostgreSQL locks the rows of the accounts that are charged; its commits wait for the disk too
+(`synchronous_commit=on`, whatever the server's default). What a database says of itself, which may quote rows, never
+reaches a message.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import event, exc
+
+from metricdp.errors import InvalidInput, LedgerUnavailable, MetricdpError, import_extra
+from metricdp.files import in_its_folder, refuse_link
+
+PATIENCE = 30  # seconds that a writer waits for the others
+ATTEMPTS = 8  # of a transaction that met another one
+AGAIN = ("40001", "40P01", "55P03")  # not serialisable, deadlock, lock not available: another try may do
+SERVER_LANES = 16
+T = TypeVar("T")
+
+
+class Store:
+    """An engine with the rules above; `place` is what messages call it."""
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        text = os.fspath(place)
+        self.path: Path | None = None
+        if "://" in text:
+            url = _server(text)
+            self.place = url.render_as_string(hide_password=True)
+            options: dict[str, Any] = {"connect_args": {"connect_timeout": 5}, "pool_pre_ping": True}
+        else:
+            refuse_link(text)
+            self.path = in_its_folder(text)
+            self.place = text
+            url = sa.URL.create("sqlite+pysqlite", database=str(self.path))
+            options = {"connect_args": {"timeout": PATIENCE, "check_same_thread": False}}
+        self.engine = sa.create_engine(url, pool_size=4, max_overflow=16, hide_parameters=True, **options)
+        event.listen(self.engine, "connect", _prepare_file if self.path else _prepare_server)
+        event.listen(self.engine, "begin", _begin)
+
+    @property
+    def lanes(self) -> int:
+        """How many chains new books get."""
+        return SERVER_LANES if self.path is None else 1
+
+    def key_file(self, named: str | os.PathLike[str] | None) -> Path:
+        """Return where the key lies: where it was said, or beside a file."""
+        if named is not None:
+            return Path(named)
+        if self.path is None:
+            raise InvalidInput(
+                "books on a server need their key named: key_file='books.key' (--key-file on the command line). It is "
+                "made with the books; everybody who uses them needs the same file."
+            )
+        return self.path.with_name(f"{self.path.name}.key")
+
+    def run(self, work: Callable[[sa.Connection], T], *, reading: bool = False) -> T:
+        """Run work in one transaction, again where another one was in the way, and commit it."""
+        for attempt in range(ATTEMPTS):
+            try:
+                with self.engine.connect().execution_options(reading=reading) as connection, connection.begin():
+                    return work(connection)
+            except MetricdpError:
+                raise
+            except exc.SQLAlchemyError as error:
+                if not _may_pass(error) or attempt == ATTEMPTS - 1:
+                    raise self._trouble(error) from None
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Look at the books as they are at one moment."""
+        try:
+            with self.engine.connect().execution_options(reading=True) as connection, connection.begin():
+                yield connection
+        except exc.SQLAlchemyError as error:
+            raise self._trouble(error) from None
+
+    def _trouble(self, error: exc.SQLAlchemyError) -> LedgerUnavailable:
+        reason = "the database does not answer"
+        told = str(getattr(error, "orig", "") or "").lower()
+        if "full" in told or "no space" in told:
+            reason = "the disk is full"
+        elif "locked" in told:
+            reason = f"another process held it for {PATIENCE} seconds"
+        elif "readonly" in told or "permission" in told or "read-only" in told:
+            reason = "there is no permission to write"
+        elif "malformed" in told or "not a database" in told:
+            reason = "the file is damaged: restore a backup"
+        elif isinstance(error, exc.IntegrityError | exc.ProgrammingError | exc.DataError):
+            reason = f"the database refused with {type(error).__name__}"
+        return LedgerUnavailable(
+            f"the books {self.place!r} cannot be used now: {reason}. Nothing leaves without its charge; when the books "
+            "are back, ask again with the same request id: what was committed is answered, at no cost."
+        )
+
+    def close(self) -> None:
+        """Let all connections go."""
+        self.engine.dispose()
+
+
+def _server(text: str) -> sa.URL:
+    try:
+        url = sa.make_url(text)
+    except exc.ArgumentError:
+        raise InvalidInput(
+            "the address of the books must be a file, or a server such as postgresql://user@host/database."
+        ) from None
+    if url.get_backend_name() not in ("postgresql", "postgres"):
+        raise InvalidInput(f"books lie in a file or on PostgreSQL, got an address of {url.drivername!r}.")
+    import_extra("psycopg", "postgres")
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _may_pass(error: exc.SQLAlchemyError) -> bool:
+    """Tell whether another try may succeed: two transactions met, or a request was stored by another one meanwhile."""
+    return isinstance(error, exc.IntegrityError) or getattr(getattr(error, "orig", None), "sqlstate", None) in AGAIN
+
+
+def _prepare_file(connection: Any, record: object) -> None:
+    connection.isolation_level = None  # we say when a transaction begins
+    for setting in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={PATIENCE * 1000}"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _prepare_server(connection: Any, record: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = on")
+        cursor.execute(f"SET lock_timeout = '{PATIENCE}s'")
+        cursor.execute("SET default_transaction_isolation = 'read committed'")
+    connection.commit()
+
+
+def _begin(connection: sa.Connection) -> None:
+    reading = connection.get_execution_options().get("reading", False)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    elif reading:
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")

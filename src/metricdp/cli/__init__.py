@@ -17,6 +17,7 @@ from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design, metrics
 from metricdp.cli.judging import audit
 from metricdp.cli.protecting import engines, perturb
+from metricdp.cli.serving import serving
 from metricdp.cli.studies import demo, reproduce, with_study_help
 from metricdp.cli.trajectories import trajectories
 from metricdp.errors import MetricdpError
@@ -37,6 +38,7 @@ for _command in (
     *(files.inspect, files.export, files.keys, demo, reproduce),
 ):  # fmt: skip
     app.command(_command)
+app.command(serving)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

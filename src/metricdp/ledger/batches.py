@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
 
@@ -43,6 +43,7 @@ class Settled:
     amount: int
     slack: int
     repeated: bool
+    left: dict[bytes, int] = field(default_factory=dict)
 
 
 def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: int, lane: int) -> Settled:
@@ -56,7 +57,12 @@ def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: in
     purposes = ("", batch.purpose) if batch.purpose else ("",)
     desk.fetch((person, batch.metric, purpose) for person in batch.rows for purpose in purposes)
     before = _answered(connection, batch)
-    return _settled(desk, key, batch, state, lane) if before is None else before
+    done = _settled(desk, key, batch, state, lane) if before is None else before
+    return replace(done, left={person: _left(desk, batch, person) for person in batch.rows})
+
+
+def _left(desk: Desk, batch: Batch, person: bytes) -> int:
+    return 0 if person in desk.closed else desk.remaining((person, batch.metric, batch.purpose), batch.unit)[0]
 
 
 def _settled(desk: Desk, key: Key, batch: Batch, state: State, lane: int) -> Settled:

@@ -62,6 +62,7 @@ class BatchReceipt:
         slack: What one row cost of slack, in millionths of a nat.
         repeated: Whether the report was stored before; then this call cost nothing.
         unit: The unit of the account.
+        left: What every person of the batch may still spend now, in millionths: the least that any limit leaves.
     """
 
     report: bytes
@@ -70,6 +71,7 @@ class BatchReceipt:
     slack: int
     repeated: bool
     unit: str
+    left: Mapping[Person, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -220,7 +222,8 @@ class Ledger:
             lambda connection: settle_batch(connection, self._key, batch, clock=clock, lane=self._lane)
         )
         granted = {tags[tag]: count for tag, count in done.granted.items() if tag in tags}
-        return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, account.unit)
+        left = {tags[tag]: amount for tag, amount in done.left.items()}
+        return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, account.unit, left)
 
     def budget(self, person: Person, *, metric: Metric | str | None = None) -> Budget:
         """Return what a person has spent and has left, of every metric there is an account in, or of one."""

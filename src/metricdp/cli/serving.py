@@ -1,0 +1,261 @@
+"""The commands of the service: run it, and make and revoke the keys of those who may ask it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from metricdp.cli import choices, terminal
+from metricdp.cli.choices import Epsilon
+from metricdp.errors import InvalidInput, import_extra
+from metricdp.units import parse_distance
+
+if TYPE_CHECKING:
+    from metricdp.service.running import Offer
+
+serving = App(name="serve", help="Serve releases, budgets, audits and designs over HTTP.", help_format="markdown")
+keyring = App(name="keys", help="Make, list and revoke the keys of those who may ask the service.")
+serving.command(keyring)
+KeyFile = Annotated[str, Parameter(name="--keys")]
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where the service is reached, and how.
+
+    Attributes:
+        host: The address it is bound to; other machines reach it only if this is told.
+        port: The port; 0 takes a free one.
+        certificate: A PEM file with the certificate chain, for TLS.
+        private_key: The PEM file of its key.
+        behind_proxy: A proxy in front speaks TLS: other addresses than this machine's are allowed without it.
+        processes: How many processes; more than one needs PostgreSQL.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8484
+    certificate: str | None = None
+    private_key: str | None = None
+    behind_proxy: bool = False
+    processes: int = 1
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much the service takes on.
+
+    Attributes:
+        body: The largest request in bytes, batches, audits and designs excepted.
+        batch_body: The largest batch, audit or design in bytes.
+        rows: The most rows of one batch.
+        seconds: How long one request may take.
+        rate: Requests a second of one key on average, 0 for no limit.
+        waiting: Requests at work or waiting at one time; more are answered 429.
+    """
+
+    body: int = 64 * 1024
+    batch_body: int = 32 * 1024 * 1024
+    rows: int = 200_000
+    seconds: float = 30.0
+    rate: float = 1_000.0
+    waiting: int = 128
+
+
+DOOR, BOUNDS = Door(), Bounds()
+
+
+@dataclass(frozen=True)
+class Offered:
+    """What is served.
+
+    Attributes:
+        mechanism: A mechanism file, or name=file; may be repeated. The name is that of the file unless given.
+        epsilon: Laplace noise at this epsilon, such as 10/km, under the name laplace.
+        metric: The metric of the Laplace noise: haversine (haversine:mi for miles), l1, l2 or linf.
+        snap: Put values on the nearest secret of a finite mechanism up to this distance, such as 200m; its slack is
+            charged.
+        key: A public key file: mechanism files are refused unless this key signed them.
+    """
+
+    mechanism: tuple[str, ...] = ()
+    epsilon: Epsilon | None = None
+    metric: str = "haversine"
+    snap: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where what must last is kept.
+
+    Attributes:
+        ledger: The books of what everybody spent: a file such as budget.db, or postgresql://user@host/database.
+        policy: What a person may spend, such as "40/km per day, 200/km ever"; needed once, when the books begin.
+        ledger_key: The key file of the books; beside a file it is found by itself.
+        keys: The file of API keys; beside a ledger file it is found as budget.db.keys.
+        jobs: A folder for designs, kept over restarts; a temporary one unless given.
+    """
+
+    ledger: str
+    policy: str | None = None
+    ledger_key: str | None = None
+    keys: str | None = None
+    jobs: str | None = None
+
+
+NOTHING = Offered()
+
+
+@serving.default
+def serve(
+    *,
+    kept: Annotated[Kept, Parameter(name="*")],
+    offered: Annotated[Offered, Parameter(name="*")] = NOTHING,
+    door: Annotated[Door, Parameter(name="*")] = DOOR,
+    bounds: Annotated[Bounds, Parameter(name="*")] = BOUNDS,
+    log: Literal["info", "warning", "error"] = "info",
+) -> int:
+    """Serve releases over HTTP until Ctrl-C or a signal; what was charged is answered before it stops.
+
+    An example: `metricdp serve --mechanism rome.mdp --ledger budget.db`
+
+    Laplace noise without a file: `metricdp serve --epsilon 10/km --ledger budget.db --policy "40/km per day"`
+
+    Several processes: `metricdp serve --mechanism rome.mdp --ledger postgresql://host/books --ledger-key books.key
+    --keys service.keys --processes 4`
+
+    Before the first start: `metricdp serve keys make my-app --scope release --keys budget.db.keys`
+
+    Args:
+        kept: Where what must last is kept.
+        offered: What is served.
+        door: Where it is reached.
+        bounds: How much it takes on.
+        log: What is logged to the error stream, one JSON object a line; never a secret, a key or a report.
+    """
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
+        import_extra(module, "service")
+    from metricdp.service import running
+    from metricdp.service.app import Books, Settings
+    from metricdp.service.limits import Limits
+
+    ways = running.Door(door.host, door.port, door.certificate, door.private_key, door.behind_proxy)
+    if not 1 <= door.processes <= 256:
+        raise InvalidInput(f"--processes must lie between 1 and 256, got {door.processes}.")
+    if door.processes > 1 and "://" not in kept.ledger:
+        raise InvalidInput(
+            "a ledger in a file has one writer at a time, so more processes would only wait for each other: use "
+            "PostgreSQL (--ledger postgresql://...), or leave --processes away."
+        )
+    offers = _offers(offered)
+    books, keys = Books(kept.ledger, kept.policy, kept.ledger_key), _key_file(kept.keys, kept.ledger)
+    settings = Settings(books, keys, limits=Limits(**vars(bounds)), jobs=kept.jobs)
+    bound = ways.bound()
+    with bound:
+        settings.books.open().close()  # what is wrong with the books or a file is said here, as a sentence
+        served = [offer.served() for offer in offers]
+        print(f"metricdp serves at {ways.address(bound)}; Ctrl-C stops it when what was charged is answered.")
+        for one in served:
+            print(f"{one.name}: {one.promise['sentence']}")
+        sys.stdout.flush()
+        return running.serve(running.Factory(settings, tuple(offers), door.processes, level=log), ways, bound)
+
+
+def _offers(asked: Offered) -> list[Offer]:
+    from metricdp.service.running import Offer
+
+    if asked.key is not None and not asked.mechanism:
+        raise InvalidInput("--key is for mechanism files that were signed: name one with --mechanism.")
+    if asked.snap is not None and not asked.mechanism:
+        raise InvalidInput(
+            "--snap is for mechanisms on finitely many points: Laplace noise takes every value as it is."
+        )
+    snap = 0.0 if asked.snap is None else parse_distance(asked.snap)
+    offers = []
+    for text in asked.mechanism:
+        name, equals, path = text.partition("=")
+        path = path if equals else text
+        offers.append(Offer(name if equals else Path(path).stem, path, asked.key, snap=snap))
+    if asked.epsilon is not None:
+        metric = choices.metric_named(asked.metric)
+        level = choices.level_from(asked.epsilon, None, metric.unit)
+        offers.append(Offer("laplace", epsilon=level.epsilon(), metric=metric))
+    if not offers:
+        raise InvalidInput("name what to serve: --mechanism rome.mdp, or --epsilon 10/km for Laplace noise.")
+    return offers
+
+
+def _key_file(named: str | None, ledger: str) -> str:
+    if named is None and "://" in ledger:
+        raise InvalidInput("name the file of API keys with --keys: `metricdp serve keys make` writes one.")
+    chosen = named or f"{ledger}.keys"
+    if not Path(chosen).is_file():
+        raise InvalidInput(
+            f"there is no file of API keys {chosen!r}, so nobody could ask anything. Make a first key: "
+            f"metricdp serve keys make my-app --scope release --keys {chosen}"
+        )
+    return chosen
+
+
+@keyring.command
+def make(name: str, /, *, keys: KeyFile, scope: tuple[str, ...] = ("release",), days: float | None = None) -> int:
+    """Make a key and print its token, once: only its hash is kept.
+
+    An example: `metricdp serve keys make my-app --scope release --scope read --keys budget.db.keys`
+
+    Args:
+        name: Whose key it is; for people.
+        keys: The file of keys; made where there is none.
+        scope: release (draw reports), read (budgets, mechanisms, audits, metrics) or admin (designs); may be repeated.
+        days: After how many days it ends by itself.
+    """
+    from metricdp.service.keys import make_key
+
+    token = make_key(keys, name, scope, days=days)
+    print(token)
+    print("This is the token. It is not kept here and cannot be shown again; send it as", file=sys.stderr)
+    print("  Authorization: Bearer TOKEN", file=sys.stderr)
+    return 0
+
+
+@keyring.command(name="list")
+def show(*, keys: KeyFile) -> int:
+    """List the keys of a file: who has them, what they may do, whether they still open anything.
+
+    An example: `metricdp serve keys list --keys budget.db.keys`
+
+    Args:
+        keys: The file of keys.
+    """
+    from metricdp.service.keys import read_keys
+
+    rows = [
+        {
+            "id": key.id, "name": key.name, "scopes": ",".join(key.scopes), "made": key.made,
+            "ends": key.expires or "never", "revoked": key.revoked or "no",
+        }
+        for key in read_keys(keys)
+    ]  # fmt: skip
+    print(terminal.text_table(["id", "name", "scopes", "made", "ends", "revoked"], rows))
+    return 0
+
+
+@keyring.command
+def revoke(which: str, /, *, keys: KeyFile) -> int:
+    """Revoke a key; a running service refuses it within a second.
+
+    An example: `metricdp serve keys revoke 3f9ac01d22be --keys budget.db.keys`
+
+    Args:
+        which: The id, as `metricdp serve keys list` shows it: the first part of the token.
+        keys: The file of keys.
+    """
+    from metricdp.service.keys import revoke_key
+
+    key = revoke_key(keys, which)
+    print(f"{key.id} ({key.name}) is revoked since {key.revoked}.")
+    return 0

@@ -1,0 +1,180 @@
+"""The application: what is asked where, and what it has at hand."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, cast
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+import metricdp
+from metricdp.ledger import Ledger
+from metricdp.service import batching, designing, judging, releasing, watching
+from metricdp.service.apart import Apart
+from metricdp.service.counters import Counters
+from metricdp.service.gate import VISIT, Gate
+from metricdp.service.jobs import Jobs
+from metricdp.service.keys import Keyring
+from metricdp.service.limits import Limits
+from metricdp.service.refusals import Refused, malformed
+from metricdp.service.served import Served, Shelf
+from metricdp.service.state import State
+from metricdp.service.till import Till
+
+ABOUT = (
+    "Release locations, words and other secrets under metric differential privacy, with a ledger of what every person "
+    "spent. Every answer says what was promised, what it cost, what is left and how far the truth may be."
+)
+WORDS = {404: ("not_found", "there is nothing here."), 405: ("method", "this is asked for in another way.")}
+
+
+@dataclass(frozen=True)
+class Books:
+    """Where the ledger is, how it is begun, and its key."""
+
+    place: str = field(repr=False)  # an address may hold a password
+    policy: str | None = None
+    key_file: str | None = None
+
+    def open(self) -> Ledger:
+        """Open the ledger."""
+        return Ledger.open(self.place, policy=self.policy, key_file=self.key_file)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a service is made of: everything a process needs to begin."""
+
+    books: Books
+    keys: str
+    limits: Limits = field(default_factory=Limits)
+    jobs: str | None = None
+
+
+def application(settings: Settings, served: list[Served]) -> Gate:
+    """Return the whole application behind its gate; the ledger is opened when it starts."""
+    counters, shelf, keyring = Counters(), Shelf(served), Keyring(settings.keys)
+
+    @asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        with tempfile.TemporaryDirectory(prefix="metricdp-jobs-") as folder:
+            state = _opened(settings, shelf, counters, settings.jobs or folder)
+            app.state.metricdp = state
+            state.till.open()
+            for one in shelf:
+                _ = one.common, one.described  # computed now, not at the first request
+            try:
+                with _hearing(state.stopping):
+                    yield
+            finally:
+                state.stopping.set()
+                await state.till.close()
+                state.jobs.stop()
+                state.apart.end()
+                state.threads.shutdown()
+                state.ledger.close()
+
+    app = described(living)
+    return Gate(app, keys=keyring, limits=settings.limits, counters=counters)
+
+
+@contextmanager
+def _hearing(stopping: asyncio.Event) -> Iterator[None]:
+    """Hear of a stop when the signal comes: streams of events end then, and do not hold the stop up."""
+    loop = asyncio.get_running_loop()
+    before: dict[int, Any] = {}
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(stopping.set)
+        handler = before[number]
+        if callable(handler):
+            handler(number, frame)
+
+    if threading.current_thread() is threading.main_thread():
+        for one in (signal.SIGTERM, signal.SIGINT):
+            before[one] = signal.getsignal(one)
+            signal.signal(one, hear)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def _opened(settings: Settings, shelf: Shelf, counters: Counters, jobs: str) -> State:
+    ledger, limits = settings.books.open(), settings.limits
+    return State(
+        shelf=shelf,
+        ledger=ledger,
+        limits=limits,
+        counters=counters,
+        till=Till(ledger, waiting=limits.waiting, counters=counters),
+        jobs=Jobs(jobs, limits),
+        apart=Apart(),
+        threads=ThreadPoolExecutor(4 + limits.batches, thread_name_prefix="service"),
+    )
+
+
+def described(lifespan: Any = None) -> FastAPI:
+    """Return the endpoints without anything behind them: enough for the OpenAPI file."""
+    app = FastAPI(
+        title="metricdp",
+        summary="Metric differential privacy as a service",
+        description=ABOUT,
+        version=metricdp.__version__,
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+        separate_input_output_schemas=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # bodies and errors belong in no trace
+    )
+    for part in (releasing, batching, judging, designing, watching):
+        app.include_router(part.router)
+    app.exception_handler(Refused)(_refused)
+    app.exception_handler(RequestValidationError)(_malformed)
+    app.exception_handler(HTTPException)(_wrong)
+    app.openapi = lambda: _secured(app)  # type: ignore[method-assign]
+    return app
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    refusal = cast(Refused, error)
+    if VISIT in request.scope:
+        request.scope[VISIT].error = refusal.kind
+    return refusal.response()
+
+
+async def _malformed(request: Request, error: Exception) -> JSONResponse:
+    return await _refused(request, malformed(cast(RequestValidationError, error).errors()))
+
+
+async def _wrong(request: Request, error: Exception) -> JSONResponse:
+    status = cast(HTTPException, error).status_code
+    kind, sentence = WORDS.get(status, ("invalid", "the request cannot be read."))
+    return await _refused(request, Refused(status, kind, sentence))
+
+
+def _secured(app: FastAPI) -> dict[str, Any]:
+    """Return the description with the key that everything but /health and /ready needs."""
+    if app.openapi_schema is None:
+        from fastapi.openapi.utils import get_openapi
+
+        found = get_openapi(
+            title=app.title, summary=app.summary, description=app.description, version=app.version, routes=app.routes
+        )
+        found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        for path, methods in found["paths"].items():
+            for operation in methods.values():
+                operation["security"] = [] if path in ("/health", "/ready") else [{"key": []}]
+        app.openapi_schema = found
+    return app.openapi_schema

@@ -1,0 +1,124 @@
+"""Many rows at once: one charge for every person and one stored report for all of them.
+
+Reports are stored person by person, in the order of their names and then of their rows. So rows that come again in
+another order get reports of the right person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from metricdp.arrays import Booleans, Integers
+from metricdp.ledger import BatchReceipt
+from metricdp.service.refusals import Refused
+from metricdp.service.served import TAG_BYTES, WORDS, Served, Shelf
+
+LONGEST_NAME = 200  # letters of a person, as for single releases
+Draw = Callable[[Mapping[Any, int]], bytes]
+Books = Callable[["Batch", Draw], BatchReceipt]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The rows of a batch: secrets as columns, and who each row is about by number."""
+
+    served: Served
+    request: str
+    purpose: str | None
+    persons: list[str]
+    codes: Integers
+    secrets: list[pa.Array]
+    partial: bool  # rows beyond a person's budget are null; otherwise nothing is released
+
+    @property
+    def counts(self) -> Integers:
+        return np.bincount(self.codes, minlength=len(self.persons))
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """The reports of a batch in the order of its rows, and how many rows of every person were released."""
+
+    reports: list[pa.Array]
+    granted: Integers
+    receipt: BatchReceipt
+
+
+def coded(column: pa.ChunkedArray) -> tuple[list[str], Integers]:
+    """Return the different persons of a column and the number of each row's; the order is that of first occurrence."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
+        raise Refused(422, "invalid", "the column of persons must hold text or whole numbers.")
+    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    named = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    if whole.null_count or named.indices.null_count or named.dictionary.null_count:
+        raise Refused(422, "invalid", "every row needs a person: some have none.")
+    codes = named.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    used, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    persons = [str(name) for name in named.dictionary.take(pa.array(used[order])).to_pylist()]
+    if not all(0 < len(name) <= LONGEST_NAME for name in persons) or len(set(persons)) < len(persons):
+        raise Refused(422, "invalid", f"a person must be a name of 1 to {LONGEST_NAME} letters.")
+    return persons, places[codes]
+
+
+def settle(batch: Batch, books: Books, shelf: Shelf) -> Settled:
+    """Charge every person once, draw the reports that were granted, and put them into the order of the rows."""
+    served, counts = batch.served, batch.counts
+    served.check(batch.secrets)
+    ranks = np.argsort(np.argsort(np.array(batch.persons)))
+    order = np.argsort(ranks[batch.codes], kind="stable")
+    ends = np.cumsum(counts[np.argsort(ranks)])
+    place = np.arange(len(order)) - np.repeat(ends - counts[np.argsort(ranks)], counts[np.argsort(ranks)])
+
+    def kept(granted: Integers) -> Booleans:
+        """Tell which rows, in the order of storing, are released: the first of every person."""
+        return np.asarray(place < granted[batch.codes[order]])
+
+    def draw(granted: Mapping[Any, int]) -> bytes:
+        chosen = pa.array(order[kept(_numbers(batch, granted))])
+        drawn = served.drawn([column.take(chosen) for column in batch.secrets])
+        return served.encoded(drawn, 0, len(chosen))
+
+    receipt = books(batch, draw)
+    granted = _numbers(batch, receipt.granted)
+    if shelf.of_report(receipt.report) is not served or np.any(granted > counts):
+        raise _other()
+    places = np.full(len(order), -1)
+    released = order[kept(granted)]
+    places[released] = np.arange(len(released))
+    taken = pa.array(places, mask=places < 0)
+    return Settled([part.take(taken) for part in _columns(served, receipt.report, len(released))], granted, receipt)
+
+
+def _numbers(batch: Batch, granted: Mapping[Any, int]) -> Integers:
+    return np.array([granted.get(person, 0) for person in batch.persons], dtype=np.int64)
+
+
+def _columns(served: Served, report: bytes, rows: int) -> list[pa.Array]:
+    """Return stored reports as columns; another number of rows than was asked for belongs to another request."""
+    if report[TAG_BYTES : TAG_BYTES + 1] == WORDS:
+        found = served.decoded(report)
+        if len(found) != rows:
+            raise _other()
+        kinds = [pa.string() if text else pa.float64() for text in served.told]
+        parts = zip(*found, strict=True) if found else [()] * len(kinds)
+        return [pa.array(part, kind) for part, kind in zip(parts, kinds, strict=True)]
+    values = served.numbers(report[TAG_BYTES + 1 :])
+    if len(values) != rows:
+        raise _other()
+    return [pa.array(np.ascontiguousarray(values[:, column])) for column in range(values.shape[1])]
+
+
+def _other() -> Refused:
+    return Refused(
+        409, "other_request", "this request id was used for other rows or another mechanism before: use a new one. "
+        "Nothing was charged now.",
+    )  # fmt: skip

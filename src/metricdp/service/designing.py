@@ -1,0 +1,132 @@
+"""`/v1/design`: a mechanism designed as a job, with events on the way, an end and a file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from metricdp.errors import MetricdpError
+from metricdp.service.building import builder_of, space_of
+from metricdp.service.jobs import ENDED, Job
+from metricdp.service.models import DesignRequest, JobAnswer, Refusal
+from metricdp.service.refusals import Refused, unfit
+from metricdp.service.releasing import DENIED, in_thread
+from metricdp.service.state import State, key_of, state_of
+
+router = APIRouter()
+LOOK = 0.2  # seconds between two looks at the events of a job
+ALIVE = 15.0  # seconds after which a comment keeps a quiet stream open
+DIMENSIONS = 64
+JOB: dict[int | str, dict[str, Any]] = {**DENIED, 404: {"model": Refusal, "description": "No such job of this key."}}
+FILE: dict[int | str, dict[str, Any]] = {
+    **JOB,
+    200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
+    409: {"model": Refusal, "description": "The job is not done."},
+}
+STREAM: dict[int | str, dict[str, Any]] = {
+    **JOB, 200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}  # fmt: skip
+
+
+@router.post(
+    "/v1/design", operation_id="design", summary="Begin a design", tags=["admin"], status_code=202,
+    response_model=JobAnswer, responses=DENIED,
+)  # fmt: skip
+async def design(body: DesignRequest, request: Request) -> Response:
+    """Begin to design a mechanism on points; what is asked for is checked now, the search runs as a job."""
+    state = state_of(request)
+    most = state.limits.points
+    if len(body.points) > most or max(len(point) for point in body.points) > DIMENSIONS:
+        raise Refused(413, "too_large", f"a design takes at most {most:,} points of {DIMENSIONS} coordinates.")
+    try:
+        builder_of(body.builder)
+        space_of(body.points, body.metric)
+    except MetricdpError as error:
+        raise unfit(error) from None
+    job = await in_thread(state, lambda: state.jobs.start(key_of(request), body.model_dump()))
+    return _answer(job, 202)
+
+
+@router.get(
+    "/v1/design/{job}", operation_id="designState", summary="How a design stands", tags=["admin"],
+    response_model=JobAnswer, responses=JOB,
+)  # fmt: skip
+async def design_state(job: str, request: Request) -> Response:
+    """Tell how a job stands: its bounds so far, and its certificate when it is done."""
+    return _answer(await _found(state_of(request), request, job))
+
+
+@router.get(
+    "/v1/design/{job}/events", operation_id="designEvents", summary="Watch a design", tags=["admin"],
+    response_class=StreamingResponse, responses=STREAM,
+)  # fmt: skip
+async def design_events(
+    job: str, request: Request, last_event_id: Annotated[str | None, Header(max_length=20)] = None
+) -> StreamingResponse:
+    """Send what happens as server-sent events until the job ends; Last-Event-ID goes on where one left off."""
+    state = state_of(request)
+    found = await _found(state, request, job)
+    after = int(last_event_id) if last_event_id and last_event_id.isdecimal() else 0
+    return StreamingResponse(_events(state, found, after), media_type="text/event-stream")
+
+
+async def _events(state: State, job: Job, after: int) -> AsyncIterator[str]:
+    quiet = 0.0
+    while not state.stopping.is_set():
+        try:
+            ended = (await in_thread(state, job.standing)).state in ENDED
+            fresh = await in_thread(state, partial(job.events, after))
+        except (OSError, ValueError):
+            return  # it was forgotten
+        for number, event in fresh:
+            after = number
+            yield f"id: {number}\nevent: {event.pop('event')}\ndata: {json.dumps(event)}\n\n"
+        if ended:
+            return
+        quiet = 0.0 if fresh else quiet + LOOK
+        if quiet >= ALIVE:
+            quiet = 0.0
+            yield ": still at work\n\n"
+        await asyncio.sleep(LOOK)
+
+
+@router.get(
+    "/v1/design/{job}/result", operation_id="designResult", summary="Fetch the mechanism file", tags=["admin"],
+    response_class=FileResponse, responses=FILE,
+)  # fmt: skip
+async def design_result(job: str, request: Request) -> FileResponse:
+    """Give the mechanism file of a design that is done."""
+    found = await _found(state_of(request), request, job)
+    if found.standing().state != "done":
+        raise Refused(409, "not_done", "this design has no file: it is not done.")
+    return FileResponse(found.folder / "result.mdp", media_type="application/octet-stream", filename="design.mdp")
+
+
+@router.delete(
+    "/v1/design/{job}", operation_id="designCancel", summary="Cancel or forget a design", tags=["admin"],
+    response_model=JobAnswer, responses=JOB,
+)  # fmt: skip
+async def design_cancel(job: str, request: Request) -> Response:
+    """End a job that runs; forget one that has ended, its file included."""
+    state = state_of(request)
+    found = await _found(state, request, job)
+    answer = _answer(found)
+    await in_thread(state, lambda: state.jobs.remove(found))
+    return answer
+
+
+async def _found(state: State, request: Request, job: str) -> Job:
+    found: Job = await in_thread(state, lambda: state.jobs.find(key_of(request), job))
+    return found
+
+
+def _answer(job: Job, status: int = 200) -> Response:
+    standing = job.standing()
+    values = {name: getattr(standing, name) for name in JobAnswer.model_fields if name != "job"}
+    return Response(json.dumps({"job": job.id, **values}), status, media_type="application/json")

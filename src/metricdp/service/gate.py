@@ -1,0 +1,216 @@
+"""Who may come in, and with how much: everything is denied but what a rule allows.
+
+The gate stands around the whole application, so that nothing is routed, read or validated before it has looked at the
+key. It also bounds bytes and time, turns requests away at once when there is enough to do, puts the headers on every
+answer, counts and logs; and it lets no error out but as an answer without values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from metricdp.service import logs
+from metricdp.service.counters import Counters
+from metricdp.service.keys import Key, Keyring
+from metricdp.service.limits import Limits
+from metricdp.service.refusals import Refused, too_busy
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+logger = logging.getLogger("metricdp.service")
+
+HEADERS = [
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"strict-transport-security", b"max-age=31536000"),
+]
+MOST_BUCKETS = 10_000
+KEY, VISIT = "metricdp.key", "metricdp.visit"  # what the application finds in the scope of a request
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What an endpoint takes: a scope (None: nobody is asked for a key), how large a body, whether it may last."""
+
+    name: str
+    scope: str | None
+    large: bool = False
+    lasting: bool = False
+
+
+RULES = {
+    "/health": Rule("health", None),
+    "/ready": Rule("ready", None),
+    "/openapi.json": Rule("openapi", "read"),
+    "/metrics": Rule("metrics", "read"),
+    "/v1/mechanisms": Rule("mechanisms", "read"),
+    "/v1/budget": Rule("budget", "read"),
+    "/v1/release": Rule("release", "release"),
+    "/v1/release/batch": Rule("batch", "release", large=True),
+    "/v1/audit": Rule("audit", "read", large=True),
+    "/v1/design": Rule("design", "admin", large=True),
+}
+JOB = Rule("design_job", "admin")
+EVENTS = Rule("design_events", "admin", lasting=True)
+ELSEWHERE = Rule("elsewhere", "read")
+
+
+def rule_for(path: str) -> Rule:
+    """Return the rule of a path; a path that nothing is at has one too, so that it tells nobody what there is."""
+    if path.startswith("/v1/design/"):
+        return EVENTS if path.endswith("/events") else JOB
+    return RULES.get(path, ELSEWHERE)
+
+
+class Rates:
+    """How often every key may ask: a bucket of tokens each, filled at a rate."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._most = rate, max(1.0, 2.0 * rate)
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, key: str, now: float) -> float:
+        """Take a token and return 0, or return how many seconds it is until there is one."""
+        if not self._rate:
+            return 0.0
+        left, since = self._buckets.get(key, (self._most, now))
+        left = min(self._most, left + (now - since) * self._rate)
+        if len(self._buckets) > MOST_BUCKETS:
+            self._buckets.clear()
+        self._buckets[key] = (left - 1.0, now) if left >= 1.0 else (left, now)
+        return 0.0 if left >= 1.0 else (1.0 - left) / self._rate
+
+
+class Gate:
+    """The application with a gate around it."""
+
+    def __init__(self, app: Any, *, keys: Keyring, limits: Limits, counters: Counters) -> None:
+        self._app, self._keys, self._limits, self._counters = app, keys, limits, counters
+        self._rates = Rates(limits.rate)
+        self._at_work = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started, rule = time.perf_counter(), rule_for(scope["path"])
+        visit = _Visit(scope, receive, send, self._largest(rule))
+        self._at_work += 1
+        self._counters.at_work.set(self._at_work)
+        try:
+            await self._admitted(visit, rule)
+        except Refused as refusal:
+            await visit.refuse(refusal)
+        except TimeoutError:
+            await visit.refuse(_late())
+        except asyncio.CancelledError:
+            visit.status = visit.status or 499
+            raise
+        except Exception:
+            logger.exception("an error of the service itself")
+            sentence = "the service made a mistake; it is in its log. Asking again with the same request id is safe."
+            await visit.refuse(Refused(500, "internal", sentence))
+        finally:
+            self._at_work -= 1
+            self._counters.at_work.set(self._at_work)
+            self._note(visit, rule, time.perf_counter() - started)
+
+    async def _admitted(self, visit: _Visit, rule: Rule) -> None:
+        if rule.scope is not None:
+            if self._at_work > self._limits.waiting:
+                raise too_busy("the service has enough to do; ask again in a moment. Nothing was charged.")
+            visit.key = self._known(visit.header(b"authorization"), rule.scope)
+            wait = self._rates.take(visit.key.id, time.monotonic())
+            if wait:
+                raise too_busy("this key asks more often than it may. Nothing was charged.", retry=wait)
+            visit.scope[KEY] = visit.key.id
+        visit.check_length()
+        if rule.lasting:
+            await self._app(visit.scope, visit.receive, visit.send)
+            return
+        async with asyncio.timeout(self._limits.seconds):
+            await self._app(visit.scope, visit.receive, visit.send)
+
+    def _known(self, header: bytes, needed: str) -> Key:
+        """Return the key of a request that may do what it asks for."""
+        word, _, token = header.partition(b" ")
+        key = self._keys.find(token.strip().decode("latin-1")) if word.lower() == b"bearer" else None
+        if key is None:
+            raise Refused(401, "unauthorised", "this needs a key: send `Authorization: Bearer` and a valid token.")
+        if needed not in key.scopes:
+            raise Refused(403, "forbidden", f"this key may not do that: it needs the scope {needed}.")
+        return key
+
+    def _largest(self, rule: Rule) -> int:
+        return self._limits.batch_body if rule.large else self._limits.body
+
+    def _note(self, visit: _Visit, rule: Rule, seconds: float) -> None:
+        self._counters.requests.labels(rule.name, str(visit.status)).inc()
+        self._counters.seconds.labels(rule.name).observe(seconds)
+        if visit.error:
+            self._counters.refused.labels(visit.error).inc()
+        if rule.scope is not None or visit.status >= 400:
+            logs.answered(rule.name, visit.status, seconds, visit.key.id if visit.key else "", visit.error)
+
+
+def _late() -> Refused:
+    sentence = "this took longer than it may. Asking again with the same request id is safe: nothing is charged twice."
+    return Refused(503, "late", sentence, retry=1.0)
+
+
+class _Visit:
+    """One request and its answer on their way through the gate."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, largest: int) -> None:
+        self.scope, self._receive, self._send, self._largest = scope, receive, send, largest
+        self.key: Key | None = None
+        self.status, self.error, self._read = 0, "", 0
+        scope[VISIT] = self  # whoever refuses further inside says the word of it here
+
+    def header(self, name: bytes) -> bytes:
+        found: bytes = next((value for key, value in self.scope["headers"] if key == name), b"")
+        return found
+
+    def check_length(self) -> None:
+        """Refuse a body by the length it names, before it is read."""
+        length = self.header(b"content-length")
+        if length.isdigit() and int(length) > self._largest:
+            raise self._too_large()
+
+    def _too_large(self) -> Refused:
+        return Refused(413, "too_large", f"the request is larger than {self._largest:,} bytes: send it in parts.")
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        self._read += len(message.get("body", b""))
+        if self._read > self._largest:
+            raise self._too_large()
+        return message
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), *HEADERS]
+        await self._send(message)
+
+    async def refuse(self, refusal: Refused) -> None:
+        """Answer with a refusal, unless an answer has begun."""
+        if self.status:
+            return
+        self.error = refusal.kind
+        await refusal.response()(self.scope, self._receive, self.send)

@@ -1,0 +1,45 @@
+"""HTTP from strangers: whoever does not finish the head of a request in time is hung up on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+PATIENCE = 10.0  # seconds for a request line and its headers, from the moment of connecting or of their first byte
+
+
+class PatientProtocol(H11Protocol):
+    """uvicorn's protocol with a limit on how long a head may take; bodies are limited by the gate."""
+
+    _head: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._head = self.loop.call_later(PATIENCE, self._hang_up)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget()
+        elif self._head is None and not self.transport.is_closing():
+            self._head = self.loop.call_later(PATIENCE, self._hang_up)
+
+    def on_response_complete(self) -> None:
+        self._forget()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def _forget(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+    def _hang_up(self) -> None:
+        self._head = None
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()

@@ -1,0 +1,159 @@
+"""`/v1/release`, `/v1/budget` and `/v1/mechanisms`."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, MetricdpError
+from metricdp.ledger import Receipt, Release
+from metricdp.ledger.amounts import account_for, charge_of, in_words
+from metricdp.service.drawing import Drawing
+from metricdp.service.models import (
+    BudgetAnswer,
+    BudgetRequest,
+    MechanismAnswer,
+    Refusal,
+    ReleaseAnswer,
+    ReleaseRequest,
+)
+from metricdp.service.refusals import Refused, unfit
+from metricdp.service.served import Served
+from metricdp.service.state import State, key_of, state_of
+from metricdp.service.till import out_of_reach
+
+router = APIRouter()
+DENIED: dict[int | str, dict[str, Any]] = {
+    401: {"model": Refusal, "description": "No valid key."},
+    403: {"model": Refusal, "description": "The key lacks the scope."},
+    413: {"model": Refusal, "description": "Too large."},
+    422: {"model": Refusal, "description": "Not as described, or no secret of the mechanism."},
+    429: {"model": Refusal, "description": "Too much at once; Retry-After says when to ask again."},
+    503: {"model": Refusal, "description": "The ledger is out of reach; asking again with the same id is safe."},
+}
+CHARGED: dict[int | str, dict[str, Any]] = {
+    **DENIED,
+    404: {"model": Refusal, "description": "No such mechanism."},
+    409: {"model": Refusal, "description": "The budget does not suffice; nothing was drawn or charged."},
+}
+
+
+@router.post(
+    "/v1/release", operation_id="release", summary="Release one secret", tags=["release"],
+    response_model=ReleaseAnswer, responses=CHARGED,
+)  # fmt: skip
+async def release(body: ReleaseRequest, request: Request) -> Response:
+    """Draw a report, charge the person, commit both, answer. The same request id again gives the stored report."""
+    state = state_of(request)
+    served = state.shelf.named(body.mechanism)
+    row = served.row(body.secret)
+    served.check(served.arrays([row]))
+    asked = Release(
+        body.person, body.request, Drawing(served, row), key_of(request), served.guarantee.metric,
+        served.guarantee.epsilon, served.guarantee.slack, body.purpose,
+    )  # fmt: skip
+    try:
+        receipt = await state.till.release(asked)
+    except MetricdpError as error:
+        state.counters.releases.labels(served.name, "refused").inc()
+        raise refused(error) from None
+    drew = state.shelf.of_report(receipt.report)
+    state.counters.releases.labels(served.name, "repeated" if receipt.repeated else "drawn").inc()
+    return Response(answer(drew, receipt), media_type="application/json")
+
+
+def answer(served: Served, receipt: Receipt) -> bytes:
+    """Return the answer to one release as JSON; what is the same for all of a mechanism is written once."""
+    (row,) = served.decoded(receipt.report)
+    own = {
+        "report": dict(zip(served.reports, row, strict=True)),
+        "repeated": receipt.repeated,
+        "cost": amount(receipt.charged, receipt.slack, receipt.unit),
+        "left": amount(receipt.left, receipt.slack_left, receipt.unit),
+    }
+    return json.dumps(own, ensure_ascii=False, separators=(",", ":"))[:-1].encode() + served.common
+
+
+def amount(epsilon: int, slack: int, unit: str) -> dict[str, Any]:
+    """Return an amount of the books, exactly and in words."""
+    return {"micro_epsilon": epsilon, "micro_slack": slack, "unit": unit, "words": in_words(epsilon, unit)}
+
+
+def moment(milliseconds: int | None) -> str | None:
+    """Return a time of the books as ISO 8601 in UTC."""
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
+
+
+def refused(error: Exception) -> Exception:
+    """Return what is answered where the ledger gave nothing."""
+    if isinstance(error, BudgetExceeded):
+        return Refused(409, "budget", str(error), micro_left=error.left, refreshes=moment(error.refreshes))
+    if isinstance(error, LedgerUnavailable):
+        return out_of_reach()
+    if isinstance(error, InvalidInput):
+        return unfit(error)
+    if isinstance(error, MetricdpError):
+        return Refused(409, "gone", "this request was answered and its report is no longer kept: use a new request id.")
+    return error
+
+
+@router.post(
+    "/v1/budget", operation_id="budget", summary="What is left to a person", tags=["read"],
+    response_model=BudgetAnswer, responses=CHARGED,
+)  # fmt: skip
+async def budget(body: BudgetRequest, request: Request) -> Response:
+    """Tell what is left to a person under the policy, and how many releases of a mechanism that is."""
+    state = state_of(request)
+    served = state.shelf.named(body.mechanism)
+    found = await in_thread(state, lambda: _left(state, served, body.person, body.purpose))
+    return Response(json.dumps(found, separators=(",", ":")), media_type="application/json")
+
+
+def _left(state: State, served: Served, person: str, purpose: str | None) -> dict[str, Any]:
+    account = account_for(served.guarantee.metric)
+    try:
+        budget = state.ledger.budget(person, metric=account.name)
+    except MetricdpError as error:
+        raise refused(error) from None
+    balances = [one for one in budget.accounts[0].balances if one.limit.purpose in ("", purpose)]
+    left = min((one.left for one in balances if one.limit.kind == "epsilon"), default=0)
+    slack = min((one.left for one in balances if one.limit.kind == "slack"), default=0)
+    left, slack = (0, 0) if budget.closed else (left, slack)
+    promise = served.guarantee
+    cost = amount(account.charge(promise.epsilon), charge_of(promise.slack, "slack"), account.unit)
+    fits = [some // each for some, each in ((left, cost["micro_epsilon"]), (slack, cost["micro_slack"])) if each]
+    return {
+        "mechanism": served.name,
+        "left": amount(left, slack, account.unit),
+        "cost": cost,
+        "releases": min(fits, default=0),
+        "limits": [
+            {
+                "limit": str(one.limit),
+                "micro_left": 0 if budget.closed else one.left,
+                "refreshes": moment(one.refreshes),
+            }
+            for one in balances
+        ],
+    }
+
+
+async def in_thread(state: State, work: Any) -> Any:
+    """Return what work gives in a thread: the database may be slow."""
+    import asyncio
+
+    return await asyncio.get_running_loop().run_in_executor(state.threads, work)
+
+
+@router.get(
+    "/v1/mechanisms", operation_id="mechanisms", summary="What is served", tags=["read"],
+    response_model=list[MechanismAnswer], responses=DENIED,
+)  # fmt: skip
+async def mechanisms(request: Request) -> Response:
+    """List the mechanisms with their promises and certificates."""
+    found = [served.described for served in state_of(request).shelf]
+    return Response(json.dumps(found, ensure_ascii=False, separators=(",", ":")), media_type="application/json")

@@ -1,0 +1,166 @@
+"""Running the service: the socket, TLS, one process or several, and a stop that finishes what was charged."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from metricdp.errors import InvalidInput, OutputProblem, import_extra
+from metricdp.files import existing_file
+from metricdp.service import logs
+from metricdp.service.limits import Limits
+
+GRACE = 30  # seconds that requests at work have to end
+HEADERS = 16 * 1024  # bytes of a request line and its headers
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One mechanism to serve: a file, or Laplace noise at an epsilon under a metric."""
+
+    name: str
+    path: str | None = None
+    trusted: str | None = None
+    epsilon: float = 0.0
+    metric: Any = None
+    snap: float = 0.0
+
+    def served(self) -> Any:
+        """Load it, verified."""
+        from metricdp.service.served import Served
+
+        if self.path is None:
+            from metricdp.design.laplace import laplace
+            from metricdp.metrics import Haversine
+
+            dimension = None if isinstance(self.metric, Haversine) else 2
+            return Served(self.name, laplace(self.metric, self.epsilon, dimension=dimension))
+        from metricdp.artifacts import inspect
+
+        found = inspect(self.path, trusted=self.trusted)
+        finite = any(part.inputs.size is not None and not part.inputs.is_text for part in _parts(found.mechanism))
+        return Served(self.name, found.mechanism, snap=self.snap if finite else 0.0, sha256=found.sha256)
+
+
+def _parts(mechanism: Any) -> Sequence[Any]:
+    return getattr(mechanism, "parts", (mechanism,))
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where the service is reached, and how.
+
+    Attributes:
+        host: The address it is bound to.
+        port: The port; 0 takes a free one.
+        certificate: A PEM file with the certificate chain, for TLS.
+        private_key: The PEM file of its key.
+        behind_proxy: Something in front speaks TLS: other addresses than this machine's are allowed without it.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8484
+    certificate: str | None = None
+    private_key: str | None = None
+    behind_proxy: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.private_key is None):
+            raise InvalidInput("--certificate and --private-key belong together.")
+        for path in (self.certificate, self.private_key):
+            if path is not None:
+                existing_file(path, "PEM file")
+        if not 0 <= self.port <= 65_535:
+            raise InvalidInput(f"--port must lie between 0 and 65535, got {self.port}.")
+        if not (_is_local(self.host) or self.certificate or self.behind_proxy):
+            raise InvalidInput(
+                f"{self.host!r} can be reached by other machines, and without TLS everybody on the way could read "
+                "secrets and keys: name --certificate and --private-key, or say --behind-proxy if one speaks TLS."
+            )
+
+    def bound(self) -> socket.socket:
+        """Return a socket that is bound, so that an address in use is said before anything is loaded."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((self.host, self.port))
+        except OSError as error:
+            made.close()
+            raise OutputProblem(f"cannot listen on {self.host} port {self.port}: {error.strerror or error}.") from error
+        made.set_inheritable(True)
+        return made
+
+    def address(self, bound: socket.socket) -> str:
+        """Return what to type."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.certificate else ''}://{host}:{bound.getsockname()[1]}"
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@dataclass(frozen=True)
+class Factory:
+    """Makes the application inside each process; it travels there."""
+
+    settings: Any
+    offers: tuple[Offer, ...]
+    processes: int = 1
+    counters: str = ""
+    level: str = "info"
+
+    def __call__(self) -> Any:
+        logs.set_up(self.level)
+        if self.counters:
+            from metricdp.service.counters import share_folder
+
+            share_folder(self.counters)
+        from metricdp.service.app import application
+
+        settings = replace(self.settings, limits=self.settings.limits.shared(self.processes))
+        return application(settings, [offer.served() for offer in self.offers])
+
+
+def serve(factory: Factory, door: Door, bound: socket.socket) -> int:
+    """Serve until a signal comes; requests that are at work are finished first."""
+    uvicorn = import_extra("uvicorn", "service")
+    limits: Limits = factory.settings.limits.shared(factory.processes)
+    with tempfile.TemporaryDirectory(prefix="metricdp-counters-") as folder:
+        several = factory.processes > 1
+        config = uvicorn.Config(
+            replace(factory, counters=folder) if several else factory,
+            factory=True,
+            interface="asgi3",
+            http="metricdp.service.protocol:PatientProtocol",
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            workers=factory.processes,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=limits.connections,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=GRACE,
+            h11_max_incomplete_event_size=HEADERS,
+            ssl_certfile=door.certificate,
+            ssl_keyfile=door.private_key,
+        )
+        if several:
+            logs.set_up(factory.level)
+            from uvicorn.supervisors import Multiprocess
+
+            Multiprocess(config, sockets=[bound]).run()
+            return 0
+        uvicorn.Server(config).run(sockets=[bound])
+        return 0

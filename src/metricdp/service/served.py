@@ -1,0 +1,248 @@
+"""Mechanisms by name, as the service offers them: what a secret looks like, what is drawn, what is said about it.
+
+A report is stored as bytes that say by themselves what they are: a tag of the mechanism that drew it, then doubles, or
+words as JSON. So a stored report is only ever explained by the promise it was drawn under.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from metricdp import wording
+from metricdp.arrays import Floats
+from metricdp.auditing.accuracy import radii_of
+from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.mechanisms import MECHANISMS, Guarantee, Mechanism, ProductMechanism
+from metricdp.service.building import certificate_values, promise_values
+from metricdp.service.refusals import Refused
+from metricdp.tables.kernel import protect
+from metricdp.tables.task import Task, task_for, usual_names
+
+TAG_BYTES = 8
+LEVEL = 0.95  # of the radius that holds the truth
+NUMBERS, WORDS = b"n", b"w"
+Secret = Mapping[str, Any] | Sequence[Any] | float | str
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """One mechanism under its name; values up to `snap` from a secret become it, at a slack that is charged."""
+
+    name: str
+    mechanism: Mechanism
+    snap: float = 0.0
+    sha256: str = ""  # of its file
+
+    def __post_init__(self) -> None:
+        if not self.name.replace("-", "_").isidentifier() or len(self.name) > 64:
+            raise InvalidInput(
+                f"the name of a mechanism must be one word of letters, digits, - and _, got {self.name!r}: "
+                "write --mechanism name=file.mdp."
+            )
+        _ = self.task  # refuses what keeps no promise, and snapping that leaves none
+
+    @cached_property
+    def task(self) -> Task:
+        """What is done to secrets."""
+        return task_for(self.columns, self.mechanism, columns=self.columns, snap=self.snap)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """What the parts of a secret are called."""
+        return usual_names(self.mechanism)
+
+    @property
+    def reports(self) -> tuple[str, ...]:
+        """What the parts of a report are called."""
+        return self.task.reports
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of one release, the slack of snapping included."""
+        return self.task.guarantee
+
+    @cached_property
+    def kinds(self) -> tuple[bool, ...]:
+        """Which parts of a secret are words."""
+        return tuple(lane.mechanism.inputs.is_text for lane in self.task.lanes for _ in lane.columns)
+
+    @cached_property
+    def told(self) -> tuple[bool, ...]:
+        """Which parts of a report are words."""
+        return tuple(lane.mechanism.outputs.is_text for lane in self.task.lanes for _ in lane.reports)
+
+    @cached_property
+    def tag(self) -> bytes:
+        """What stored reports of this mechanism begin with: a digest of its promise, its columns and its file."""
+        parts = (self.name, repr(self.guarantee), *self.columns, "|", *self.reports, self.sha256, repr(self.mechanism))
+        return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=TAG_BYTES).digest()
+
+    @cached_property
+    def promise(self) -> dict[str, Any]:
+        """The promise in numbers and in words."""
+        return {**promise_values(self.guarantee), "sentence": self._in_short(self.guarantee)}
+
+    def _in_short(self, promise: Guarantee) -> str:
+        if isinstance(self.mechanism, ProductMechanism):
+            return wording.short_of_parts([part.guarantee for part in self.mechanism.parts])
+        return wording.short(promise)
+
+    @cached_property
+    def accuracy(self) -> list[dict[str, Any]]:
+        """The radius around a report that holds the truth with 95 %, for every part of a product."""
+        found = []
+        for lane in self.task.lanes:
+            (radius,) = radii_of(lane.mechanism, (LEVEL,))
+            found.append(
+                {
+                    "columns": list(lane.reports),
+                    "radius": wording_up(radius.value + lane.snap),
+                    "unit": radius.unit,
+                    "level": LEVEL,
+                }
+            )
+        return found
+
+    @cached_property
+    def common(self) -> bytes:
+        """The end of every answer: what is the same for all reports of this mechanism, as JSON."""
+        values = {"mechanism": self.name, "promise": self.promise, "accuracy": self.accuracy}
+        return b"," + json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()[1:]
+
+    @cached_property
+    def described(self) -> dict[str, Any]:
+        """What `/v1/mechanisms` says: the promise, the certificate, what goes in and what comes out."""
+        return {
+            "name": self.name,
+            "about": "" if (declared := MECHANISMS.of(self.mechanism)) is None else declared.about,
+            "sha256": self.sha256,
+            "secret": [
+                {"name": name, "kind": _kind(text)} for name, text in zip(self.columns, self.kinds, strict=True)
+            ],
+            "report": [{"name": name, "kind": _kind(text)} for name, text in zip(self.reports, self.told, strict=True)],
+            "snap": self.snap,
+            "promise": self.promise,
+            "accuracy": self.accuracy,
+            "certificate": certificate_values(self.mechanism.certificate),
+        }
+
+    def row(self, secret: Secret) -> tuple[Any, ...]:
+        """Return the parts of one secret in order: an object by names, a list by places, a single value alone."""
+        if isinstance(secret, Mapping):
+            if set(secret) != set(self.columns):
+                raise self._shape()
+            values = [secret[name] for name in self.columns]
+        else:
+            values = list(secret) if isinstance(secret, Sequence) and not isinstance(secret, str) else [secret]
+        if len(values) != len(self.columns):
+            raise self._shape()
+        for value, text in zip(values, self.kinds, strict=True):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (isinstance(value, str) if text else number):
+                raise self._shape()
+        return tuple(values)
+
+    def _shape(self) -> Refused:
+        parts = ", ".join(f"{name} ({_kind(text)})" for name, text in zip(self.columns, self.kinds, strict=True))
+        return Refused(422, "invalid", f"`secret` must hold {parts} for the mechanism {self.name}.")
+
+    def arrays(self, rows: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
+        """Return secrets as columns."""
+        parts = zip(*rows, strict=True) if rows else [()] * len(self.columns)
+        return [
+            pa.array(part, pa.string()) if text else pa.array(np.array(part, dtype=np.float64))
+            for part, text in zip(parts, self.kinds, strict=True)
+        ]
+
+    def drawn(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
+        """Return one report for every row, with fresh noise; a row that is no secret is refused without its values."""
+        try:
+            return list(protect(arrays, self.task).columns)
+        except OutOfDomain as error:
+            raise self._outside(error.rows) from None
+
+    def check(self, arrays: Sequence[pa.Array]) -> None:
+        """Refuse rows that are no secrets, before anything is charged or drawn."""
+        from metricdp.tables.values import secrets_of
+
+        start = 0
+        for lane in self.task.lanes:
+            good = secrets_of(arrays[start : start + len(lane.columns)], lane).good
+            start += len(lane.columns)
+            if not good.all():
+                raise self._outside(tuple(int(row) for row in np.flatnonzero(~good)[:10]))
+
+    def _outside(self, rows: tuple[int, ...]) -> Refused:
+        rules = "; ".join(lane.mechanism.inputs.rule(snap=lane.snap).rstrip(".") for lane in self.task.lanes)
+        sentence = f"the secret is none of the mechanism {self.name}: {rules}."
+        return Refused(422, "outside", sentence, rows=list(rows[:10]))
+
+    def encoded(self, reports: Sequence[pa.Array], first: int, last: int) -> bytes:
+        """Return some rows of reports as bytes for the ledger."""
+        if not any(self.told):
+            values = np.stack([np.asarray(part.slice(first, last - first)) for part in reports], axis=1)
+            return self.tag + NUMBERS + np.ascontiguousarray(values, dtype="<f8").tobytes()
+        rows = list(zip(*(part.slice(first, last - first).to_pylist() for part in reports), strict=True))
+        return self.tag + WORDS + json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def decoded(self, report: bytes) -> list[tuple[Any, ...]]:
+        """Return the rows of a stored report."""
+        kind, body = report[TAG_BYTES : TAG_BYTES + 1], report[TAG_BYTES + 1 :]
+        if kind == WORDS:
+            return [tuple(row) for row in json.loads(body)]
+        return [tuple(row) for row in self.numbers(body).tolist()]
+
+    def numbers(self, body: bytes) -> Floats:
+        """Return the doubles of stored reports, one row each."""
+        return np.frombuffer(body, dtype="<f8").reshape(-1, len(self.reports))
+
+
+def wording_up(value: float) -> float:
+    """Return a radius for people: four digits, rounded up."""
+    return float(wording.number(value, 4, "up"))
+
+
+def _kind(text: bool) -> str:
+    return "text" if text else "number"
+
+
+class Shelf:
+    """All mechanisms that are served, by name; the first is taken where none is named."""
+
+    def __init__(self, served: Sequence[Served]) -> None:
+        if not served:
+            raise InvalidInput("name what to serve: --mechanism rome.mdp, or --epsilon 10/km for Laplace noise.")
+        self._named = {one.name: one for one in served}
+        if len(self._named) < len(served):
+            raise InvalidInput("two mechanisms have the same name: write --mechanism name=file.mdp.")
+        self._tagged = {one.tag: one for one in served}
+
+    def __iter__(self) -> Any:
+        return iter(self._named.values())
+
+    def named(self, name: str | None) -> Served:
+        """Return the mechanism of a name, or the only one there is."""
+        if name is None and len(self._named) == 1:
+            return next(iter(self._named.values()))
+        found = self._named.get(name or "")
+        if found is None:
+            raise Refused(404, "unknown_mechanism", f"`mechanism` must be one of {', '.join(self._named)}.")
+        return found
+
+    def of_report(self, report: bytes) -> Served:
+        """Return the mechanism that drew a stored report."""
+        found = self._tagged.get(report[:TAG_BYTES])
+        if found is None:
+            raise Refused(
+                409, "other_mechanism", "this request was answered by a mechanism that is no longer served: its report "
+                "cannot be explained here. Nothing was charged now; a new request id draws a new report.",
+            )  # fmt: skip
+        return found

@@ -1,0 +1,55 @@
+"""What one process of the service has at hand, and where the endpoints find it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from starlette.requests import Request
+
+from metricdp.ledger import Ledger
+from metricdp.service.apart import Apart
+from metricdp.service.counters import Counters
+from metricdp.service.gate import KEY
+from metricdp.service.jobs import Jobs
+from metricdp.service.limits import Limits
+from metricdp.service.served import Shelf
+from metricdp.service.till import Till
+
+
+@dataclass
+class State:
+    """The mechanisms, the ledger and those who work for one process."""
+
+    shelf: Shelf
+    ledger: Ledger
+    limits: Limits
+    counters: Counters
+    till: Till
+    jobs: Jobs
+    apart: Apart
+    threads: ThreadPoolExecutor
+    batches: int = 0  # at work
+    looked: tuple[float, bool] = (
+        -math.inf,
+        False,
+    )  # when the ledger was last asked whether it is there, and its answer
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def ask_ledger(self) -> None:
+        """Read from the ledger, or raise: the account of somebody who cannot be a person, since names are not empty."""
+        first = next(iter(self.shelf))
+        self.ledger.budget(b"\0", metric=first.guarantee.metric)
+
+
+def state_of(request: Request) -> State:
+    """Return what the process has at hand."""
+    return cast(State, cast(Any, request.app).state.metricdp)
+
+
+def key_of(request: Request) -> str:
+    """Return the public id of the key that asks: the gate has looked at it."""
+    return str(request.scope[KEY])

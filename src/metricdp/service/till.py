@@ -1,0 +1,110 @@
+"""Where releases wait for the ledger: those that wait are committed together, with one wait for the disk.
+
+While one group is being committed in a thread, the next one gathers; so the busier the service is, the larger the
+groups, and nobody waits on purpose. What waits is bounded: beyond, requests are turned away at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeVar
+
+from metricdp.ledger import Receipt, Release
+from metricdp.service import logs
+from metricdp.service.counters import Counters
+from metricdp.service.drawing import Drawing
+from metricdp.service.refusals import Refused, too_busy
+
+MOST_TOGETHER = 64
+logger = logging.getLogger("metricdp.service")
+Outcome = Receipt | Exception
+T = TypeVar("T")
+
+
+class Books(Protocol):
+    """What the service needs of a ledger."""
+
+    def release_many(self, releases: Sequence[Release]) -> list[Receipt | Exception]: ...
+
+
+class Till:
+    """One thread that commits what waits."""
+
+    def __init__(self, books: Books, *, waiting: int, counters: Counters) -> None:
+        self._books, self._most, self._counters = books, waiting, counters
+        self._waiting: deque[tuple[Release, asyncio.Future[Receipt]]] = deque()
+        self._arrived = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="till")
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+
+    def open(self) -> None:
+        """Begin to work."""
+        self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def close(self) -> None:
+        """Commit what waits, then end."""
+        self._closing = True
+        self._arrived.set()
+        if self._task is not None:
+            await self._task
+        self._thread.shutdown()
+
+    async def release(self, row: Release) -> Receipt:
+        """Return the receipt of one release, once it is committed; refusals are raised."""
+        if self._closing or len(self._waiting) >= self._most:
+            raise too_busy("too many releases wait for the ledger; ask again in a moment. Nothing was charged.")
+        future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        self._waiting.append((row, future))
+        self._arrived.set()
+        return await future
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting or not self._closing:
+            await self._arrived.wait()
+            group = [self._waiting.popleft() for _ in range(min(MOST_TOGETHER, len(self._waiting)))]
+            if not self._waiting and not self._closing:
+                self._arrived.clear()
+            self._counters.waiting.set(len(self._waiting))
+            if group:
+                outcomes = await loop.run_in_executor(self._thread, self.commit, [row for row, _ in group])
+                for (_, future), outcome in zip(group, outcomes, strict=True):
+                    if future.done():  # whoever asked has gone: the receipt is in the books, asking again gives it
+                        continue
+                    if isinstance(outcome, Exception):
+                        future.set_exception(outcome)
+                    else:
+                        future.set_result(outcome)
+
+    def alone(self, work: Callable[[], T]) -> T:
+        """Return what work on the books gives when its turn comes, from any thread."""
+        return self._thread.submit(work).result()
+
+    def commit(self, rows: Sequence[Release]) -> Sequence[Outcome]:
+        """Commit releases in one transaction; where the books are out of reach every one of them is told so."""
+        started = time.perf_counter()
+        Drawing.together(row.draw for row in rows)
+        try:
+            outcomes = self._books.release_many(rows)
+        except Exception as error:
+            self._counters.ledger_errors.labels(type(error).__name__).inc()
+            logger.error("the ledger failed: %s", logs.where(type(error), error.__traceback__))
+            return [out_of_reach()] * len(rows)
+        self._counters.together.observe(len(rows))
+        self._counters.commit_seconds.observe(time.perf_counter() - started)
+        return outcomes
+
+
+def out_of_reach() -> Refused:
+    """Return the answer of a service whose ledger does not answer."""
+    sentence = (
+        "the ledger cannot be reached, so nothing is released. Ask again with the same request id: if the charge was "
+        "written before, the stored report comes back and nothing is charged twice."
+    )
+    return Refused(503, "ledger", sentence, retry=2.0)

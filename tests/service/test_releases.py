@@ -1,0 +1,131 @@
+"""Releases over HTTP: charged, stored, repeated, refused; every answer says what was promised and what is left."""
+
+from __future__ import annotations
+
+import math
+import uuid
+
+import pytest
+
+import serving
+
+PLACE = {"lat": 41.9, "lon": 12.48}
+
+
+def asked(person=None, secret=None, **more):
+    return {"person": person or uuid.uuid4().hex, "request": uuid.uuid4().hex, "secret": secret or PLACE} | more
+
+
+def test_an_answer_says_what_was_promised_what_it_cost_what_is_left_and_how_far_the_truth_may_be(running):
+    answer = running.post("/v1/release", asked(mechanism="earth")).json()
+    assert set(answer["report"]) == {"lat", "lon"}
+    assert answer["promise"]["epsilon"] == 10.0
+    assert answer["promise"]["unit"] == "km"
+    assert "at most a factor of two" in answer["promise"]["sentence"]
+    assert answer["cost"]["micro_epsilon"] == 10_000_000
+    assert answer["left"]["micro_epsilon"] == 30_000_000
+    assert answer["left"]["words"] == "30/km"
+    assert not answer["repeated"]
+    # On a plane the distance is Gamma(2, 1/epsilon): 1 - (1 + t) e^-t = 0.95 at t = epsilon r; the lattice adds little.
+    (accuracy,) = answer["accuracy"]
+    t = 10.0 * accuracy["radius"]
+    assert 0.95 <= 1 - (1 + t) * math.exp(-t) < 0.951
+    assert accuracy["level"] == 0.95
+
+
+def test_the_same_request_gets_the_same_report_whatever_secret_it_carries_and_costs_nothing(running):
+    first = asked(mechanism="earth")
+    one = running.post("/v1/release", first).json()
+    again = running.post("/v1/release", first | {"secret": {"lat": 0.0, "lon": 0.0}}).json()
+    assert again["report"] == one["report"]
+    assert again["repeated"]
+    assert again["left"] == one["left"]
+    fresh = running.post("/v1/release", first | {"request": "another"}).json()
+    assert fresh["report"] != one["report"]
+
+
+def test_request_ids_are_those_of_a_key_and_a_person(running):
+    first = asked(mechanism="earth")
+    one = running.post("/v1/release", first, "all").json()
+    assert running.post("/v1/release", first, "release").json()["report"] != one["report"]
+    assert running.post("/v1/release", first | {"person": uuid.uuid4().hex}).json()["report"] != one["report"]
+
+
+def test_what_does_not_fit_is_refused_and_costs_nothing(running):
+    person = uuid.uuid4().hex
+    for _ in range(4):
+        assert running.post("/v1/release", asked(person, mechanism="earth")).status_code == 200
+    refused = running.post("/v1/release", asked(person, mechanism="earth"))
+    assert refused.status_code == 409
+    found = refused.json()
+    assert found["error"] == "budget"
+    assert found["micro_left"] == 0
+    assert found["refreshes"].endswith("00:00:00+00:00")
+    assert "40/km per day" in found["message"]
+    budget = running.post("/v1/budget", {"person": person, "mechanism": "earth"}).json()
+    assert budget["releases"] == 0
+    assert {limit["limit"]: limit["micro_left"] for limit in budget["limits"]}["1000/km ever"] == 960_000_000
+
+
+def test_a_budget_that_nobody_touched_is_whole(running):
+    budget = running.post("/v1/budget", {"person": uuid.uuid4().hex, "mechanism": "earth"}).json()
+    assert budget["left"]["micro_epsilon"] == 40_000_000
+    assert budget["cost"]["micro_epsilon"] == 10_000_000
+    assert budget["releases"] == 4
+
+
+@pytest.mark.parametrize("secret", [{"x": 1.1, "y": 0.1}, [1.1, 0.1]])
+def test_cells_take_what_is_near_and_charge_the_slack_of_it(running, secret):
+    answer = running.post("/v1/release", asked(secret=secret, mechanism="cells")).json()
+    assert [answer["report"]["x"], answer["report"]["y"]] in serving.POINTS
+    assert answer["cost"]["micro_slack"] == 500_000  # 2 * epsilon * snap
+    assert answer["promise"]["slack"] == 0.5
+
+
+def test_words_and_products_are_released(running):
+    answer = running.post("/v1/release", asked(secret="brontolite", mechanism="words")).json()
+    assert answer["report"]["word"] in serving.WORDS
+    secret = {"x": 1.0, "y": 0.0, "word": "quillfeather"}
+    answer = running.post("/v1/release", asked(secret=secret, mechanism="both"))
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["report"]["word"] in serving.WORDS
+    assert len(answer.json()["accuracy"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "secret"),
+    [
+        ("earth", {"lat": 91.0, "lon": 0.0}),
+        ("earth", {"lat": 41.0}),
+        ("earth", {"lat": 41.0, "lon": 1.0, "alt": 2.0}),
+        ("earth", [41.0, 12.0, 3.0]),
+        ("earth", {"lat": "41.0", "lon": 12.0}),
+        ("earth", "rome"),
+        ("earth", True),
+        ("cells", {"x": 9.0, "y": 9.0}),
+        ("words", "unheard"),
+        ("words", 7.0),
+    ],
+)
+def test_what_is_no_secret_is_refused_and_costs_nothing(running, mechanism, secret):
+    person = uuid.uuid4().hex
+    answer = running.post("/v1/release", asked(person, secret=secret, mechanism=mechanism))
+    assert answer.status_code == 422
+    assert answer.json()["error"] in ("invalid", "outside")
+    budget = running.post("/v1/budget", {"person": person, "mechanism": mechanism}).json()
+    assert budget["left"]["micro_epsilon"] == {"earth": 40_000_000}.get(mechanism, 1_000_000_000)
+
+
+def test_mechanisms_are_listed_with_their_certificates(running):
+    with running.client("read") as client:
+        found = {one["name"]: one for one in client.get("/v1/mechanisms").json()}
+    assert set(found) == {"earth", "cells", "words", "both"}
+    assert found["cells"]["certificate"]["pairs"] > 0
+    assert found["cells"]["certificate"]["epsilon"] <= 1.0
+    assert found["words"]["secret"] == [{"name": "word", "kind": "text"}]
+    assert found["earth"]["promise"]["basis"] == "theorem"
+
+
+def test_an_unknown_mechanism_is_named_as_such_and_one_must_be_named_among_many(running):
+    assert running.post("/v1/release", asked(mechanism="mars")).status_code == 404
+    assert running.post("/v1/release", asked()).status_code == 404

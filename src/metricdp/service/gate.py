@@ -95,13 +95,13 @@ class Gate:
     """The application with a gate around it."""
 
     def __init__(self, app: Any, *, keys: Keyring, limits: Limits, counters: Counters) -> None:
-        self._app, self._keys, self._limits, self._counters = app, keys, limits, counters
+        self.app, self._keys, self._limits, self._counters = app, keys, limits, counters
         self._rates = Rates(limits.rate)
         self._at_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         elif scope["type"] == "http":
             await self._answer(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -141,10 +141,10 @@ class Gate:
             visit.scope[KEY] = visit.key.id
         visit.check_length()
         if rule.lasting:
-            await self._app(visit.scope, visit.receive, visit.send)
+            await self.app(visit.scope, visit.receive, visit.send)
             return
         async with asyncio.timeout(self._limits.seconds):
-            await self._app(visit.scope, visit.receive, visit.send)
+            await self.app(visit.scope, visit.receive, visit.send)
 
     def _known(self, header: bytes, needed: str) -> Key:
         """Return the key of a request that may do what it asks for."""

@@ -20,6 +20,7 @@ import metricdp as mdp
 from metricdp.service.app import Books, Settings, application
 from metricdp.service.keys import make_key
 from metricdp.service.limits import Limits
+from metricdp.service.running import Door, configuration
 from metricdp.service.served import Served
 
 POINTS = [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]
@@ -67,10 +68,7 @@ def service(folder: Path, *, policy: str, limits: Limits | None = None, place: s
     app = application(settings, mechanisms())
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, ws="none", lifespan="on", timeout_graceful_shutdown=10,
-        http="metricdp.service.protocol:PatientProtocol",
-    )  # fmt: skip
+    config = configuration(app, Door(), settings.limits)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

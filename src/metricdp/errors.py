@@ -17,6 +17,7 @@ Messages say what was expected, what came, and what to do.
 """
 
 import importlib
+from importlib.util import find_spec
 from types import ModuleType
 
 
@@ -85,6 +86,15 @@ def import_extra(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(
-            f"this needs the package `{module.partition('.')[0]}`: install it with `pip install 'metricdp[{extra}]'`"
-        ) from error
+        raise _missing(module, extra) from error
+
+
+def check_extra(module: str, extra: str) -> None:
+    """Say which extra brings a module that is not installed, before the work that would need it."""
+    if find_spec(module) is None:
+        raise _missing(module, extra)
+
+
+def _missing(module: str, extra: str) -> MissingExtra:
+    package = module.partition(".")[0]
+    return MissingExtra(f"this needs the package `{package}`: install it with `pip install 'metricdp[{extra}]'`")

@@ -49,7 +49,9 @@ def link_notes(paths: Sequence[Path]) -> tuple[str, ...]:
     return (*shown, f"{len(links) - 3} more sources are links.") if len(links) > 3 else tuple(shown)
 
 
-def check_target(target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None) -> Path:
+def check_target(
+    target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, overwrite: bool = True
+) -> Path:
     """Return where the output will be put, or raise before any work is done."""
     place = in_its_folder(target)
     if place.exists():
@@ -60,8 +62,17 @@ def check_target(target: str | os.PathLike[str], *, source: str | os.PathLike[st
         refuse_link(target)
         if not stat.S_ISREG(place.stat().st_mode):
             raise OutputProblem(f"cannot write {str(target)!r}: it is not a plain file. Choose a file name.")
+        if not overwrite:
+            raise _there(target)
     refuse_link(target)
     return place
+
+
+def _there(target: str | os.PathLike[str]) -> OutputProblem:
+    return OutputProblem(
+        f"cannot write {str(target)!r}: it is there already. Choose another name, or replace it with overwrite=True "
+        "(--overwrite)."
+    )
 
 
 def in_its_folder(target: str | os.PathLike[str]) -> Path:
@@ -121,13 +132,16 @@ def beside(place: Path, what: str) -> Path:
 
 
 @contextmanager
-def replacing(target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+def replacing(
+    target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, overwrite: bool = True
+) -> Iterator[Path]:
     """Yield a new empty file beside the target that takes its place when the block ends well.
 
     On any error or interruption the new file is removed and the target stays as it was. A target that was there keeps
-    its permissions; until then the new file is readable by its owner only.
+    its permissions; until then the new file is readable by its owner only. Without `overwrite` a target that is there,
+    or that somebody else makes meanwhile, is an error.
     """
-    place = check_target(target, source=source)
+    place = check_target(target, source=source, overwrite=overwrite)
     try:
         partial, handle, mode = _new_partial(place)
     except OSError as error:
@@ -138,7 +152,7 @@ def replacing(target: str | os.PathLike[str], *, source: str | os.PathLike[str] 
         whole = os.open(partial, os.O_RDONLY)
         try:
             os.fsync(whole)
-            os.replace(partial, place)
+            _put(partial, place, overwrite=overwrite)
             if hasattr(os, "fchmod"):  # only now: a run that is killed before leaves nothing that others can read
                 os.fchmod(whole, mode)
         finally:
@@ -154,6 +168,23 @@ def replacing(target: str | os.PathLike[str], *, source: str | os.PathLike[str] 
         os.close(handle)
     with suppress(OSError):  # some file systems cannot flush a folder; the file itself is safe
         flush(place.parent)
+
+
+def _put(partial: Path, place: Path, *, overwrite: bool) -> None:
+    """Give a whole file its name; a link is refused where the name is taken, a replacement is not."""
+    if overwrite:
+        os.replace(partial, place)
+        return
+    try:
+        os.link(partial, place)
+    except FileExistsError:
+        raise _there(place) from None
+    except OSError:  # a file system without links
+        if place.exists():
+            raise _there(place) from None
+        os.replace(partial, place)
+        return
+    partial.unlink()
 
 
 def _new_partial(place: Path) -> tuple[Path, int, int]:

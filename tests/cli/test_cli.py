@@ -296,7 +296,7 @@ def test_bad_lines_get_one_clean_answer(
     [
         ("nan", [["nan", "1"], ["2", "3"]], "finite"),
         ("words", [["north", "1"]], "must hold numbers"),
-        ("twice", [["1", "1"], ["1", "1"]], "distinct"),
+        ("twice", [["1", "1"], ["1", "1"]], "at least two places"),
         ("empty", [], "no rows"),
     ],
 )
@@ -308,9 +308,11 @@ def test_bad_points(
 
 
 def test_bad_priors_and_rows(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write("prior.csv", ["p"], [[0.1]] * 16)
     line = "design --points cells.csv --metric l2 --epsilon 1 --builder exponential -o x.mdp --prior prior.csv"
-    assert "summing to 1" in refused(line, capsys)
+    write("prior.csv", ["p"], [[0.1]] * 15)
+    assert "has 15 rows, and there are 16 places" in refused(line, capsys)
+    write("prior.csv", ["p"], [[0.1]] * 15 + [[-0.1]])
+    assert "row 15" in refused(line, capsys)
     write("prior.csv", ["p"], [[1 / 16]] * 16)
     assert run(line) == 0
     write("points.csv", ["lat", "lon"], [[41.0, 8.0]] * 17 + [["", 8.0]])

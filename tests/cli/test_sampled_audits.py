@@ -293,7 +293,7 @@ def test_distances_stand_in_for_points(here: Path, capsys: pytest.CaptureFixture
     np.save("cube.npy", np.zeros((2, 2, 2)))
     assert "matrix of numbers" in refused(capsys, f"audit cube.npy --points points.csv {CLAIM}")
     Path("fake.npy").write_bytes(b"no array")
-    assert "no array of numbers" in refused(capsys, f"audit fake.npy --points points.csv {CLAIM}")
+    assert "no whole array of numbers" in refused(capsys, f"audit fake.npy --points points.csv {CLAIM}")
 
 
 def test_the_help_has_an_example_of_every_way(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metricdp.experiments.benders import parts, printed, runs
+from metricdp.design.decomposed import Neighbours
+from metricdp.experiments.benders import maps, parts, printed, runs
 from metricdp.experiments.benders.data import DATA, gaussian
 from metricdp.experiments.benders.pictures import draw
 from metricdp.experiments.benders.study import STUDY, Setting
@@ -57,6 +58,58 @@ def test_components_by_pairs_of_different_subsets_alone() -> None:
         adjacency[i, i + 1] = adjacency[i + 1, i] = True
     labels = np.array([0, 0, 1, 1, 2, 2])
     assert sorted(parts.across_components(labels, adjacency).tolist()) == [2, 2]
+
+
+def brute_components(records: list[int], joined: Any) -> list[set[int]]:
+    """Grow one set after the other until nothing joins."""
+    left, found = set(records), []
+    while left:
+        grown, one = {left.pop()}, set()
+        while grown:
+            one |= grown
+            grown = {j for j in left for i in grown if joined(i, j)}
+            left -= grown
+        found.append(one)
+    return found
+
+
+def test_cuts_join_components_of_the_master_as_counted_by_hand() -> None:
+    setting = Setting("synthetic", 150, 2.0, 5, 4)
+    problem = setting.problem(0)
+    points = problem.inputs.points
+    labels = setting.labels(problem, Neighbours.of(problem), "distances")
+    near = (np.sqrt(((points[:, None] - points) ** 2).sum(axis=-1)) <= 2.0) & ~np.eye(150, dtype=bool)
+    edge = [i for i in range(150) if any(near[i, j] and labels[i] != labels[j] for j in range(150))]
+    touched = [{i for i in edge if any(near[i, j] and labels[j] == label and j not in edge for j in range(150))}
+               for label in range(4)]  # fmt: skip
+    rules = {
+        maps.ACROSS: lambda i, j: near[i, j] and labels[i] != labels[j],
+        maps.ALL_PAIRS: lambda i, j: near[i, j],
+        maps.CUTS: lambda i, j: near[i, j] or any({i, j} <= one for one in touched),
+    }
+    rows = maps.component_rows(setting, 0)
+    for rule, joined in rules.items():
+        sizes = [len(one) for one in brute_components(edge, joined) if rule != maps.ACROSS or len(one) > 1]
+        told = {row["measure"]: row.get("as_published", row.get("corrected"))
+                for row in rows_about(rows, joined_by=rule) if "component" not in row}  # fmt: skip
+        assert (told["components"], told["records of the largest component"]) == (len(sizes), max(sizes))
+    assert sum(row["as_published"] for row in rows if "component" in row) == sum(
+        len(one) for one in brute_components(edge, rules[maps.ACROSS]) if len(one) > 1
+    )
+
+
+def test_subsets_on_the_map_hold_every_record_once() -> None:
+    rows = maps.partition_rows(TINY, 0)
+    points = TINY.problem(0).inputs.points
+    for name in ("k-m-DV", "k-m-rec", "k-m-adj", "BSC"):
+        sizes = [row["as_published"] for row in rows_about(rows, partition=name, measure="records of this subset")]
+        assert sum(sizes) == len(points)
+        (most,) = rows_about(rows, partition=name, measure="records of the largest subset")
+        assert most["as_published"] == max(sizes)
+    flat = maps.positions("synthetic", TINY.problem(0))
+    middle = points - points.mean(axis=0)
+    values = np.linalg.eigvalsh(middle.T @ middle)[::-1]
+    np.testing.assert_allclose((flat**2).sum(axis=0), values[:2], rtol=1e-9)
 
 
 def test_a_published_run_fills_its_tables_and_says_how_it_ended() -> None:
@@ -112,6 +165,10 @@ def test_pictures_are_drawn_where_there_is_something_to_see(tmp_path: Path) -> N
     ]
     draw("figure_17", rows, tmp_path / "closing.png")
     assert (tmp_path / "closing.png").read_bytes().startswith(b"\x89PNG")
+    draw("figure_13", maps.partition_rows(TINY, 0), tmp_path / "subsets.png")
+    draw("figure_5", maps.component_rows(Setting("synthetic", 150, 2.0, 5, 4), 0), tmp_path / "components.png")
+    assert (tmp_path / "subsets.png").is_file()
+    assert (tmp_path / "components.png").is_file()
     draw("table_3", rows, tmp_path / "none.png")
     draw("figure_17", [], tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()

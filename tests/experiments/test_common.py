@@ -230,6 +230,18 @@ def test_repetitions_become_a_mean_with_its_interval() -> None:
     assert "repetition" not in mean
 
 
+def test_a_repetition_without_a_number_makes_no_mean_of_the_others_and_many_notes_become_one() -> None:
+    rows = [
+        {"repetition": n, "measure": "loss", "as_published": value, "note": f"run {n}"}
+        for n, value in enumerate((1.0, "inf", 2.0, 3.0))
+    ]
+    (mean,) = averaged(rows)
+    assert mean["as_published"] == "inf"
+    assert "spread" not in mean
+    assert mean["note"] == "run 0 (one of 4 repetitions)"
+    assert averaged(rows[:3])[0]["note"] == "run 0; run 1; run 2"
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [

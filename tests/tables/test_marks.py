@@ -62,12 +62,12 @@ def test_every_file_carries_the_mark(number: int, tmp_path: Path) -> None:
     pq.write_table(ROWS, tmp_path / "in.parquet")
     (tmp_path / "in.csv").write_text("lat;lon\n41;-8\n41.1;-8.1\n", encoding="utf-8")
     for make, expected in ((seeded, True), (honest, False)):
-        summary = perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", EARTH, rng=make()[number])
+        summary = perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", EARTH, rng=make()[number], overwrite=True)
         text = rows_of(tmp_path / "out.csv")
         assert text[0] == [f"lat;lon{';metricdp_simulated' if expected else ''}"]
         assert all(line[0].endswith(";true") == expected for line in text[1:])
         assert summary.simulated == expected
-        perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, rng=make()[number])
+        perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, rng=make()[number], overwrite=True)
         perturb(ROWS.to_reader(), EARTH, rng=make()[number], target=str(tmp_path / "stream.parquet"))
         for name in ("out", "stream"):
             metadata = pq.read_schema(tmp_path / f"{name}.parquet").metadata or {}

@@ -346,7 +346,7 @@ def test_a_seeded_file_is_marked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_rows_are_counted_over_the_whole_file(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats.parquet, "PARQUET_BATCH_ROWS", 1000)
+    monkeypatch.setattr(formats.parquet, "BATCH_ROWS", 1000)
     monkeypatch.setattr(formats.csv, "CSV_BLOCK_BYTES", 20_000)
     rows = 5000
     latitude = np.full(rows, 41.0)
@@ -358,14 +358,16 @@ def test_rows_are_counted_over_the_whole_file(tmp_path: Path, suffix: str, monke
     else:
         pq.write_table(table, source)
     target.write_text("what was there before")
-    with pytest.raises(OutOfDomain, match="row 4321 "):
+    with pytest.raises(OutputProblem, match=r"there already.*--overwrite"):
         perturb_file(source, target, EARTH)
+    with pytest.raises(OutOfDomain, match="row 4321 "):
+        perturb_file(source, target, EARTH, overwrite=True)
     assert target.read_text() == "what was there before"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, target.name])
-    summary = perturb_file(source, target, EARTH, on_error="drop")
+    summary = perturb_file(source, target, EARTH, on_error="drop", overwrite=True)
     assert (summary.rows, summary.written, summary.bad, summary.bad_rows) == (rows, rows - 2, 2, (4321, 4777))
     assert any("4321, 4777" in line for line in summary.lines())
-    summary = perturb_file(source, target, EARTH, on_error="null")
+    summary = perturb_file(source, target, EARTH, on_error="null", overwrite=True)
     assert summary.written == rows
     if suffix == "csv":
         assert read_csv(target)[1 + 4321] == ["", "", "4321"]
@@ -395,7 +397,7 @@ class Interrupting:
 def test_nothing_is_left_after_an_interruption(
     tmp_path: Path, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats.parquet, "PARQUET_BATCH_ROWS", 1000)
+    monkeypatch.setattr(formats.parquet, "BATCH_ROWS", 1000)
     pq.write_table(points(5000), tmp_path / "in.parquet")
     with pytest.raises(error):
         perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", Interrupting(error))
@@ -415,9 +417,7 @@ def test_targets_are_checked_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(OutputProblem, match="not a plain file"):
         perturb_file(source, tmp_path / "folder.csv", EARTH)
-    with pytest.raises(OutputProblem, match="CSV file like the source"):
-        perturb_file(source, tmp_path / "out.parquet", EARTH)
-    with pytest.raises(InvalidInput, match=r"\.csv or \.parquet"):
+    with pytest.raises(InvalidInput, match=r"\.csv, \.parquet.*--to"):
         perturb_file(source, tmp_path / "out.xlsx", EARTH)
     assert source.read_text() == "lat,lon\n1,2\n"
 
@@ -441,7 +441,7 @@ def test_a_folder_that_takes_no_files_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "cannot be read"),
+        (b"", "is empty"),
         (b"lat,lon\n", "no rows"),
         (b"lat,lon\n1,2,3\n", "cannot be read"),
         (b"lat,lon\n1,\n", "lon holds no number"),
@@ -476,7 +476,7 @@ from metricdp.tables import perturb_file
 mechanism = mdp.laplace(mdp.Haversine(), 10.0)
 perturb_file(sys.argv[1], sys.argv[3], mechanism)
 small = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-perturb_file(sys.argv[2], sys.argv[3], mechanism)
+perturb_file(sys.argv[2], sys.argv[3], mechanism, overwrite=True)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - small) / 1024)
 """
 

@@ -74,7 +74,7 @@ def law_of(mechanism: Mechanism, *, snap: float = 0.0) -> dict[str, Any]:
         return law | {"parts": [law_of(part, snap=snap if _snaps(part) else 0.0) for part in mechanism.parts]}
     radii = radii_of(mechanism, LEVELS)
     law |= {
-        "density": _density(mechanism, kind),
+        "density": density_of(mechanism),
         "snap": snap,
         "loss": {
             "value": mechanism.certificate.loss,
@@ -115,7 +115,8 @@ def _snaps(part: Mechanism) -> bool:
     return part.inputs.size is not None and not part.inputs.is_text
 
 
-def _density(mechanism: Mechanism, kind: str) -> dict[str, Any]:
+def density_of(mechanism: Mechanism) -> dict[str, Any]:
+    """Return the formula of a law, with its constants where it has a closed form."""
     epsilon = mechanism.guarantee.epsilon
     if isinstance(mechanism, SphericalLaplace):
         rate = float(mechanism.law.rate)
@@ -136,7 +137,7 @@ def _density(mechanism: Mechanism, kind: str) -> dict[str, Any]:
             "per": f"volume of {size} coordinate{'s' if size > 1 else ''}",
             "distance": f"epsilon * d has the law Gamma({size}, 1)",
         }
-    words = {"formula": TABLES[kind]}
+    words = {"formula": TABLES[KINDS[type(mechanism)]]}
     if isinstance(mechanism, InterpolatedMechanism) and mechanism.rule in ("log", "relaxed"):
         words["formula"] = "Pr[report k | x] is proportional to the product over corners c of matrix[c, k]^weight_c(x)"
     if not isinstance(mechanism, NearestMechanism):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,7 +11,14 @@ from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.exact import within
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import FiniteMechanism
+from metricdp.mechanisms import (
+    FiniteMechanism,
+    MatrixMechanism,
+    Mechanism,
+    NearestMechanism,
+    SphericalLaplace,
+    VectorLaplace,
+)
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.spaces import FiniteSpace
 
@@ -69,6 +78,21 @@ def _own_loss(mechanism: FiniteMechanism) -> Floats:
                 "and `prior`."
             )
     return costs
+
+
+def counts_distance(mechanism: Mechanism) -> bool:
+    """Tell whether the loss of a certificate is the distance between truth and report, by measuring that again.
+
+    A file does not say which loss and prior its certificate counts. Noise counts the distance by its theorem; a table
+    whose distances, all secrets equally likely (or the worst of them), give the very number counts it too.
+    """
+    if not isinstance(mechanism, MatrixMechanism):
+        return isinstance(mechanism, VectorLaplace | SphericalLaplace | NearestMechanism)
+    if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
+        return False
+    losses = _row_losses(mechanism, _distances(mechanism))
+    measured = losses.max() if mechanism.certificate.objective == "worst" else losses.mean()
+    return math.isclose(float(measured), mechanism.certificate.loss, rel_tol=1e-9, abs_tol=1e-300)
 
 
 def worst_loss(mechanism: FiniteMechanism, *, loss: ArrayLike | None = None) -> float:

@@ -13,12 +13,14 @@ from cyclopts import App, CycloptsError
 import metricdp
 from metricdp import plugins
 from metricdp.cli import files
+from metricdp.cli.budgeting import budget
 from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design, metrics
 from metricdp.cli.judging import audit
 from metricdp.cli.protecting import engines, perturb
 from metricdp.cli.serving import serving
 from metricdp.cli.studies import demo, reproduce, with_study_help
+from metricdp.cli.tables import formats
 from metricdp.cli.trajectories import trajectories
 from metricdp.errors import MetricdpError
 
@@ -34,11 +36,12 @@ app = App(
 
 
 for _command in (
-    *(perturb, engines, design, builders, metrics, audit, compare, trajectories),
+    *(perturb, engines, formats, design, builders, metrics, audit, compare, trajectories),
     *(files.inspect, files.export, files.keys, demo, reproduce),
 ):  # fmt: skip
     app.command(_command)
 app.command(serving)
+app.command(budget)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

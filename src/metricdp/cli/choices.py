@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
 
 import metricdp
 from metricdp import wording
-from metricdp.arrays import Floats
+from metricdp.arrays import Integers
+from metricdp.cli import tables
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.metrics import METRICS, Metric
 from metricdp.spaces import FiniteSpace
-from metricdp.units import HOW_TO_WRITE, Wish, parse_epsilon, parse_wish
+from metricdp.units import HOW_TO_WRITE, Wish, parse_distance, parse_epsilon, parse_wish
+
+if TYPE_CHECKING:
+    from metricdp.cli.reading import PointFile  # pyarrow is imported where something is read
 
 Progress = Callable[[float], None]
-Output = Annotated[str, Parameter(name=["--output", "-o"])]
+
+
+def _file_name(_: object, value: object) -> None:
+    """Refuse an option in the place of a file; - alone is standard input or output."""
+    if isinstance(value, str) and value.startswith("-") and value != "-":
+        raise ValueError(f"A file is expected here, and {value} reads as an option; a file of that name is ./{value}.")
+
+
+Output = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_file_name)]
+Input = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_file_name)]
+Corners = Annotated[str, Parameter(allow_leading_hyphen=True)]  # such as -8.7,41.1,...
 Epsilon = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  # so that -1 gets our own answer
 
 
@@ -86,52 +101,144 @@ def names_many(source: str) -> bool:
     return Path(source).is_dir() or any(mark in source for mark in "*?[")
 
 
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The secrets, and which of them every row of the file of points stands for, where rows were merged."""
+
+    space: FiniteSpace
+    rows: Integers | None = None
+    where: Where | None = None
+
+
 @dataclass(frozen=True)
 class Where:
-    """Where secrets are: the points of a file, or the crossings of a road network.
+    """Where secrets are: the points of a file, the crossings of a road network, or the cells of a map.
 
     Attributes:
-        points: A CSV file with a header, one point a row and one coordinate a column (or lat, lon).
+        points: A table (`metricdp formats`) with one point a row and one coordinate a column (or lat, lon).
         metric: Its name (`metricdp metrics` lists them), with a unit where wanted: l2, haversine:mi; lat and lon mean
-            haversine. On roads distances run along the roads.
+            haversine. On roads distances run along the roads, in km.
         roads: Instead of points: a GraphML file as osmnx writes it, a folder with the tables nodes and edges (.parquet
             or .csv), or a city of the data folder such as rome.
         nodes: With roads: so many crossings around the centre, instead of all.
+        grid: Instead of points: two corners of a map, south,west,north,east in degrees, such as
+            41.8,12.4,42.0,12.6; its cells are the secrets, each at its middle. With --metric l2 they are x,y,x,y.
+        cell: With grid: how wide and high a cell is, such as 200m.
+        table: How the points are read.
     """
 
     points: str | None = None
     metric: str | None = None
     roads: str | None = None
     nodes: int | None = None
+    grid: Corners | None = None
+    cell: str | None = None
+    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS
 
     def space(self) -> FiniteSpace:
         """Return the space of them."""
-        if (self.points is None) == (self.roads is None):
-            raise InvalidInput(
-                "say where secrets are, with either --points cells.csv or --roads and a city, a folder or a GraphML "
-                "file."
-            )
+        return self.places().space
+
+    def places(self) -> Places:
+        """Return them, and what became of the rows of a file; a note is said where some are one place."""
+        self._check()
         if self.points is not None:
-            if self.nodes is not None:
-                raise InvalidInput("--nodes counts crossings and belongs to --roads; leave it away with --points.")
-            return space_from(self.points, self.metric)
-        if self.metric is not None:
+            return replace(places_from(self.points, self.metric, self.table), where=self)
+        if self.grid is not None:
+            return Places(cells(self.grid, str(self.cell), self.metric), where=self)
+        return Places(metricdp.road_network(str(self.roads), nodes=self.nodes), where=self)
+
+    def _check(self) -> None:
+        given = [name for name in ("points", "roads", "grid") if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = " and ".join(f"--{name}" for name in given) or "none of them"
+            raise InvalidInput(
+                "say where secrets are, with either --points cells.csv, or --roads and a city, a folder or a GraphML "
+                f"file, or --grid 41.8,12.4,42.0,12.6 --cell 200m; got {found}."
+            )
+        if self.nodes is not None and self.roads is None:
+            raise InvalidInput(f"--nodes counts crossings and belongs to --roads; leave it away with --{given[0]}.")
+        if self.metric is not None and self.roads is not None:
             raise InvalidInput("--metric belongs to --points: with --roads distances run along the roads, in km.")
-        return metricdp.road_network(str(self.roads), nodes=self.nodes)
+        if (self.cell is None) != (self.grid is None):
+            raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 200m.")
+
+    @property
+    def named(self) -> str | None:
+        """The file or folder that was named."""
+        return self.points or self.roads
 
     def words(self, space: FiniteSpace) -> str:
         """Return what they are and how many."""
-        return f"{len(space):,} {'points' if self.roads is None else 'crossings'}"
+        kind = "crossings" if self.roads is not None else "cells" if self.grid is not None else "points"
+        return f"{len(space):,} {kind}"
 
 
 NOWHERE = Where()
 
 
-def space_from(points: str, metric: str | None) -> FiniteSpace:
-    """Return the space of the points in a file; latitude and longitude are measured along the Earth."""
+MOST_CELLS = 1_000_000
+
+
+def cells(corners: str, size: str, metric: str | None) -> FiniteSpace:
+    """Return the middles of the square cells that cover a map: `south,west,north,east` on the Earth, else x,y,x,y."""
+    chosen = metric_named(metric or "haversine")
+    earth = isinstance(chosen, metricdp.Haversine)
+    names = ("lat", "lon") if earth else ("x", "y")
+    try:
+        low, high = np.array([float(part) for part in corners.split(",")]).reshape(2, 2)
+    except ValueError:
+        meaning = "south,west,north,east in degrees" if earth else "x,y of two corners"
+        raise InvalidInput(
+            f"--grid must be four numbers, {meaning}, such as 41.8,12.4,42.0,12.6; got {corners!r}."
+        ) from None
+    if not np.all(low < high):
+        axis = names[int(np.argmin(high - low))]
+        raise InvalidInput(
+            f"--grid names the lower corner first, then the upper one: {axis} does not grow in {corners!r}."
+            + (" Latitudes come before longitudes." if earth else "")
+        )
+    side = distance_in(size, chosen.unit, "cell")
+    if not side > 0:
+        raise InvalidInput(f"--cell must be a distance above 0, got {size!r}.")
+    lengths = high - low
+    if isinstance(chosen, metricdp.Haversine):
+        chosen.check(np.stack([low, high]))
+        widest = np.cos(np.radians(min(abs(low[0]), abs(high[0])) if low[0] * high[0] > 0 else 0.0))
+        lengths = lengths * chosen.degree * np.array([1.0, widest])
+    count = np.maximum(np.ceil(lengths / side - 1e-9), 1.0)
+    if not 2 <= count.prod() <= MOST_CELLS:
+        raise InvalidInput(
+            f"--cell {size} makes {count.prod():,.0f} cells of {lengths[0]:.4g} x {lengths[1]:.4g} {chosen.unit}; "
+            f"from 2 to {MOST_CELLS:,} can be designed for: take {'smaller' if count.prod() < 2 else 'larger'} ones."
+        )
+    middle, shape = (low + high) / 2, (int(count[0]), int(count[1]))
+    steps = np.full(2, side)
+    if isinstance(chosen, metricdp.Haversine):
+        steps = steps / (chosen.degree * np.array([1.0, np.cos(np.radians(middle[0]))]))
+    corner = middle - steps * (count - 1) / 2
+    made = metricdp.grid(shape, spacing=side, origin=corner, metric=chosen)
+    return FiniteSpace(made.points, chosen, columns=names)
+
+
+def distance_in(text: str, unit: str, option: str) -> float:
+    """Return a distance of the command line; where distances have a unit it has to name one."""
+    if unit and not text.strip()[-1:].isalpha():
+        raise InvalidInput(f"--{option} {text} has no unit, and distances here are in {unit}: write {text}{unit}.")
+    return parse_distance(text, unit)
+
+
+def space_from(points: str, metric: str | None, table: tables.Source = tables.AS_IT_IS) -> FiniteSpace:
+    """Return the space of the points in a file, one secret a row; latitude and longitude are measured on the Earth."""
+    found, chosen = _measured(points, metric, table)
+    return FiniteSpace(found.points, chosen, columns=found.columns)
+
+
+def _measured(points: str, metric: str | None, table: tables.Source) -> tuple[PointFile, Metric]:
+    """Return the points of a file and the metric between them."""
     from metricdp.cli.reading import read_points
 
-    found = read_points(points)
+    found = read_points(points, table.names, table.reading())
     text = found.points.dtype.kind == "U"
     if metric is None:
         metric = "haversine" if found.geographic else "levenshtein" if text else "l2"
@@ -141,14 +248,30 @@ def space_from(points: str, metric: str | None) -> FiniteSpace:
             f"{points!r} holds degrees ({', '.join(found.columns)}), which {metric} would take for lengths: use "
             "--metric haversine, or rename the columns to x and y if they are lengths."
         )
-    return FiniteSpace(found.points, chosen, columns=found.columns)
+    return found, chosen
 
 
-def numbers_from(path: str) -> Floats:
-    """Return the numbers in a file: a prior, or weights."""
-    from metricdp.cli.reading import read_numbers
+def places_from(points: str, metric: str | None, table: tables.Source = tables.AS_IT_IS) -> Places:
+    """Return the points in a file, rows that are one place merged."""
+    found, chosen = _measured(points, metric, table)
+    _, first, inverse = np.unique(found.points, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(found.points):
+        return Places(FiniteSpace(found.points, chosen, columns=found.columns))
+    if len(first) == 1:
+        raise InvalidInput(f"all rows of {points!r} are one point: a mechanism needs at least two places.")
+    order = np.argsort(first)  # places stay in the order in which the file names them
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    note(
+        f"rows of {points} that repeat a point: {len(found.points) - len(first):,} of {len(found.points):,}. They are "
+        f"merged, which leaves {len(first):,} places; what a prior gives to their rows is added up."
+    )
+    return Places(FiniteSpace(found.points[np.sort(first)], chosen, columns=found.columns), rank[inverse.ravel()])
 
-    return read_numbers(path)
+
+def note(sentence: str) -> None:
+    """Say on the error stream what was done that nobody asked for."""
+    print(f"note: {sentence}", file=sys.stderr)
 
 
 def seeded(seed: int | None) -> np.random.Generator | None:

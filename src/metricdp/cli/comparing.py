@@ -13,8 +13,9 @@ from cyclopts import Parameter
 import metricdp
 from metricdp import wording
 from metricdp.arrays import Floats
-from metricdp.cli import building, choices, terminal
+from metricdp.cli import building, choices, tables, terminal
 from metricdp.cli.choices import Epsilon, Output
+from metricdp.cli.stakes import prior_from
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.pictures.story import Comparison, Contender
@@ -32,6 +33,7 @@ def compare(
     objective: Objective = "expected",
     prior: str | None = None,
     gap: float = 1e-3,
+    overwrite: tables.Overwrite = False,
 ) -> int:
     """Draw loss against epsilon for several mechanisms with the lower bound, and write the numbers beside it.
 
@@ -39,13 +41,14 @@ def compare(
     `metricdp compare --points cells.csv --metric l2 --epsilon 0.5,1,2 --builders exponential,optimal -o compare.png`
 
     Args:
-        where: Points of a file, or roads.
+        where: Points of a file, roads, or cells of a map.
         epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
         output: Where the picture goes; a CSV file of the same name is put beside it.
         builders: Names with commas between; `metricdp builders` lists them. madlib has no matrix to compare.
         objective: Which loss is compared and bounded: expected (on average over the points) or worst (of any point).
-        prior: A CSV file with a header and one number a point: how likely each is.
+        prior: A table that says how likely every place is, as for `metricdp design`.
         gap: How far the loss of optimal may be from the proven optimum, as a share.
+        overwrite: Replace a picture and a table that are there.
     """
     from metricdp.files import check_target
     from metricdp.pictures import loss_plot, write_picture
@@ -55,8 +58,9 @@ def compare(
     if Path(output).suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"the picture {output!r} must be named .png, .svg or .pdf.")
     for target in (output, table):
-        check_target(target, source=where.points or where.roads)
-    space = where.space()
+        check_target(target, source=where.named, overwrite=overwrite)
+    places = where.places()
+    space = places.space
     levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]
     names = [name.strip() for name in builders.split(",") if name.strip()]
     if sparse := [name for name in names if building.on_windows(building.builder_named(name), space)]:
@@ -64,8 +68,9 @@ def compare(
             f"{sparse[0]} has no matrix on {where.words(space)}, so its loss cannot be compared exactly: take at most "
             "4,096, or design it alone; its certificate holds its loss and the bound of all others."
         )
+    likely = None if prior is None else prior_from(prior, places)
     with terminal.progress_bar("Comparing") as progress:
-        found, missing = compared(Question(space, objective, prior, gap), levels, names, progress=progress)
+        found, missing = compared(Question(space, objective, likely, gap), levels, names, progress=progress)
     write_picture(loss_plot(found), output)
     loss_table(found, table)
     print(terminal.text_table(["builder", "epsilon", "loss", "lower_bound", "gap", "seconds"], loss_rows(found)))
@@ -82,27 +87,27 @@ class Question:
 
     space: FiniteSpace
     objective: Objective
-    prior: str | None  # a file
+    prior: Floats | None
     gap: float
 
     def made(self, builder: str, epsilon: float) -> MatrixMechanism:
         """Build one of them, for this objective where the builder lets one choose."""
         takes = building.builder_named(builder).options
         options = building.Options(
-            prior=self.prior if "prior" in takes else None,
             gap=self.gap if "gap" in takes else None,
             objective=self.objective if "objective" in takes else None,
         )
-        mechanism = building.built(builder, self.space, epsilon, options=options)
+        prior = self.prior if "prior" in takes else None
+        mechanism = building.built(builder, self.space, epsilon, options=options, prior=prior)
         if not isinstance(mechanism, MatrixMechanism):
             raise InvalidInput(f"{builder} has no matrix and so no exact loss: leave it out of the comparison.")
         return mechanism
 
-    def loss(self, mechanism: MatrixMechanism, prior: Floats | None) -> float:
+    def loss(self, mechanism: MatrixMechanism) -> float:
         """Measure the loss that the objective counts, whatever the mechanism was made for."""
         if self.objective == "worst":
             return metricdp.worst_loss(mechanism, loss=self._distances(mechanism))
-        return metricdp.expected_loss(mechanism, prior=prior, loss=self._distances(mechanism))
+        return metricdp.expected_loss(mechanism, prior=self.prior, loss=self._distances(mechanism))
 
     def bounds(self, mechanism: MatrixMechanism, builder: str, epsilon: float) -> bool:
         """Tell whether the bound of a certificate speaks about every mechanism of this comparison.
@@ -131,7 +136,6 @@ def compared(
     """Return a comparison per epsilon, and a line for each mechanism that does not exist there."""
     if not epsilons or not builders:
         raise InvalidInput("name at least one epsilon and one builder, such as --epsilon 0.5,1,2.")
-    prior = None if question.prior is None else choices.numbers_from(question.prior)
     found: list[tuple[float, list[Contender], float]] = []
     missing: list[str] = []
     for done, epsilon in enumerate(sorted(set(epsilons))):
@@ -148,7 +152,7 @@ def compared(
             contenders.append(
                 Contender(
                     builder,
-                    question.loss(mechanism, prior),
+                    question.loss(mechanism),
                     certified=certificate.epsilon,
                     seconds=certificate.seconds,
                     bounded=mechanism.guarantee.radius is None and mechanism.guarantee.slack == 0.0,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json as jsons
+import math
 import shlex
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
 
-from metricdp.cli import building, choices, terminal
+from metricdp import wording
+from metricdp.cli import building, choices, tables, terminal
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.design.builders import BUILDERS
 from metricdp.mechanisms import LocalMechanism, Mechanism
@@ -23,47 +26,78 @@ def design(
     output: Output,
     builder: str = "optimal",
     options: Annotated[building.Options, Parameter(name="*")] = building.NOTHING_ASKED,
+    json: bool = False,
+    overwrite: tables.Overwrite = False,
 ) -> int:
-    """Design a mechanism for the points of a file or the crossings of a city and write it with its certificate.
+    """Design a mechanism for points, crossings or cells of a city and write it with its certificate.
 
     An example: `metricdp design --points cells.csv --metric l2 --epsilon 1.0 --builder optimal -o cells.mdp`
 
     A whole city: `metricdp design --roads rome.graphml --epsilon 10/km --gap 0.05 -o rome.mdp`
 
+    Cells of a map: `metricdp design --grid 41.88,12.45,41.92,12.51 --cell 500m --epsilon 5/km -o cells.mdp`
+
     A long search ends well on Ctrl-C: the best mechanism so far is certified and written. `--builder decomposed
     --checkpoint run.npz` also keeps its state, and the same command with `--resume` goes on from it.
 
     Args:
-        where: Points of a file, or roads.
+        where: Points of a file, roads, or cells of a map.
         epsilon: How much may leak per distance: 10/km on lat and lon and on roads, a bare number elsewhere.
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         output: Where the mechanism file goes.
         builder: The name of a builder; `metricdp builders` lists them.
         options: What only some builders take.
+        json: Print the same as JSON.
+        overwrite: Replace a mechanism file that is there.
     """
     from metricdp.artifacts import save
     from metricdp.files import check_target
 
-    check_target(output, source=where.points or where.roads)
-    gap = building.gap_for(building.builder_named(builder), space := where.space(), options)
-    level = choices.level_from(epsilon, protect, space.unit)
-    with terminal.search_bar(f"Designing {builder} on {where.words(space)}", gap, space.unit) as progress:
-        made = building.built(builder, space, level.epsilon(), options=options, progress=progress)
-    kept = level.kept(made.guarantee)
+    check_target(output, source=where.named, overwrite=overwrite or options.resume)
+    order, level = building.ordered(builder, where, options, epsilon=epsilon, protect=protect)
+    with terminal.search_bar(f"Designing {builder} {order.words}", order.gap, order.cost.unit) as progress:
+        made = building.made(order, progress=progress)
+    kept = [] if level is None else level.kept(made.guarantee)
     save(made, output)
-    print(f"{output}: {builder} on {where.words(space)}.")
-    print("\n".join([*terminal.promise_lines(made, in_distance=made.certificate.pairs > 0), *kept]))
-    print(_next(output, made))
+    if json:
+        print(jsons.dumps(_values(order, made, output), indent=2, sort_keys=True, allow_nan=False))
+        return 0
+    print(f"{output}: {builder} {order.words}.")
+    in_distance = order.cost.is_distance and made.certificate.pairs > 0 and order.builder.start != "mechanisms"
+    print("\n".join([*terminal.promise_lines(made, in_distance=in_distance), *kept]))
+    if not order.cost.is_distance:
+        print(f"The loss is {order.cost.about}{f', in {order.cost.unit}' if order.cost.unit else ''}.")
+    print(_next(order, made, output))
     return 0
 
 
-def _next(output: str, made: Mechanism) -> str:
+def _values(order: building.Order, made: Mechanism, output: str) -> dict[str, Any]:
+    """Return what was built as plain values."""
+    return {
+        "path": output,
+        "builder": order.builder.name,
+        "on": order.words,
+        "loss": {"is": order.cost.about, "unit": order.cost.unit},
+        **terminal.mechanism_values(made),
+    }
+
+
+def _next(order: building.Order, made: Mechanism, output: str) -> str:
     """Return what one does with the file."""
     name = shlex.quote(output)
+    where = None if order.places is None else order.places.where
+    kinds = {"metric": "a table", "mechanisms": "a table of the columns of all parts", "box": "a table of places there"}
+    snap, what = "", f"protects {kinds.get(order.builder.start, 'a table of these places')}"
+    if where is not None and where.cell is not None and order.places is not None:
+        # a value of a cell lies at most half its diagonal from the middle
+        space = order.places.space
+        half = choices.distance_in(where.cell, space.unit, "cell") / math.sqrt(2.0)
+        snap = f" --snap {wording.distance(half, space.unit, 'up').replace(' ', '').replace(',', '')}"
+        what = "protects a table, every value put on the middle of its cell"
     lines = [
         "Go on:",
         f"  metricdp audit {name}   judges it again, without trust in who made it",
-        f"  metricdp perturb table.csv --mechanism {name} -o protected.csv   protects a table of these places",
+        f"  metricdp perturb table.csv --mechanism {name}{snap} -o protected.csv   {what}",
     ]
     if isinstance(made, LocalMechanism) and not made.inputs.is_text:
         middle = ",".join(f"{value:.6g}" for value in np.median(made.inputs.coordinates, axis=0))
@@ -90,11 +124,12 @@ def builders() -> int:
     rows = [
         {
             "builder": one.name,
-            "options": " ".join([*(f"--{name}" for name in one.options), *(f"--set {name}=" for name in one.own)]),
+            "options": " ".join([*(f"--{name}" for name in one.options), *(f"--set {name}=" for name in one.own)])
+            or (one.elsewhere and f"made by {one.elsewhere}"),
             "about": one.about,
         }
         for one in BUILDERS
-        if one.at_command
+        if one.at_command or one.elsewhere
     ]
     print(terminal.text_table(["builder", "about", "options"], rows))
     return 0

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json as jsons
-import math
 from typing import TYPE_CHECKING, Literal
 
-from metricdp import wording
 from metricdp.cli import terminal
-from metricdp.cli.building import distance_in
-from metricdp.cli.choices import Output
+from metricdp.cli.choices import Output, distance_in
+from metricdp.cli.tables import Overwrite
 from metricdp.declarations import Many, Table
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MECHANISMS, LocalMechanism, MatrixMechanism, Mechanism, ProductMechanism
+from metricdp.mechanisms import MECHANISMS, LocalMechanism, MatrixMechanism, Mechanism
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
@@ -38,7 +36,7 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
     print(f"{source}: {MECHANISMS.named(found.kind).about} ({found.kind}), unaltered.")
     print(f"From {mechanism.inputs} to {mechanism.outputs}.")
     print("\n".join(terminal.promise_lines(mechanism)))
-    print(f"In short: {_in_short(mechanism)}")
+    print(f"In short: {terminal.in_short(mechanism)}")
     print(f"Size: {_size(found.bytes)}; {_storage(found)}; format version {found.version}.")
     print(f"Licence of the data: {found.licence or 'not stated'}.")
     print(_signature(found, key))
@@ -57,6 +55,7 @@ def export(
     radius: str | None = None,
     licence: str | None = None,
     key: str | None = None,
+    overwrite: Overwrite = False,
 ) -> int:
     """Write a mechanism file again for a device: smaller, a district of it, with the licence of its data, signed.
 
@@ -76,6 +75,7 @@ def export(
         radius: How far around it, such as 3km.
         licence: Who owns the data in it and under which terms; kept as it is where it is not given.
         key: A private key file from `metricdp keys`, to sign with.
+        overwrite: Replace a file that is there.
     """
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import save
@@ -83,7 +83,7 @@ def export(
     from metricdp.design.quantised import Quantisable, quantised
     from metricdp.files import check_target
 
-    check_target(output, source=source)
+    check_target(output, source=source, overwrite=overwrite)
     if (around is None) != (radius is None):
         raise InvalidInput("--around and --radius belong together, such as --around 41.9,12.48 --radius 3km.")
     before = open_file(source)
@@ -133,13 +133,6 @@ def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
     return mechanism.around(place, distance_in(radius, unit, "radius"))
 
 
-def _in_short(mechanism: Mechanism) -> str:
-    """Return the promise as one sentence without Greek."""
-    if isinstance(mechanism, ProductMechanism):
-        return wording.short_of_parts([part.guarantee for part in mechanism.parts])
-    return wording.short(mechanism.guarantee)
-
-
 def _storage(found: Inspection) -> str:
     if found.storage == "quantised":
         return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"
@@ -169,9 +162,6 @@ def _size(count: int) -> str:
 
 
 def _values(found: Inspection) -> dict[str, object]:
-    promise = found.mechanism.guarantee
-    certificate = found.mechanism.certificate
-    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "epsilon", "pairs")}
     return {
         "path": found.path,
         "kind": found.kind,
@@ -183,23 +173,5 @@ def _values(found: Inspection) -> dict[str, object]:
         "licence": found.licence,
         "signed_by": found.signed_by or None,
         "trusted": found.trusted,
-        "inputs": str(found.mechanism.inputs),
-        "outputs": str(found.mechanism.outputs),
-        "promise": {
-            "epsilon": promise.epsilon,
-            "unit": promise.unit,
-            "slack": promise.slack,
-            "radius": promise.radius,
-            "basis": promise.basis,
-            "metric": type(promise.metric).__name__,
-        },
-        "certificate": {
-            **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
-            "at_most": certificate.at_most,
-            "objective": certificate.objective,
-            "method": certificate.method,
-            "note": certificate.note,
-            "stated_not_verified": list(certificate.stated),
-        },
-        "in_short": _in_short(found.mechanism),
+        **terminal.mechanism_values(found.mechanism),
     }

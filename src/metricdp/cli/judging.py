@@ -10,7 +10,7 @@ from cyclopts import Parameter
 import metricdp
 from metricdp import wording
 from metricdp.auditing import AuditReport
-from metricdp.cli import choices, sampling, terminal
+from metricdp.cli import choices, sampling, tables, terminal
 from metricdp.cli.matrices import is_matrix_file, read_distances, read_matrix
 from metricdp.cli.sampling import Foreign, Promise, Recorded
 from metricdp.errors import InvalidInput
@@ -30,6 +30,7 @@ def audit(
     key: str | None = None,
     again: bool = False,
     json: bool = False,
+    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS,
 ) -> int:
     """Say what a mechanism really leaks: exit code 0 if its promise holds, 1 if it is violated, 2 if nobody can tell.
 
@@ -59,8 +60,9 @@ def audit(
         key: A public key file: a mechanism file is refused unless this key signed it.
         again: Judge a mechanism file anew, also where an audit of it that took long is remembered.
         json: Print the report as JSON.
+        table: How points, secrets and samples are read.
     """
-    report, unit = _judged(source, points, promise, recorded, foreign, key, again=again)
+    report, unit = _judged(source, points, promise, recorded, foreign, key, again=again, how=table)
     if json:
         print(terminal.report_json(report, unit))
     elif report.claimed is None:
@@ -80,6 +82,7 @@ def _judged(
     key: str | None,
     *,
     again: bool,
+    how: tables.Source,
 ) -> tuple[AuditReport, str]:
     """Find out what is to be judged, and by whom."""
     table = source is not None and is_matrix_file(source)
@@ -90,7 +93,7 @@ def _judged(
         _refuse(
             table, f"{source!r} and {foreign.way} are two things to judge: name the secrets with --secrets {source}."
         )
-        return sampling.audit_asked(source, foreign, promise, key)
+        return sampling.audit_asked(source, foreign, promise, key, how)
     if source is None:
         raise InvalidInput(
             "say what to judge: a mechanism file, a matrix, a table of samples, or a sampler with --command, --url or "
@@ -103,14 +106,14 @@ def _judged(
             "by --points, the columns of recorded samples by --secret and --report."
         )
     if table and named:
-        return sampling.audit_recorded(source, recorded, promise, points)
+        return sampling.audit_recorded(source, recorded, promise, points, how)
     _refuse(named, f"--secret and --report are for tables of samples (CSV or Parquet), not for {source!r}.")
     asked = next(
         (name for name in ("slack", "confidence", "draws") if getattr(promise, name) != getattr(Promise(), name)), ""
     )
     _refuse(bool(asked), f"--{asked} is for samples: a matrix and a mechanism file are judged exactly.")
     if table:
-        return _audit_matrix(source, points, promise)
+        return _audit_matrix(source, points, promise, how)
     _refuse(points is not None, f"--points is for a matrix, and {source!r} is none: it brings its own secrets.")
     return _audit_file(source, promise.epsilon, key, again=again)
 
@@ -120,8 +123,8 @@ def _refuse(wrong: bool, sentence: str) -> None:
         raise InvalidInput(sentence)
 
 
-def _audit_matrix(source: str, points: str | None, promise: Promise) -> tuple[AuditReport, str]:
-    space = _secrets_of_matrix(points, promise)
+def _audit_matrix(source: str, points: str | None, promise: Promise, how: tables.Source) -> tuple[AuditReport, str]:
+    space = _secrets_of_matrix(points, promise, how)
     matrix = read_matrix(source, rows=len(space))
     if len(matrix) != len(space):
         where = promise.distances if points is None else points
@@ -134,14 +137,14 @@ def _audit_matrix(source: str, points: str | None, promise: Promise) -> tuple[Au
     return report, space.unit
 
 
-def _secrets_of_matrix(points: str | None, promise: Promise) -> FiniteSpace:
+def _secrets_of_matrix(points: str | None, promise: Promise, how: tables.Source) -> FiniteSpace:
     if promise.distances is None:
         if points is None:
             raise InvalidInput(
                 "a matrix is judged with its secrets: --points points.csv --metric l2 --epsilon 1.0, or --distances "
                 "distances.npy. A table of samples is judged with --secret x,y --report u,v."
             )
-        return choices.space_from(points, promise.metric)
+        return choices.space_from(points, promise.metric, how)
     _refuse(promise.metric is not None, "--distances says how far secrets are apart: leave --metric away.")
     _refuse(points is not None, "--distances is given in the order of the rows of the matrix: leave --points away.")
     metric = Precomputed(read_distances(promise.distances))

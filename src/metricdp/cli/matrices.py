@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.arrays import Floats
-from metricdp.cli.reading import is_number
+from metricdp.cli.reading import all_numbers, is_number
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
 from metricdp.tables.formats import reading
@@ -53,8 +54,8 @@ def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Flo
     return _some(matrix, path)
 
 
-def read_distances(path: str | os.PathLike[str]) -> Floats:
-    """Read distances: a square matrix, with or without names of rows and columns."""
+def read_distances(path: str | os.PathLike[str], what: str = "the distances between all secrets") -> Floats:
+    """Read distances or losses: a square matrix, with or without names of rows and columns."""
     matrix, bare, named = _numbers(path)
     height, width = matrix.shape
     if bare and height == width + (0 if named else 1):
@@ -64,10 +65,7 @@ def read_distances(path: str | os.PathLike[str]) -> Floats:
     if bare and len(matrix) == matrix.shape[1] + 1:
         matrix = matrix[1:]
     if matrix.shape[0] != matrix.shape[1]:
-        raise InvalidInput(
-            f"{str(path)!r} must hold as many columns as rows, the distances between all secrets, got shape "
-            f"{matrix.shape}."
-        )
+        raise InvalidInput(f"{str(path)!r} must hold as many columns as rows, {what}, got shape {matrix.shape}.")
     return _some(matrix, path)
 
 
@@ -98,10 +96,11 @@ def _numbers(path: str | os.PathLike[str]) -> tuple[Floats, bool, bool]:
 def _array(place: Path) -> Floats:
     if place.stat().st_size > LARGEST:
         raise InvalidInput(f"{str(place)!r} has more than {LARGEST:,} bytes: it is not read.")
-    try:
-        array: Any = np.load(place, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InvalidInput(f"{str(place)!r} is no array of numbers as numpy.save writes it: {error}.") from error
+    array: Any = None
+    with suppress(ValueError, EOFError, OSError):  # whose words may show what is in the file
+        array = np.load(place, allow_pickle=False)
+    if array is None:
+        raise InvalidInput(f"{str(place)!r} is no whole array of numbers as numpy.save writes it.")
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise InvalidInput(f"{str(place)!r} must hold a matrix of numbers, got {array.dtype} of shape {array.shape}.")
     return np.asarray(array, dtype=np.float64)
@@ -158,8 +157,9 @@ def _form(first: list[str], second: list[str]) -> tuple[bool, bool]:
 def _stacked(table: pa.Table, place: Path) -> Floats:
     if table.num_rows == 0:
         return np.empty((0, 0))
-    try:
-        columns = [column.cast(pa.float64()).to_numpy() for column in table.columns]
-    except pa.ArrowException as error:
-        raise InvalidInput(f"{str(place)!r} must hold numbers alone: {error}.") from error
+    columns = []
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        if not all_numbers(column):
+            raise InvalidInput(f"{str(place)!r} must hold numbers alone, and the column {name!r} holds others.")
+        columns.append(column.cast(pa.float64()).to_numpy())
     return np.column_stack(columns)

@@ -9,15 +9,17 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from metricdp import wording
-from metricdp.cli import choices, terminal
-from metricdp.cli.choices import Epsilon, Output
+from metricdp.cli import choices, tables, terminal
+from metricdp.cli.choices import Epsilon, Input, Output
+from metricdp.cli.leaving import ALL_STAY, Leaving
+from metricdp.cli.telling import NOTHING_TOLD, Telling
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.units import parse_distance
 
 
 def perturb(
-    source: str,
+    source: Input,
     /,
     *,
     output: Output,
@@ -25,31 +27,38 @@ def perturb(
     protect: str | None = None,
     mechanism: str | None = None,
     key: str | None = None,
-    columns: str | None = None,
     metric: str = "haversine",
     snap: str | None = None,
     on_error: Literal["fail", "drop", "null"] = "fail",
     show_values: bool = False,
     person: Annotated[str | None, Parameter(name="--id")] = None,
+    leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
     engine: str | None = None,
     resume: bool = False,
     discard: bool = False,
     seed: int | None = None,
+    telling: Annotated[Telling, Parameter(name="*")] = NOTHING_TOLD,
+    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS,
+    target_format: Annotated[str | None, Parameter(name="--to")] = None,
+    overwrite: tables.Overwrite = False,
 ) -> int:
-    """Protect the points of a CSV or Parquet file of any length, or of many files.
+    """Protect the points of a table of any length in a file, or of many files.
 
     An example: `metricdp perturb points.csv --epsilon 10/km -o out.csv`
+
+    From one format to another: `metricdp perturb trips.db::fixes --epsilon 10/km -o protected.parquet`
 
     Many files: `metricdp perturb 'days/*.parquet' --epsilon 10/km -o protected --engine local`
 
     Args:
-        source: The file to protect, CSV with a header or Parquet; or a folder, or a pattern such as 'days/*.parquet'.
-        output: Where the protected file goes; it appears when everything went well. A new folder for many files.
+        source: The table to protect: a CSV file with a header, Parquet, a table of a database (trips.db::fixes) and
+            more (`metricdp formats`); - for standard input; or a folder, or a pattern such as 'days/*.parquet'.
+        output: Where the protected table goes, in the format its name says (- for standard output); it appears when
+            everything went well. A new folder for many files.
         epsilon: How much may leak per distance, such as 10/km: Laplace noise on the columns lat and lon.
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         mechanism: A mechanism file from `metricdp design`, instead of Laplace noise.
         key: A public key file: the mechanism file is refused unless this key signed it.
-        columns: The columns of the secret with commas between, such as lat,lon.
         metric: The metric of the Laplace noise: haversine (haversine:mi for miles), l1, l2 or linf.
         snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
         on_error: What becomes of rows without a legal secret: fail, drop or null.
@@ -59,30 +68,44 @@ def perturb(
         resume: Continue a job over many files that was killed or failed; nothing is released twice.
         discard: Give up such a job, its key and all it has done, and begin anew with new noise.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
+        telling: What to write about the table besides the table.
+        table: How the table is read.
+        target_format: The format of the output, where its name does not say it.
+        overwrite: Replace an output that is there.
     """
     from metricdp.tables import perturb_file, perturb_files
 
-    names = None if columns is None else [name.strip() for name in columns.split(",")]
-    wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, columns=names)
+    names, reading = table.names, table.reading(target_format)
     many = engine is not None or resume or discard or (not Path(source).is_file() and choices.names_many(source))
     if many and show_values:
         raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
+    if many and telling.report is not None:
+        raise InvalidInput("--report is for one file: protect a day of them with it to have a page.")
+    telling.check(source, output, overwrite=overwrite)
+    sight = telling.sight()
+    wide = None if many else tables.flat_names(source, table)
+    wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, columns=wide or names)
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
-                engine=engine or "local", resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
+                accuracy_column=telling.accuracy, **leaving.options(), engine=engine or "local", resume=resume,
+                discard=discard, rng=choices.seeded(seed), progress=progress, reading=reading,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                id_column=person, rng=choices.seeded(seed), progress=progress,
+                id_column=person, accuracy_column=telling.accuracy, **leaving.options(), rng=choices.seeded(seed),
+                watch=sight, progress=progress, reading=reading, overwrite=overwrite,
             )  # fmt: skip
-    print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
-    print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
-    if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
-        print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
+    with tables.beside_output(output):
+        print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
+        print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
+        if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
+            print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
+        for line in telling.tell(summary, chosen, sight):
+            print(line)
     return 0
 
 

@@ -7,6 +7,8 @@ The reading itself (CSV, Parquet, bad files) is that of `tables`, one floor down
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +16,10 @@ import pyarrow as pa
 
 from metricdp.arrays import Floats, Points
 from metricdp.errors import InvalidInput
-from metricdp.files import existing_file
-from metricdp.tables.formats import format_of, open_reader, read_batches
-from metricdp.tables.task import LATITUDES, LONGITUDES
+from metricdp.tables.delivery import received
+from metricdp.tables.formats import AS_IT_IS, Reading, located, read_batches
+from metricdp.tables.sources import open_table
+from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
 from metricdp.tables.values import is_text
 
 
@@ -29,44 +32,57 @@ class PointFile:
     geographic: bool  # the columns are latitude and longitude
 
 
-def read_points(path: str | os.PathLike[str]) -> PointFile:
-    """Read points from a CSV file with a header, or a Parquet file: one coordinate per column, in order.
+def read_points(path: str, columns: Sequence[str] | None = None, reading: Reading = AS_IT_IS) -> PointFile:
+    """Read points from a table in a file: one coordinate per column, in order, or a list or geometry of them.
 
     Columns named lat and lon (latitude, longitude, lng) are taken alone, whatever stands beside them.
     """
-    table = read_table(path)
-    names = table.schema.names
+    with (
+        received(path) as place,
+        open_table(located(place, reading.source_format), columns, reading, usual=_usual) as opened,
+    ):
+        table = pa.Table.from_batches(list(read_batches(opened)), schema=opened.schema)
+        flat, placed = opened.columns, opened.layout.point is not None or reading.crs is not None
     if table.num_rows == 0:
-        raise InvalidInput(f"{str(path)!r} has no rows: give one point a row below the header.")
-    lower = [name.lower() for name in names]
-    latitude = [i for i, name in enumerate(lower) if name in LATITUDES]
-    longitude = [i for i, name in enumerate(lower) if name in LONGITUDES]
-    geographic = len(latitude) == 1 and len(longitude) == 1
-    chosen = [latitude[0], longitude[0]] if geographic else list(range(len(names)))
-    columns = tuple(names[i] for i in chosen)
-    arrays = [table.column(i).combine_chunks() for i in chosen]
+        raise InvalidInput(f"{path!r} has no rows: give one point a row below the header.")
+    chosen = tuple(flat or _usual(table.schema.names))
+    if missing := [name for name in chosen if name not in table.schema.names]:
+        raise InvalidInput(f"{path!r}: no column {missing[0]!r}. {there_are(table.schema.names)}")
+    geographic = placed or _is_geographic(chosen)
+    arrays = [table.column(name).combine_chunks() for name in chosen]
     if len(arrays) == 1 and is_text(arrays[0].type) and not all_numbers(arrays[0]):
         words = arrays[0].to_pylist()
         if any(not word for word in words):
-            raise InvalidInput(f"{str(path)!r}: row {[not word for word in words].index(True)} holds no word.")
-        return PointFile(np.array(words, dtype=np.str_)[:, None], columns, False)
-    values = np.column_stack([numbers_of(array, name, path) for array, name in zip(arrays, columns, strict=True)])
-    return PointFile(values, columns, geographic)
+            raise InvalidInput(f"{path!r}: row {[not word for word in words].index(True)} holds no word.")
+        return PointFile(np.array(words, dtype=np.str_)[:, None], chosen, False)
+    values = np.column_stack([numbers_of(array, name, path) for array, name in zip(arrays, chosen, strict=True)])
+    return PointFile(values, chosen, geographic)
 
 
-def read_numbers(path: str | os.PathLike[str]) -> Floats:
-    """Read one column of numbers, such as a prior, from a CSV file with a header."""
+def _usual(names: Sequence[str]) -> Sequence[str]:
+    """Return the columns of points where none were named: latitude and longitude, else all there are."""
+    pair = [[name for name in names if name.strip().lower() in known] for known in (LATITUDES, LONGITUDES)]
+    return [pair[0][0], pair[1][0]] if [len(found) for found in pair] == [1, 1] else list(names)
+
+
+def _is_geographic(names: Sequence[str]) -> bool:
+    """Tell whether two columns are latitude and longitude, by a word in their names."""
+    words = [set(re.split(r"[^a-z]+", name.lower())) for name in names]
+    return len(words) == 2 and bool(words[0] & set(LATITUDES)) and bool(words[1] & set(LONGITUDES))
+
+
+def read_numbers(path: str) -> Floats:
+    """Read one column of numbers, such as a prior, from a table in a file."""
     points = read_points(path)
     if points.points.dtype.kind == "U" or points.points.shape[1] != 1:
-        raise InvalidInput(f"{str(path)!r} must hold one column of numbers below a header, it has {points.columns}.")
+        raise InvalidInput(f"{path!r} must hold one column of numbers below a header, it has {points.columns}.")
     return np.asarray(points.points[:, 0])
 
 
-def read_table(path: str | os.PathLike[str]) -> pa.Table:
-    """Read a whole CSV or Parquet file."""
-    place = existing_file(path)
-    with open_reader(place, format_of(place)) as reader:
-        return pa.Table.from_batches(list(read_batches(reader)), schema=reader.schema)
+def read_table(path: str, reading: Reading = AS_IT_IS) -> pa.Table:
+    """Read a whole table, its columns as they are stored."""
+    with received(path) as place, open_table(located(place, reading.source_format), None, reading) as opened:
+        return pa.Table.from_batches(list(read_batches(opened)), schema=opened.schema)
 
 
 def all_numbers(array: pa.Array) -> bool:

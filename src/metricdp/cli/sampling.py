@@ -18,6 +18,7 @@ from metricdp.arrays import Points
 from metricdp.auditing import AuditReport
 from metricdp.cli import secrets
 from metricdp.cli.choices import Epsilon
+from metricdp.cli.tables import AS_IT_IS, Source
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, pairwise
 from metricdp.spaces import FiniteSpace, given
@@ -29,7 +30,7 @@ MOST_SECRETS = 200  # of a mechanism file, where no others were named
 
 @dataclass(frozen=True)
 class Recorded:
-    """Recorded samples: a CSV or Parquet file with one row a draw.
+    """Recorded samples: a table with one row a draw.
 
     Attributes:
         secret: The columns of the secret, such as x,y or lat,lon or word.
@@ -50,7 +51,7 @@ class Foreign:
         url: An address that is called once a draw. Only made-up secrets may be sent: say so with --synthetic.
         module: An ES module with a function `sample`, run in Node; with a mechanism file before it, metricdp for
             JavaScript (js/dist/metricdp.js), which draws from that file.
-        secrets: A CSV or Parquet file with the secrets to ask about: two or more, one a row.
+        secrets: A table with the secrets to ask about: two or more, one a row.
         vectors: One vector a secret (.npy, CSV, Parquet), where secrets are words measured by their vectors.
         body: For --url: JSON with places to fill, such as '{"at": ["{lat}", "{lon}"]}'; {secret} is the whole secret,
             {count} asks for many reports at once. Without it the places stand in the address.
@@ -116,7 +117,9 @@ class Promise:
 NOT_RECORDED, NOBODY, NOTHING = Recorded(), Foreign(), Promise()
 
 
-def audit_recorded(source: str, columns: Recorded, promise: Promise, names: str | None) -> tuple[AuditReport, str]:
+def audit_recorded(
+    source: str, columns: Recorded, promise: Promise, names: str | None, how: Source = AS_IT_IS
+) -> tuple[AuditReport, str]:
     """Judge a promise by recorded samples; `names` lists the secrets that the rows of `--distances` are about."""
     from metricdp.cli.reading import read_table
 
@@ -128,7 +131,7 @@ def audit_recorded(source: str, columns: Recorded, promise: Promise, names: str 
         )
     if promise.draws is not None:
         raise InvalidInput("--draws is for samplers that are asked: of recorded samples all rows are used.")
-    table = read_table(source)
+    table = read_table(source, how.reading())
     named, points = secrets.columns_of(table, columns.secret, "--secret", source)
     _, reports = secrets.columns_of(table, columns.report, "--report", source)
     _warn_of_exchange(points, reports)
@@ -137,7 +140,9 @@ def audit_recorded(source: str, columns: Recorded, promise: Promise, names: str 
             raise InvalidInput(
                 "--distances is about a list of secrets: name its file with --points, in the same order."
             )
-        metric = secrets.listed(names, metric=promise.metric, distances=promise.distances, vectors=None).metric
+        metric = secrets.listed(
+            names, metric=promise.metric, distances=promise.distances, vectors=None, table=how
+        ).metric
     else:
         metric = secrets.measuring(named, points, promise.metric)
     epsilon = promise.level(metric)
@@ -147,7 +152,9 @@ def audit_recorded(source: str, columns: Recorded, promise: Promise, names: str 
     return judged, metric.unit
 
 
-def audit_asked(source: str | None, foreign: Foreign, promise: Promise, key: str | None) -> tuple[AuditReport, str]:
+def audit_asked(
+    source: str | None, foreign: Foreign, promise: Promise, key: str | None, how: Source = AS_IT_IS
+) -> tuple[AuditReport, str]:
     """Judge a promise by asking a sampler."""
     if source is not None and foreign.module is None:
         raise InvalidInput(
@@ -160,7 +167,7 @@ def audit_asked(source: str | None, foreign: Foreign, promise: Promise, key: str
         )
     if source is None:
         asked = secrets.listed(
-            str(foreign.secrets), metric=promise.metric, distances=promise.distances, vectors=foreign.vectors
+            str(foreign.secrets), metric=promise.metric, distances=promise.distances, vectors=foreign.vectors, table=how
         )
         epsilon, slack = promise.level(asked.metric), promise.slack
     else:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import metricdp
 from metricdp.arrays import Floats, Points
 from metricdp.cli import choices
+from metricdp.cli.tables import AS_IT_IS, Source
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, Precomputed, pairwise
 from metricdp.tables.task import LATITUDES, LONGITUDES
@@ -26,13 +27,15 @@ class Listed:
     metric: Metric
 
 
-def listed(path: str, *, metric: str | None, distances: str | None, vectors: str | None) -> Listed:
+def listed(
+    path: str, *, metric: str | None, distances: str | None, vectors: str | None, table: Source = AS_IT_IS
+) -> Listed:
     """Return the secrets of a file, measured by a named metric, a matrix of distances or vectors of their own."""
     from metricdp.cli.reading import read_points
 
-    found = read_points(path)
+    found = read_points(path, table.names, table.reading())
     if distances is None and vectors is None:
-        space = choices.space_from(path, metric)
+        space = choices.space_from(path, metric, table)
         return Listed(space.points, found.columns, space.metric)
     return Listed(found.points, found.columns, given(found.points, metric=metric, distances=distances, vectors=vectors))
 

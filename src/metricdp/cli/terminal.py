@@ -15,7 +15,8 @@ import numpy as np
 from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing import AuditReport
-from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism, SphericalLaplace, VectorLaplace
+from metricdp.auditing.loss import counts_distance
+from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism, ProductMechanism
 
 if TYPE_CHECKING:
     from metricdp.solvers import Progress  # scipy is imported where something is solved
@@ -101,19 +102,6 @@ def meaning_lines(mechanism: Mechanism, promise: Guarantee, *, in_distance: bool
     return lines
 
 
-def counts_distance(mechanism: Mechanism) -> bool:
-    """Tell whether the loss of a certificate is the distance between truth and report, by measuring that again.
-
-    A file does not say which loss and prior its certificate counts. Noise counts the distance by its theorem; a table
-    whose distances, all secrets equally likely (or the worst of them), give the very number counts it too.
-    """
-    if isinstance(mechanism, MatrixMechanism):
-        losses = _distances(mechanism)
-        measured = losses.max() if mechanism.certificate.objective == "worst" else losses.mean()
-        return math.isclose(float(measured), mechanism.certificate.loss, rel_tol=1e-9, abs_tol=1e-300)
-    return isinstance(mechanism, VectorLaplace | SphericalLaplace)
-
-
 def _distances(mechanism: MatrixMechanism) -> Floats:
     """Return how far the reports of every secret lie from it, on average."""
     apart = mechanism.inputs.distances_to(mechanism.outputs)
@@ -123,6 +111,41 @@ def _distances(mechanism: MatrixMechanism) -> Floats:
 def ground_unit(mechanism: Mechanism) -> str:
     """Return the unit in which table values are put on the nearest secret."""
     return mechanism.inputs.ground.unit
+
+
+def in_short(mechanism: Mechanism) -> str:
+    """Return the promise as one sentence without Greek."""
+    if isinstance(mechanism, ProductMechanism):
+        return wording.short_of_parts([part.guarantee for part in mechanism.parts])
+    return wording.short(mechanism.guarantee)
+
+
+def mechanism_values(mechanism: Mechanism) -> dict[str, Any]:
+    """Return what a mechanism is, promises and proves as plain values."""
+    promise, certificate = mechanism.guarantee, mechanism.certificate
+    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "gap", "epsilon", "pairs")}
+    return {
+        "inputs": str(mechanism.inputs),
+        "outputs": str(mechanism.outputs),
+        "promise": {
+            "epsilon": promise.epsilon,
+            "unit": promise.unit,
+            "slack": promise.slack,
+            "radius": promise.radius,
+            "basis": promise.basis,
+            "metric": type(promise.metric).__name__,
+        },
+        "certificate": {
+            **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
+            "at_most": certificate.at_most,
+            "objective": certificate.objective,
+            "method": certificate.method,
+            "note": certificate.note,
+            "interrupted": certificate.interrupted,
+            "stated_not_verified": list(certificate.stated),
+        },
+        "in_short": in_short(mechanism),
+    }
 
 
 def report_json(report: AuditReport, unit: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from metricdp.cli import terminal
 from metricdp.cli.choices import Epsilon, Output
+from metricdp.cli.tables import Overwrite
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.spaces import FiniteSpace
@@ -28,17 +29,18 @@ def trajectories(
     history: str | None = None,
     columns: str = "trip,t,lat,lon",
     mechanism: str | None = None,
+    overwrite: Overwrite = False,
 ) -> int:
     """Release trips with a mechanism that knows where a vehicle came from, one report for every tick of a clock.
 
     An example: `metricdp trajectories trips.parquet --places porto --epsilon 0.5/km -o out.parquet`
 
     Args:
-        source: A CSV or Parquet file of fixes with the columns trip, t (unix seconds or dates), lat and lon.
+        source: A table of fixes (`metricdp formats`) with the columns trip, t (unix seconds or dates), lat and lon.
         places: What may be reported: a file of points with lat and lon, or a road network (a city or a folder), of
             which `--count` crossings are taken that cover it.
         epsilon: How much one report may leak per distance, such as 0.5/km, for a place together with its history.
-        output: Where the reports go, CSV or Parquet; the file appears when everything went well.
+        output: Where the reports go, in any format; the file appears when everything went well.
         count: How many crossings of a road network become places.
         step: Seconds between two reports of a trip.
         weights: How much each step back counts in the distance, the latest first, with commas between.
@@ -48,6 +50,7 @@ def trajectories(
         history: Count that in another file, which is taken as public.
         columns: The columns of trip, time, latitude and longitude, with commas between.
         mechanism: Where to write the mechanism file as well.
+        overwrite: Replace an output that is there.
     """
     from metricdp.tables.trajectories import Journey, perturb_trajectories
 
@@ -65,9 +68,9 @@ def trajectories(
     if mechanism is not None:
         from metricdp.files import check_target
 
-        check_target(mechanism, source=source)
+        check_target(mechanism, source=source, overwrite=overwrite)
     with terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
-        summary = perturb_trajectories(source, output, space, journey, progress=progress)
+        summary = perturb_trajectories(source, output, space, journey, progress=progress, overwrite=overwrite)
     if mechanism is not None:
         from metricdp.artifacts import save
 

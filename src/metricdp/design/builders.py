@@ -13,7 +13,8 @@ from typing import Any, Literal
 from metricdp.catalogue import Catalogue, loaded
 from metricdp.mechanisms import Mechanism
 
-SEARCH = ("prior", "gap", "seconds")
+STAKES = ("prior", "loss")
+SEARCH = (*STAKES, "gap", "seconds")
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,10 @@ class Builder:
         name: `mdp.name` and `--builder name`.
         make: The function, or `module:function`, imported when it is first used.
         about: One line for people.
-        start: What the function takes first: a finite `space` and epsilon, or a `problem` (which holds the prior);
-            `other` for those that the command cannot call.
+        start: What the function takes first: a finite `space` and epsilon, or a `problem` (which holds prior and
+            loss); a `metric` and epsilon; a `mechanism`, made by another builder or read from a file; several
+            `mechanisms`; a `matrix` on a space; a `box` with reports. `other` for those that `design` cannot call.
+        elsewhere: For those: the command that makes them.
         options: Which of the command's own options it takes, by name (see `cli.building.Options`).
         own: Options of its own, each with what turns the text of `--set name=value` into its value.
         objective: Which loss it counts unless told otherwise.
@@ -36,17 +39,28 @@ class Builder:
     name: str
     make: str | Callable[..., Any]
     about: str
-    start: Literal["space", "problem", "other"] = "problem"
+    start: Literal["space", "problem", "metric", "mechanism", "mechanisms", "matrix", "box", "other"] = "problem"
     options: tuple[str, ...] = ()
     own: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
     objective: Literal["expected", "worst"] = "expected"
     dense: bool = False
     progress: bool = False
+    elsewhere: str = ""
 
     @property
     def at_command(self) -> bool:
-        """Whether `metricdp design` can build it from points and an epsilon."""
+        """Whether `metricdp design` can build it."""
         return self.start != "other"
+
+    @property
+    def on_places(self) -> bool:
+        """Whether places and an epsilon are enough to build it, as comparisons ask."""
+        return self.start in ("space", "problem", "mechanism")
+
+    @property
+    def searches(self) -> bool:
+        """Whether it goes on until a gap is reached or time is up."""
+        return "seconds" in self.options
 
     @property
     def module(self) -> str:
@@ -61,40 +75,41 @@ class Builder:
 
 BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
-            "dimension, released on a lattice", "other"),
+            "dimension, released on a lattice", "metric", ("dimension",)),
     Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "
-            "inner budget that keeps the promise, proven", "space", ("prior",), dense=True),
+            "inner budget that keeps the promise, proven", "space", STAKES, dense=True),
     Builder("weighted_exponential", "metricdp.design.exponential:weighted_exponential", "the same with a weight for "
-            "every report", "space", ("prior", "weights"), dense=True),
+            "every report", "space", (*STAKES, "weights"), dense=True),
     Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
-            "of distances that are cut off far away", "space", ("prior",), dense=True),
+            "of distances that are cut off far away", "space", STAKES, dense=True),
     Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every pair uses its ratio up, where such "
-            "a mechanism exists", "space", ("prior",), dense=True),
+            "a mechanism exists", "space", STAKES, dense=True),
     Builder("remapped", "metricdp.design.remapped:remapped", "a mechanism whose reports are replaced by the best "
-            "guess after seeing them", "other"),
+            "guess after seeing them", "mechanism", ("base", *STAKES), dense=True),
     Builder("madlib", "metricdp.design.laplace:madlib", "noise on the vector of a word, then the nearest word",
             "space"),
     Builder("optimal", "metricdp.design.optimal:optimal", "the least loss there can be, with a proven gap",
             "problem", (*SEARCH, "objective", "solver", "window"), progress=True),
     Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
-            "problem", ("prior",), dense=True),
+            "problem", STAKES, dense=True),
     Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "
             "charged", "problem", (*SEARCH, "objective", "stretch"), dense=True, progress=True),
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
-            "report; it counts the worst loss unless told otherwise", "problem", ("prior", "nearest", "objective"),
-            objective="worst", dense=True),
+            "report; it counts the worst loss unless told otherwise", "problem",
+            (*STAKES, "seconds", "nearest", "objective"), objective="worst", dense=True),
     Builder("decomposed", "metricdp.design.decomposed:decomposed", "the optimum by blocks that are solved apart, in "
             "threads, processes or on Ray, with checkpoints", "problem",
             (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"),
             dense=True, progress=True),
     Builder("interpolated", "metricdp.design.interpolation.box:interpolated", "private at every point of a box, from "
-            "tables at the corners of a grid", "other"),
+            "tables at the corners of a grid", "box", (*SEARCH, "anchors", "rule", "split", "budget", "box"),
+            progress=True),
     Builder("contextual", "metricdp.design.contextual:contextual", "a mechanism that knows where somebody came from",
-            "other"),
+            "other", elsewhere="metricdp trajectories --mechanism"),
     Builder("product", "metricdp.design.product:product", "several mechanisms on separate parts of one secret",
-            "other"),
+            "mechanisms", ("parts",)),
     Builder("from_matrix", "metricdp.design.given:from_matrix", "one's own matrix: audited, then a mechanism like any "
-            "other", "other"),
+            "other", "matrix", ("matrix", *STAKES), dense=True),
     Builder("quantised", "metricdp.design.quantised:quantised", "a table in whole multiples of 1 / 2**bits, certified "
-            "as such", "other"),
+            "as such", "other", elsewhere="metricdp export --storage quantised"),
 ])  # fmt: skip

@@ -9,14 +9,15 @@ from typing import Literal
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.certify import certify, safe_epsilon
 from metricdp.design.exponential import Budget
-from metricdp.errors import InvalidInput
+from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
+from metricdp.solvers.program import Status
 from metricdp.solvers.repair.recombine import repair
 from metricdp.solvers.tied import TiedProgram, replacements
 
@@ -34,6 +35,7 @@ def constopt(
     penalty: float | Sequence[float] | None = None,
     budget: Budget = "certified",
     objective: Literal["worst", "expected"] = "worst",
+    seconds: float | None = None,
 ) -> MatrixMechanism:
     """Build ConstOPTMech: M_uv is free where v is among the `nearest` reports of u, Y_v exp(-a d_uv) elsewhere.
 
@@ -45,6 +47,9 @@ def constopt(
     one taken. The constraints (25) and (26) of the paper are used in their corrected form: (26) bounds M_vw from below
     by Y_w max_u exp(-a (d_uw + d_uv)).
 
+    At `seconds`, or on Ctrl-C, the best law so far comes back, and `certificate.note` says so; no law is found before
+    the first program is solved.
+
     References: Imola et al. (2022), Algorithm 1.
     """
     started = time.perf_counter()
@@ -55,14 +60,12 @@ def constopt(
         raise InvalidInput(f"`nearest` must be from 1 to {size}, got {nearest}.")
     if budget not in ("certified", "half"):
         raise InvalidInput(f"`budget` must be 'certified' or 'half', got {budget!r}.")
-    search = _Search(problem, nearest, budget, objective)
-    if penalty is None:
-        found = search.bracketed()
-    else:
-        several = [penalty] if isinstance(penalty, int | float) else list(penalty)
-        if not several:
-            raise InvalidInput("`penalty` must be a positive number or several, got none.")
-        found = min((search.tuned(as_positive(value, "penalty")) for value in several), key=_value)
+    ends = None if seconds is None else started + as_positive(seconds, "seconds")
+    search = _Search(problem, nearest, budget, objective, ends)
+    several = [penalty] if isinstance(penalty, int | float) else penalty
+    if several is not None and not len(several):
+        raise InvalidInput("`penalty` must be a positive number or several, got none.")
+    found, note = search.ended(several)
     metric_loss = np.array_equal(problem.loss, problem.inputs.distances)  # then the packing bound applies
     return certify(
         problem,
@@ -74,6 +77,7 @@ def constopt(
         lower_bound=packing_lower_bound(problem.inputs, problem.epsilon, radius=problem.radius)
         if objective == "worst" and metric_loss
         else None,
+        note=note,
     )
 
 
@@ -92,17 +96,35 @@ def _value(attempt: _Attempt) -> float:
     return attempt.value
 
 
+class _Late(SolverFailure):
+    """Time is up."""
+
+
 class _Search:
     """Looks for the penalty and the inner budget of least loss; every law it compares keeps the promise."""
 
-    def __init__(self, problem: Problem, nearest: int, budget: Budget, objective: str) -> None:
-        self.problem, self.budget = problem, budget
+    def __init__(self, problem: Problem, nearest: int, budget: Budget, objective: str, ends: float | None) -> None:
+        self.problem, self.budget, self.ends = problem, budget, ends
+        self.best: _Attempt | None = None
         self.distances = problem.inputs.distances
         self.free = replacements(self.distances, nearest)
+        self.learned: list[tuple[Integers, Integers]] = []  # rows that one program lacked, the next one has
         self.prior = problem.prior if objective == "expected" else None
         self.goal = safe_epsilon(problem.epsilon, self.distances)
         # Rows of M sum to at least one: a loss below nothing would make them sum to anything.
         self.loss = problem.loss - min(0.0, float(problem.loss.min()))
+
+    def ended(self, penalties: Sequence[float] | None) -> tuple[_Attempt, str]:
+        """Return the best of the penalties (or over all), with a note where the search ended before it was done."""
+        try:
+            if penalties is None:
+                return self.bracketed(), ""
+            return min((self.tuned(as_positive(value, "penalty")) for value in penalties), key=_value), ""
+        except (_Late, KeyboardInterrupt) as end:
+            if self.best is None:
+                raise
+            why = Status.INTERRUPTED if isinstance(end, KeyboardInterrupt) else Status.LIMIT
+            return self.best, f"the best of the penalties and inner budgets that were tried: {why.value}."
 
     def bracketed(self) -> _Attempt:
         """Return the best over penalties in tenfold steps, both of whose neighbours were tried and are no better."""
@@ -142,10 +164,20 @@ class _Search:
 
     def _attempt(self, inner: float, penalty: float) -> _Attempt:
         log_ratios = np.minimum(inner * self.distances, MOST_LOG_RATIO)
-        matrix = TiedProgram(log_ratios, self.loss, self.free, penalty, self.prior).solve()
+        left = None if self.ends is None else self.ends - time.perf_counter()
+        late = left is not None and left <= 0 and self.best is not None
+        program = None if late else TiedProgram(log_ratios, self.loss, self.free, penalty, self.prior, self.learned)
+        matrix = None if program is None else program.solve(seconds=None if left is None else max(left, 0.01))
+        if matrix is None:
+            raise _Late(
+                "no law was found before the limit: the first program alone takes longer. Allow more seconds, or take "
+                "fewer places or a smaller `nearest`."
+            )
         leaked = float_leakage(matrix, self.distances)
         if leaked > self.goal:
             matrix = repair(matrix, self.goal * self.distances)
         losses = (matrix * self.problem.loss).sum(axis=1)
         value = float(losses.max() if self.prior is None else self.prior @ losses)
-        return _Attempt(matrix, value, inner, penalty, leaked)
+        found = _Attempt(matrix, value, inner, penalty, leaked)
+        self.best = found if self.best is None else min(self.best, found, key=_value)
+        return found

@@ -204,15 +204,22 @@ def _refined(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
     members = sparse.csr_array((share, (reduced.labels, np.arange(n))), shape=(len(reduced), n))
     averages = sparse.kron(members, sparse.eye_array(m), format="csr")
     goal = averages @ start.ravel()
+    # In units of `start` and of the largest coefficient, a solver's tolerance is small beside the room of every row,
+    # however small the entries are.
+    unit = start.ravel()
+    rows = sparse.vstack([base.rows, averages], format="csr") @ sparse.diags_array(unit)
+    largest = np.asarray(abs(rows).max(axis=1).todense(), dtype=np.float64).ravel()
+    largest[largest == 0.0] = 1.0
     linear = LinearProgram(
-        base.cost,
-        sparse.vstack([base.rows, averages], format="csr"),
-        np.concatenate([base.row_lower, goal]),
-        np.concatenate([base.row_upper, goal]),
-        base.lower,
-        base.upper,
+        base.cost * unit,
+        (sparse.diags_array(1.0 / largest) @ rows).tocsr(),
+        np.concatenate([base.row_lower, goal]) / largest,
+        np.concatenate([base.row_upper, goal]) / largest,
+        np.zeros(n * m),
+        np.full(n * m, np.inf),
     )
-    found = np.maximum(Highs(tolerance=1e-9).solve_linear(linear).raise_for_status().primal.reshape(n, m), 0.0)
+    units = Highs(tolerance=1e-9).solve_linear(linear).raise_for_status().primal
+    found = (np.maximum(units, 0.0) * unit).reshape(n, m)
     found /= found.sum(axis=1, keepdims=True)
     mixed = _mixing_share(found, start, log_ratios)
     if mixed > 0.5:

@@ -4,6 +4,7 @@ from metricdp.errors import MissingExtra
 
 try:
     from metricdp.ledger.budgets import Balance, Budget, Standing
+    from metricdp.ledger.checking import Verdict
     from metricdp.ledger.ledger import BatchReceipt, Ledger, Release, Steady
     from metricdp.ledger.policy import Limit, Policy
     from metricdp.ledger.settling import Receipt
@@ -15,5 +16,15 @@ except ModuleNotFoundError as error:
     ) from error
 
 __all__ = [
-    "Balance", "BatchReceipt", "Budget", "Ledger", "Limit", "Policy", "Receipt", "Release", "Standing", "Steady",
-]  # fmt: skip
+    "Balance",
+    "BatchReceipt",
+    "Budget",
+    "Ledger",
+    "Limit",
+    "Policy",
+    "Receipt",
+    "Release",
+    "Standing",
+    "Steady",
+    "Verdict",
+]

@@ -17,10 +17,13 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from metricdp.errors import BudgetExceeded
 from metricdp.ledger.amounts import in_words
+from metricdp.ledger.chain import Lane
+from metricdp.ledger.keys import Key
 from metricdp.ledger.periods import PERIODS, begin, end, shown
 from metricdp.ledger.policy import Limit, Policy
 from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
 
+LANES_MOST = 64  # numbers of accounts tell the lane that opened them
 CHUNK = 5000  # persons in one question
 COUNTS = (*PERIODS, *(f"slack_{period}" for period in PERIODS))
 Place = tuple[bytes, str, str]  # person, metric, purpose
@@ -50,18 +53,49 @@ class Row:
         self.time, self.changed = max(self.time, now), True
 
 
+@dataclass(frozen=True)
+class Opening:
+    """What it takes to open accounts: the key that seals whose they are, and the lane that numbers them."""
+
+    key: Key
+    lane: Lane
+
+
+def open_accounts(connection: sa.Connection, opening: Opening, places: Sequence[Place], opened: int) -> int:
+    """Open accounts, in the order of their places, and return how many the lane has opened by now.
+
+    One that somebody else opened meanwhile stays theirs.
+    """
+    blank: dict[str, Any] = dict.fromkeys(("time", *COUNTS), sa.literal_column("0"))
+    rows = []
+    for number, (person, metric, purpose) in enumerate(places, opened):
+        its = number * LANES_MOST + opening.lane.lane
+        seal = account_seal(opening.key, its, (person, metric, purpose))
+        rows.append({"id": its, "person": person, "metric": metric, "purpose": purpose, "seal": seal})
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(ACCOUNTS).values(blank)
+    connection.execute(insert.on_conflict_do_nothing(index_elements=["person", "metric", "purpose"]), rows)
+    return opened + len(rows)
+
+
+def account_seal(key: Key, number: int, place: Place) -> bytes:
+    """Return the seal that says whose account a number is: entries name numbers only."""
+    person, metric, purpose = place
+    return key.seal(b"account", number.to_bytes(8, "big"), person, f"{metric} {purpose}".encode())
+
+
 @dataclass
 class Desk:
-    """The accounts of the persons of one transaction, as they are at one moment, locked unless only looked at."""
+    """The accounts of the persons of one transaction, as they are at one moment; locked where some may be opened."""
 
     connection: sa.Connection
     policy: Policy
     now: int
-    locking: bool = True
+    opening: Opening | None = None
     rows: dict[Place, Row] = field(default_factory=dict)
     closed: set[bytes] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.opened = 0 if self.opening is None else self.opening.lane.accounts
         self.starts = [begin(period, self.now) for period in PERIODS]
 
     def fetch(self, places: Iterable[Place]) -> None:
@@ -69,27 +103,25 @@ class Desk:
         wanted = sorted(set(places))
         self._read(wanted)
         missing = [place for place in wanted if place not in self.rows]
-        if not self.locking:
+        if self.opening is None:
             self.rows.update((place, Row(0, 0, [0] * len(PERIODS), [0] * len(PERIODS))) for place in missing)
         elif missing:
-            blank = {"time": 0} | dict.fromkeys(COUNTS, 0)
-            fresh = [{"person": who, "metric": metric, "purpose": why} | blank for who, metric, why in missing]
-            self.connection.execute(self._insert().on_conflict_do_nothing(), fresh)
+            self.opened = open_accounts(self.connection, self.opening, missing, self.opened)
             self._read(missing)
         for some in _chunks(sorted({person for person, _, _ in wanted})):
             found = self.connection.execute(sa.select(TOMBSTONES.c.person).where(TOMBSTONES.c.person.in_(some)))
             self.closed.update(found.scalars())
-
-    def _insert(self) -> Any:
-        return (sqlite if self.connection.dialect.name == "sqlite" else postgresql).insert(ACCOUNTS)
+        again = [self.rows[place].id for place in missing if place[0] in self.closed]
+        if again and self.opening is not None:  # the erased get no account back
+            self.connection.execute(ACCOUNTS.delete().where(ACCOUNTS.c.id.in_(again)))
 
     def _read(self, places: Sequence[Place]) -> None:
         wanted = set(places)
         for some in _chunks(sorted({person for person, _, _ in places})):
             question = sa.select(ACCOUNTS).where(ACCOUNTS.c.person.in_(some))
             question = question.order_by(ACCOUNTS.c.person, ACCOUNTS.c.metric, ACCOUNTS.c.purpose)
-            question = question.with_for_update() if self.locking else question
-            for number, person, metric, purpose, time, *counts in self.connection.execute(question):
+            question = question if self.opening is None else question.with_for_update()
+            for number, person, metric, purpose, time, *counts, _ in self.connection.execute(question):
                 if (place := (bytes(person), metric, purpose)) in wanted:
                     row = Row(number, time, counts[: len(PERIODS)], counts[len(PERIODS) :])
                     row.refresh(self.starts)

@@ -10,7 +10,7 @@ from metricdp.ledger.accounts import Desk
 from metricdp.ledger.amounts import in_words
 from metricdp.ledger.periods import end, shown
 from metricdp.ledger.policy import Limit
-from metricdp.ledger.schema import ACCOUNTS
+from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
 from metricdp.ledger.settling import state_of
 
 
@@ -63,7 +63,7 @@ def budget_of(connection: sa.Connection, person: bytes, metric: str | None, *, c
     state = state_of(connection, clock)
     asked = sa.select(ACCOUNTS.c.metric).where(ACCOUNTS.c.person == person).distinct().order_by(ACCOUNTS.c.metric)
     metrics = [metric] if metric is not None else list(connection.execute(asked).scalars())
-    desk = Desk(connection, state.policy, state.now, locking=False)
+    desk = Desk(connection, state.policy, state.now)
     desk.fetch((person, name, purpose) for name in metrics for purpose in ("", *state.policy.purposes))
     accounts = []
     for name in metrics:
@@ -75,4 +75,5 @@ def budget_of(connection: sa.Connection, person: bytes, metric: str | None, *, c
                 balances.append(Balance(limit, limit.amount - left, max(0, left), end(limit.period, state.now)))
         total = desk.rows[(person, name, "")]
         accounts.append(Standing(name, unit, total.spent[-1], total.slack[-1], tuple(balances)))
-    return Budget(state.now, person in desk.closed, tuple(accounts))
+    closed = connection.execute(sa.select(TOMBSTONES.c.person).where(TOMBSTONES.c.person == person)).one_or_none()
+    return Budget(state.now, closed is not None, tuple(accounts))

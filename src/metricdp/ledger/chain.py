@@ -19,22 +19,19 @@ from metricdp.ledger.keys import Key
 from metricdp.ledger.schema import BLOCKS, ENTRIES, LANES
 
 SALT_BYTES = 16
-NOBODY = bytes(16)
 START = bytes(32)  # the link before the first block
-_NUMBERS = struct.Struct(">iqqqq")
+_NUMBERS = struct.Struct(">iqqqqq")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What one line of the books says.
 
-    Kinds: `release` charges one account; `batch` holds what many charges share, `share` is one of them; `close` erases
-    a person (`amount` counts the entries that were emptied); `policy` sets what people may spend (`note`).
+    Kinds: `release` charges one account; `batch` charges all accounts of `shares`, `amount` and `slack` for every row;
+    `close` erases a person (see `erasing`); `policy` sets what people may spend (`note`).
     """
 
     kind: str
-    person: bytes = NOBODY
-    metric: str = ""
     account: int | None = None
     time: int = 0
     amount: int = 0
@@ -43,15 +40,16 @@ class Entry:
     request: bytes | None = None
     note: str = ""
     report: bytes | None = None
+    shares: bytes | None = None
+    person: bytes = b""  # of a tombstone
 
 
 def record(entry: Entry, lane: int, number: int, mark: bytes | None, salt: bytes) -> bytes:
     """Return everything an entry says as bytes, one way only."""
-    words = (entry.kind, entry.metric, entry.purpose, entry.note)
-    texts = b"".join(len(data := word.encode()).to_bytes(4, "big") + data for word in words)
-    marks = (b"\1" + entry.request if entry.request else b"\0") + (b"\1" + mark if mark else b"\0")
-    numbers = _NUMBERS.pack(lane, number, entry.time, entry.amount, entry.slack)
-    return salt + numbers + entry.person + texts + marks
+    numbers = _NUMBERS.pack(lane, number, entry.account or 0, entry.time, entry.amount, entry.slack)
+    parts = (entry.kind.encode(), entry.purpose.encode(), entry.note.encode(), entry.person)
+    more = (entry.request or b"", mark or b"", entry.shares or b"")
+    return salt + numbers + b"".join(len(part).to_bytes(4, "big") + part for part in (*parts, *more))
 
 
 def mark_of(key: Key, report: bytes | None, salt: bytes) -> bytes | None:
@@ -64,35 +62,43 @@ def link(key: Key, before: bytes, place: tuple[int, int, int, int], seals: Itera
     return key.seal(b"block", before, struct.pack(">iqqq", *place), b"".join(seals))
 
 
-def append(connection: sa.Connection, key: Key, entries: Sequence[Entry], lane: int, time: int) -> int:
-    """Write entries as one block at the end of a lane and return the number of the first.
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The end of a chain, locked for one transaction."""
 
-    The lane is locked last in a transaction and only until the commit, so that no two wait for each other.
-    """
+    lane: int
+    blocks: int
+    entries: int
+    accounts: int
+    head: bytes
+
+
+def locked(connection: sa.Connection, lane: int) -> Lane:
+    """Lock a lane, before anything else of a transaction, so that no two wait for each other."""
     found = connection.execute(sa.select(LANES).where(LANES.c.lane == lane).with_for_update()).one()
-    first, time = found.entries, max(time, found.time)
+    return Lane(lane, found.blocks, found.entries, found.accounts, bytes(found.head))
+
+
+def append(connection: sa.Connection, key: Key, entries: Sequence[Entry], lane: Lane, state: tuple[int, int]) -> None:
+    """Write entries as one block at the end of a lane; `state` is the time and how many accounts it has opened now."""
+    time, accounts = state
     salts = os.urandom(SALT_BYTES * len(entries))
-    rows, records = [], []
+    rows, seals = [], []
     for place, entry in enumerate(entries):
-        salt = salts[SALT_BYTES * place : SALT_BYTES * (place + 1)]
+        salt, number = salts[SALT_BYTES * place : SALT_BYTES * (place + 1)], lane.entries + place
         mark = mark_of(key, entry.report, salt)
-        records.append(record(entry, lane, first + place, mark, salt))
+        seals.append(key.seal(record(entry, lane.lane, number, mark, salt)))
         rows.append(
             {
-                "lane": lane, "number": first + place, "kind": entry.kind, "account": entry.account,
-                "time": entry.time, "amount": entry.amount, "slack": entry.slack, "purpose": entry.purpose,
-                "request": entry.request, "note": entry.note, "report": entry.report, "mark": mark, "salt": salt,
+                "lane": lane.lane, "number": number, "kind": entry.kind, "account": entry.account, "time": entry.time,
+                "amount": entry.amount, "slack": entry.slack, "purpose": entry.purpose, "request": entry.request,
+                "note": entry.note, "shares": entry.shares, "report": entry.report, "mark": mark, "salt": salt,
+                "seal": seals[-1],
             }
         )  # fmt: skip
-    seals = key.seals(records)
-    for row, seal in zip(rows, seals, strict=True):
-        row["seal"] = seal
-    made = link(key, found.head, (lane, found.blocks, first, time), seals)
+    made = link(key, lane.head, (lane.lane, lane.blocks, lane.entries, time), seals)
+    block = {"lane": lane.lane, "number": lane.blocks, "first": lane.entries, "count": len(rows), "time": time}
     connection.execute(ENTRIES.insert(), rows)
-    connection.execute(
-        BLOCKS.insert(),
-        {"lane": lane, "number": found.blocks, "first": first, "count": len(rows), "time": time, "link": made},
-    )
-    after = {"blocks": found.blocks + 1, "entries": first + len(rows), "time": time, "head": made}
-    connection.execute(LANES.update().where(LANES.c.lane == lane).values(after))
-    return int(first)
+    connection.execute(BLOCKS.insert(), block | {"link": made})
+    after = {"blocks": lane.blocks + 1, "entries": lane.entries + len(rows), "accounts": accounts, "time": time}
+    connection.execute(LANES.update().where(LANES.c.lane == lane.lane).values(after | {"head": made}))

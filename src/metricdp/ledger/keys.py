@@ -13,7 +13,6 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Sequence
 from pathlib import Path
 
 from metricdp.errors import InvalidInput, OutputProblem
@@ -53,15 +52,6 @@ class Key:
         for part in parts:
             state.update(part)
         return state.digest()
-
-    def seals(self, records: Sequence[bytes]) -> list[bytes]:
-        """Return the seals of many records."""
-        sealed, fresh = [], self._seals.copy
-        for record in records:
-            state = fresh()
-            state.update(record)
-            sealed.append(state.digest())
-        return sealed
 
 
 def name_bytes(name: str | bytes | int, what: str) -> bytes:

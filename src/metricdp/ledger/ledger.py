@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import Account, account_for, charge_of
 from metricdp.ledger.batches import Batch, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
+from metricdp.ledger.checking import Verdict, checked
+from metricdp.ledger.erasing import erased
+from metricdp.ledger.history import Charged, charges_of, everything
+from metricdp.ledger.keeping import backup, change_policy, rotate
 from metricdp.ledger.keys import Key, name_bytes
 from metricdp.ledger.opening import opened
 from metricdp.ledger.periods import Period, begin
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.queue import Pile
-from metricdp.ledger.settling import Charge, Outcome, Receipt, settle
+from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
 from metricdp.ledger.store import Store
 from metricdp.metrics import Metric
 
@@ -58,8 +65,8 @@ class BatchReceipt:
     Attributes:
         report: The bytes that `draw` returned, those of the first time where the request was repeated.
         granted: How many rows of every person were released; people with none are not in it.
-        charged: What one row cost, in millionths of epsilon per `unit`.
-        slack: What one row cost of slack, in millionths of a nat.
+        charged: What one row cost, in millionths of epsilon per `unit`; the dearest one where they differ.
+        slack: What one row cost of slack, in millionths of a nat; the most where they differ.
         repeated: Whether the report was stored before; then this call cost nothing.
         unit: The unit of the account.
         left: What every person of the batch may still spend now, in millionths: the least that any limit leaves.
@@ -85,8 +92,8 @@ class Ledger:
 
     """
 
-    def __init__(self, store: Store, key: Key, clock: Clock) -> None:
-        self._store, self._key, self._clock = store, key, clock
+    def __init__(self, store: Store, key: Key, key_file: Path, clock: Clock) -> None:
+        self._store, self._key, self._key_file, self._clock = store, key, key_file, clock
         self._lane = os.getpid() % store.lanes
         self._pile: Pile[Charge, Outcome] = Pile(self._settle)
 
@@ -112,11 +119,12 @@ class Ledger:
         store = Store(place)
         chosen = Policy.parse(policy) if isinstance(policy, str) else policy
         try:
-            key = opened(store, store.key_file(key_file), chosen, _milliseconds(clock))
+            its = store.key_file(key_file)
+            key = opened(store, its, chosen, _milliseconds(clock))
         except BaseException:
             store.close()
             raise
-        return cls(store, key, clock)
+        return cls(store, key, its, clock)
 
     def release(
         self,
@@ -175,8 +183,8 @@ class Ledger:
         *,
         key: str,
         metric: Metric | str,
-        epsilon: float,
-        slack: float = 0.0,
+        epsilon: float | Mapping[Person, float],
+        slack: float | Mapping[Person, float] = 0.0,
         purpose: str | None = None,
         partial: bool = False,
         draw: Callable[[Mapping[Person, int]], bytes],
@@ -193,36 +201,40 @@ class Ledger:
             request: An id that the caller chooses and repeats where it got no answer.
             key: Who asks, as in `release`.
             metric: As in `release`.
-            epsilon: The promise of one row.
-            slack: The slack of one row.
+            epsilon: The promise of one row, the same for all or by person.
+            slack: The slack of one row, the same for all or by person.
             purpose: As in `release`.
             partial: Grant what fits instead of all or nothing.
             draw: Gets the rows that were granted to every person and gives the report of them all, at most 64
                 mebibytes; empty where reports are kept elsewhere, as the file of a job is.
         """
         account = account_for(metric)
-        tags: dict[bytes, Person] = {}
-        wanted: dict[bytes, int] = {}
-        for person, count in rows.items():
-            tag = self._key.person(person)
-            tags[tag], wanted[tag] = person, wanted.get(tag, 0) + int(count)
+        tags = {self._key.person(person): person for person in rows}
+        if len(tags) < len(rows):
+            raise InvalidInput("a person is in the batch twice, as a number and as text: add their rows up.")
+        wanted = dict(zip(tags, rows.values(), strict=True))
+
+        def named(granted: Mapping[bytes, int]) -> Mapping[Person, int]:
+            return rows if granted is wanted else {tags[tag]: n for tag, n in granted.items() if tag in tags}
+
+        amounts = _costs(epsilon, tags, account.charge)
+        slacks = _costs(slack, tags, lambda value: charge_of(value, "slack"))
         batch = Batch(
             rows=wanted,
+            costs=dict(zip(tags, zip(amounts, slacks, strict=True), strict=True)),
             request=self._key.request(b"batch", name_bytes(key, "key"), name_bytes(request, "request")),
             metric=account.name,
             unit=account.unit,
             purpose=purpose or "",
-            amount=account.charge(epsilon),
-            slack=charge_of(slack, "slack"),
             partial=partial,
-            draw=lambda granted: draw({tags[tag]: count for tag, count in granted.items()}),
+            draw=lambda granted: draw(named(granted)),
         )
         clock = _milliseconds(self._clock)
         done = self._store.run(
             lambda connection: settle_batch(connection, self._key, batch, clock=clock, lane=self._lane)
         )
-        granted = {tags[tag]: count for tag, count in done.granted.items() if tag in tags}
         left = {tags[tag]: amount for tag, amount in done.left.items()}
+        granted = named(done.granted)
         return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, account.unit, left)
 
     def budget(self, person: Person, *, metric: Metric | str | None = None) -> Budget:
@@ -230,6 +242,64 @@ class Ledger:
         name = None if metric is None else account_for(metric).name
         with self._store.reading() as connection:
             return budget_of(connection, self._key.person(person), name, clock=_milliseconds(self._clock))
+
+    def history(self, person: Person) -> list[Charged]:
+        """Return every charge of a person, with the stored report where it is theirs alone."""
+        with self._store.reading() as connection:
+            return charges_of(connection, self._key.person(person))
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """Yield the whole books as plain values, row by row, without reports; people stay keyed hashes."""
+        with self._store.reading() as connection:
+            yield from everything(connection)
+
+    def policy(self) -> Policy:
+        """Return what a person may spend."""
+        with self._store.reading() as connection:
+            return state_of(connection, 0).policy
+
+    def change_policy(self, policy: Policy | str) -> None:
+        """Set what people may spend from now on; the chain records it. What was spent stays counted."""
+        chosen = Policy.parse(policy) if isinstance(policy, str) else policy
+        clock = _milliseconds(self._clock)
+        self._store.run(lambda connection: change_policy(connection, self._key, chosen, clock=clock))
+
+    def erase(self, person: Person) -> bool:
+        """Erase a person and close their accounts for ever; return False where that was done before.
+
+        Reports, amounts, times and request ids go. A tombstone stays, covered by the chain, that refuses every further
+        release: erasing must not give a budget back.
+        """
+        clock, tag = _milliseconds(self._clock), self._key.person(person)
+        done = self._store.run(lambda connection: erased(connection, self._key, tag, clock=clock, lane=self._lane))
+        self._store.forget_log()
+        return done
+
+    def rotate(self, *, reports_before: float | None = None) -> tuple[int, int]:
+        """Close the periods that are over and drop reports drawn before a time, in seconds since 1970.
+
+        Returns how many accounts had periods that were over, and how many reports were dropped. The request id of a
+        dropped report is refused from then on.
+        """
+        before = None if reports_before is None else int(reports_before * 1000)
+        clock = _milliseconds(self._clock)
+        done = self._store.run(
+            lambda connection: rotate(connection, self._key, clock=clock, lane=self._lane, before=before)
+        )
+        self._store.forget_log()
+        return done
+
+    def verify(self, *, pins: Sequence[str] = ()) -> Verdict:
+        """Check the books: every total equals its entries, and the chain over them is unbroken.
+
+        `pins` are heads of an earlier verdict that were kept elsewhere: the books must still hold what they held then.
+        """
+        with self._store.reading() as connection:
+            return checked(connection, self._key, pins)
+
+    def backup(self, target: str | os.PathLike[str]) -> Path:
+        """Copy books in a file and their key, while they are in use."""
+        return backup(self._store, self._key_file, target)
 
     def _charge(self, one: Release) -> Charge:
         account = account_for(one.metric)
@@ -280,6 +350,16 @@ class Ledger:
 
 def _milliseconds(clock: Clock) -> int:
     return int(clock() * 1000)
+
+
+def _costs(
+    values: float | Mapping[Person, float], tags: Mapping[bytes, Person], charge: Callable[[float], int]
+) -> list[int]:
+    """Return what one row of everybody costs."""
+    if not isinstance(values, Mapping):
+        return [charge(values)] * len(tags)
+    known = {value: charge(value) for value in set(values.values())}
+    return [known[values[person]] for person in tags.values()]
 
 
 def _answered(outcome: Outcome) -> Receipt:

@@ -9,7 +9,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput
-from metricdp.ledger.chain import START, Entry, append
+from metricdp.ledger.chain import START, Entry, append, locked
 from metricdp.ledger.keys import Key, create_key, read_key
 from metricdp.ledger.policy import EXAMPLE, Policy
 from metricdp.ledger.schema import BOOKS, LANES, METADATA, VERSION
@@ -80,6 +80,6 @@ def _made(connection: sa.Connection, store: Store, key: Key, policy: Policy | No
             "key_check": key.seal(b"check", name.encode()),
         },
     )  # fmt: skip
-    empty = {"blocks": 0, "entries": 0, "time": clock, "head": START}
+    empty = {"blocks": 0, "entries": 0, "accounts": 0, "time": clock, "head": START}
     connection.execute(LANES.insert(), [{"lane": lane} | empty for lane in range(store.lanes)])
-    append(connection, key, [Entry("policy", time=clock, note=text)], 0, clock)
+    append(connection, key, [Entry("policy", time=clock, note=text)], locked(connection, 0), (clock, 0))

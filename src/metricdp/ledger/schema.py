@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from metricdp.ledger.periods import PERIODS
 
 VERSION = 1
-WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # only that counts by itself there
+WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # so that its keys are the numbers of its rows
 
 METADATA = sa.MetaData()
 
@@ -38,6 +38,7 @@ LANES = sa.Table(
     sa.Column("lane", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("blocks", WHOLE, nullable=False),
     sa.Column("entries", WHOLE, nullable=False),
+    sa.Column("accounts", WHOLE, nullable=False),  # opened by this lane: their numbers follow from it
     sa.Column("time", WHOLE, nullable=False),  # of the last block: the clock of the books never runs back
     sa.Column("head", sa.LargeBinary, nullable=False),
 )
@@ -66,6 +67,7 @@ ENTRIES = sa.Table(
     sa.Column("purpose", sa.String(64)),
     sa.Column("request", sa.LargeBinary, unique=True),
     sa.Column("note", sa.Text),
+    sa.Column("shares", sa.LargeBinary),  # of a batch: the accounts and how many rows each was charged for
     sa.Column("report", sa.LargeBinary),
     sa.Column("mark", sa.LargeBinary),  # the keyed hash of the report, which stays when old reports are dropped
     sa.Column("salt", sa.LargeBinary),
@@ -75,13 +77,14 @@ ENTRIES = sa.Table(
 ACCOUNTS = sa.Table(
     "accounts",
     METADATA,
-    sa.Column("id", WHOLE, primary_key=True, autoincrement=True),
+    sa.Column("id", WHOLE, primary_key=True, autoincrement=False),
     sa.Column("person", sa.LargeBinary, nullable=False),
     sa.Column("metric", sa.String(100), nullable=False),
     sa.Column("purpose", sa.String(64), nullable=False),  # empty for the total
     sa.Column("time", WHOLE, nullable=False),  # of the last charge: what lies before a period's begin is refreshed
     *(sa.Column(period, WHOLE, nullable=False) for period in PERIODS),
     *(sa.Column(f"slack_{period}", WHOLE, nullable=False) for period in PERIODS),
+    sa.Column("seal", sa.LargeBinary, nullable=False),  # over the number and whose it is
     sa.UniqueConstraint("person", "metric", "purpose"),
 )
 

@@ -15,11 +15,11 @@ from functools import lru_cache
 import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput, MetricdpError
-from metricdp.ledger.accounts import Desk, Place
-from metricdp.ledger.chain import Entry, append
+from metricdp.ledger.accounts import Desk, Opening, Place
+from metricdp.ledger.chain import Entry, append, locked
 from metricdp.ledger.keys import Key
 from metricdp.ledger.policy import Policy
-from metricdp.ledger.schema import ACCOUNTS, BOOKS, ENTRIES, LANES
+from metricdp.ledger.schema import BOOKS, ENTRIES, LANES
 
 LARGEST_REPORT = 1 << 20  # bytes of one report
 
@@ -94,8 +94,9 @@ def _parsed(text: str) -> Policy:
 
 def settle(connection: sa.Connection, key: Key, charges: Sequence[Charge], *, clock: int, lane: int) -> list[Outcome]:
     """Settle waiting releases in one transaction; what goes wrong with one of them does not concern the others."""
+    end = locked(connection, lane)
     state = state_of(connection, clock)
-    desk = Desk(connection, state.policy, state.now)
+    desk = Desk(connection, state.policy, state.now, Opening(key, end))
     outcomes: dict[int, Outcome] = {}
     for number, one in enumerate(charges):
         try:
@@ -115,7 +116,9 @@ def settle(connection: sa.Connection, key: Key, charges: Sequence[Charge], *, cl
             outcomes[number] = error
     if entries:
         desk.write()
-        append(connection, key, entries, lane, state.now)
+        append(connection, key, entries, end, (state.now, desk.opened))
+    else:
+        connection.rollback()  # nobody gets an account by being refused
     return [outcomes[number] for number in range(len(charges))]
 
 
@@ -132,13 +135,12 @@ def _settled(desk: Desk, one: Charge, request: bytes, stored: dict[bytes, Entry]
             raise InvalidInput(f"`draw` must return at most {LARGEST_REPORT:,} bytes, got {type(report).__name__}.")
         row = desk.rows[(one.person, one.metric, "")]
         time = desk.charge(place, one.amount, one.slack)
-        made = Entry(
-            "release", one.person, one.metric, row.id, time, one.amount, one.slack, one.purpose, request, "", report
-        )
-        entries.append(made)
-        stored[request] = made  # twice in one transaction: one draw, one charge
-    said = made if before is None else before
-    if said.metric != one.metric:
+        said = Entry("release", row.id, time, one.amount, one.slack, one.purpose, request, report=report)
+        entries.append(said)
+        stored[request] = said  # twice in one transaction: one draw, one charge
+    else:
+        said = before
+    if said.account != desk.rows[(one.person, one.metric, "")].id:
         raise InvalidInput("this request id was used for a release in another metric: ask with a new one.")
     if said.report is None:
         raise MetricdpError("this request was answered and its report is no longer kept: ask with a new request id.")
@@ -148,17 +150,9 @@ def _settled(desk: Desk, one: Charge, request: bytes, stored: dict[bytes, Entry]
 
 def _stored(connection: sa.Connection, requests: Sequence[bytes]) -> dict[bytes, Entry]:
     """Return what was answered to these requests before."""
-    columns = (ENTRIES.c.request, ENTRIES.c.report, ENTRIES.c.amount, ENTRIES.c.slack, ENTRIES.c.time)
-    joined = ENTRIES.join(ACCOUNTS, ENTRIES.c.account == ACCOUNTS.c.id)
-    asked = sa.select(*columns, ACCOUNTS.c.metric).select_from(joined).where(ENTRIES.c.request.in_(requests))
+    columns = ("request", "account", "time", "amount", "slack", "report")
+    asked = sa.select(*(ENTRIES.c[name] for name in columns)).where(ENTRIES.c.request.in_(requests))
     return {
-        bytes(request): Entry(
-            "release",
-            metric=metric,
-            time=time,
-            amount=amount,
-            slack=slack,
-            report=None if report is None else bytes(report),
-        )
-        for request, report, amount, slack, time, metric in connection.execute(asked)
+        bytes(request): Entry("release", account, time, amount, slack, report=None if report is None else bytes(report))
+        for request, account, time, amount, slack, report in connection.execute(asked)
     }

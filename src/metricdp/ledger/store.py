@@ -85,6 +85,17 @@ class Store:
         except exc.SQLAlchemyError as error:
             raise self._trouble(error) from None
 
+    def forget_log(self) -> None:
+        """Bring a file's write-ahead log into the file, as far as readers allow, so that what was overwritten is gone.
+
+        A connection that overwrites what it deletes is not used again.
+        """
+        if self.path is not None:
+            with self.engine.connect() as connection:
+                raw: Any = connection.connection.driver_connection
+                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.engine.dispose()
+
     def _trouble(self, error: exc.SQLAlchemyError) -> LedgerUnavailable:
         reason = "the database does not answer"
         told = str(getattr(error, "orig", "") or "").lower()

@@ -144,6 +144,11 @@ class Certificate:
             return 0.0
         return (self.loss - self.lower_bound) / abs(self.loss) if self.loss else math.inf
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody ended the search before it was done; `note` says so, in files too."""
+        return wording.INTERRUPTED in self.note
+
     def _loss_words(self) -> str:
         return f"{'at most ' if self.at_most else ''}{self.loss:.6g}{wording.unverified(self, 'loss')}"
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 
 from metricdp import wording
 from metricdp.files import replacing
-from metricdp.pictures import vector
+from metricdp.pictures import page, vector
 from metricdp.pictures.figures import certificate_rows
 from metricdp.pictures.story import Story
 
@@ -23,7 +22,6 @@ def write_report(story: Story, path: str | Path) -> Path:
 
 def report_html(story: Story) -> str:
     """Return the page as text."""
-    style = files("metricdp.pictures").joinpath("report.css").read_text(encoding="utf-8")
     parts = [
         _head(story),
         _map(story),
@@ -31,16 +29,10 @@ def report_html(story: Story) -> str:
         _certificate(story),
         _epsilon(story),
         _unprotected(story),
-        _repeat(story),
+        page.section("How to repeat", page.repeat_block(story.files, story.repeat)),
+        page.footer(story.attribution),
     ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(story.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(parts)
-        + "\n</main>\n</body>\n</html>\n"
-    )
+    return page.whole_page(story.title, parts)
 
 
 def _head(story: Story) -> str:
@@ -57,15 +49,7 @@ def _head(story: Story) -> str:
         (_closeness(story), _closeness_words(story)),
         (f"{story.rows:,}", "rows protected"),
     ]
-    cards = "".join(
-        f'<div class="fact"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for value, name in facts
-    )
-    notice = f'<p class="notice">{escape(story.simulated)}</p>' if story.simulated else ""
-    return (
-        f'<header><p class="eyebrow">metricdp report</p><h1>{escape(story.title)}</h1>'
-        f'<p class="lead">{escape(wording.lead(guarantee))}</p></header>'
-        f'<div class="facts">{cards}</div>{notice}'
-    )
+    return page.header("metricdp report", story.title, wording.lead(guarantee), facts, [story.simulated])
 
 
 def _closeness(story: Story) -> str:
@@ -138,18 +122,11 @@ def _certificate(story: Story) -> str:
 
 
 def _epsilon(story: Story) -> str:
-    rows = "".join(
-        f'<tr><td class="number">{escape(wording.distance(row.distance, story.guarantee.unit))}</td>'
-        f'<td class="number">{escape(wording.factor(row.factor))}</td><td>{escape(row.words)}</td></tr>'
-        for row in wording.meanings(story.guarantee)
-    )
     stated = wording.epsilon(story.guarantee.epsilon, story.guarantee.unit)
-    return (
-        f"<section><h2>Epsilon explained</h2><p>Epsilon is {escape(stated)}. "
-        "Take two places and any one report. How many times likelier can it be from one place than from the "
-        'other?</p><div class="card"><table><thead><tr><th class="number">Places apart</th>'
-        '<th class="number">At most</th><th>For someone who must guess which of the two it was</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div></section>"
+    return page.section(
+        "Epsilon explained",
+        f"<p>Epsilon is {escape(stated)}. Take two places and any one report. How many times likelier can it be from "
+        f"one place than from the other?</p>{page.meaning_table(story.guarantee)}",
     )
 
 
@@ -176,18 +153,3 @@ def _unprotected(story: Story) -> str:
         )
     items = "".join(f"<li>{point}</li>" for point in points)
     return f'<section><h2>What stays unprotected</h2><ul class="plain">{items}</ul></section>'
-
-
-def _repeat(story: Story) -> str:
-    commands = escape("\n".join(story.repeat))
-    listing = "".join(
-        f'<tr><td class="number"><code>{escape(name)}</code></td><td>{escape(meaning)}</td></tr>'
-        for name, meaning in story.files
-    )
-    table = f'<div class="card"><table><tbody>{listing}</tbody></table></div>' if listing else ""
-    block = f"<pre><code>{commands}</code></pre>" if commands else ""
-    credit = f" {escape(story.attribution)}" if story.attribution else ""
-    return (
-        f"<section><h2>How to repeat</h2>{table}{block}</section>"
-        f"<footer>Written by metricdp. Nothing on this page is loaded from elsewhere.{credit}</footer>"
-    )

@@ -27,19 +27,19 @@ def map_svg(scene: Map, *, arrows: int = 80) -> str:
     def place(points: Floats) -> Floats:
         return np.stack([(points[:, 1] - low[1]) * stretch * scale, (high[0] - points[:, 0]) * scale], axis=1)
 
-    streets = "".join(_path(place(line)) for line in scene.streets)
+    streets = "".join(path(place(line)) for line in scene.streets)
     true, reported = place(scene.true), place(scene.reported)
     chosen = np.linspace(0, len(true) - 1, min(arrows, len(true))).astype(int)
-    joins = "".join(_path(np.stack([true[row], reported[row]])) for row in chosen)
+    joins = "".join(path(np.stack([true[row], reported[row]])) for row in chosen)
     parts = [
         f'<svg viewBox="0 0 {MAP_WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(scene.caption)}">',
         f'<path class="street" d="{streets}"/><path class="join" d="{joins}"/>',
         _discs(reported),
-        _dots(true, "true", 3.4),
+        dots(true, "true", 3.4),
     ]
     if scene.worst_pair is not None:
         pair = place(scene.worst_pair)
-        parts.append(f'<path class="worst" d="{_path(pair)}"/>' + _dots(pair, "worst", 10.0))
+        parts.append(f'<path class="worst" d="{path(pair)}"/>' + dots(pair, "worst", 10.0))
     parts.append(_scale_bar(scale, height) + "</svg>")
     return "".join(parts)
 
@@ -57,11 +57,13 @@ def _scale_bar(scale: float, height: float) -> str:
     )
 
 
-def _path(points: Floats) -> str:
+def path(points: Floats) -> str:
+    """Return a line through points as the data of an SVG path."""
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
-def _dots(points: Floats, kind: str, radius: float) -> str:
+def dots(points: Floats, kind: str, radius: float) -> str:
+    """Return circles of one size and class."""
     circles = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"/>' for x, y in points)
     return f'<g class="{kind}">{circles}</g>'
 

@@ -3,7 +3,7 @@
 from metricdp.places.bundled import bundled_roads, bundled_streets, bundled_trips
 from metricdp.places.folders import CENTERS, data_folder
 from metricdp.places.regular import grid
-from metricdp.places.roads import road_network
+from metricdp.places.roads import road_network, travel_time
 from metricdp.places.spread import spread_places
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "grid",
     "road_network",
     "spread_places",
+    "travel_time",
 ]

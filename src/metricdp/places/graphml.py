@@ -12,7 +12,7 @@ from metricdp.errors import InvalidInput
 from metricdp.places.network import Roads, checked_roads, is_one_way
 
 PLACES = {"y": 0, "lat": 0, "x": 1, "lon": 1}
-STREETS = {"length": 0, "length_m": 0, "oneway": 1}
+STREETS = {"length": 0, "length_m": 0, "oneway": 1, "travel_time": 2, "travel_time_s": 2}
 MOST_BYTES = 16 << 30
 MOST_ELEMENTS = 50_000_000  # crossings, or streets
 LONGEST = 1000  # characters of a value that is read
@@ -53,7 +53,7 @@ class _Reader:
         self._numbers: dict[str, int] = {}
         self._places: list[tuple[Any, Any]] = []
         self._ends: list[tuple[str, str]] = []
-        self._streets: list[tuple[Any, Any]] = []
+        self._streets: list[tuple[Any, Any, Any]] = []
         self._directed: list[bool] = []
         self._default = True
         self._kind = ""
@@ -76,7 +76,7 @@ class _Reader:
         elif name == "node":
             self._kind, self._name, self._values = "node", attributes.get("id"), [None, None]
         elif name == "edge":
-            self._kind, self._values = "edge", [None, None]
+            self._kind, self._values = "edge", [None, None, None]
             self._name = (attributes.get("source", ""), attributes.get("target", ""))
             self._directed.append(attributes.get("directed", "true" if self._default else "false") != "false")
         elif name == "graph":
@@ -110,7 +110,7 @@ class _Reader:
             self._finish(self._places)
         elif name == "edge" and self._kind == "edge":
             self._ends.append(self._name)
-            self._streets.append((self._values[0], self._values[1]))
+            self._streets.append((self._values[0], self._values[1], self._values[2]))
             self._finish(self._streets)
 
     def _finish(self, collected: list[Any]) -> None:
@@ -128,16 +128,18 @@ class _Reader:
         if unknown is not None:
             raise InvalidInput(f"an edge of the GraphML file ends at node {unknown!r}, which is not in the file.")
         ends = [self._numbers[end] for pair in self._ends for end in pair]
-        if self._streets and all(length is None for length, _ in self._streets):
+        if self._streets and all(length is None for length, _, _ in self._streets):
             raise InvalidInput(
                 "the edges of the GraphML file must have `length` in metres (osmnx: `distance.add_edge_lengths`)."
             )
-        lengths = [_number(length, "lengths") for length, _ in self._streets]
+        lengths = [_number(length, "lengths") for length, _, _ in self._streets]
         # A street that says that it is no one-way street runs both ways, whether or not its other way is listed too.
-        open_ways = [oneway is not None and not is_one_way(oneway) for _, oneway in self._streets]
+        open_ways = [oneway is not None and not is_one_way(oneway) for _, oneway, _ in self._streets]
         both = np.array(open_ways, dtype=bool) | ~np.array(self._directed, dtype=bool)
         pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
-        return checked_roads(np.array(places).reshape(-1, 2), pairs, np.array(lengths), both)
+        times = [seconds for _, _, seconds in self._streets]
+        known = None if all(seconds is None for seconds in times) else times
+        return checked_roads(np.array(places).reshape(-1, 2), pairs, np.array(lengths), both, seconds=known)
 
 
 def _number(text: str | None, what: str) -> float:

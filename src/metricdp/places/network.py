@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ ONE_WAY_NOT = ("", "0", "false", "n", "no", "none", "nan")  # written by osmnx, 
 class Roads:
     """Crossings (latitude, longitude) and streets between them, in kilometres.
 
-    Directed, streets run from their first end to their second, and those of `both_ways` back as well.
+    Directed, streets run from their first end to their second, and those of `both_ways` back as well. `minutes` says
+    how long each one takes to drive, where the source knows (not a number for streets of which it does not).
     """
 
     nodes: Floats
@@ -26,13 +27,15 @@ class Roads:
     lengths: Floats
     directed: bool
     both_ways: Booleans
+    minutes: Floats | None = None
 
     def with_ways_back(self) -> Roads:
         """Return the network with a street of its own for every way back."""
         back = self.both_ways
         edges = np.concatenate([self.edges, self.edges[back][:, ::-1]])
         lengths = np.concatenate([self.lengths, self.lengths[back]])
-        return Roads(self.nodes, edges, lengths, True, np.zeros(len(edges), dtype=bool))
+        minutes = None if self.minutes is None else np.concatenate([self.minutes, self.minutes[back]])
+        return Roads(self.nodes, edges, lengths, True, np.zeros(len(edges), dtype=bool), minutes)
 
     def kept(self, numbers: Integers) -> Roads:
         """Return the part between these crossings, renumbered in their order."""
@@ -40,11 +43,27 @@ class Roads:
         new[numbers] = np.arange(len(numbers))
         pairs = new[self.edges]
         inside = np.all(pairs >= 0, axis=1)
-        return Roads(self.nodes[numbers], pairs[inside], self.lengths[inside], self.directed, self.both_ways[inside])
+        return replace(self, nodes=self.nodes[numbers], edges=pairs).streets(np.flatnonzero(inside))
+
+    def streets(self, numbers: Integers) -> Roads:
+        """Return the network with these of its streets alone."""
+        return Roads(
+            self.nodes,
+            self.edges[numbers],
+            self.lengths[numbers],
+            self.directed,
+            self.both_ways[numbers],
+            None if self.minutes is None else self.minutes[numbers],
+        )
 
 
-def checked_roads(places: Any, ends: Integers, metres: Any, both_ways: Booleans) -> Roads:
-    """Return a network of places in degrees and streets in metres, each one way or both ways."""
+def checked_roads(
+    places: Any, ends: Integers, metres: Any, both_ways: Booleans, *, seconds: Any = None, speeds: Any = None
+) -> Roads:
+    """Return a network of places in degrees and streets in metres, each one way or both ways.
+
+    `seconds` to drive each street, or `speeds` in km/h, may be known or not; what is not positive counts as not known.
+    """
     nodes = as_floats(places, "nodes")
     if not len(nodes):
         raise InvalidInput("a road network must have at least one crossing, got none.")
@@ -61,7 +80,30 @@ def checked_roads(places: Any, ends: Integers, metres: Any, both_ways: Booleans)
     if np.any(lengths < 0):
         first = int(np.flatnonzero(lengths < 0)[0])
         raise InvalidInput(f"lengths must not be negative, got {lengths[first]:g} m for street {first}.")
-    return Roads(nodes, ends, lengths / 1000.0, not both_ways.all(), both_ways)
+    minutes = None
+    if seconds is not None:
+        minutes = _known(seconds) / 60.0
+    elif speeds is not None:
+        fast = _known(speeds)
+        minutes = np.divide(0.06 * lengths, fast, out=np.full(len(fast), np.nan), where=fast > 0)
+    if minutes is not None:
+        minutes = np.where((minutes >= 0) & (minutes < np.inf) & ((minutes > 0) | (lengths == 0)), minutes, np.nan)
+    return Roads(nodes, ends, lengths / 1000.0, not both_ways.all(), both_ways, minutes)
+
+
+def _known(values: Any) -> Floats:
+    """Return numbers, not a number where there is something else: an attribute that nobody may need."""
+
+    def number(value: Any) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            return np.nan
+
+    array = np.asarray(values)
+    if array.dtype.kind in "fiu":
+        return array.astype(np.float64)
+    return np.array([number(value) for value in array.tolist()], dtype=np.float64)
 
 
 def is_one_way(value: Any) -> bool:

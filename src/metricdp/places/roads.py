@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 import logging
+from dataclasses import replace
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, Integers, as_floats
+from metricdp.arrays import Booleans, Floats, Integers, as_floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine, ShortestPath
 from metricdp.places.folders import CENTERS
@@ -35,6 +36,40 @@ def road_network(
     logged. `nodes` keeps that many crossings near the center (the middle of the network unless given), grown street by
     street so that they stay connected; with `one_way="longer"` at most that many. See `ShortestPath` for `one_way`.
     """
+    roads = _cut(source, center, nodes, one_way)
+    return FiniteSpace(
+        np.arange(len(roads.nodes)), _paths(roads, roads.lengths, one_way), coordinates=roads.nodes, ground=Haversine()
+    )
+
+
+def travel_time(
+    source: RoadSource,
+    *,
+    center: tuple[float, float] | None = None,
+    nodes: int | None = None,
+    one_way: str = "open",
+    speed_kmh: float | None = None,
+) -> ShortestPath:
+    """Return how many minutes it takes to drive between the crossings that `road_network` returns for the same words.
+
+    Streets take what the source says: `travel_time_s` or `speed_kmh` (osmnx: `travel_time`, `speed_kph`). Those of
+    which it says nothing are driven at `speed_kmh`. A loss for `Problem`, not a metric to protect with.
+    """
+    roads = _cut(source, center, nodes, one_way)
+    minutes = np.full(len(roads.lengths), np.nan) if roads.minutes is None else roads.minutes
+    silent = int(np.isnan(minutes).sum())
+    if speed_kmh is None and silent:
+        raise InvalidInput(
+            f"{silent:,} of {len(minutes):,} streets say neither how long they take (`travel_time_s`) nor how fast "
+            "they are (`speed_kmh`): give a speed for them (`speed_kmh`, --speed 30)."
+        )
+    if silent:
+        minutes = np.where(np.isnan(minutes), 60.0 * roads.lengths / as_positive(speed_kmh, "speed_kmh"), minutes)
+    return _paths(roads, minutes, one_way, "min")
+
+
+def _cut(source: RoadSource, center: tuple[float, float] | None, nodes: int | None, one_way: str) -> Roads:
+    """Return the part of a network that is kept, its crossings numbered in their order."""
     if one_way not in ("open", "longer"):
         raise InvalidInput(f"`one_way` must be 'open' or 'longer', got {one_way!r}.")
     if nodes is not None and (not isinstance(nodes, int | np.integer) or nodes < 2):
@@ -57,11 +92,14 @@ def road_network(
         roads = _near(roads, middle, int(nodes), one_way)
     if len(roads.nodes) < 2:
         raise InvalidInput("the part of the network around the center has a single crossing: choose another center.")
-    pairs, lengths = roads.edges, roads.lengths
+    return roads
+
+
+def _paths(roads: Roads, lengths: Floats, one_way: str, unit: str = "km") -> ShortestPath:
+    pairs = roads.edges
     if not roads.directed and one_way == "longer":
         pairs, lengths = np.concatenate([pairs, pairs[:, ::-1]]), np.concatenate([lengths, lengths])
-    metric = ShortestPath(pairs, lengths, len(roads.nodes), one_way=one_way)
-    return FiniteSpace(np.arange(len(roads.nodes)), metric, coordinates=roads.nodes, ground=Haversine())
+    return ShortestPath(pairs, lengths, len(roads.nodes), one_way=one_way, unit=unit)
 
 
 def _merged(roads: Roads) -> Roads:
@@ -78,15 +116,14 @@ def _merged(roads: Roads) -> Roads:
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     edges = rank[inverse[roads.edges]].astype(np.int64).reshape(-1, 2)
-    lengths = roads.lengths
     if not roads.directed:
         edges = np.sort(edges, axis=1)
-    by_length = np.argsort(lengths, kind="stable")
-    edges, lengths = edges[by_length], lengths[by_length]
+    by_length = np.argsort(roads.lengths, kind="stable")
+    edges = edges[by_length]
     _, shortest = np.unique(edges[:, 0] * np.int64(count) + edges[:, 1], return_index=True)
     shortest = shortest[edges[shortest, 0] != edges[shortest, 1]]
-    both_ways = roads.both_ways[by_length][shortest]
-    return Roads(roads.nodes[first[order]], edges[shortest], lengths[shortest], roads.directed, both_ways)
+    kept = roads.streets(by_length[shortest])
+    return replace(kept, nodes=roads.nodes[first[order]], edges=edges[shortest])
 
 
 def _components(roads: Roads, one_way: str) -> Integers:

@@ -83,13 +83,16 @@ def _from_graph(graph: Graph) -> Roads:
         if latitude is None or longitude is None:
             raise InvalidInput(f"node {node!r} must have `y` and `x` (or `lat` and `lon`) in degrees, got {data}.")
         places.append((latitude, longitude))
-    ends, lengths, both = [], [], []
+    ends, lengths, both, times = [], [], [], []
     for u, v, data in graph.edges(data=True):
         length = data.get("length", data.get("length_m"))
         if length is None:
             raise InvalidInput(f"the edge from {u!r} to {v!r} must have `length` in metres, got {data}.")
         ends.append((number[u], number[v]))
         lengths.append(length)
+        times.append(data.get("travel_time", data.get("travel_time_s")))
         both.append(not graph.is_directed() or not is_one_way(data.get("oneway", True)))
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
-    return checked_roads(np.array(places).reshape(-1, 2), pairs, as_numbers(lengths), np.array(both, dtype=bool))
+    known = None if all(seconds is None for seconds in times) else times
+    ways = np.array(both, dtype=bool)
+    return checked_roads(np.array(places).reshape(-1, 2), pairs, as_numbers(lengths), ways, seconds=known)

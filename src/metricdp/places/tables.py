@@ -16,18 +16,21 @@ from metricdp.places.network import Roads, checked_roads, is_one_way
 LATITUDE, LONGITUDE = ("lat", "y", "latitude"), ("lon", "x", "lng", "longitude")
 FIRST, SECOND = ("u", "from", "source"), ("v", "to", "target")
 LENGTH, ONE_WAY = ("length_m", "length"), ("oneway", "one_way")
+SECONDS, SPEED = ("travel_time_s", "travel_time"), ("speed_kmh", "speed_kph")  # the second ones are osmnx's
 NAMES = ("osmid", "id", "node", "node_id", "source_id")
 FORMATS = ("parquet", "csv")
+STREETS = (FIRST, SECOND, LENGTH, ONE_WAY, SECONDS, SPEED)
 MOST_ROWS = 50_000_000  # of one table
 
 
 def from_tables(nodes: Any, edges: Any) -> Roads:
     """Return the network of two tables, each a data frame, a dictionary of columns, or a Parquet or CSV file."""
-    nodes, edges = _opened(nodes, (LATITUDE, LONGITUDE, NAMES)), _opened(edges, (FIRST, SECOND, LENGTH, ONE_WAY))
+    nodes, edges = _opened(nodes, (LATITUDE, LONGITUDE, NAMES)), _opened(edges, STREETS)
     places = np.stack([as_floats(_column(nodes, names, "nodes"), names[0]) for names in (LATITUDE, LONGITUDE)], axis=1)
     ends = _ends(nodes, edges, len(places))
     lengths = as_numbers(_column(edges, LENGTH, "edges"))
-    return checked_roads(places, ends, lengths, _both_ways(edges, len(ends)))
+    seconds, speeds = (_optional(edges, names, "edges") for names in (SECONDS, SPEED))
+    return checked_roads(places, ends, lengths, _both_ways(edges, len(ends)), seconds=seconds, speeds=speeds)
 
 
 def folder_formats(folder: Path) -> str | None:

@@ -38,7 +38,7 @@ class Apart:
 
     async def _one(self, work: Callable[..., Any], request: dict[str, Any], seconds: float) -> Any:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_calm)
+            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=calm)
         future = asyncio.get_running_loop().run_in_executor(self._pool, work, request)
         try:
             async with asyncio.timeout(seconds):
@@ -59,5 +59,6 @@ class Apart:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _calm() -> None:
-    os.nice(10)
+def calm() -> None:
+    """Let releases come first: this process gives way to others."""
+    os.setpriority(os.PRIO_PROCESS, 0, max(10, os.getpriority(os.PRIO_PROCESS, 0)))

@@ -28,7 +28,7 @@ from metricdp.service.gate import VISIT, Gate
 from metricdp.service.jobs import Jobs
 from metricdp.service.keys import Keyring
 from metricdp.service.limits import Limits
-from metricdp.service.refusals import Refused, malformed
+from metricdp.service.refusals import Refused, malformed, mistake
 from metricdp.service.served import Served, Shelf
 from metricdp.service.state import State
 from metricdp.service.till import Till
@@ -143,6 +143,7 @@ def described(lifespan: Any = None) -> FastAPI:
     app.exception_handler(Refused)(_refused)
     app.exception_handler(RequestValidationError)(_malformed)
     app.exception_handler(HTTPException)(_wrong)
+    app.exception_handler(Exception)(_mistaken)
     app.openapi = lambda: _secured(app)  # type: ignore[method-assign]
     return app
 
@@ -158,8 +159,14 @@ async def _malformed(request: Request, error: Exception) -> JSONResponse:
     return await _refused(request, malformed(cast(RequestValidationError, error).errors()))
 
 
+async def _mistaken(request: Request, error: Exception) -> JSONResponse:
+    return await _refused(request, mistake())  # the gate logs it: it is raised again behind this
+
+
 async def _wrong(request: Request, error: Exception) -> JSONResponse:
-    status = cast(HTTPException, error).status_code
+    status, visit = cast(HTTPException, error).status_code, request.scope.get(VISIT)
+    if visit is not None and visit.beyond is not None:
+        return await _refused(request, visit.beyond)
     kind, sentence = WORDS.get(status, ("invalid", "the request cannot be read."))
     return await _refused(request, Refused(status, kind, sentence))
 

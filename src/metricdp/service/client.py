@@ -1,1 +1,376 @@
-"""A client of the service for Python."""
+"""Asking a service from Python.
+
+    from metricdp.service.client import Client
+
+    with Client("https://privacy.example", token) as service:
+        answer = service.release("anna", {"lat": 41.9, "lon": 12.48}, mechanism="rome")
+        answer.report, answer.left.words, answer.accuracy[0].radius
+
+Every release gets a request id of its own. Where no answer comes, or the service is busy, the same request is sent
+again with the same id: what was charged is then answered with the stored report, and nothing is charged twice.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+from metricdp.errors import MetricdpError, import_extra
+from metricdp.files import replacing
+
+if TYPE_CHECKING:
+    import httpx
+    import pyarrow as pa
+
+ARROW = "application/vnd.apache.arrow.stream"
+AGAIN = (429, 503)
+Value = float | str
+Secret = Mapping[str, Value] | Sequence[Value] | float | str
+T = TypeVar("T")
+
+
+class ServiceError(MetricdpError):
+    """The service gave nothing: `status` and `error` are for programs, the text is its sentence.
+
+    `error` is `unreachable` where no answer came at all. `micro_left` and `refreshes` say what is left of a budget that
+    did not suffice.
+    """
+
+    def __init__(
+        self, message: str, *, status: int = 0, error: str = "", details: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.error, self.details = status, error, dict(details or {})
+
+    @property
+    def micro_left(self) -> int | None:
+        """What is left of the budget that did not suffice, in millionths."""
+        found = self.details.get("micro_left")
+        return found if isinstance(found, int) else None
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What was charged or is left: millionths of epsilon per unit and of slack, and the epsilon in words."""
+
+    micro_epsilon: int
+    micro_slack: int
+    unit: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What one report promises."""
+
+    epsilon: float
+    unit: str
+    slack: float
+    radius: float | None
+    metric: str
+    basis: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The radius around a report that holds the truth with this chance."""
+
+    columns: tuple[str, ...]
+    radius: float
+    unit: str
+    level: float
+
+
+@dataclass(frozen=True)
+class Released:
+    """A report, what it promises, what it cost and what is left."""
+
+    report: dict[str, Value]
+    mechanism: str
+    repeated: bool
+    promise: Promise
+    accuracy: tuple[Accuracy, ...]
+    cost: Amount
+    left: Amount
+
+
+@dataclass(frozen=True)
+class BatchPerson:
+    """What one person of a batch was charged."""
+
+    rows: int
+    released: int
+    cost: Amount
+    left: Amount
+
+
+@dataclass(frozen=True)
+class ReleasedBatch:
+    """One report for every row, None where a budget refused, and what every person was charged."""
+
+    reports: tuple[dict[str, Value] | None, ...]
+    mechanism: str
+    repeated: bool
+    promise: Promise
+    accuracy: tuple[Accuracy, ...]
+    persons: tuple[BatchPerson, ...]
+
+
+@dataclass(frozen=True)
+class LimitLeft:
+    """What is left under one limit of the policy."""
+
+    limit: str
+    micro_left: int
+    refreshes: str | None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is left to a person, and how many releases of a mechanism that is."""
+
+    mechanism: str
+    left: Amount
+    cost: Amount
+    releases: int
+    limits: tuple[LimitLeft, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """How a design stands."""
+
+    job: str
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    message: str
+    lower: float | None
+    upper: float | None
+    gap: float | None
+    seconds: float
+    certificate: dict[str, Any] | None
+    promise: dict[str, Any] | None
+
+
+class Client:
+    """A service at an address, asked with a key; safe to use from many threads."""
+
+    def __init__(
+        self, url: str, token: str, *, seconds: float = 30.0, tries: int = 5, verify: Any = True, transport: Any = None
+    ) -> None:
+        """Begin to ask.
+
+        Args:
+            url: Where the service is, such as https://privacy.example.
+            token: A key from `metricdp serve keys make`.
+            seconds: How long to wait for one answer.
+            tries: How often to send a request that got no answer or found the service busy.
+            verify: As in httpx: a file of certificates to trust, or True for those of the system.
+            transport: As in httpx, for tests.
+        """
+        self._httpx = import_extra("httpx", "service")
+        headers = {"authorization": f"Bearer {token}"}
+        self._client: httpx.Client = self._httpx.Client(
+            base_url=url, headers=headers, timeout=seconds, verify=verify, transport=transport
+        )
+        self._tries = max(1, tries)
+
+    def __repr__(self) -> str:
+        return f"Client({str(self._client.base_url)!r})"  # never the token
+
+    def release(
+        self,
+        person: str,
+        secret: Secret,
+        *,
+        mechanism: str | None = None,
+        request: str | None = None,
+        purpose: str | None = None,
+    ) -> Released:
+        """Release one secret; `request` is an id of your own where a release must survive this program."""
+        body = {"person": person, "secret": secret, "request": request or uuid.uuid4().hex}
+        found = self._post("/v1/release", body | _given(mechanism=mechanism, purpose=purpose))
+        return _made(Released, found)
+
+    def release_batch(
+        self,
+        rows: Sequence[tuple[str, Secret]],
+        *,
+        mechanism: str | None = None,
+        request: str | None = None,
+        purpose: str | None = None,
+        partial: bool = False,
+    ) -> ReleasedBatch:
+        """Release many secrets, each with its person; with `partial` rows beyond a person's budget are None."""
+        body = {
+            "request": request or uuid.uuid4().hex,
+            "rows": [{"person": person, "secret": secret} for person, secret in rows],
+            "on_refusal": "null" if partial else "fail",
+        }
+        found = self._post("/v1/release/batch", body | _given(mechanism=mechanism, purpose=purpose))
+        return _made(ReleasedBatch, found)
+
+    def release_table(
+        self,
+        table: pa.Table,
+        *,
+        person: str = "person",
+        mechanism: str | None = None,
+        request: str | None = None,
+        partial: bool = False,
+    ) -> pa.Table:
+        """Release a table of secrets as Arrow; the answer has the columns of the report and `left`, row by row."""
+        import pyarrow as pa
+
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        query = {"person": person, "on_refusal": "null" if partial else "fail"} | _given(mechanism=mechanism)
+        headers = {"content-type": ARROW, "idempotency-key": request or uuid.uuid4().hex}
+        content = sink.getvalue().to_pybytes()
+        answer = self._send("POST", "/v1/release/batch", content=content, headers=headers, params=query)
+        return pa.ipc.open_stream(answer.content).read_all()
+
+    def budget(self, person: str, *, mechanism: str | None = None, purpose: str | None = None) -> Budget:
+        """Return what is left to a person."""
+        found = self._post("/v1/budget", {"person": person} | _given(mechanism=mechanism, purpose=purpose))
+        return _made(Budget, found)
+
+    def mechanisms(self) -> list[dict[str, Any]]:
+        """Return what is served, with promises and certificates."""
+        return cast(list[dict[str, Any]], self._send("GET", "/v1/mechanisms").json())
+
+    def audit(self, **request: Any) -> dict[str, Any]:
+        """Return what an audit finds: `kind="matrix"` with matrix and points, or `kind="samples"`."""
+        return self._post("/v1/audit", request)
+
+    def design(self, points: Sequence[Sequence[float]], epsilon: float, **options: Any) -> Job:
+        """Begin a design on points; options are those of the service: metric, builder, prior, gap, ..."""
+        body = {"points": [list(point) for point in points], "epsilon": epsilon, **options}
+        return _made(Job, self._post("/v1/design", body, repeat=False))
+
+    def job(self, job: str) -> Job:
+        """Return how a design stands."""
+        return _made(Job, self._send("GET", f"/v1/design/{job}").json())
+
+    def events(self, job: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield what happens to a design until it ends, by kind; a line that breaks is taken up where it broke."""
+        last, tries = "0", 0
+        while tries < self._tries:
+            tries += 1
+            headers = {"last-event-id": last}
+            with suppress(self._httpx.TransportError), self._stream(f"/v1/design/{job}/events", headers) as answer:
+                found: dict[str, str] = {}
+                for line in answer.iter_lines():
+                    name, _, value = line.partition(": ")
+                    if line:
+                        found[name] = value
+                    elif "data" in found:
+                        last, tries = found["id"], 0
+                        yield found["event"], json.loads(found["data"])
+                        if found["event"] in ("done", "failed", "cancelled"):
+                            return
+                        found = {}
+        raise ServiceError("the events of the design broke off.", error="unreachable")
+
+    def result(self, job: str, path: str | Path) -> Path:
+        """Write the mechanism file of a design that is done; `mdp.load` verifies it."""
+        answer = self._send("GET", f"/v1/design/{job}/result")
+        with replacing(path) as partial:
+            partial.write_bytes(answer.content)
+        return Path(path)
+
+    def cancel(self, job: str) -> Job:
+        """End a design that runs, or forget one that has ended."""
+        return _made(Job, self._send("DELETE", f"/v1/design/{job}").json())
+
+    def close(self) -> None:
+        """Let the connections go."""
+        self._client.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _stream(self, path: str, headers: Mapping[str, str]) -> Any:
+        return self._client.stream("GET", path, headers=headers, timeout=self._httpx.Timeout(30.0, read=60.0))
+
+    def _post(self, path: str, body: Mapping[str, Any], *, repeat: bool = True) -> dict[str, Any]:
+        content = json.dumps(body, allow_nan=False).encode()
+        headers = {"content-type": "application/json"}
+        return cast(dict[str, Any], self._send("POST", path, content=content, headers=headers, repeat=repeat).json())
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        repeat: bool = True,
+    ) -> httpx.Response:
+        """Send a request until it is answered; what is sent again is the very same."""
+        last = self._tries if repeat else 1
+        for attempt in range(1, last + 1):
+            try:
+                answer = self._client.request(method, path, content=content, headers=headers, params=params)
+            except self._httpx.TransportError as error:
+                if attempt == last:
+                    raise ServiceError(
+                        f"the service does not answer ({type(error).__name__}). Asking again with the same request id "
+                        "is safe.", error="unreachable",
+                    ) from None  # fmt: skip
+                time.sleep(min(5.0, 0.1 * 2**attempt))
+                continue
+            if answer.status_code not in AGAIN or attempt == last:
+                break
+            time.sleep(min(5.0, float(answer.headers.get("retry-after", "1"))))
+        if answer.is_success:
+            return answer
+        raise _refusal(answer)
+
+
+def _refusal(answer: httpx.Response) -> ServiceError:
+    try:
+        found = dict(answer.json())
+    except ValueError:
+        found = {}
+    sentence = str(found.pop("message", f"the service answered {answer.status_code}."))
+    return ServiceError(sentence, status=answer.status_code, error=str(found.pop("error", "")), details=found)
+
+
+def _given(**values: str | None) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+PARTS: dict[str, tuple[type[Any], bool]] = {  # fields that are records of ours, and whether there are many
+    "promise": (Promise, False),
+    "accuracy": (Accuracy, True),
+    "cost": (Amount, False),
+    "left": (Amount, False),
+    "persons": (BatchPerson, True),
+    "limits": (LimitLeft, True),
+}
+
+
+def _made(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Return a record of an answer; what a newer service adds is left away."""
+    found: dict[str, Any] = {}
+    for field in fields(cast(Any, kind)):
+        value = values.get(field.name)
+        part, many = PARTS.get(field.name, (None, False))
+        if kind is Job or part is None:
+            found[field.name] = tuple(value) if isinstance(value, list) else value
+        else:
+            found[field.name] = tuple(_made(part, one) for one in value or ()) if many else _made(part, value or {})
+    return kind(**found)

@@ -80,20 +80,27 @@ async def _events(state: State, job: Job, after: int) -> AsyncIterator[str]:
     quiet = 0.0
     while not state.stopping.is_set():
         try:
-            ended = (await in_thread(state, job.standing)).state in ENDED
+            standing = await in_thread(state, job.standing)
             fresh = await in_thread(state, partial(job.events, after))
         except (OSError, ValueError):
             return  # it was forgotten
-        for number, event in fresh:
-            after = number
-            yield f"id: {number}\nevent: {event.pop('event')}\ndata: {json.dumps(event)}\n\n"
-        if ended:
-            return
+        for after, event in fresh:
+            kind = event.pop("event")
+            yield _event(after, kind, event)
+            if kind in ENDED:
+                return
         quiet = 0.0 if fresh else quiet + LOOK
+        if standing.state in ENDED and quiet > 1.0:  # its process was killed and told nothing, or all was told before
+            yield _event(after + 1, standing.state, {"message": standing.message})
+            return
         if quiet >= ALIVE:
             quiet = 0.0
             yield ": still at work\n\n"
         await asyncio.sleep(LOOK)
+
+
+def _event(number: int, kind: str, values: dict[str, Any]) -> str:
+    return f"id: {number}\nevent: {kind}\ndata: {json.dumps(values)}\n\n"
 
 
 @router.get(

@@ -18,7 +18,7 @@ from metricdp.service import logs
 from metricdp.service.counters import Counters
 from metricdp.service.keys import Key, Keyring
 from metricdp.service.limits import Limits
-from metricdp.service.refusals import Refused, too_busy
+from metricdp.service.refusals import Refused, mistake, too_busy
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -123,8 +123,7 @@ class Gate:
             raise
         except Exception:
             logger.exception("an error of the service itself")
-            sentence = "the service made a mistake; it is in its log. Asking again with the same request id is safe."
-            await visit.refuse(Refused(500, "internal", sentence))
+            await visit.refuse(mistake())
         finally:
             self._at_work -= 1
             self._counters.at_work.set(self._at_work)
@@ -179,6 +178,7 @@ class _Visit:
     def __init__(self, scope: Scope, receive: Receive, send: Send, largest: int) -> None:
         self.scope, self._receive, self._send, self._largest = scope, receive, send, largest
         self.key: Key | None = None
+        self.beyond: Refused | None = None  # what the application must answer where it hides why a body broke off
         self.status, self.error, self._read = 0, "", 0
         scope[VISIT] = self  # whoever refuses further inside says the word of it here
 
@@ -199,7 +199,8 @@ class _Visit:
         message = await self._receive()
         self._read += len(message.get("body", b""))
         if self._read > self._largest:
-            raise self._too_large()
+            self.beyond = self._too_large()
+            raise self.beyond
         return message
 
     async def send(self, message: MutableMapping[str, Any]) -> None:

@@ -15,6 +15,10 @@ class PatientProtocol(H11Protocol):
 
     _head: asyncio.TimerHandle | None = None
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.access_log = False  # paths are the sender's; the gate logs which endpoint it was
+
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._head = self.loop.call_later(PATIENCE, self._hang_up)

@@ -69,6 +69,12 @@ def too_busy(sentence: str, *, retry: float = 1.0) -> Refused:
     return Refused(429, "busy", sentence, retry=retry)
 
 
+def mistake() -> Refused:
+    """Return the refusal of a service that stumbled."""
+    sentence = "the service made a mistake; it is in its log. Asking again with the same request id is safe."
+    return Refused(500, "internal", sentence)
+
+
 def unfit(error: MetricdpError) -> Refused:
     """Return the refusal of data that a room of ours cannot take, its sentence without values."""
     return Refused(422, "invalid", scrubbed(str(error)))

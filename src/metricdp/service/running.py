@@ -15,6 +15,7 @@ from metricdp.service import logs
 from metricdp.service.limits import Limits
 
 GRACE = 30  # seconds that requests at work have to end
+KEPT_OPEN = 15  # seconds that a connection without a request stays open
 HEADERS = 16 * 1024  # bytes of a request line and its headers
 
 
@@ -130,37 +131,42 @@ class Factory:
         return application(settings, [offer.served() for offer in self.offers])
 
 
+def configuration(app: Any, door: Door, limits: Limits, *, processes: int = 1) -> Any:
+    """Return how uvicorn runs an application, or what makes one: nothing is logged by it, nothing told about it."""
+    uvicorn = import_extra("uvicorn", "service")
+    return uvicorn.Config(
+        app,
+        factory=isinstance(app, Factory),
+        interface="asgi3",
+        http="metricdp.service.protocol:PatientProtocol",
+        ws="none",
+        loop="asyncio",
+        lifespan="on",
+        workers=processes,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=KEPT_OPEN,
+        timeout_graceful_shutdown=GRACE,
+        h11_max_incomplete_event_size=HEADERS,
+        ssl_certfile=door.certificate,
+        ssl_keyfile=door.private_key,
+    )
+
+
 def serve(factory: Factory, door: Door, bound: socket.socket) -> int:
     """Serve until a signal comes; requests that are at work are finished first."""
     uvicorn = import_extra("uvicorn", "service")
     limits: Limits = factory.settings.limits.shared(factory.processes)
-    with tempfile.TemporaryDirectory(prefix="metricdp-counters-") as folder:
-        several = factory.processes > 1
-        config = uvicorn.Config(
-            replace(factory, counters=folder) if several else factory,
-            factory=True,
-            interface="asgi3",
-            http="metricdp.service.protocol:PatientProtocol",
-            ws="none",
-            loop="asyncio",
-            lifespan="on",
-            workers=factory.processes,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=limits.connections,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=GRACE,
-            h11_max_incomplete_event_size=HEADERS,
-            ssl_certfile=door.certificate,
-            ssl_keyfile=door.private_key,
-        )
-        if several:
-            logs.set_up(factory.level)
-            from uvicorn.supervisors import Multiprocess
-
-            Multiprocess(config, sockets=[bound]).run()
-            return 0
-        uvicorn.Server(config).run(sockets=[bound])
+    if factory.processes == 1:
+        uvicorn.Server(configuration(factory, door, limits)).run(sockets=[bound])
         return 0
+    from uvicorn.supervisors import Multiprocess
+
+    logs.set_up(factory.level)
+    with tempfile.TemporaryDirectory(prefix="metricdp-counters-") as folder:
+        counting = replace(factory, counters=folder)
+        Multiprocess(configuration(counting, door, limits, processes=factory.processes), sockets=[bound]).run()
+    return 0

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.errors import MetricdpError
+from metricdp.service.apart import calm
 from metricdp.service.building import built, certificate_values, promise_values
 from metricdp.service.jobs import Job, Standing
 from metricdp.service.refusals import scrubbed
@@ -25,7 +26,7 @@ def main(folder: str) -> int:
     """Wait for a turn, design, write the file; end when somebody asks for that."""
     job = Job(Path(folder))
     handle = job.hold()
-    os.nice(10)  # releases come first
+    calm()
     standing = job.standing()
     request = json.loads((job.folder / "request.json").read_bytes())
     watcher = threading.Thread(target=_watch, args=(job, standing), daemon=True)

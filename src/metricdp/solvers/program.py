@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
+from metricdp import wording
 from metricdp.arrays import Floats, Integers, as_floats, as_matrix
 from metricdp.errors import Infeasible, InvalidInput, SolverFailure
 
@@ -22,7 +23,7 @@ class Status(Enum):
     OPTIMAL = "solved as well as asked"
     STALLED = "no better one was found"
     LIMIT = "the limit of time or iterations came first"
-    INTERRUPTED = "interrupted"
+    INTERRUPTED = wording.INTERRUPTED
     MEMORY = "memory ran out"
     INFEASIBLE = "no solution exists"
     UNBOUNDED = "the objective has no least value"

@@ -7,12 +7,15 @@ those of Imola et al. (2022); (26) is used in its corrected form.
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from scipy import sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.solvers.backends.highs import Highs
-from metricdp.solvers.program import LinearProgram
+from metricdp.solvers.backends.joined import JoinedProgram, solve_joined
+from metricdp.solvers.program import LinearProgram, Status
 from metricdp.solvers.repair.closure import upper_closure
 from metricdp.solvers.repair.recombine import safe_log_ratios
 
@@ -49,16 +52,30 @@ class _Rows:
             self.value.append(value / scale)
         self.count += len(index)
 
+    def two(self) -> tuple[Integers, Floats]:
+        """Return the two columns and the two values of every row."""
+        columns = np.stack([np.concatenate(self.column[one::2]) for one in (0, 1)], axis=1)
+        return columns, np.stack([np.concatenate(self.value[one::2]) for one in (0, 1)], axis=1)
+
     def matrix(self, width: int) -> sparse.csr_array:
         index = (np.concatenate(self.row), np.concatenate(self.column))
         return sparse.csr_array((np.concatenate(self.value), index), shape=(self.count, width))
 
 
 class TiedProgram:
-    """The variables M_uv (u in I(v), report by report), Y_v and t, and the rows between them."""
+    """The variables M_uv (u in I(v), report by report), Y_v and t, and the rows between them.
+
+    `learned` holds the rows (22) that earlier programs on the same entries had to add, and takes those of this one.
+    """
 
     def __init__(
-        self, log_ratios: Floats, loss: Floats, free: list[Integers], charge: float, prior: Floats | None
+        self,
+        log_ratios: Floats,
+        loss: Floats,
+        free: list[Integers],
+        charge: float,
+        prior: Floats | None,
+        learned: list[tuple[Integers, Integers]] | None = None,
     ) -> None:
         self.log_ratios, self.free, self.charge = log_ratios, free, charge
         size = len(log_ratios)
@@ -74,6 +91,9 @@ class TiedProgram:
             self._tie(v)
         for v in range(size):
             self._bind(v)
+        self.learned = [] if learned is None else learned
+        for first, second in self.learned:
+            self._relate(first, second)
         self.objective = self._objective(loss, charge, prior)
 
     def _tie(self, v: int) -> None:
@@ -128,22 +148,17 @@ class TiedProgram:
         upper = np.concatenate([np.full(size, np.inf), np.zeros(size)])
         return cost, sparse.csr_array(sparse.vstack([sums, worst], format="csr")), lower, upper
 
-    def solve(self) -> Floats:
-        """Return the normalised matrix, adding violated rows (22) until none is left that matters.
+    def solve(self, *, seconds: float | None = None) -> Floats | None:
+        """Return the normalised matrix, adding violated rows (22) until none is left that matters; None if it is late.
 
         Its rows sum to one, and ln z_uw - ln z_vw is at most a d_uv plus the difference that normalising makes.
         """
-        cost, rows, lower, upper = self.objective
+        ends = None if seconds is None else time.perf_counter() + seconds
         for _ in range(ROUNDS):
-            program = LinearProgram(
-                cost=cost,
-                rows=sparse.csr_array(sparse.vstack([self.rows.matrix(self.width), rows], format="csr")),
-                row_lower=np.concatenate([np.full(self.rows.count, -np.inf), lower]),
-                row_upper=np.concatenate([np.zeros(self.rows.count), upper]),
-                lower=np.zeros(self.width),
-                upper=np.full(self.width, np.inf),
-            )
-            answer = Highs(tolerance=TOLERANCE).solve_linear(program).raise_for_status().primal
+            found = self._answer(ends)
+            if found is None:
+                return None
+            answer = found
             if not self._add_violated(answer):
                 break
         matrix = np.maximum(answer[self.entries : -1], 0.0)[None, :] * self.tied
@@ -153,13 +168,51 @@ class TiedProgram:
         closed[:, closed.max(axis=0) < 1e-30] = 0.0
         return np.asarray(closed / closed.sum(axis=1, keepdims=True))
 
+    def _answer(self, ends: float | None) -> Floats | None:
+        """Solve with the rows there are: by the method of joined blocks, and by HiGHS where that does not arrive."""
+
+        def left() -> float | None:
+            return None if ends is None else max(ends - time.perf_counter(), 0.01)
+
+        cost, rows, lower, upper = self.objective
+        size = len(self.log_ratios)
+        blocks = np.concatenate([self.owner, np.arange(size), [size]])
+        pairs, values = self.rows.two()
+        signs = np.where(np.isfinite(lower), 1.0, -1.0)  # sums are bounded from below, losses from above
+        joined = JoinedProgram(
+            cost,
+            blocks,
+            pairs,
+            values,
+            sparse.csr_array(sparse.diags_array(signs) @ rows),
+            np.where(np.isfinite(lower), lower, 0.0),
+        )
+        found = solve_joined(joined, tolerance=TOLERANCE, seconds=left())
+        if found.status is Status.OPTIMAL:
+            return found.primal
+        program = LinearProgram(
+            cost=cost,
+            rows=sparse.csr_array(sparse.vstack([self.rows.matrix(self.width), rows], format="csr")),
+            row_lower=np.concatenate([np.full(self.rows.count, -np.inf), lower]),
+            row_upper=np.concatenate([np.zeros(self.rows.count), upper]),
+            lower=np.zeros(self.width),
+            upper=np.full(self.width, np.inf),
+        )
+        found = Highs(tolerance=TOLERANCE, seconds=left()).solve_linear(program).raise_for_status()
+        return None if found.status is Status.LIMIT else found.primal
+
     def _add_violated(self, answer: Floats) -> bool:
-        found = False
+        """Add the rows (22) that the answer violates, and note them for programs that come after."""
+        ones, twos = [], []
         for v, members in enumerate(self.free):
             values = answer[self.start[v] : self.start[v + 1]]
             within = np.exp(-self.log_ratios[np.ix_(members, members)])
             first, second = np.nonzero(within * values[:, None] > values[None, :] * (1 + 1e-3) + 1e-9)
-            if first.size:
-                found = True
-                self._relate(self.start[v] + first, self.start[v] + second)
-        return found
+            ones.append(self.start[v] + first)
+            twos.append(self.start[v] + second)
+        first, second = np.concatenate(ones), np.concatenate(twos)
+        if not first.size:
+            return False
+        self.learned.append((first, second))
+        self._relate(first, second)
+        return True

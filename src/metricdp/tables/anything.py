@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
+from metricdp.tables.care import Care
 from metricdp.tables.engines import engine_of
 from metricdp.tables.engines.base import Target, refuse_target
 from metricdp.tables.frames import perturb_frame
@@ -25,10 +26,15 @@ def perturb(
     snap: float = 0.0,
     on_error: OnError = "fail",
     show_values: bool = False,
+    drop: Sequence[str] | str = (),
+    coarsen: Mapping[str, Any] | None = None,
+    keep: Sequence[str] | str = (),
+    strict: bool = False,
+    yes_really: bool = False,
     rng: Randomness = None,
     target: Target = None,
 ) -> Frame:
-    """Return the table with the columns of the secret replaced by reports; every other column stays as it is.
+    """Return the table with the columns of the secret replaced by reports; every other column stays, unless you say so.
 
     Takes pandas and Polars data frames and Arrow tables and record batches, and gives back the type it got, rows in
     the same order. Never gives out a lazy noisy table, which would draw again whenever it is looked at: a lazy Polars
@@ -55,13 +61,20 @@ def perturb(
             them out, "null" empties their columns; the number of such rows is logged.
         show_values: Let the error show what the first bad row holds. Errors end in logs, so they name rows and columns
             only unless this is asked for. Not for Spark and Ray, whose workers write logs of their own.
+        drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
+        coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
+        keep: Columns that you have looked at: what is found in them is not told again, and not refused.
+        strict: Refuse a table with columns that stay and may give the secret away; otherwise they are logged by the
+            logger "metricdp".
+        yes_really: The secrets are right although they look exchanged, constant or far from all others.
         rng: None draws cryptographic randomness. A NumPy generator is for tests and simulations, and its output is
             marked as such, and so is that of any other source that is not cryptographic: in the metadata
             `metricdp.simulated` (Arrow, Parquet), in `attrs` (pandas), in a column `metricdp_simulated` (Polars, CSV).
             Not for Spark and Ray, whose workers draw.
         target: Where the reports are written: a folder for Spark, a Parquet file for Arrow data sets and readers.
     """
-    request = Request(mechanism, columns, snap, on_error, show_values)
+    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    request = Request(mechanism, columns, snap, on_error, show_values, care)
     result: Frame = _perturb(frame, request, rng, target)
     return result
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import check_target, existing_file, holding, link_notes, replacing
+from metricdp.errors import InvalidInput
+from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
+from metricdp.tables.care import Care
+from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
-from metricdp.tables.formats import format_of, open_reader
+from metricdp.tables.formats import AS_IT_IS, STANDARD, Location, Reading, located, target_location
 from metricdp.tables.people import PeopleCounter
-from metricdp.tables.pump import pump
+from metricdp.tables.pump import Watch, pump
+from metricdp.tables.sources import OpenTable, open_table, outlet_like
 from metricdp.tables.summary import Passage, Summary
-from metricdp.tables.task import OnError, Request
+from metricdp.tables.task import OnError, Request, Task, is_geographic, names_of
 
 Progress = Callable[[float], None]
 
@@ -31,51 +35,105 @@ def perturb_file(
     on_error: OnError = "fail",
     show_values: bool = False,
     id_column: str | None = None,
+    accuracy_column: Sequence[str] | str | None = None,
+    drop: Sequence[str] | str = (),
+    coarsen: Mapping[str, Any] | None = None,
+    keep: Sequence[str] | str = (),
+    strict: bool = False,
+    yes_really: bool = False,
     rng: Randomness = None,
+    watch: Watch | None = None,
     progress: Progress | None = None,
+    reading: Reading = AS_IT_IS,
+    overwrite: bool = False,
 ) -> Summary:
-    """Protect a CSV or Parquet file of any length and return what was done.
+    """Protect a table of any length in a file and return what was done.
 
     The file is read and written in batches, so memory does not grow with its length (with `id_column` it grows with
     the number of persons). The target appears when everything went well; after an error or an interruption it is as it
-    was before. Columns other than the protected ones are written as they were read; in CSV files they stay text.
+    was before. Columns other than the protected ones are written as they were read; those of CSV files stay text.
     Metadata of a Parquet file stay behind unless they are known to be harmless; the summary says which did
     (`Summary.dropped`).
 
     Args:
-        source: A CSV file with a header, or a Parquet file.
-        target: Where the protected file goes, in the same format.
+        source: A file in any of the formats that `metricdp formats` lists, a table of a database (`trips.db::fixes`),
+            or "-" for standard input.
+        target: Where the protected table goes, in the same format or another; "-" for standard output.
         mechanism: What is applied to every row.
-        columns: The columns that hold the secret; defaults as in `perturb`.
+        columns: The columns that hold the secret; defaults as in `perturb`. A path into a struct (`pos.lat`), an item
+            of a list (`pos[0]`), a whole list, struct or geometry, and one of several columns of a name (`lat#2`) too.
         snap: Distance up to which values become the nearest secret, as in `perturb`.
         on_error: "fail", "drop" or "null", as in `perturb`; rows are counted from 0 over the whole file.
         show_values: Let the error show what the first bad row holds, as in `perturb`.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        accuracy_column: The name of a column to add: how far the truth lies from a report at most with a chance of
+            95 %, by the law and for every secret (`mdp.accuracy_radius`), in metres where distances are lengths.
+            One name for every part of a product.
+        drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
+        coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
+        keep: Columns that you have looked at: what is found in them is not told again, and not refused.
+        strict: Refuse a table with columns that stay and may give the secret away; otherwise they are named in the
+            summary.
+        yes_really: The secrets are right although they look exchanged, constant or far from all others.
         rng: As in `perturb`.
+        watch: Told every batch as it was read and as it is written, such as `tables.sight.Sight`.
         progress: Called with the finished share, from 0 to 1.
+        reading: What cannot be told from the file: a scale, a coordinate system, a separator.
+        overwrite: Replace a target that is there.
     """
     started = time.perf_counter()
-    path = existing_file(source)
-    kind = format_of(path)
-    check_target(target, source=path)
-    if format_of(Path(target)) != kind:
-        raise OutputProblem(f"{str(target)!r} must be a {kind} file like the source: choose a name that ends so.")
-    request = Request(mechanism, columns, snap, on_error, show_values)
-    with open_reader(path, kind) as reader:
-        names, done = reader.schema.names, 0
-        task = request.task(names)
-        counter = None if id_column is None else PeopleCounter(id_column, names)
-
-        def tell(rows: int) -> None:
-            nonlocal done
-            done += rows
-            if progress is not None:
-                progress(min(1.0, reader.share(done)))
-
-        with holding(target), replacing(target, source=path) as partial:
-            tally = pump(reader, partial, task, rng, counter=counter, tell=tell)
+    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    request = Request(mechanism, columns, snap, on_error, show_values, care, names_of(accuracy_column))
+    with received(source) as name:
+        origin = located(name, reading.source_format)
+        goal = target_location(target, reading.target_format, like=origin)
+        geographic = is_geographic(mechanism.inputs) if isinstance(mechanism, Mechanism) else True
+        with (
+            delivered(goal, origin, overwrite=overwrite) as partial,
+            open_table(
+                origin,
+                columns,
+                reading,
+                geographic=geographic,
+                checked=goal.format.typed and not origin.format.typed,
+                usual=lambda names: request.task(names).columns,
+            ) as table,
+        ):
+            task = replace(request, columns=table.columns or columns, reads=table.layout.reads).task(table.schema.names)
+            counter = None if id_column is None else PeopleCounter(id_column, table.schema.names)
+            outlet = outlet_like(table, partial, goal, point=_point(task))
+            tally = pump(table, outlet, task, rng, counter=counter, watch=watch, tell=_telling(table, progress))
             if tally.rows == 0:
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
-    passage = Passage(str(source), str(target), names, is_simulated(rng), link_notes([path]))
+            notes = (*link_notes([origin.path] if name == str(source) else []), *_notes(table, origin, goal))
+            names = table.schema.names
+    shown = "standard output" if str(target) == STANDARD else str(target)
+    passage = Passage(str(source), shown, names, is_simulated(rng), notes)
     people = None if counter is None else counter.people
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
+
+
+def _telling(table: OpenTable, progress: Progress | None) -> Callable[[int], None]:
+    done = 0
+
+    def tell(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if progress is not None:
+            progress(min(1.0, table.share(done)))
+
+    return tell
+
+
+def _point(task: Task) -> tuple[str, str] | None:
+    """Return the columns of latitude and longitude of the reports, where there are such."""
+    earthly = [lane for lane in task.lanes if is_geographic(lane.mechanism.outputs) and len(lane.reports) == 2]
+    return (earthly[0].reports[0], earthly[0].reports[1]) if earthly else None
+
+
+def _notes(table: OpenTable, origin: Location, goal: Location) -> tuple[str, ...]:
+    """Say what else should be known about the way from one format to another."""
+    notes = list(table.layout.notes)
+    if goal.format.typed and not origin.format.typed:
+        notes.append(f"{origin.format.name} has no types: the columns that are kept stay text in {goal.text}.")
+    return tuple(notes)

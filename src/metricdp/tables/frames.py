@@ -9,10 +9,13 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
+from metricdp.tables.checks import findings_in, log_findings
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
+from metricdp.tables.leaks import SAMPLED_FROM, Finding
 from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
 from metricdp.tables.task import Request, Task
+from metricdp.tables.trim import Trim
 
 
 def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
@@ -25,6 +28,7 @@ def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
 
 def _perturb_arrow(frame: Any, task: Task, rng: Randomness) -> Any:
     _refuse_empty(frame.num_rows)
+    log_findings(findings_in(frame.slice(0, SAMPLED_FROM), task))
     protected = protect(picked(frame, task), task, rng=rng)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
@@ -60,6 +64,7 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness) -> A
     import narwhals.stable.v2 as nw
 
     _refuse_empty(len(wrapped))
+    log_findings(_findings(wrapped.head(SAMPLED_FROM), task))
     arrays = [_arrow(wrapped.get_column(name), name) for name in task.columns]
     protected = protect(arrays, task, rng=rng)
     _log(protected, task, len(wrapped))
@@ -84,12 +89,46 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness) -> A
     result = wrapped.with_columns(*series).drop([name for name in task.columns if name not in task.reports])
     if task.on_error == "drop" and protected.bad.size:
         result = result.filter(protected.kept(len(wrapped)).to_pylist())
+    result = _trimmed(result, task.care.trim)
     if not hasattr(frame, "attrs"):  # pandas has them, and several types of the same numbers
         if is_simulated(rng):
             result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
         return _without_unused(result).to_native()
     native = result.to_native().astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
     return _pandas_alone(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
+
+
+def _findings(head: Any, task: Task) -> tuple[Finding, ...]:
+    """Look at the first rows of a data frame; a column that mixes kinds of values is looked at by its name."""
+    columns = {}
+    for name in head.columns:
+        try:
+            columns[name] = whole(head.get_column(name).to_arrow())
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            if name in task.columns:
+                return ()  # refused with a sentence of its own
+            columns[name] = pa.nulls(len(head))
+    return findings_in(pa.table(columns), task)
+
+
+def _trimmed(result: Any, trim: Trim) -> Any:
+    """Return a data frame without what is dropped and with what is coarsened, in the types it has."""
+    import narwhals.stable.v2 as nw
+
+    tops = dict.fromkeys(name if name in result.columns else name.partition(".")[0] for name in trim.touched)
+    for top in tops:
+        if top in trim.drop:
+            result = result.drop([top])
+            continue
+        own = Trim(
+            tuple(name for name in trim.drop if name.startswith(f"{top}.")),
+            tuple((name, step) for name, step in trim.coarsen if name == top or name.startswith(f"{top}.")),
+        )
+        made = own.applied(pa.table({top: _arrow(result.get_column(top), top)}))
+        new = nw.from_arrow(made, backend=result.implementation).get_column(top)
+        same = not own.drop and new.dtype != result.schema[top]
+        result = result.with_columns(new.cast(result.schema[top]) if same else new)
+    return result
 
 
 def _pandas_alone(frame: Any, *, simulated: bool) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Integers
 from metricdp.errors import OutOfDomain
@@ -80,18 +81,23 @@ def picked(batch: Any, task: Task) -> list[pa.Array]:
 def replace(batch: Any, task: Task, protected: Protected) -> Any:
     """Put reports into a record batch or table, remove what is left of the secret, and drop bad rows if asked to.
 
-    Of metadata and categories only what is harmless stays.
+    Columns are dropped and coarsened as was asked for. Of metadata and categories only what is harmless stays.
     """
     fields = report_fields(batch.schema, task)
     for name, field, column in zip(task.reports, fields, protected.columns, strict=True):
         position = batch.schema.get_field_index(name)
         batch = batch.append_column(field, column) if position < 0 else batch.set_column(position, field, column)
+    for added in task.accuracy:
+        values = pa.repeat(pa.scalar(added.radius, pa.float64()), batch.num_rows)
+        if task.on_error == "null" and protected.bad.size:
+            values = pc.if_else(protected.kept(batch.num_rows), values, None)
+        batch = batch.append_column(added.column, values)
     left = [name for name in task.columns if name not in task.reports]
     if left:
         batch = batch.drop_columns(left)
     if task.on_error == "drop" and protected.bad.size:
         batch = batch.filter(protected.kept(batch.num_rows))
-    return harmless(batch)
+    return harmless(task.care.trim.applied(batch))
 
 
 def report_schema(schema: pa.Schema, task: Task) -> pa.Schema:

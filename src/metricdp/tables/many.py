@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness, source_of
+from metricdp.tables.care import Care
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import Run, runner
-from metricdp.tables.formats import format_of, open_reader, read_batches
+from metricdp.tables.formats import AS_IT_IS, Reading, located, read_batches
 from metricdp.tables.jobs.folder import begun, checked_target, forget, publish, records_of
-from metricdp.tables.jobs.parcel import parcel_of
+from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job, home_of, plan, sources_of
 from metricdp.tables.jobs.travel import retold
 from metricdp.tables.people import PeopleCounter
+from metricdp.tables.sources import open_table
 from metricdp.tables.summary import Passage, People, Summary, Tally
-from metricdp.tables.task import OnError, Request
+from metricdp.tables.task import OnError, Request, is_geographic, names_of
 
 Progress = Callable[[float], None]
 KEPT = (
@@ -39,16 +43,24 @@ def perturb_files(
     snap: float = 0.0,
     on_error: OnError = "fail",
     id_column: str | None = None,
+    accuracy_column: Sequence[str] | str | None = None,
+    drop: Sequence[str] | str = (),
+    coarsen: Mapping[str, Any] | None = None,
+    keep: Sequence[str] | str = (),
+    strict: bool = False,
+    yes_really: bool = False,
     engine: str = "local",
     resume: bool = False,
     discard: bool = False,
     rng: Randomness = None,
     workers: int | None = None,
     progress: Progress | None = None,
+    reading: Reading = AS_IT_IS,
 ) -> Summary:
-    """Protect many CSV or Parquet files into a new folder, in parallel, and return what was done.
+    """Protect many files of tables into a new folder, in parallel, and return what was done.
 
-    Parquet files are cut into partitions of whole row groups, about a million rows each; a CSV file is one partition.
+    Parquet files are cut into partitions of whole row groups, about a million rows each; a file in any other format is
+    one partition. Databases are not taken apart: protect their tables one by one.
     A partition becomes one file: `day.parquet`, or `day.00000.parquet`, `day.00001.parquet`, ... in the order of the
     rows. Rows keep their order in a file; the other columns stay as they are.
 
@@ -66,6 +78,8 @@ def perturb_files(
         snap: As in `perturb`.
         on_error: As in `perturb`; rows are counted from 0 in every file.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        accuracy_column: As in `perturb_file`.
+        drop, coarsen, keep, strict, yes_really: As in `perturb`; every partition is looked at by itself.
         engine: The name of an engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions
             as their tasks, on a file system that all workers see. Others are declared in `tables.engines`.
         resume: Continue the job for this target that was not finished. Files that changed since are done again; the
@@ -76,16 +90,25 @@ def perturb_files(
         rng: As in `perturb`: a NumPy generator is for tests and simulations, and the output is marked.
         workers: How many processes the local engine starts; all cores unless said.
         progress: Called with the finished share, from 0 to 1.
+        reading: As in `perturb_file`; every partition is written as its file was.
     """
     started = time.perf_counter()
     run = runner(engine)
+    if reading.target_format is not None:
+        raise InvalidInput("a job over many files writes each as it was read: leave the format of the output away.")
     paths = sources_of(sources)
     place = checked_target(target)
-    with open_reader(paths[0], format_of(paths[0])) as reader:
-        names = reader.schema.names
-    task = Request(mechanism, columns, snap, on_error).task(names)
+    geographic = is_geographic(mechanism.inputs) if isinstance(mechanism, Mechanism) else True
+    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    request = Request(mechanism, columns, snap, on_error, care=care, accuracy=names_of(accuracy_column))
+    with open_table(
+        located(paths[0], reading.source_format), columns, reading, geographic=geographic,
+        usual=lambda names: request.task(names).columns,
+    ) as table:  # fmt: skip
+        names, notes = table.schema.names, table.layout.notes
+        task = replace(request, columns=table.columns or columns, reads=table.layout.reads).task(names)
     counter = None if id_column is None else PeopleCounter(id_column, names)
-    parcel = parcel_of(task)
+    parcel = parcel_of(task, columns, reading)
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
     planned = plan(paths, place, parcel, simulated=is_simulated(rng))
     with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
@@ -98,15 +121,16 @@ def perturb_files(
         sum(record.bad for record in records),
         tuple(named),
         tuple(dict.fromkeys(name for record in records for name in record.dropped)),
+        tuple(dict.fromkeys(one for record in records for one in record.findings if one.column != id_column)),
     )
     passage = Passage(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
         target=str(target),
         names=names,
         simulated=job.simulated,
-        notes=link_notes(paths),
+        notes=(*link_notes(paths), *notes),
     )
-    people = None if counter is None else _people(counter, job, among_secrets=id_column in task.columns)
+    people = None if counter is None else _people(counter, job, parcel, among_secrets=id_column in task.columns)
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
 
 
@@ -135,7 +159,7 @@ def _done(job: Job, run: Run, workers: int | None, progress: Progress | None) ->
     return publish(job)
 
 
-def _people(counter: PeopleCounter, job: Job, *, among_secrets: bool) -> People:
+def _people(counter: PeopleCounter, job: Job, parcel: Parcel, *, among_secrets: bool) -> People:
     """Count the rows of every person that were released, reading that column again.
 
     Where bad rows are left out it is read from the output, unless what stands there are reports: then all rows count.
@@ -143,7 +167,7 @@ def _people(counter: PeopleCounter, job: Job, *, among_secrets: bool) -> People:
     released = job.on_error == "drop" and not among_secrets
     made = [Path(job.target) / partition.target for partition in job.partitions]
     for path in made if released else [Path(source.path) for source in job.sources]:
-        with open_reader(path, format_of(path)) as reader:
-            for batch in read_batches(reader):
+        with parcel.opened(path) as table:
+            for batch in read_batches(table):
                 counter.add(batch)
     return counter.people

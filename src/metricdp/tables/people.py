@@ -21,12 +21,12 @@ class PeopleCounter:
     def __init__(self, column: str, names: Sequence[str]) -> None:
         if column not in names:
             raise InvalidInput(f"no column {column!r} to count persons by. {there_are(names)}")
-        self._column = column
+        self.column = column
         self._rows: Counter[Any] = Counter()
         self._without = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        column = batch.column(self._column)
+        column = batch.column(self.column)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         if is_text(column.type):
@@ -34,7 +34,7 @@ class PeopleCounter:
         try:
             counts = pc.value_counts(column)
         except pa.ArrowException as error:
-            raise InvalidInput(f"persons cannot be counted by {self._column!r}: it holds {column.type}.") from error
+            raise InvalidInput(f"persons cannot be counted by {self.column!r}: it holds {column.type}.") from error
         for key, count in zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True):
             if key is None or key == b"":
                 self._without += count
@@ -44,4 +44,4 @@ class PeopleCounter:
     @property
     def people(self) -> People:
         most = max(self._rows.values(), default=0)
-        return People(self._column, len(self._rows), most, self._without)
+        return People(self.column, len(self._rows), most, self._without)

@@ -11,19 +11,21 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from metricdp.arrays import Integers
 from metricdp.randomness import Randomness, fresh_stream
+from metricdp.tables.checks import findings_in
 from metricdp.tables.draws import Draws, Keyed, is_simulated
-from metricdp.tables.formats import Reader, open_writer, read_batches
+from metricdp.tables.formats import Reader, read_batches
 from metricdp.tables.harmless import fewer_categories, harmless_schema
 from metricdp.tables.kernel import picked, protect, replace, report_schema
+from metricdp.tables.leaks import SAMPLED_FROM
 from metricdp.tables.marks import marked
 from metricdp.tables.people import PeopleCounter
+from metricdp.tables.sources import Outlet
 from metricdp.tables.summary import NAMED_ROWS, Tally
 from metricdp.tables.task import Task
 
@@ -49,14 +51,18 @@ class Step:
         return self.batch.filter(pa.array(keep))
 
 
+Watch = Callable[[Task, Step], None]  # told every batch after its reports are written
+
+
 def pump(
     reader: Reader,
-    target: Path,
+    outlet: Outlet,
     task: Task,
     draws: Randomness | Keyed = None,
     *,
     first_row: int = 0,
     counter: PeopleCounter | None = None,
+    watch: Watch | None = None,
     tell: Tell | None = None,
 ) -> Tally:
     """Protect all that a reader gives into a file and return what became of it."""
@@ -65,18 +71,39 @@ def pump(
     shrunk: set[str] = set()
     schema = report_schema(reader.schema, task)
     schema = marked(schema) if is_simulated(draws) else schema
-    with open_writer(target, schema, reader.storage.without(task.reports)) as writer:
-        for step in protected(read_batches(reader), task, draws, first_row=first_row):
+    batches = read_batches(reader)
+    first = _first(batches)
+    person = None if counter is None else counter.column
+    found = findings_in(pa.Table.from_batches(first, reader.schema), task, person=person) if first else ()
+    with outlet.without(task.reports).opened(schema) as writer:
+        for step in protected(_again(first, batches), task, draws, first_row=first_row):
             writer.write(step.result)
             if counter is not None:
                 counter.add(step.kept)
+            if watch is not None:
+                watch(task, step)
             bad_rows.extend(int(row) + first_row + rows for row in step.bad[: NAMED_ROWS - len(bad_rows)])
             rows, bad = rows + step.batch.num_rows, bad + len(step.bad)
             shrunk |= fewer_categories(step.batch, step.result)
             if tell is not None:
                 tell(step.batch.num_rows)
     unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
-    return Tally(rows, bad, tuple(bad_rows), (*harmless_schema(reader.schema)[1], *unused))
+    return Tally(rows, bad, tuple(bad_rows), (*harmless_schema(reader.schema)[1], *unused), found)
+
+
+def _first(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return the first batches, as many as are looked at before anything is drawn."""
+    first: list[pa.RecordBatch] = []
+    while sum(batch.num_rows for batch in first) < SAMPLED_FROM and (batch := next(batches, None)) is not None:
+        first.append(batch)
+    return first
+
+
+def _again(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what was looked at, letting go of it, and then the rest."""
+    while first:
+        yield first.pop(0)
+    yield from rest
 
 
 def protected(

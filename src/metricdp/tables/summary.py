@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metricdp import wording
 from metricdp.mechanisms import Guarantee
-from metricdp.tables.task import Snapping, Task
+from metricdp.tables.care import CAREFREE, Care
+from metricdp.tables.leaks import SAMPLED, SAMPLED_FROM, Finding
+from metricdp.tables.task import Accuracy, Snapping, Task
 
 NAMED_ROWS = 1000  # bad rows that a summary names
-
-REVEALING = re.compile(
-    r"time|date|timestamp|hour|minute|second|speed|veloc|heading|bearing|course|altitude|elevation|accuracy|dist|"
-    r"geo|wkb|wkt|h3|s2|cell|addr|street|city|zip|postal|postcode|place|poi|plate|phone|mail|name|^ts?$|^x$|^y$|"
-    r"^lat|^lon|^lng",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -38,6 +32,7 @@ class Tally:
     bad: int
     bad_rows: tuple[int, ...]  # the first of them
     dropped: tuple[str, ...] = ()  # metadata that was not carried over
+    findings: tuple[Finding, ...] = ()  # columns that may give the secret away
 
 
 @dataclass(frozen=True)
@@ -71,6 +66,9 @@ class Summary:
     seconds: float
     notes: tuple[str, ...] = ()  # sentences on what else should be known
     dropped: tuple[str, ...] = ()  # metadata that was not carried over, since it may hold values
+    accuracy: tuple[Accuracy, ...] = ()  # columns that state how far the truth may lie
+    findings: tuple[Finding, ...] = ()  # columns that stay and may give the secret away: for the owner's eyes
+    care: Care = CAREFREE  # what was dropped, coarsened and kept on purpose
 
     @classmethod
     def of(cls, passage: Passage, task: Task, tally: Tally, *, people: People | None, seconds: float) -> Summary:
@@ -79,7 +77,9 @@ class Summary:
             source=passage.source,
             target=passage.target,
             columns=task.columns,
-            kept_columns=tuple(name for name in passage.names if name not in task.columns),
+            kept_columns=tuple(
+                name for name in passage.names if name not in task.columns and name not in task.care.trim.drop
+            ),
             rows=tally.rows,
             written=tally.rows - (tally.bad if task.on_error == "drop" else 0),
             bad=tally.bad,
@@ -92,12 +92,15 @@ class Summary:
             seconds=seconds,
             notes=passage.notes,
             dropped=tally.dropped,
+            accuracy=task.accuracy,
+            findings=tally.findings,
+            care=task.care,
         )
 
     @property
     def revealing_columns(self) -> tuple[str, ...]:
-        """The kept columns whose names suggest that they say where or when somebody was, or who."""
-        return tuple(name for name in self.kept_columns if REVEALING.search(name))
+        """The kept columns that may say where or when somebody was, or who, by their names or values."""
+        return tuple(finding.column for finding in self.findings)
 
     @property
     def snap(self) -> float:
@@ -124,12 +127,14 @@ class Summary:
         lines.append(wording.row_promise(self.guarantee))
         if self.snapping is not None:
             lines.append(wording.snapped(self.snapping, self.guarantee))
-        lines.extend(self._composition())
+        lines.extend(wording.accuracy(one.column, one.radius, one.unit, one.level) for one in self.accuracy)
+        lines.extend(self.composition())
         lines.append(wording.released_again(self.guarantee))
+        lines.extend(self.trimmed())
         if self.kept_columns:
             lines.append(wording.kept(self.kept_columns))
-        if self.revealing_columns:
-            lines.append(wording.revealing(self.revealing_columns))
+            lines.extend(wording.found_columns(self.findings))
+            lines.append(wording.looked_at(min(self.rows, SAMPLED), min(self.rows, SAMPLED_FROM)))
         if self.dropped:
             lines.append(wording.not_carried_over(self.dropped))
         lines.extend(self.notes)
@@ -137,11 +142,16 @@ class Summary:
             lines.append(wording.simulated())
         return lines
 
-    def _protected(self) -> str:
-        plural = "columns" if len(self.columns) > 1 else "column"
-        return f"protected {plural}: {', '.join(self.columns)}"
+    def trimmed(self) -> list[str]:
+        """Return which columns were left out or coarsened, one sentence a line."""
+        trim = self.care.trim
+        lines = [wording.dropped_columns(trim.drop)] if trim.drop else []
+        if trim.coarsen:
+            lines.append(wording.coarsened_columns([(name, step.written) for name, step in trim.coarsen]))
+        return lines
 
-    def _composition(self) -> list[str]:
+    def composition(self) -> list[str]:
+        """Return what the rows of one person add up to, one sentence a line."""
         if self.people is None:
             return [wording.uncounted()]
         people = self.people
@@ -149,3 +159,7 @@ class Summary:
         if people.without:
             lines.append(wording.without_person(people.without, people.column))
         return lines
+
+    def _protected(self) -> str:
+        plural = "columns" if len(self.columns) > 1 else "column"
+        return f"protected {plural}: {', '.join(self.columns)}"

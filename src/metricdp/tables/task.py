@@ -6,18 +6,21 @@ import difflib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from metricdp import numerals
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
+from metricdp.tables.care import CAREFREE, Care
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
 LONGITUDES = ("lon", "lng", "long", "longitude")
 AXES = ("x", "y", "z")
+LEVEL = 0.95  # of the accuracy that a column states, as the Geolocation API has it
 LARGEST_DETOUR_SLACK = 30.0  # a factor of ten million millions
 
 
@@ -26,12 +29,14 @@ class Lane:
     """One mechanism on its own columns: a whole task has one, a product one for every part.
 
     `columns` hold the secret and never stay: those that are also in `reports` are replaced, the others removed.
+    `reads` says what a cell has to be, where it is a number.
     """
 
     mechanism: Mechanism
     columns: tuple[str, ...]
     reports: tuple[str, ...]
     snap: float
+    reads: str = "number"
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,31 @@ class Snapping:
     @property
     def slack(self) -> float:
         return self.epsilon * self.apart
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A column that states how far the truth lies from a report at most, with a chance of at least `level`.
+
+    By the law of the noise alone and for every secret, so one number holds for all rows; in metres where distances are
+    lengths, else in the unit of the metric; rounded up.
+    """
+
+    column: str
+    radius: float
+    unit: str
+    level: float
+
+
+def accuracy_of(lane: Lane, column: str, level: float = LEVEL) -> Accuracy:
+    """Return the column that states the accuracy of a lane's reports; what snapping moved is counted."""
+    from metricdp.auditing.accuracy import radii_of
+    from metricdp.auditing.laws import in_metres
+
+    found = radii_of(lane.mechanism, (level,))[0]
+    value, metres = found.value + lane.snap, in_metres(found.value + lane.snap, found.unit)
+    unit = found.unit if metres is None else "m"
+    return Accuracy(column, float(numerals.number(value if metres is None else metres, 4, "up")), unit, level)
 
 
 def snapping_of(lane: Lane) -> Snapping:
@@ -77,6 +107,8 @@ class Task:
     lanes: tuple[Lane, ...]
     on_error: OnError
     show_values: bool = False
+    care: Care = CAREFREE
+    accuracy: tuple[Accuracy, ...] = ()  # columns that are added, one a lane
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -114,10 +146,18 @@ class Request:
     snap: float = 0.0
     on_error: OnError = "fail"
     show_values: bool = False
+    care: Care = CAREFREE
+    accuracy: Sequence[str] = ()
+    reads: str = "number"
 
     def task(self, names: Sequence[str]) -> Task:
         """Check what was asked for against the columns there are."""
         return _checked(names, self)
+
+
+def names_of(columns: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Return names of columns as a tuple: none, one or several."""
+    return () if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
 
 
 def task_for(
@@ -127,9 +167,10 @@ def task_for(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
+    accuracy: Sequence[str] = (),
 ) -> Task:
     """Return what is done to the batches of a table with these columns."""
-    return Request(mechanism, columns, snap, on_error).task(names)
+    return Request(mechanism, columns, snap, on_error, accuracy=accuracy).task(names)
 
 
 def _checked(names: Sequence[str], request: Request) -> Task:
@@ -153,9 +194,13 @@ def _checked(names: Sequence[str], request: Request) -> Task:
     for number, part in enumerate(parts):
         own = chosen[start : start + part.inputs.width]
         start += len(own)
-        lanes.append(Lane(part, own, _report_names(part, own), float(snap) if number in snapping else 0.0))
-    task = Task(mechanism, tuple(lanes), on_error, request.show_values)
+        far = float(snap) if number in snapping else 0.0
+        lanes.append(Lane(part, own, _report_names(part, own), far, request.reads))
+    task = Task(mechanism, tuple(lanes), on_error, request.show_values, request.care)
     _check_names(names, task)
+    _check_care(names, task)
+    if request.accuracy:
+        task = replace(task, accuracy=_accuracies(names, task, request.accuracy))
     _ = task.snapping  # refused before any row is read
     return task
 
@@ -191,6 +236,29 @@ def _check_names(names: Sequence[str], task: Task) -> None:
             if clash
             else f"two parts of this product would report in the same columns: {', '.join(task.reports)}."
         )
+
+
+def _accuracies(names: Sequence[str], task: Task, columns: Sequence[str]) -> tuple[Accuracy, ...]:
+    lanes = len(task.lanes)
+    if len(columns) != lanes or len(set(columns)) < lanes or not all(columns):
+        raise InvalidInput(
+            f"`accuracy_column` must name {lanes} new column{'s, one for every part' if lanes > 1 else ''}, got "
+            f"{', '.join(columns)}."
+        )
+    taken = {*names, *task.reports} - (set(task.columns) - set(task.reports))
+    for column in columns:
+        if column in taken:
+            raise InvalidInput(f"the table has a column {column!r} already: choose another name for the accuracy.")
+    return tuple(accuracy_of(lane, column) for lane, column in zip(task.lanes, columns, strict=True))
+
+
+def _check_care(names: Sequence[str], task: Task) -> None:
+    """Refuse to drop, coarsen or keep what is not there, or what is protected."""
+    for name in (*task.care.trim.touched, *task.care.keep):
+        if name in task.columns or (name in task.reports and name not in names):
+            raise InvalidInput(f"{name!r} is protected: it holds reports, and is neither dropped, coarsened nor kept.")
+        if not any(name == other or name.startswith((f"{other}.", f"{other}[")) for other in names):
+            _check_present(names, [name])
 
 
 def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, ...]:

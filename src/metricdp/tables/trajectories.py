@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from metricdp import wording
 from metricdp.design.contextual import contextual
-from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import check_target, existing_file, holding, replacing
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mobility import (
     Mobility,
@@ -26,7 +24,9 @@ from metricdp.mobility import (
     trip_numbers,
 )
 from metricdp.spaces import FiniteSpace
-from metricdp.tables.formats import format_of
+from metricdp.tables.delivery import delivered
+from metricdp.tables.formats import Location, Storage, located, open_writer, target_location
+from metricdp.tables.sources import whole_table
 
 COLUMNS = ("trip", "t", "lat", "lon")
 
@@ -93,32 +93,37 @@ def perturb_trajectories(
     journey: Journey,
     *,
     progress: Callable[[float], None] | None = None,
+    overwrite: bool = False,
 ) -> TripSummary:
-    """Release the trips of a CSV or Parquet file over public places, with a mechanism that knows the step before.
+    """Release the trips of a table in a file over public places, with a mechanism that knows the step before.
 
     The result has one row for every tick of the clock: trip, time, latitude and longitude of the reported place.
     """
-    path = existing_file(source)
-    check_target(target, source=path)
-    format_of(Path(target))
+    origin = located(source)
+    goal = target_location(target)
     if len(tuple(journey.columns)) != len(COLUMNS):
         raise InvalidInput(f"`columns` must be four: {', '.join(COLUMNS)}; got {', '.join(journey.columns)}.")
     if journey.learn is not None and journey.history is not None:
         raise InvalidInput("steps are counted in this table (`learn`) or in another (`history`): choose one.")
-    with holding(target):
-        return _released(path, target, places, journey, progress)
+    with delivered(goal, origin, overwrite=overwrite) as partial:
+        made, mechanism, result = _released(origin, places, journey, progress)
+        with open_writer(partial, result.schema, Storage(goal.format.name, goal.packing, table=goal.table)) as writer:
+            for batch in result.to_batches():
+                writer.write(batch)
+    _tell(progress, 1.0)
+    return TripSummary(str(source), str(target), made, mechanism)
 
 
 def _released(
-    path: Path,
-    target: str | os.PathLike[str],
+    origin: Location,
     places: FiniteSpace,
     journey: Journey,
     progress: Callable[[float], None] | None,
-) -> TripSummary:
-    """Read, design, draw and write, with nobody else at work on the target."""
+) -> tuple[Trajectories, MatrixMechanism, pa.Table]:
+    """Read, design and draw, with nobody else at work on the target."""
     trip, time, latitude, longitude = journey.columns
-    table = read_trips(path)
+    typed = origin.format.name in ("csv", "parquet")  # text that may be dates
+    table = read_trips(origin.path) if typed else whole_table(origin, [latitude, longitude])
     fixes = load_traces(table, trip=trip, time=time, latitude=latitude, longitude=longitude)
     made = _stated(fixes, places, journey)
     _tell(progress, 0.2)
@@ -130,11 +135,7 @@ def _released(
     seconds: pa.Array = pa.array(made.walks.seconds)
     if pa.types.is_timestamp(table.schema.field(time).type):
         seconds = pa.array(np.round(made.walks.seconds * 1e6).astype("datetime64[us]"))
-    result = pa.table({trip: pa.array(owners), time: seconds, latitude: at[:, 0], longitude: at[:, 1]})
-    with replacing(target, source=path) as partial:
-        _write(result, partial, format_of(Path(target)))
-    _tell(progress, 1.0)
-    return TripSummary(str(path), str(target), made, mechanism)
+    return made, mechanism, pa.table({trip: pa.array(owners), time: seconds, latitude: at[:, 0], longitude: at[:, 1]})
 
 
 def _stated(fixes: Traces, places: FiniteSpace, journey: Journey) -> Trajectories:
@@ -161,16 +162,3 @@ def _stated(fixes: Traces, places: FiniteSpace, journey: Journey) -> Trajectorie
 def _tell(progress: Callable[[float], None] | None, share: float) -> None:
     if progress is not None:
         progress(share)
-
-
-def _write(table: pa.Table, path: Path, kind: str) -> None:
-    if kind == "CSV":
-        from pyarrow import csv
-
-        csv.write_csv(table, path)
-    elif kind == "Parquet":
-        import pyarrow.parquet as parquet
-
-        parquet.write_table(table, path, compression="zstd")
-    else:
-        raise OutputProblem(f"{str(path)!r} must be a CSV or Parquet file.")

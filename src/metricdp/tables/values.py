@@ -48,12 +48,12 @@ def secrets_of(arrays: Sequence[pa.Array], lane: Lane) -> Secrets:
         return _words(arrays, lane)
     rows = np.empty((len(arrays[0]), len(arrays)))
     for column, (array, name) in enumerate(zip(arrays, lane.columns, strict=True)):
-        rows[:, column] = _numbers(array, name)
+        rows[:, column] = numbers_of(array, name)
     good, values = space.admit(rows, snap=lane.snap)
     return Secrets(space, good, values, rows)
 
 
-def _numbers(array: pa.Array, name: str) -> Floats:
+def numbers_of(array: pa.Array, name: str) -> Floats:
     """Return a column as doubles, NaN where it is null or, in text, where it is no number."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -116,7 +116,7 @@ def broken_rule(arrays: Sequence[pa.Array], row: int, lane: Lane) -> str:
     values = _row(arrays, row, lane)
     missing = [name for value, name in zip(values, lane.columns, strict=True) if not np.isfinite(value)]
     if missing:
-        return f"{' and '.join(missing)} hold{'s' * (len(missing) == 1)} no number"
+        return f"{' and '.join(missing)} hold{'s' * (len(missing) == 1)} no {lane.reads}"
     hint = exchange_hint(space.ground, values[None])
     if not hint and space.size is not None:
         hint = ". Raise the snap distance" if lane.snap else ". Ask for snapping (snap=, --snap; its slack is stated)"
@@ -137,7 +137,7 @@ def shown_row(arrays: Sequence[pa.Array], row: int, lane: Lane) -> str:
 
 def _row(arrays: Sequence[pa.Array], row: int, lane: Lane) -> Floats:
     pairs = zip(arrays, lane.columns, strict=True)
-    return np.concatenate([_numbers(array.slice(row, 1), name) for array, name in pairs])
+    return np.concatenate([numbers_of(array.slice(row, 1), name) for array, name in pairs])
 
 
 def _shown(scalar: Any) -> str:

@@ -4,7 +4,16 @@ The words stand in `wording.json`, which JavaScript reads too. Numbers are round
 what is promised or possible at most is rounded up, what is reached or proven at least is rounded down.
 """
 
+from metricdp.wording.columns import (
+    Found,
+    coarsened_columns,
+    dropped_columns,
+    found_columns,
+    looked_at,
+    refused_columns,
+)
 from metricdp.wording.promises import (
+    INTERRUPTED,
     Certified,
     Meaning,
     Objective,
@@ -39,13 +48,13 @@ from metricdp.wording.promises import (
     unverified,
     wish,
 )
+from metricdp.wording.reports import accuracy, length, per_cent, within
 from metricdp.wording.rows import (
     Snapped,
     history,
     kept,
     not_carried_over,
     released_again,
-    revealing,
     row_promise,
     simulated,
     snapped,
@@ -55,26 +64,34 @@ from metricdp.wording.rows import (
 from metricdp.wording.trips import report_promise, trip_loss, trip_promise
 
 __all__ = [
+    "INTERRUPTED",
     "Certified",
+    "Found",
     "Meaning",
     "Objective",
     "Promise",
     "Snapped",
+    "accuracy",
     "along",
     "average_distance",
     "bound",
     "certified",
+    "coarsened_columns",
     "compared",
     "cost",
     "distance",
+    "dropped_columns",
     "epsilon",
     "fact",
     "factor",
+    "found_columns",
     "gap",
     "history",
     "kept",
     "largest_factor",
     "lead",
+    "length",
+    "looked_at",
     "loss",
     "meaning",
     "meaning_lines",
@@ -82,11 +99,12 @@ __all__ = [
     "not_carried_over",
     "number",
     "objective",
+    "per_cent",
     "promised",
     "reach",
+    "refused_columns",
     "released_again",
     "report_promise",
-    "revealing",
     "row_promise",
     "share",
     "short",
@@ -101,5 +119,6 @@ __all__ = [
     "uncounted",
     "unverified",
     "wish",
+    "within",
     "without_person",
 ]

@@ -14,6 +14,7 @@ from metricdp.numerals import Rounding
 from metricdp.numerals import number as number
 
 Objective = Literal["expected", "worst"]
+INTERRUPTED = "it was interrupted"  # how notes of certificates say that somebody ended a search
 
 
 class Promise(Protocol):

@@ -34,11 +34,6 @@ def not_carried_over(what: Sequence[str]) -> str:
     return _of_rows("not_carried_over", what=", ".join(what))
 
 
-def revealing(columns: Sequence[str]) -> str:
-    """Return which of the kept columns may give people away."""
-    return _of_rows("revealing", columns=", ".join(columns))
-
-
 def simulated() -> str:
     """Return the mark of what was drawn from a seed."""
     return _of_rows("simulated")

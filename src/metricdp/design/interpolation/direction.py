@@ -17,8 +17,8 @@ from metricdp.arrays import Floats, Integers
 from metricdp.auditing.lipschitz import corner_rows, dual_exponent, dual_norm
 from metricdp.errors import SolverFailure
 from metricdp.mechanisms.curves import speed, widest_ratio
-from metricdp.solvers.backends.barrier import ElementProgram, solve_elements
 from metricdp.solvers.backends.cones import ConeProgram, solve_cones
+from metricdp.solvers.backends.elements import ElementProgram, solve_elements
 from metricdp.solvers.program import SparseMatrix
 
 POLYGON = 32  # directions in the plane where the metric is neither l_1, l_2 nor l_infinity
@@ -41,7 +41,7 @@ def solve_direction(
         elements = ElementProgram(cost, corner_rows(tuple(len(axis) for axis in axes))[0], local_forms(axes, epsilon))
         start = np.full(cost.shape, 1.0 / reports)
         matrix = solve_elements(elements, start, gap=gap, seconds=seconds)
-        return repaired(matrix, value, slopes, p, epsilon), "barrier method"
+        return repaired(matrix, value, slopes, p, epsilon), "primal-dual cone method"
     directions, share = inscribed(p, n)
     parts = [
         share * epsilon * value - sum(d * slope for d, slope in zip(direction, slopes, strict=True))

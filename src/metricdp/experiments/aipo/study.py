@@ -46,10 +46,8 @@ def pieces(full: bool) -> Iterator[Piece]:
                 key = f"mismatch-{_key(name, epsilon)}-repetition-{repetition}"
                 yield Piece(key, "mismatch", extras.mismatched, (name, epsilon, repetition, _size(name)))
     yield from _tables(2.0, range(1, REPETITIONS))
-    yield from _tables(1.0, range(1))
-    yield from _directions(range(1))
-    yield from _tables(1.0, range(1, REPETITIONS))
-    yield from _directions(range(1, REPETITIONS))
+    yield from _tables(1.0, range(REPETITIONS))
+    yield from _directions(range(REPETITIONS))
 
 
 def _short() -> Iterator[Piece]:

@@ -1,4 +1,4 @@
-"""Pictures of the decomposition study: how the bounds close, loss over epsilon, sizes over subsets."""
+"""Pictures of the decomposition study: how the bounds close, loss over epsilon, sizes over subsets, and maps."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from metricdp.experiments.common.rows import Row
 
 COLOURS = ("#c1440e", "#2a6f97", "#3a7d44", "#8a5a9e", "#b8860b", "#444444", "#d16ba5")
 ACROSS = {"figure_7": "epsilon", "figure_12": "subsets", "figure_17": "iteration"}
+CIRCLES = {
+    "figure_5": ("records of this component",),
+    "figure_13": ("records of this subset", "inner records of this subset"),
+}
 SHOWN = {"figure_7": ("expected loss",), "figure_12": None, "figure_17": ("lower bound", "upper bound")}
 
 
 def draw(stem: str, rows: Sequence[Row], path: Path) -> None:
     """Draw one panel a data set (and size, epsilon, partition); tables that are read and not seen are left alone."""
+    if stem in CIRCLES:
+        _circles(stem, rows, path)
     if stem not in ACROSS:
         return
     across, measures = ACROSS[stem], SHOWN[stem]
@@ -74,3 +80,26 @@ def _lines(axes: Any, rows: Sequence[Row], across: str, colours: dict[str, str])
         line = "--" if measure == "lower bound" else "-"
         mark = "o" if len(members) == 1 else ""
         axes.plot([row[across] for row in members], [_value(row) for row in members], line, color=colour, marker=mark)
+
+
+def _circles(stem: str, rows: Sequence[Row], path: Path) -> None:
+    """Draw every subset or component as a circle where its records lie: the area is how many, the dark part inner."""
+    measures = CIRCLES[stem]
+    drawn = [row for row in rows if row["measure"] in measures]
+    panels = list(dict.fromkeys((str(row["data"]), str(row["partition"])) for row in drawn))
+    if not panels:
+        return
+    figures = import_extra("matplotlib.figure", "plots")
+    width = len({partition for _, partition in panels}) if stem == "figure_13" else min(4, len(panels))
+    height = -(-len(panels) // width)
+    figure = figures.Figure(figsize=(3.4 * width, 3.2 * height), layout="constrained")
+    for place, panel in zip(figure.subplots(height, width, squeeze=False).ravel(), panels, strict=False):
+        for measure, colour in zip(measures, ("#9ec5dd", "#1d4e6e"), strict=False):
+            mine = [row for row in drawn if (row["data"], row["partition"]) == panel and row["measure"] == measure]
+            areas = [12.0 * float(row["as_published"]) for row in mine]
+            place.scatter(
+                [row["x"] for row in mine], [row["y"] for row in mine], areas, colour, alpha=0.8, linewidths=0
+            )
+        place.set(title=", ".join(panel), xticks=[], yticks=[])
+        place.margins(0.25)
+    figure.savefig(path, dpi=100)

@@ -21,6 +21,7 @@ VALUES = ("published", "as_published", "corrected", "bound")
 ALWAYS = ("measure", *VALUES)
 SOMETIMES = ("spread", "as_published_spread", "repetitions")
 LAST = (*ALWAYS, *SOMETIMES, "seconds", "note")
+MOST_NOTES = 3  # of a row; of more than that the first speaks for all
 REPETITION = "repetition"  # rows that differ in this column alone are one row of the table: their mean
 
 
@@ -75,8 +76,9 @@ def _mean(members: Sequence[Row]) -> Row:
     spreads: dict[str, float] = {}
     for name in ("as_published", "corrected", "bound", "seconds"):
         known = [float(row[name]) for row in members if isinstance(row.get(name), int | float)]
-        merged[name] = math.fsum(known) / len(known) if known else members[0].get(name)
-        if name in VALUES and len(known) > 1:
+        told = [row[name] for row in members if isinstance(row.get(name), str)]  # "inf": no mean of the others is one
+        merged[name] = told[0] if told else math.fsum(known) / len(known) if known else None
+        if name in VALUES and len(known) > 1 and not told:
             spreads[name] = _half_width(known)
     both = "as_published" in spreads and "corrected" in spreads
     if "corrected" in spreads or "as_published" in spreads:
@@ -84,7 +86,9 @@ def _mean(members: Sequence[Row]) -> Row:
     if both:
         merged["as_published_spread"] = spreads["as_published"]
     merged["repetitions"] = len(members)
-    merged["note"] = "; ".join(dict.fromkeys(str(row["note"]) for row in members if row.get("note")))
+    notes = list(dict.fromkeys(str(row["note"]) for row in members if row.get("note")))
+    many = len(notes) > MOST_NOTES
+    merged["note"] = f"{notes[0]} (one of {len(members)} repetitions)" if many else "; ".join(notes)
     return merged
 
 

@@ -124,7 +124,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
 
 def _why(answer: Solution, seconds: float | None, options: LocalOptions) -> str:
     if answer.status is Status.INTERRUPTED:
-        return "it was interrupted"
+        return Status.INTERRUPTED.value
     if answer.iterations >= options.iterations or (seconds is not None and answer.seconds > 0.9 * seconds):
         return "time or iterations were up"
     return "the rest is what windows, edges and repair cost; a larger `window` may bring more"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +10,11 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target, holding, replacing
 from metricdp.randomness import Randomness
+from metricdp.tables.checks import log_findings
 from metricdp.tables.engines.base import Engine, Target
-from metricdp.tables.formats import PARQUET_BATCH_ROWS, SUFFIXES, Storage
+from metricdp.tables.formats import BATCH_ROWS, Storage
 from metricdp.tables.pump import pump
+from metricdp.tables.sources import Outlet
 from metricdp.tables.task import Request
 
 
@@ -29,15 +30,18 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
             f"a {type(source).__name__} may be longer than memory: name a Parquet file for the reports, "
             'target="protected.parquet".'
         )
-    if SUFFIXES.get(Path(target).suffix.lower()) != "Parquet":
+    if not str(target).endswith((".parquet", ".pq")):
         raise InvalidInput(f"`target` must be a Parquet file, named .parquet, got {str(target)!r}.")
     check_target(target)
     for file in getattr(source, "files", ()):
         check_target(target, source=file)
     task = request.task(source.schema.names)
     with holding(target), replacing(target) as partial:
-        if pump(StreamReader(source), partial, task, rng).rows == 0:
+        stream = StreamReader(source)
+        tally = pump(stream, Outlet(partial, stream.storage), task, rng)
+        if tally.rows == 0:
             raise InvalidInput("the data set has no rows: there is nothing to protect.")
+    log_findings(tally.findings)
     if once:
         return dataset.dataset(str(target)).scanner().to_reader()
     return dataset.dataset(str(target))
@@ -50,12 +54,12 @@ class StreamReader:
         self._source = source
         self.name = f"the {type(source).__name__}"
         self.schema: pa.Schema = source.schema
-        self.storage = Storage("Parquet", dictionaries=tuple(source.schema.names))
+        self.storage = Storage("parquet", dictionaries=tuple(source.schema.names))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         source = self._source
         if not isinstance(source, pa.RecordBatchReader):  # a few batches ahead: memory does not grow with the data
-            source = source.to_batches(batch_size=PARQUET_BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+            source = source.to_batches(batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
         for batch in source:
             if batch.num_rows:
                 yield batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
@@ -14,9 +14,13 @@ import pyarrow.compute as pc
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
+from metricdp.tables.care import Care
+from metricdp.tables.checks import findings_in, log_findings
 from metricdp.tables.engines.base import Engine, Target
 from metricdp.tables.kernel import protect, report_fields, whole
+from metricdp.tables.leaks import SAMPLED_FROM
 from metricdp.tables.task import OnError, Request, Task, usual_names
+from metricdp.tables.trim import Step, Trim, coarser
 from metricdp.tables.values import is_text
 
 NUMBERS = pa.float64()
@@ -33,6 +37,11 @@ def duckdb_table(
     snap: float = 0.0,
     on_error: OnError = "fail",
     show_values: bool = False,
+    drop: Sequence[str] | str = (),
+    coarsen: Mapping[str, Any] | None = None,
+    keep: Sequence[str] | str = (),
+    strict: bool = False,
+    yes_really: bool = False,
 ) -> Any:
     """Create the table `target` from a query, with the columns of the secret replaced by reports; return its relation.
 
@@ -49,16 +58,27 @@ def duckdb_table(
         snap: As in `mdp.perturb`.
         on_error: As in `mdp.perturb`. NULL is no legal secret.
         show_values: As in `mdp.perturb`.
+        drop, coarsen, keep, strict, yes_really: As in `mdp.perturb`; whole columns only, none inside a struct.
     """
     engine = import_extra("duckdb", "duckdb")
     source = f"({query.strip().rstrip(';')})"
     empty = _asked(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
     kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
     schema = empty.to_arrow_table().schema
-    task = Request(mechanism, columns, snap, on_error, show_values).task(schema.names)
+    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    task = Request(mechanism, columns, snap, on_error, show_values, care).task(schema.names)
+    _refuse_inside(schema.names, care)
+    first = _asked(
+        engine,
+        lambda: connection.sql(f"FROM {source} LIMIT {SAMPLED_FROM}").to_arrow_table(),
+        "DuckDB cannot run the query",
+    )
+    if first.num_rows:
+        log_findings(findings_in(first, task))
     name = f"metricdp_{secrets.token_hex(6)}"
     errors: list[MetricdpError] = []
     _register(engine, connection, name, task, [schema.field(c).type for c in task.columns], errors)
+    steps = _register_steps(connection, name, care.trim, kinds)
     drawn = ", ".join(_quoted(column) for column in task.columns)
     made = dict(zip(task.reports, report_fields(schema, task), strict=True))
     outputs = []
@@ -67,7 +87,9 @@ def duckdb_table(
             same = made[column].type == schema.field(column).type and not kinds[column].startswith("ENUM")
             value = f"q.{_quoted(column)}"
             outputs.append(f"{f'CAST({value} AS {kinds[column]})' if same else value} AS {_quoted(column)}")
-        elif column not in task.columns:
+        elif column in steps:
+            outputs.append(f"{name}_{steps[column]}({_quoted(column)}) AS {_quoted(column)}")
+        elif column not in task.columns and column not in care.trim.drop:
             outputs.append(_quoted(column))
     outputs += [f"q.{_quoted(column)} AS {_quoted(column)}" for column in task.reports if column not in schema.names]
     kept = " WHERE q IS NOT NULL" if on_error == "drop" else ""
@@ -78,8 +100,28 @@ def duckdb_table(
     try:
         _asked(engine, lambda: connection.execute(statement), f"DuckDB could not make the table {target!r}", errors)
     finally:
-        connection.remove_function(name)
+        for made_here in (name, *(f"{name}_{number}" for number in steps.values())):
+            connection.remove_function(made_here)
     return connection.table(_quoted(target))
+
+
+def _refuse_inside(names: Sequence[str], care: Care) -> None:
+    inside = [name for name in care.trim.touched if name not in names]
+    if inside:
+        raise InvalidInput(f"in DuckDB whole columns are dropped and coarsened; take {inside[0]!r} out in the query.")
+
+
+def _register_steps(connection: Any, name: str, trim: Trim, kinds: Mapping[str, str]) -> dict[str, int]:
+    """Register a function for every column that is coarsened, and return their numbers."""
+    for number, (column, step) in enumerate(trim.coarsen):
+
+        def change(values: Any, /, column: str = column, step: Step = step) -> Any:
+            return coarser(whole(values), column, step)
+
+        change.__signature__ = Signature([Parameter("values", Parameter.POSITIONAL_ONLY)])  # type: ignore[attr-defined]
+        kind = kinds[column]
+        connection.create_function(f"{name}_{number}", change, [kind], kind, type="arrow", null_handling="special")
+    return {column: number for number, (column, _) in enumerate(trim.coarsen)}
 
 
 def _asked(engine: Any, call: Callable[[], T], what: str, errors: Sequence[MetricdpError] = ()) -> T:

@@ -47,7 +47,7 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
     parcel = parcel_of(request.task(dataset.schema().names))
     key = secrets.token_bytes(KEY_BYTES)
     shared = ray.put(parcel.file)
-    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied, inherited())
+    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.care, parcel.applied, inherited())
     work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_block)
     made = [work.remote(block, number, shared, rest, key) for number, block in enumerate(dataset.to_arrow_refs())]
     if not made:
@@ -64,10 +64,10 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
 
 def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, Packed | None]:
     """Protect one block in a worker; an error comes back as plain values, so that none is logged with its data."""
-    columns, snap, on_error, applied, names = rest
+    columns, snap, on_error, care, applied, names = rest
     try:
         load_inherited(names)
-        task = Parcel(file, columns, snap, on_error).task(table.schema.names)
+        task = Parcel(file, columns, snap, on_error, care).task(table.schema.names)
         return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), None
     except Exception as error:
         return None, packed(error)

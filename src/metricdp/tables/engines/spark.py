@@ -51,7 +51,7 @@ def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Rando
     session = frame.sparkSession
     # The mechanism is public and may be large: it is broadcast. The key is small and goes with the task alone.
     file = session.sparkContext.broadcast(parcel.file)
-    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.applied, inherited())
+    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.care, parcel.applied, inherited())
     mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES), tuple(frame.columns))
     problem = _written(frame.mapInArrow(mapper, _schema(frame, task, types)), session.sparkContext, str(target))
     file.destroy()
@@ -95,7 +95,7 @@ def _written(noisy: Any, context: Any, target: str) -> Exception | None:
 def _schema(frame: Any, task: Task, types: Any) -> Any:
     """Return the Spark schema of the protected frame: kept columns as they are, reports as the kernel gives them."""
     arrow = types.to_arrow_schema(frame.schema)
-    kept = [field for field in frame.schema if field.name not in task.columns]
+    kept = [field for field in frame.schema if field.name not in (*task.columns, *task.care.trim.drop)]
     made = dict(zip(task.reports, report_fields(arrow, task), strict=True))
     fields = []
     for field in frame.schema:
@@ -137,12 +137,12 @@ class _Mapper:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        columns, snap, on_error, applied, plugins = self.rest
+        columns, snap, on_error, care, applied, plugins = self.rest
         context: Any = TaskContext.get()
         draws = Keyed(self.key, f"partition {context.partitionId()}", applied)
         try:
             load_inherited(plugins)
-            task = Parcel(self.file.value, columns, snap, on_error).task(self.names)
+            task = Parcel(self.file.value, columns, snap, on_error, care).task(self.names)
             for step in protected(batches, task, draws):
                 yield step.result
         except Exception as error:  # Spark logs what is raised, with all it came from

@@ -1,23 +1,57 @@
-"""CSV and Parquet files as streams of record batches."""
+"""Tables in files as streams of record batches; each format is one file with one declaration."""
 
-from metricdp.tables.formats.base import PARQUET_BATCH_ROWS, SUFFIXES, FileKind, Reader, Storage, Writer, format_of
-from metricdp.tables.formats.csv import CsvReader
+from metricdp.tables.formats import arrow, csv, duckdb, geojson, jsonlines, parquet, sqlite
+from metricdp.tables.formats.base import (
+    AS_IT_IS,
+    BATCH_ROWS,
+    FORMATS,
+    PACKINGS,
+    FileReader,
+    Format,
+    Location,
+    Reader,
+    Reading,
+    Storage,
+    Writer,
+)
+from metricdp.tables.formats.locating import (
+    INPUT_FILE,
+    OPEN_FILES,
+    STANDARD,
+    file_of,
+    is_table,
+    located,
+    target_location,
+)
 from metricdp.tables.formats.opening import open_reader, open_writer
 from metricdp.tables.formats.parquet import ParquetReader
 from metricdp.tables.formats.reading import read_batches, reading
 
+for _module in (csv, parquet, arrow, jsonlines, geojson, sqlite, duckdb):  # shared endings belong to the first
+    FORMATS.declare(_module.FORMAT)
+
 __all__ = [
-    "PARQUET_BATCH_ROWS",
-    "SUFFIXES",
-    "CsvReader",
-    "FileKind",
+    "AS_IT_IS",
+    "BATCH_ROWS",
+    "FORMATS",
+    "INPUT_FILE",
+    "OPEN_FILES",
+    "PACKINGS",
+    "STANDARD",
+    "FileReader",
+    "Format",
+    "Location",
     "ParquetReader",
     "Reader",
+    "Reading",
     "Storage",
     "Writer",
-    "format_of",
+    "file_of",
+    "is_table",
+    "located",
     "open_reader",
     "open_writer",
     "read_batches",
     "reading",
+    "target_location",
 ]

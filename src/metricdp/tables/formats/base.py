@@ -1,29 +1,58 @@
-"""What a file of rows is: something read, or written, batch by batch."""
+"""What a file of rows is: something read, or written, batch by batch; and what a format declares about itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from metricdp.errors import InvalidInput
+from metricdp.catalogue import Catalogue, loaded
 
-FileKind = Literal["CSV", "Parquet"]
-SUFFIXES: dict[str, FileKind] = {".csv": "CSV", ".tsv": "CSV", ".txt": "CSV", ".parquet": "Parquet", ".pq": "Parquet"}
-PARQUET_BATCH_ROWS = 1 << 17
+Packing = Literal["", "gzip", "zstd"]
+PACKINGS: dict[str, Packing] = {".gz": "gzip", ".zst": "zstd"}
+BATCH_ROWS = 1 << 17
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a caller says about a table that cannot be told from the file; nothing unless asked for.
+
+    Attributes:
+        scale: What a stored number is multiplied with, such as 1e-7 for degrees kept as whole numbers.
+        crs: The projected coordinates that the two columns hold, east first, such as EPSG:25832.
+        separator: What stands between the cells of a CSV file, where it is not found out by itself.
+        decimal: Whether numbers in text are written with a point or a comma, where that is not found out by itself.
+        source_format: The format of the table that is read, where its name does not say it.
+        target_format: The format of the table that is written, where its name does not say it.
+    """
+
+    scale: float = 1.0
+    crs: str | None = None
+    separator: str | None = None
+    decimal: Literal["point", "comma"] | None = None
+    source_format: str | None = None
+    target_format: str | None = None
+
+
+AS_IT_IS = Reading()
 
 
 @dataclass(frozen=True)
 class Storage:
     """How rows lie in a file, so that the output can lie the same way."""
 
-    kind: FileKind
-    delimiter: str = ","  # CSV
+    format: str  # the name of its declaration
+    packing: Packing = ""
+    delimiter: str = ","  # CSV, like the next two
+    line_end: str = "\n"
+    marked: bool = False  # by a byte order mark
     codec: str = "snappy"  # Parquet: the compression
     dictionaries: tuple[str, ...] = ()  # Parquet: the columns stored with one
+    point: tuple[str, str] | None = None  # the columns of latitude and longitude that become one geometry
+    table: str = ""  # databases
 
     def without(self, reports: Sequence[str]) -> Storage:
         """Return the same without dictionaries for columns of reports: they hardly repeat."""
@@ -50,6 +79,12 @@ class Reader(Protocol):
         """Return the share of the whole that `rows` rows are."""
 
 
+class FileReader(Reader, Protocol):
+    """Rows of a file, which is closed."""
+
+    def close(self) -> None: ...
+
+
 class Writer(Protocol):
     """A file written in batches."""
 
@@ -60,9 +95,71 @@ class Writer(Protocol):
         """Write what is left."""
 
 
-def format_of(path: Path) -> FileKind:
-    """Return the format a file name stands for."""
-    kind = SUFFIXES.get(path.suffix.lower())
-    if kind is None:
-        raise InvalidInput(f"{str(path)!r} must be a CSV or Parquet file, named .csv or .parquet.")
-    return kind
+@dataclass(frozen=True)
+class Format:
+    """A format of tables, declared once, in its own file.
+
+    Attributes:
+        name: What `--from` and `--to` call it.
+        about: One line for people.
+        suffixes: How its files end; the first is the usual one.
+        reader: The class that reads it, as `module:name`: (location, reading) -> FileReader.
+        writer: The class that writes it: (path, schema, storage) -> Writer.
+        looks: Tells from the first bytes of a file whether it is one.
+        keeps: What comes back as it came, for people.
+        packed: Its files may be compressed as a whole (.gz, .zst).
+        nested: Columns may hold structs and lists.
+        typed: Columns have types; without them everything is text.
+        noted: A file has metadata, where a simulation is marked; without them it is a column.
+        repeats: Several columns may have one name.
+        binary: Columns may hold bytes, and so geometries.
+        earthly: A place in it is a longitude and a latitude, whatever the table held that it was made from.
+        tables: A file holds several tables, named `file::table`.
+        listing: For those, the function that names the tables of a file: (path) -> names.
+        insert: And the one that puts the table of a new file into another, at once: (new, path, table) -> None.
+        extra: The extra of metricdp that brings what it needs; empty where it needs nothing.
+    """
+
+    name: str
+    about: str
+    suffixes: tuple[str, ...]
+    reader: str
+    writer: str
+    keeps: str
+    looks: Callable[[bytes], bool] = field(default=lambda head: False)
+    packed: bool = False
+    nested: bool = True
+    typed: bool = True
+    noted: bool = False
+    repeats: bool = False
+    binary: bool = False
+    earthly: bool = False
+    tables: bool = False
+    listing: str = ""
+    insert: str = ""
+    extra: str = ""
+
+    def read(self, location: Location, reading: Reading, groups: Sequence[int] = ()) -> FileReader:
+        """Open a table; of a Parquet file only some row groups, where they are named."""
+        more: dict[str, Any] = {"groups": groups} if groups else {}
+        reader: FileReader = loaded(self.reader)(location, reading, **more)
+        return reader
+
+    def write(self, path: Path, schema: pa.Schema, storage: Storage) -> Writer:
+        """Begin a new file."""
+        writer: Writer = loaded(self.writer)(path, schema, storage)
+        return writer
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a table lies: a file, a table of a database, or a file that standard input was put into."""
+
+    text: str  # as it was named
+    path: Path
+    format: Format
+    packing: Packing = ""
+    table: str = ""
+
+
+FORMATS: Catalogue[Format] = Catalogue("format")

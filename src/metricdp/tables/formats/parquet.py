@@ -1,4 +1,4 @@
-"""Parquet files."""
+"""Parquet files; with a geometry they are GeoParquet."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from metricdp.tables.formats.base import PARQUET_BATCH_ROWS, Storage
+from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage
 
 
 class ParquetReader:
     """A Parquet file."""
 
-    def __init__(self, path: Path, groups: Sequence[int] = ()) -> None:
+    def __init__(self, location: Location, reading: Reading, groups: Sequence[int] = ()) -> None:
         from pyarrow import parquet
 
-        self.name = str(path)
+        self.name = location.text
         self._groups = list(groups) or None
-        self.file = parquet.ParquetFile(path, pre_buffer=False)
+        self.file = parquet.ParquetFile(location.path, pre_buffer=False)
         self.schema: pa.Schema = self.file.schema_arrow
         self._rows = max(1, self.file.metadata.num_rows)
 
@@ -26,17 +26,17 @@ class ParquetReader:
     def storage(self) -> Storage:
         metadata = self.file.metadata
         if not metadata.num_row_groups:
-            return Storage("Parquet")
+            return Storage("parquet")
         first = [metadata.row_group(0).column(number) for number in range(metadata.num_columns)]
         codec = first[0].compression.lower() if first else "snappy"
         return Storage(
-            "Parquet",
+            "parquet",
             codec="none" if codec == "uncompressed" else codec,
             dictionaries=tuple(column.path_in_schema for column in first if column.has_dictionary_page),
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        for batch in self.file.iter_batches(batch_size=PARQUET_BATCH_ROWS, row_groups=self._groups):
+        for batch in self.file.iter_batches(batch_size=BATCH_ROWS, row_groups=self._groups):
             if batch.num_rows:
                 yield batch
 
@@ -62,3 +62,17 @@ class ParquetWriter:
 
     def close(self) -> None:
         self._writer.close()
+
+
+FORMAT = Format(
+    name="parquet",
+    about="columns with types, compressed; points in WKB or as structs too (GeoParquet)",
+    suffixes=(".parquet", ".pq"),
+    reader="metricdp.tables.formats.parquet:ParquetReader",
+    writer="metricdp.tables.formats.parquet:ParquetWriter",
+    keeps="types, compression, which columns have dictionaries",
+    looks=lambda head: head.startswith(b"PAR1"),
+    noted=True,
+    binary=True,
+    repeats=True,
+)

@@ -32,6 +32,7 @@ from metricdp.files import flush, holding, in_its_folder, private_folder, refuse
 from metricdp.tables.draws import KEY_BYTES
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.jobs.plan import Job, home_of, job_from
+from metricdp.tables.leaks import Finding
 
 COSTS = "protecting the same rows again and releasing both costs their epsilon twice"
 
@@ -45,6 +46,7 @@ class Record:
     bad_rows: tuple[int, ...]
     size: int
     dropped: tuple[str, ...] = ()  # metadata that was not carried over
+    findings: tuple[Finding, ...] = ()  # columns that may give the secret away
 
 
 def checked_target(target: str | os.PathLike[str]) -> Path:
@@ -226,7 +228,10 @@ def records_of(job: Job) -> dict[int, Record]:
     found = {}
     for path in sorted((Path(job.folder) / "done").glob("*.json")):
         entry = json.loads(path.read_text(encoding="utf-8"))
-        record = Record(entry["rows"], entry["bad"], tuple(entry["bad_rows"]), entry["size"], tuple(entry["dropped"]))
+        seen = tuple(Finding(**finding) for finding in entry.get("findings", ()))
+        record = Record(
+            entry["rows"], entry["bad"], tuple(entry["bad_rows"]), entry["size"], tuple(entry["dropped"]), seen
+        )
         made = Path(job.folder) / "ready" / job.partitions[int(path.stem)].target
         if job.finished or is_published(job) or (made.is_file() and made.stat().st_size == record.size):
             found[int(path.stem)] = record

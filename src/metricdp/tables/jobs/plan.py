@@ -15,11 +15,11 @@ from typing import Any
 
 from metricdp.errors import InvalidInput
 from metricdp.files import beside, existing_file
-from metricdp.tables.formats import ParquetReader, format_of, open_reader
+from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader, Reading
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.task import OnError
 
-VERSION = 2
+VERSION = 3
 PARTITION_ROWS = 1 << 20
 
 
@@ -64,7 +64,11 @@ class Job:
     on_error: OnError
     applied: str
     simulated: bool
+    asked: tuple[str, ...] | None
+    reading: Reading
     finished: bool = False
+    care: str = ""
+    accuracy: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -87,7 +91,12 @@ def job_from(entry: dict[str, Any], folder: Path) -> Job:
         )
     sources = tuple(Source(**source) for source in entry.pop("sources"))
     parts = tuple(Partition(**{**part, "groups": tuple(part["groups"])}) for part in entry.pop("partitions"))
-    return Job(folder=str(folder), sources=sources, partitions=parts, columns=tuple(entry.pop("columns")), **entry)
+    asked, columns = entry.pop("asked"), tuple(entry.pop("columns"))
+    return Job(
+        folder=str(folder), sources=sources, partitions=parts, columns=columns,
+        accuracy=tuple(entry.pop("accuracy", ())), asked=None if asked is None else tuple(asked),
+        reading=Reading(**entry.pop("reading")), **entry,
+    )  # fmt: skip
 
 
 def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -97,7 +106,7 @@ def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
     for item in patterns:
         place = Path(item)
         if place.is_dir():
-            inside = [path.relative_to(place) for end in ("csv", "parquet") for path in place.rglob(f"*.{end}")]
+            inside = [path.relative_to(place) for path in place.rglob("*") if _is_part(path)]
             found.update(place / path for path in inside if not any(part[0] in "._" for part in path.parts))
         elif place.exists():
             found.add(place)
@@ -106,6 +115,12 @@ def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
     if not found:
         raise InvalidInput(f"no file matches {', '.join(str(item) for item in patterns)}. Check spelling and folder.")
     return _once(sorted(found))
+
+
+def _is_part(path: Path) -> bool:
+    """Tell whether a file of a folder holds rows of a job: its name says that it is a table, and not a database."""
+    ends = [end.lower() for end in path.suffixes if end.lower() not in PACKINGS]
+    return bool(ends) and any(ends[-1] in one.suffixes for one in FORMATS if not one.tables) and path.is_file()
 
 
 def _once(paths: list[Path]) -> list[Path]:
@@ -128,8 +143,9 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
     for number, path in enumerate(paths):
         found, name = path.stat(), os.path.abspath(path)
         sources.append(Source(name, found.st_size, found.st_mtime_ns))
-        with open_reader(path, format_of(path)) as reader:
-            parcel.task(reader.schema.names)
+        with parcel.opened(path) as table:
+            parcel.task(table.schema.names)
+            reader = table.reader
             groups = _groups(reader) if isinstance(reader, ParquetReader) else [((), 0, _lines(path))]
         place = Path(name).relative_to(parent)
         for part, (chosen, first, rows) in enumerate(groups):
@@ -140,7 +156,8 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
     # Every job has a folder of its own in the home: a worker that outlives its job can write into no other.
     return Job(
         str(target), str(home_of(target) / secrets.token_hex(8)), tuple(sources), tuple(partitions), parcel.columns,
-        parcel.snap, parcel.on_error, parcel.applied, simulated,
+        parcel.snap, parcel.on_error, parcel.applied, simulated, parcel.asked, parcel.reading, care=parcel.care,
+        accuracy=parcel.accuracy,
     )  # fmt: skip
 
 

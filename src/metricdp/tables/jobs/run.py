@@ -10,12 +10,12 @@ from pathlib import Path
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.files import flush
 from metricdp.tables.draws import Keyed
-from metricdp.tables.formats import format_of, open_reader
 from metricdp.tables.jobs.folder import Record, read_job, write_json
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.travel import retold
 from metricdp.tables.pump import Tell, pump
+from metricdp.tables.sources import like_source
 
 
 def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
@@ -33,12 +33,12 @@ def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
     partial = place / "partial" / f"{number}.{secrets.token_hex(6)}"
     draws = Keyed(key, partition.target, job.applied, job.simulated)
     try:
-        with open_reader(path, format_of(path), groups=partition.groups) as reader:
-            task = parcel.task(reader.schema.names)
-            tally = pump(reader, partial, task, draws, first_row=partition.first_row, tell=tell)
+        with parcel.opened(path, partition.groups) as table:
+            task = parcel.task(table.schema.names, table.layout.reads)
+            tally = pump(table, like_source(table, partial), task, draws, first_row=partition.first_row, tell=tell)
         flush(partial)
         job.sources[partition.source].refuse_changes()
-        record = Record(tally.rows, tally.bad, tally.bad_rows, partial.stat().st_size, tally.dropped)
+        record = Record(tally.rows, tally.bad, tally.bad_rows, partial.stat().st_size, tally.dropped, tally.findings)
         os.replace(partial, ready)  # the folder is there as long as the job is
     except OutOfDomain as error:  # of many files, the one to mend
         raise retold(error, f"in {path.name!r}, {error}") from None
@@ -51,7 +51,8 @@ def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
 def _opened(folder: Path) -> tuple[Job, Parcel]:
     """Read the job and its mechanism afresh: a worker outlives jobs."""
     job = read_job(folder)
-    parcel = Parcel((folder / "mechanism.mdp").read_bytes(), job.columns, job.snap, job.on_error)
+    file = (folder / "mechanism.mdp").read_bytes()
+    parcel = Parcel(file, job.columns, job.snap, job.on_error, job.care, job.accuracy, job.asked, job.reading)
     if parcel.applied != job.applied:
         raise InvalidInput(f"the mechanism in {str(folder)!r} is not the one the job was begun with.")
     return job, parcel

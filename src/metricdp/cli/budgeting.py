@@ -1,0 +1,331 @@
+"""The command that keeps the books: what people may spend, have spent and have left."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from metricdp.cli.choices import Epsilon, Output
+from metricdp.errors import InvalidInput
+from metricdp.files import replacing
+from metricdp.units import parse_distance, parse_epsilon
+
+if TYPE_CHECKING:
+    from metricdp.ledger import Budget, Ledger
+
+budget = App(
+    name="budget",
+    help="Keep the books: what people may spend, what they spent and have left.\n\n"
+    "Books are a file such as `budget.db`, with its key beside it (`budget.db.key`), or an address such as "
+    "`postgresql://user@host/database` with `--key-file`.",
+    help_format="markdown",
+)
+DELTA = 1e-5
+PACES = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True)
+class Books:
+    """Which books.
+
+    Attributes:
+        key_file: The key of books on a server; beside a file it is found by itself.
+    """
+
+    key_file: str | None = None
+
+    def open(self, place: str, policy: str | None = None) -> Ledger:
+        """Open them."""
+        from metricdp.ledger import Ledger
+
+        return Ledger.open(place, policy=policy, key_file=self.key_file)
+
+
+BESIDE = Books()
+Flat = Annotated[Books, Parameter(name="*")]
+Person = Annotated[str, Parameter(name="--person", allow_leading_hyphen=True)]  # `-` is standard input
+
+
+@budget.command
+def begin(books: str, /, *, policy: str, which: Flat = BESIDE) -> int:
+    """Begin books, with what a person may spend.
+
+    An example: `metricdp budget begin budget.db --policy '40/km per day, 200/km ever'`
+
+    Args:
+        books: A new file, or the address of a PostgreSQL database.
+        policy: Limits with commas between: an amount per unit, and per hour, day, week, month, year or ever; `for
+            NAME` under the total for a purpose; `slack 1 ever` where promises with slack are allowed.
+    """
+    with which.open(books, policy) as ledger:
+        print(f"The books {books} allow every person: {ledger.policy()}.")
+    if which.key_file is None:
+        print(f"Their key is {books}.key: keep a copy of it apart. Without it nobody can be found in the books again.")
+    return 0
+
+
+@budget.command
+def show(
+    books: str,
+    /,
+    *,
+    person: Person | None = None,
+    radius: str | None = None,
+    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    which: Flat = BESIDE,
+) -> int:
+    """Show what a person spent and has left, or the policy.
+
+    An example: `metricdp budget show budget.db --person anna --radius 200m`
+
+    Args:
+        books: The books.
+        person: Whose account; `-` reads the name from standard input, where no list of processes shows it.
+        radius: Also say what the releases add up to for places that far apart, by the basic and the concentrated rule.
+        json_: Print JSON.
+    """
+    from metricdp.ledger.periods import shown
+
+    with which.open(books) as ledger:
+        if person is None:
+            print(
+                json.dumps({"policy": str(ledger.policy())}) if json_ else f"Every person may spend: {ledger.policy()}."
+            )
+            return 0
+        name = _person(person)
+        found = ledger.budget(name)
+        if json_:
+            print(json.dumps(_plain(found), indent=2))
+            return 0
+        if found.closed:
+            print("This person was erased: the account is closed for ever.")
+        elif not found.accounts:
+            print(f"Nothing was ever charged to this person. Every person may spend: {ledger.policy()}.")
+        for account in found.accounts:
+            print(f"{account.metric}, at {shown(found.time)}:")
+            print("\n".join(f"  {balance}" for balance in account.balances))
+            if radius is not None:
+                print("\n".join(f"  {line}" for line in _composed(ledger, name, account.metric, radius)))
+    return 0
+
+
+@budget.command
+def plan(
+    policy: str,
+    /,
+    *,
+    epsilon: Epsilon,
+    every: str = "10min",
+    purpose: str | None = None,
+    which: Flat = BESIDE,
+) -> int:
+    """Say what a day of releases would cost a person, and when it would be refused.
+
+    An example: `metricdp budget plan '40/km per day, 200/km ever' --epsilon 2/km --every 10min`
+
+    Args:
+        policy: What a person may spend; or books, whose policy is taken.
+        epsilon: What one release promises, such as 2/km.
+        every: The pace: one release every 30s, 10min, 2h or 1d.
+        purpose: A purpose of the policy.
+    """
+    from metricdp.ledger import Policy
+    from metricdp.ledger.amounts import account_for
+    from metricdp.ledger.planning import planned
+
+    if "://" in policy or Path(policy).is_file():
+        with which.open(policy) as ledger:
+            chosen = ledger.policy()
+    else:
+        chosen = Policy.parse(policy)
+    unit = next(limit.unit for limit in chosen.limits if limit.kind == "epsilon")
+    amount = account_for(f"any/{unit}" if unit else "any").charge(parse_epsilon(epsilon, unit))
+    print("\n".join(planned(chosen, unit, amount, every=_seconds(every), purpose=purpose).lines()))
+    return 0
+
+
+@budget.command
+def policy(books: str, /, new: str, *, which: Flat = BESIDE) -> int:
+    """Change what people may spend from now on; what they spent stays counted, and the chain records the change.
+
+    An example: `metricdp budget policy budget.db '20/km per day, 200/km ever'`
+    """
+    with which.open(books) as ledger:
+        before = ledger.policy()
+        ledger.change_policy(new)
+        print(f"Every person may now spend: {ledger.policy()}. Before: {before}.")
+    return 0
+
+
+@budget.command
+def export(books: str, /, *, output: Output, person: Person | None = None, which: Flat = BESIDE) -> int:
+    """Write what is kept of a person, or the whole books without reports, as JSON, one object a line.
+
+    An example: `metricdp budget export budget.db --person anna -o anna.jsonl`
+
+    Args:
+        books: The books.
+        output: The file to write.
+        person: Whose charges, with the stored reports; `-` reads the name from standard input. Without it everybody's,
+            as keyed hashes and without reports.
+    """
+    count = 0
+    with which.open(books) as ledger, replacing(output) as partial, partial.open("w", encoding="utf-8") as file:
+        rows = ledger.export() if person is None else (_charge(one) for one in ledger.history(_person(person)))
+        for row in rows:
+            file.write(json.dumps(row) + "\n")
+            count += 1
+    print(f"{count:,} lines written to {output}.")
+    return 0
+
+
+@budget.command
+def erase(books: str, /, *, person: Person, which: Flat = BESIDE) -> int:
+    """Erase a person: what is kept of them goes, and a tombstone refuses every further release.
+
+    An example: `metricdp budget erase budget.db --person anna`
+
+    Args:
+        books: The books.
+        person: Who; `-` reads the name from standard input.
+    """
+    with which.open(books) as ledger:
+        done = ledger.erase(_person(person))
+    print(
+        "Erased: reports, amounts, times and request ids are gone. The account is closed for ever, since erasing must "
+        "not give a budget back. Backups and exports made before still hold them."
+        if done
+        else "This person was erased before: there is nothing left to erase."
+    )
+    return 0
+
+
+@budget.command
+def rotate(books: str, /, *, drop_reports: str | None = None, which: Flat = BESIDE) -> int:
+    """Close the periods that are over, and drop old reports.
+
+    An example: `metricdp budget rotate budget.db --drop-reports 30d`
+
+    Args:
+        books: The books.
+        drop_reports: Drop stored reports older than this, such as 30d; their request ids are refused from then on.
+    """
+    before = None if drop_reports is None else time.time() - _seconds(drop_reports)
+    with which.open(books) as ledger:
+        accounts, reports = ledger.rotate(reports_before=before)
+    print(f"Periods that were over were closed in {accounts:,} accounts; {reports:,} reports were dropped.")
+    return 0
+
+
+@budget.command
+def verify(books: str, /, *, head: list[str] | None = None, which: Flat = BESIDE) -> int:
+    """Check the books: every total equals its entries, and the chain is unbroken. Exit code 1 where it is not so.
+
+    An example: `metricdp budget verify budget.db`
+
+    Args:
+        books: The books.
+        head: An end of the chain that an earlier check printed; the books must still hold it. May be repeated.
+    """
+    with which.open(books) as ledger:
+        verdict = ledger.verify(pins=head or ())
+    for fault in verdict.faults:
+        print(f"fault: {fault}")
+    if verdict.faults:
+        return 1
+    print(
+        f"The books hold (entries: {verdict.entries:,}, accounts: {verdict.accounts:,}, erased: {verdict.closed:,}): "
+        "every total equals its entries and the chain is unbroken."
+    )
+    print("Its end, to be noted elsewhere and handed to a later check with --head:")
+    print("\n".join(f"  {head}" for head in verdict.heads))
+    return 0
+
+
+@budget.command
+def backup(books: str, /, *, output: Output, which: Flat = BESIDE) -> int:
+    """Copy books in a file, with their key, while they are in use.
+
+    An example: `metricdp budget backup budget.db -o monday.db`
+
+    Args:
+        books: The books.
+        output: The copy; its key goes beside it.
+    """
+    with which.open(books) as ledger:
+        ledger.backup(output)
+    print(f"Copied to {output}, with the key in {output}.key. What is spent from now on is not in it.")
+    return 0
+
+
+def _person(name: str) -> str:
+    """Return the name of a person, from standard input where that is asked for."""
+    found = sys.stdin.readline().strip() if name == "-" else name
+    if not found:
+        raise InvalidInput("say whose account: --person NAME, or --person - with the name on standard input.")
+    return found
+
+
+def _seconds(text: str) -> float:
+    for unit in sorted(PACES, key=len, reverse=True):
+        number = text.strip().removesuffix(unit)
+        if number != text.strip() and number.strip().replace(".", "", 1).isdecimal():
+            return float(number) * PACES[unit]
+    raise InvalidInput(f"a time is written such as 30s, 10min, 2h or 1d, got {text!r}.")
+
+
+def _plain(found: Budget) -> dict[str, Any]:
+    return {
+        "time": found.time,
+        "closed": found.closed,
+        "accounts": [
+            {
+                "metric": account.metric,
+                "micro_spent": account.spent,
+                "micro_slack": account.slack,
+                "limits": [
+                    {
+                        "limit": str(one.limit),
+                        "micro_spent": one.spent,
+                        "micro_left": one.left,
+                        "refreshes": one.refreshes,
+                    }
+                    for one in account.balances
+                ],
+            }
+            for account in found.accounts
+        ],
+    }
+
+
+def _charge(one: Any) -> dict[str, Any]:
+    report = None if one.report is None else base64.b64encode(one.report).decode()
+    return {
+        "time": one.time, "metric": one.metric, "purpose": one.purpose, "micro_epsilon": one.amount,
+        "micro_slack": one.slack, "rows": one.rows, "report": report,
+    }  # fmt: skip
+
+
+def _composed(ledger: Ledger, person: str, metric: str, radius: str) -> list[str]:
+    """Say what the releases add up to for places a radius apart, by two rules."""
+    from metricdp.ledger.history import composed
+
+    unit = metric.partition("/")[2]
+    total = composed(ledger.history(person), metric, radius=parse_distance(radius, unit), delta=DELTA)
+    return [
+        f"{total.releases:,} releases, places {radius} apart each time: at most a factor of {_factor(total.basic)} "
+        "(the basic rule, which the books charge by),",
+        f"and with probability 1 - {DELTA:g} at most {_factor(total.concentrated)} (the concentrated rule).",
+    ]
+
+
+def _factor(log: float) -> str:
+    return f"{math.exp(log):.4g}" if log < 700 else f"e^{log:.4g}"

@@ -1,0 +1,52 @@
+"""Options about the columns besides those of the secret: which leave, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from metricdp.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """What leaves with a table besides the reports.
+
+    Attributes:
+        drop: Columns that do not leave, with commas between, such as ip,address; position.accuracy is one in a struct.
+        coarsen: A column that gets coarser, such as t=1h or age=10; several with commas between or the option again.
+        keep: Columns that you have looked at and that may stay, with commas between: they are not named again.
+        strict: Refuse a table with columns that stay and may give the secret away, instead of naming them.
+        yes_really: The secrets are right although they look exchanged, constant or far from all others.
+    """
+
+    drop: tuple[str, ...] = ()
+    coarsen: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    strict: bool = False
+    yes_really: bool = False
+
+    def options(self) -> dict[str, Any]:
+        """Return them as `perturb_file` takes them."""
+        steps: dict[str, str] = {}
+        for item in _names(self.coarsen):
+            name, mark, step = item.rpartition("=")
+            if not mark or not name or not step:
+                raise InvalidInput(f"--coarsen takes a column and a step, such as t=1h or age=10, got {item!r}.")
+            if name in steps:
+                raise InvalidInput(f"--coarsen names the column {name!r} twice.")
+            steps[name] = step
+        return {
+            "drop": _names(self.drop),
+            "coarsen": steps,
+            "keep": _names(self.keep),
+            "strict": self.strict,
+            "yes_really": self.yes_really,
+        }
+
+
+ALL_STAY = Leaving()
+
+
+def _names(texts: tuple[str, ...]) -> list[str]:
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]

@@ -1,0 +1,107 @@
+"""What every command that reads a table lets people say about it: one group of options, one way in."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from metricdp.cli import terminal
+from metricdp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from metricdp.tables.formats import Reading  # pyarrow is imported where something is read
+
+STANDARD = "-"  # standard input or output
+Overwrite = Annotated[bool, Parameter(name="--overwrite", negative="")]
+
+
+@dataclass(frozen=True)
+class Source:
+    """How a table is read, where that cannot be told from the file.
+
+    Attributes:
+        columns: The columns of the coordinates with commas between, such as lat,lon. pos.lat is a field of a struct,
+            pos[0] an item of a list, pos a whole list, struct or geometry, lat#2 the second of two columns lat.
+        scale: What numbers are multiplied with, such as 1e-7 for degrees stored as whole numbers; reports are stored
+            the same way.
+        crs: The columns hold projected coordinates of this system, east first, such as EPSG:25832; reports too. The
+            promise stays about kilometres on the Earth.
+        separator: What stands between the cells of a CSV file; found out unless said.
+        decimal: point or comma: how a CSV file writes its numbers; found out unless said.
+        source_format: The format of the file, where its name does not say it; `metricdp formats` lists them.
+    """
+
+    columns: str | None = None
+    scale: float = 1.0
+    crs: str | None = None
+    separator: str | None = None
+    decimal: Literal["point", "comma"] | None = None
+    source_format: Annotated[str | None, Parameter(name="--from")] = None
+
+    @property
+    def names(self) -> list[str] | None:
+        """The columns that were named; a name with a comma in it stands in double quotes."""
+        if self.columns is None:
+            return None
+        found = [name.strip() for name in next(csv.reader([self.columns], skipinitialspace=True), [])]
+        if not found or not all(found):
+            raise InvalidInput(
+                f"--columns must name columns with commas between, such as lat,lon; got {self.columns!r}."
+            )
+        return found
+
+    def reading(self, target_format: str | None = None) -> Reading:
+        """Return what was said, for the opener of tables."""
+        from metricdp.tables.formats import Reading
+
+        separator = None if self.separator is None else self.separator.replace("\\t", "\t")
+        if separator is not None and len(separator.encode()) != 1:
+            raise InvalidInput(f"--separator must be one character, such as ';' or '\\t', got {self.separator!r}.")
+        if not (self.scale > 0.0 and self.scale < float("inf")):
+            raise InvalidInput(f"--scale must be a number above 0, such as 1e-7, got {self.scale:g}.")
+        return Reading(self.scale, self.crs, separator, self.decimal, self.source_format, target_format)
+
+
+AS_IT_IS = Source()
+
+
+def flat_names(source: str, table: Source) -> Sequence[str] | None:
+    """Return the columns of the coordinates one by one, where a single name stands for several: a list of numbers."""
+    from metricdp.tables.formats import located
+    from metricdp.tables.sources import open_table
+
+    if source == STANDARD or table.names is None or len(table.names) > 1:
+        return None
+    with open_table(located(source, table.source_format), table.names, table.reading(), geographic=False) as opened:
+        return opened.columns
+
+
+def beside_output(output: str) -> AbstractContextManager[object]:
+    """Have what people read printed on the error stream, where the table itself goes to standard output."""
+    return redirect_stdout(sys.stderr) if output == STANDARD else nullcontext()
+
+
+def formats() -> int:
+    """List the formats of tables that can be read and written, with what each keeps as it came.
+
+    An example: `metricdp formats`
+    """
+    from metricdp.tables.formats import FORMATS
+
+    rows = [
+        {
+            "format": one.name,
+            "files": " ".join(one.suffixes) + (" (.gz .zst)" if one.packed else "") + ("::table" if one.tables else ""),
+            "about": one.about,
+            "needs": one.extra and f"metricdp[{one.extra}]",
+        }
+        for one in FORMATS
+    ]
+    print(terminal.text_table(["format", "files", "about", "needs"], rows))
+    return 0

@@ -1,0 +1,56 @@
+"""Erasing a person: all that was kept of them goes, and a tombstone stays that refuses further releases.
+
+Entries of the person are emptied: amounts, times, purposes, request ids and reports go, the seal stays, and since its
+salt is gone nothing can be told from it. Shares in batches name an account number that now belongs to nobody; the
+report of such a batch, which holds others too, is dropped. The tombstone keeps the keyed hash of the person: without it
+erasing would give the budget back. An entry of the chain records that it was set.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from metricdp.ledger.batches import shares_of
+from metricdp.ledger.chain import Entry, append, locked
+from metricdp.ledger.keys import Key
+from metricdp.ledger.schema import ACCOUNTS, ENTRIES, TOMBSTONES
+from metricdp.ledger.settling import state_of
+
+EMPTY = ("account", "time", "amount", "slack", "purpose", "request", "note", "shares", "report", "mark", "salt")
+
+
+def erased(connection: sa.Connection, key: Key, person: bytes, *, clock: int, lane: int) -> bool:
+    """Erase a person; return False where they were erased before."""
+    end = locked(connection, lane)
+    if connection.dialect.name == "postgresql":  # nobody may be charged between what is read and what is emptied
+        connection.exec_driver_sql("LOCK TABLE accounts IN EXCLUSIVE MODE")
+    else:
+        connection.exec_driver_sql("PRAGMA secure_delete=ON")  # what goes is overwritten
+    if connection.execute(sa.select(TOMBSTONES.c.person).where(TOMBSTONES.c.person == person)).one_or_none():
+        return False
+    state = state_of(connection, clock)
+    numbers = list(connection.execute(sa.select(ACCOUNTS.c.id).where(ACCOUNTS.c.person == person)).scalars())
+    own = ENTRIES.c.account.in_(numbers)
+    amount, slack = _without_report(connection, set(numbers))
+    emptied = connection.execute(ENTRIES.update().where(own).values(dict.fromkeys(EMPTY) | {"kind": "erased"}))
+    connection.execute(ACCOUNTS.delete().where(ACCOUNTS.c.person == person))
+    connection.execute(TOMBSTONES.insert(), {"person": person, "lane": lane, "number": end.entries})
+    close = Entry("close", None, state.now, amount, slack, note=str(emptied.rowcount), person=person)
+    append(connection, key, [close], end, (state.now, end.accounts))
+    return True
+
+
+def _without_report(connection: sa.Connection, numbers: set[int]) -> tuple[int, int]:
+    """Drop the reports of batches that these accounts have a share in; return what they were charged there."""
+    columns = (ENTRIES.c.lane, ENTRIES.c.number, ENTRIES.c.shares)
+    spent = charged = 0
+    mine = []
+    for lane, number, shares in connection.execute(sa.select(*columns).where(ENTRIES.c.kind == "batch")):
+        own = [(amount, slack) for account, _, amount, slack in shares_of(shares) if account in numbers]
+        if own:
+            spent, charged = spent + sum(one for one, _ in own), charged + sum(one for _, one in own)
+            mine.append((lane, number))
+    for lane, number in mine:
+        place = (ENTRIES.c.lane == lane) & (ENTRIES.c.number == number)
+        connection.execute(ENTRIES.update().where(place).values(report=None))
+    return spent, charged

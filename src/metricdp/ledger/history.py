@@ -1,0 +1,77 @@
+"""What was charged to a person, line by line, and what it adds up to by other rules than the books'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from metricdp.errors import InvalidInput
+from metricdp.ledger.amounts import MICRO
+from metricdp.ledger.batches import shares_of
+from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, ENTRIES, TOMBSTONES
+from metricdp.mobility.composition import TraceAccount, account
+
+
+@dataclass(frozen=True)
+class Charged:
+    """One charge of a person; amounts are millionths, `rows` counts those of a batch."""
+
+    time: int
+    metric: str
+    purpose: str
+    amount: int
+    slack: int
+    rows: int
+    report: bytes | None
+
+
+def charges_of(connection: sa.Connection, person: bytes) -> list[Charged]:
+    """Return all charges of a person in the order of their times; those of batches come without the common report."""
+    mine = sa.select(ACCOUNTS.c.id, ACCOUNTS.c.metric).where(ACCOUNTS.c.person == person, ACCOUNTS.c.purpose == "")
+    metrics = {row.id: row.metric for row in connection.execute(mine)}
+    found = [
+        Charged(row.time, metrics[row.account], row.purpose, row.amount, row.slack, 1, _bytes(row.report))
+        for row in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.account.in_(metrics)))
+    ]
+    for row in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.kind == "batch")) if metrics else ():
+        for number, rows, amount, slack in shares_of(row.shares):
+            if number in metrics:
+                found.append(Charged(row.time, metrics[number], row.purpose, amount, slack, rows, None))
+    return sorted(found, key=lambda one: one.time)
+
+
+def composed(charges: Sequence[Charged], metric: str, *, radius: float, delta: float) -> TraceAccount:
+    """Return what all releases of a metric add up to for places up to `radius` apart each, rule beside rule.
+
+    The books charge by the basic rule, which holds for every pair of traces with certainty and needs no radius. The
+    concentrated rule holds for releases that are chosen one after the other as well (rho adds up under adaptive
+    composition), but only with probability 1 - delta and at a radius; so it is stated here and not charged. Slack is
+    part of what a release may leak at the radius.
+    """
+    if radius <= 0:
+        raise InvalidInput(f"`radius` must be above 0, got {radius:g}.")
+    rates = [
+        one.amount / one.rows / MICRO + one.slack / one.rows / MICRO / radius
+        for one in charges
+        if one.metric == metric
+        for _ in range(one.rows)
+    ]
+    if not rates:
+        raise InvalidInput(f"nothing was charged in {metric!r}.")
+    return account(rates, radius=radius, delta=delta)
+
+
+def everything(connection: sa.Connection) -> Iterator[dict[str, Any]]:
+    """Yield the books as plain values, a table after the other, without reports; bytes as hexadecimal digits."""
+    for table in (BOOKS, ACCOUNTS, TOMBSTONES, BLOCKS, ENTRIES):
+        columns = [column for column in table.c if column.name not in ("report", "key_check")]
+        for row in connection.execution_options(yield_per=1000).execute(sa.select(*columns)):
+            values = {name: value.hex() if isinstance(value, bytes) else value for name, value in row._mapping.items()}
+            yield {"table": table.name} | values
+
+
+def _bytes(data: bytes | None) -> bytes | None:
+    return None if data is None else bytes(data)

@@ -1,0 +1,85 @@
+"""Keeping books: another policy, periods that are over, reports that are old, and copies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.files import check_target, flush, replacing
+from metricdp.ledger.chain import Entry, append, locked
+from metricdp.ledger.keys import Key
+from metricdp.ledger.periods import PERIODS, begin
+from metricdp.ledger.policy import Policy
+from metricdp.ledger.schema import ACCOUNTS, BOOKS, ENTRIES
+from metricdp.ledger.settling import state_of
+from metricdp.ledger.store import Store
+
+POLICY_LANE = 0  # policies follow each other in one lane
+
+
+def change_policy(connection: sa.Connection, key: Key, policy: Policy, *, clock: int) -> None:
+    """Set what people may spend from now on; what they spent stays counted in every period."""
+    end = locked(connection, POLICY_LANE)
+    state = state_of(connection, clock)
+    connection.execute(BOOKS.update().values(policy=str(policy)))
+    append(connection, key, [Entry("policy", time=state.now, note=str(policy))], end, (state.now, end.accounts))
+
+
+def rotate(connection: sa.Connection, key: Key, *, clock: int, lane: int, before: int | None) -> tuple[int, int]:
+    """Close periods that are over and drop reports drawn before a time; return how many accounts and reports.
+
+    Periods close by themselves when somebody is charged; this closes those of people who were not. A report that was
+    dropped cannot be repeated: its request id is refused from then on, and never drawn for again.
+    """
+    end = locked(connection, lane)
+    state = state_of(connection, clock)
+    values: dict[str, Any] = {"time": state.now}
+    for period in PERIODS[:-1]:
+        for name in (period, f"slack_{period}"):
+            values[name] = sa.case((ACCOUNTS.c.time >= begin(period, state.now), ACCOUNTS.c[name]), else_=0)
+    over = ACCOUNTS.c.time < begin("hour", state.now)
+    totals = sa.select(sa.func.count()).select_from(ACCOUNTS).where(over, ACCOUNTS.c.purpose == "")
+    accounts = connection.execute(totals).scalar_one()
+    connection.execute(ACCOUNTS.update().where(over).values(values))
+    reports = 0
+    if before is not None:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA secure_delete=ON")
+        old = (ENTRIES.c.time < before) & ENTRIES.c.report.is_not(None)
+        reports = connection.execute(ENTRIES.update().where(old).values(report=None)).rowcount
+    note = f"{accounts} accounts, {reports} reports"
+    append(connection, key, [Entry("rotate", time=state.now, note=note)], end, (state.now, end.accounts))
+    return accounts, reports
+
+
+def backup(store: Store, key_file: Path, target: str | os.PathLike[str]) -> Path:
+    """Copy books in a file, with their key, while others write to them; the copy is of one moment and whole."""
+    if store.path is None:
+        raise InvalidInput(
+            f"the books {store.place!r} lie on a server: back them up with `pg_dump`, and keep the key file "
+            f"{str(key_file)!r} with it."
+        )
+    place = check_target(target, source=store.path)
+    copied = place.with_name(f"{place.name}.key")
+    for taken in (place, copied):
+        if taken.exists():
+            raise OutputProblem(f"{str(taken)!r} exists already: a backup is never overwritten. Choose another name.")
+    with replacing(place) as partial:
+        with closing(sqlite3.connect(store.path)) as source, closing(sqlite3.connect(partial)) as copy:
+            source.backup(copy)
+        partial.chmod(0o600)
+        with (
+            os.fdopen(os.open(copied, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as its,
+            key_file.open("rb") as key,
+        ):
+            shutil.copyfileobj(key, its)
+        flush(copied)
+    place.chmod(0o600)
+    return place

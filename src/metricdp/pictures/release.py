@@ -1,0 +1,91 @@
+"""What the page of a protected table tells: finished sentences, public numbers, and reports as they were released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.mechanisms import Guarantee
+
+Kind = Literal["map", "plane", "line", "words", "none"]  # how reports can be drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """Draws of the mechanism for a place that is public, such as a crossing of the design: nobody's position.
+
+    Coordinates as tables hold them; `radius` (in the unit of the law) holds the place around 95 % of its reports.
+    """
+
+    place: Floats
+    reports: Floats
+    words: str
+
+
+@dataclass(frozen=True)
+class WordExample:
+    """What a public word may be reported as: the likeliest reports and their chances."""
+
+    word: str
+    reports: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """The reports of one part of a secret: rows of coordinates, or words with how often each was reported.
+
+    `reports` are some of `total`. `true` are the secrets behind them, row by row, only where they were asked for.
+    """
+
+    kind: Kind
+    columns: tuple[str, ...]
+    total: int
+    reports: Floats = field(default_factory=lambda: np.empty((0, 2)))
+    words: tuple[tuple[str, int], ...] = ()
+    streets: tuple[Floats, ...] = ()
+    example: Example | None = None
+    word_examples: tuple[WordExample, ...] = ()
+    true: Floats | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """How far reports lie from the truth: chances with their radii, growing, and what is said about them."""
+
+    curve: tuple[tuple[float, float], ...]  # chance, radius
+    unit: str
+    measured: str  # along what: "great circles"
+    formula: str
+    loss: str  # a sentence
+    tight: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """All that the page of a protected table tells."""
+
+    title: str
+    guarantee: Guarantee
+    mechanism: str
+    rows: int  # written
+    columns: tuple[str, ...]
+    scenes: tuple[Scene, ...]
+    laws: tuple[NoiseLaw, ...]
+    person: str = ""  # what the rows of the person with the most add up to, in short
+    people: tuple[str, ...] = ()  # sentences on rows of one person and on releasing twice
+    kept: tuple[str, ...] = ()  # columns that stayed
+    remarks: tuple[str, ...] = ()  # sentences on what stayed, what was left out and what else should be known
+    promise: tuple[str, ...] = ()  # sentences on the promise of one row
+    files: tuple[tuple[str, str], ...] = ()
+    repeat: tuple[str, ...] = ()
+    citation: tuple[str, str] = ("", "")  # as text, as BibTeX
+    simulated: str = ""
+
+    @property
+    def shows_secrets(self) -> bool:
+        """Whether true positions are on the page."""
+        return any(scene.true is not None for scene in self.scenes)

@@ -1,0 +1,192 @@
+"""The page of one's own protected table: what was promised, what was released, what it costs, what stays open."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from metricdp import wording
+from metricdp.files import replacing
+from metricdp.mechanisms import Guarantee
+from metricdp.pictures import page, scenes
+from metricdp.pictures.release import NoiseLaw, Release, Scene
+
+SECRET_PAGE = (
+    "This page shows secrets: true positions were asked for (--show-secrets). Treat it like the table itself, and "
+    "never publish it."
+)
+OWN_LEVEL = 0.95
+
+
+def write_release(release: Release, path: str | Path) -> Path:
+    """Write the page; a failed write leaves no half page."""
+    with replacing(path) as partial:
+        partial.write_text(release_html(release), encoding="utf-8")
+    return Path(path)
+
+
+def release_html(release: Release) -> str:
+    """Return the page as text."""
+    return page.whole_page(
+        release.title,
+        [
+            _head(release),
+            *(_seen(scene, law) for scene, law in zip(release.scenes, release.laws, strict=True)),
+            *(_cost(law, scene) for scene, law in zip(release.scenes, release.laws, strict=True)),
+            _promise(release),
+            page.section("Totals per person", page.bullets(release.people)),
+            _kept(release),
+            page.section("Files, and how to repeat", page.repeat_block(release.files, release.repeat)),
+            _cite(release),
+            page.footer(),
+        ],
+    )
+
+
+def _head(release: Release) -> str:
+    guarantee = release.guarantee
+    facts = [_first_fact(guarantee)]
+    for law in release.laws[:2]:
+        radius = _radius(law)
+        facts.append(
+            (wording.length(radius, law.unit), f"around a report hold the truth with {wording.per_cent(OWN_LEVEL)}")
+        )
+    facts.append((f"{release.rows:,}", "rows released"))
+    if release.person:
+        facts.append((release.person, "is the epsilon of the person with the most rows: rows add up"))
+    head = page.header(
+        "metricdp report",
+        release.title,
+        wording.lead(guarantee),
+        facts,
+        [release.simulated] if release.simulated else [],
+    )
+    return head + (f'<p class="danger">{escape(SECRET_PAGE)}</p>' if release.shows_secrets else "")
+
+
+def _first_fact(guarantee: Guarantee) -> tuple[str, str]:
+    things, near = wording.things(guarantee.unit), wording.reach(guarantee)
+    if near > 0:
+        words = f"apart{wording.along(guarantee)}, {things} differ by at most a factor of two in one report"
+        return wording.distance(near, guarantee.unit, "down"), words
+    return wording.factor(
+        wording.largest_factor(guarantee, 0.0)
+    ), f"is the factor that the slack alone allows between {things}"
+
+
+def _radius(law: NoiseLaw) -> float:
+    return next(radius for level, radius in law.curve if level >= OWN_LEVEL)
+
+
+def _seen(scene: Scene, law: NoiseLaw) -> str:
+    names = ", ".join(f"<code>{escape(name)}</code>" for name in scene.columns)
+    if scene.kind == "words":
+        return page.section("What was released", _words(scene, names))
+    if scene.kind == "none":
+        text = (
+            f"The reports stand in {names}. Reports of this sort have no picture; how far they lie from the truth has."
+        )
+        return page.section("What was released", f"<p>{text}</p>")
+    if scene.kind == "line":
+        picture, outside = scenes.bars_svg(scene.reports[:, 0], f"the reports in {', '.join(scene.columns)}"), 0
+    else:
+        picture, outside = scenes.density_svg(scene)
+    shown = len(scene.reports)
+    some = f"{shown:,} of {scene.total:,} reports, evenly picked." if shown < scene.total else f"All {shown:,} reports."
+    beyond = f" {outside:,} of them lie outside the picture." if outside else ""
+    true = '<li><i style="background:var(--true)"></i>true, secret</li>' if scene.true is not None else ""
+    intro = f"Where the reports in {names} lie, the stronger the colour the more"
+    if scene.true is None:
+        intro += ". They are what was released: no true position is in this picture."
+    else:
+        intro += ", and some true positions behind them, joined by thin lines."
+    figure = (
+        '<figure class="card"><ul class="legend"><li><i style="background:var(--reported)"></i>reported</li>'
+        f"{true}</ul>"
+        f"{picture}<figcaption>{some}{beyond}</figcaption></figure>"
+    )
+    return page.section("What was released", f"<p>{intro}</p>{figure}") + _example(scene, law)
+
+
+def _example(scene: Scene, law: NoiseLaw) -> str:
+    example = scene.example
+    if example is None or scene.kind not in ("map", "plane"):
+        return ""
+    radius = _radius(law)
+    legend = (
+        '<ul class="legend"><li><i style="background:var(--true)"></i>a public place</li>'
+        '<li><i style="background:var(--reported)"></i>reports drawn for it</li></ul>'
+    )
+    return page.section(
+        "Before and after, by example",
+        f"<p>{escape(example.words)} The blue dot is that place, the orange ones are {len(example.reports):,} reports "
+        "drawn for it by the same mechanism, for this page alone.</p>"
+        f'<figure class="card">{legend}{scenes.example_svg(scene, radius)}'
+        f"<figcaption>Nothing of the table is in this picture. The circle has a radius of "
+        f"{escape(wording.length(radius, law.unit))}: whatever the truth is, at least {wording.per_cent(OWN_LEVEL)} of "
+        "its reports lie this close.</figcaption></figure>",
+    )
+
+
+def _words(scene: Scene, names: str) -> str:
+    shown = sum(count for _, count in scene.words)
+    figure = (
+        f'<figure class="card">{scenes.words_html(scene.words)}<figcaption>The {len(scene.words)} words that were '
+        f"reported most: {shown:,} of {scene.total:,} reports. Words as reported, never as written.</figcaption>"
+        "</figure>"
+        if scene.words
+        else ""
+    )
+    rows = "".join(
+        f'<tr><td class="number"><b>{escape(one.word)}</b></td><td>'
+        + ", ".join(f"{escape(word)} {escape(wording.number(100 * chance, 2))} %" for word, chance in one.reports)
+        + "</td></tr>"
+        for one in scene.word_examples
+    )
+    table = (
+        '<p style="margin-top:1.2rem">By example, for words of the public vocabulary, not of the table:</p>'
+        '<div class="card"><table><thead><tr><th class="number">Word</th><th>Reported as, most often</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+        if rows
+        else ""
+    )
+    return f"<p>The reports stand in {names}.</p>{figure}{table}"
+
+
+def _cost(law: NoiseLaw, scene: Scene) -> str:
+    names = ", ".join(scene.columns)
+    exact = "" if law.tight else " These are upper bounds: for most secrets reports lie closer."
+    return page.section(
+        "What it costs",
+        f"<p>{escape(law.loss)} That follows from the law of the noise; it was not measured on this table, "
+        "which would say something about it.</p>"
+        f'<figure class="card">{scenes.law_svg(law)}<figcaption>With which chance, at least, the report in '
+        f"{escape(names)} lies within a distance of the truth ({escape(law.measured)}), for every secret: the chance "
+        f"is over the noise alone.{exact}</figcaption></figure>"
+        f'<p style="margin-top:1rem">To model with it: {escape(law.formula)}.</p>',
+    )
+
+
+def _promise(release: Release) -> str:
+    stated = wording.epsilon(release.guarantee.epsilon, release.guarantee.unit)
+    things = wording.things(release.guarantee.unit)
+    return page.section(
+        "What is promised",
+        f'{page.bullets([*release.promise, f"Mechanism: {release.mechanism}."])}<p style="margin-top:1rem">Epsilon is '
+        f"{escape(stated)}. Take two {things} and any one report. How many times likelier can it be from one than from "
+        f"the other?</p>{page.meaning_table(release.guarantee)}",
+    )
+
+
+def _kept(release: Release) -> str:
+    body = ""
+    if release.kept:
+        names = ", ".join(f"<code>{escape(name)}</code>" for name in release.kept)
+        body = f"<p>These columns are as they were, not protected: {names}.</p>"
+    body += page.bullets(release.remarks)
+    return page.section("What stayed in the table", body or "<p>Nothing but the reports.</p>")
+
+
+def _cite(release: Release) -> str:
+    text, entry = release.citation
+    return page.section("How to cite", f"<p>{escape(text)}</p><pre><code>{escape(entry)}</code></pre>") if text else ""

@@ -1,0 +1,166 @@
+"""SQLite databases, by the standard library: one table of a file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from metricdp.errors import OutputProblem
+from metricdp.tables.formats.base import Format, Location, Reading, Storage
+from metricdp.tables.formats.databases import chosen_table, quoted
+from metricdp.tables.formats.plain import as_text
+
+MAGIC = b"SQLite format 3\x00"
+FETCHED = 20_000  # rows at a time, since they come as objects
+
+
+class SqliteReader:
+    """A table or view of a SQLite database; the type of a column is one that holds all its values."""
+
+    def __init__(self, location: Location, reading: Reading) -> None:
+        self.name = location.text
+        self._base = _opened(location.path)
+        table = chosen_table(tables_of(location.path), location)
+        self.storage = Storage("sqlite", table=table)
+        self._query = f"SELECT * FROM {quoted(table)}"
+        names = [entry[0] for entry in self._run(f"{self._query} LIMIT 0").description]
+        self._rows, kinds = self._kinds(table, names)
+        self.schema: pa.Schema = pa.schema([pa.field(name, kind) for name, kind in zip(names, kinds, strict=True)])
+
+    def _run(self, query: str) -> Any:
+        """Ask the database; what is wrong with it says no more than that it is."""
+        try:
+            return self._base.execute(query)
+        except sqlite3.Error:
+            pass
+        raise OSError(0, "the database does not answer as a whole one does")
+
+    def _kinds(self, table: str, names: list[str]) -> tuple[int, list[pa.DataType]]:
+        """Return the number of rows and a type for every column: SQLite lets every cell have its own."""
+        found = ", ".join(
+            f"max(typeof({quoted(name)}) = '{kind}')" for name in names for kind in ("text", "blob", "real", "integer")
+        )
+        counts = self._run(f"SELECT count(*), {found} FROM {quoted(table)}").fetchone()
+        kinds = []
+        for number in range(len(names)):
+            text, blob, real, whole = counts[1 + 4 * number : 5 + 4 * number]
+            kinds.append(
+                pa.string() if text or (blob and (real or whole))
+                else pa.binary() if blob else pa.float64() if real else pa.int64() if whole else pa.string()
+            )  # fmt: skip
+        return counts[0], kinds
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        cursor = self._run(self._query)
+        while True:
+            try:
+                rows = cursor.fetchmany(FETCHED)
+            except sqlite3.Error:
+                rows = None
+            if rows is None:
+                raise OSError(0, "the database ends before its table does")
+            if not rows:
+                return
+            columns = [
+                pa.array([_as(cell, field.type) for cell in cells], field.type)
+                for cells, field in zip(zip(*rows, strict=True), self.schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def share(self, rows: int) -> float:
+        return rows / max(1, self._rows)
+
+    def close(self) -> None:
+        self._base.close()
+
+
+class SqliteWriter:
+    """Writes a table into a new database; what SQLite has no type for is written as text."""
+
+    def __init__(self, path: Path, schema: pa.Schema, storage: Storage) -> None:
+        self._table = storage.table or "protected"
+        self._base = sqlite3.connect(path, isolation_level=None)
+        columns = ", ".join(f"{quoted(field.name)} {_declared(field.type)}" for field in schema)
+        self._base.execute("PRAGMA journal_mode = MEMORY")
+        self._base.execute("BEGIN")
+        self._base.execute(f"CREATE TABLE {quoted(self._table)} ({columns})")
+        marks = ", ".join("?" * len(schema))
+        self._insert = f"INSERT INTO {quoted(self._table)} VALUES ({marks})"
+
+    def write(self, batch: pa.RecordBatch, /) -> None:
+        columns = [
+            (column if _declared(column.type) != "TEXT" else as_text(column)).to_pylist() for column in batch.columns
+        ]
+        self._base.executemany(self._insert, zip(*columns, strict=True))
+
+    def close(self) -> None:
+        self._base.execute("COMMIT")
+        self._base.close()
+
+
+def tables_of(path: Path) -> list[str]:
+    """Return the tables and views of a database."""
+    with closing(_opened(path)) as base:
+        query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY 1"
+        try:
+            return [row[0] for row in base.execute(query)]
+        except sqlite3.Error:
+            pass
+    raise OSError(0, "it is no whole SQLite database")
+
+
+def insert(new: Path, path: Path, table: str) -> None:
+    """Put the table of a new database into another one, in a single transaction; one of that name is replaced."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as base:
+        try:
+            base.execute("ATTACH ? AS made", [str(new)])
+            base.execute("BEGIN IMMEDIATE")
+            (created,) = base.execute("SELECT sql FROM made.sqlite_master WHERE name = ?", [table]).fetchone()
+            base.execute(f"DROP TABLE IF EXISTS main.{quoted(table)}")
+            base.execute(created)  # unqualified, a new table belongs to the main database
+            base.execute(f"INSERT INTO main.{quoted(table)} SELECT * FROM made.{quoted(table)}")
+            base.execute("COMMIT")
+            return
+        except sqlite3.Error as error:
+            reason = str(error)  # of statements that hold names only
+    raise OutputProblem(f"cannot write the table {table!r} into {str(path)!r}: {reason}. The database is as it was.")
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+
+
+def _as(cell: Any, kind: pa.DataType) -> Any:
+    """Return a cell of a column whose cells are of several kinds, as the kind that holds them all."""
+    if cell is None or kind != pa.string() or isinstance(cell, str):
+        return cell
+    return cell.hex() if isinstance(cell, bytes) else str(cell)
+
+
+def _declared(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return "INTEGER"
+    if pa.types.is_floating(kind):
+        return "REAL"
+    return "BLOB" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "TEXT"
+
+
+FORMAT = Format(
+    name="sqlite",
+    about="a table or view of a SQLite database",
+    suffixes=(".sqlite", ".sqlite3", ".db"),
+    reader="metricdp.tables.formats.sqlite:SqliteReader",
+    writer="metricdp.tables.formats.sqlite:SqliteWriter",
+    keeps="types of SQLite; a new table is put beside the others at once",
+    looks=lambda head: head.startswith(MAGIC),
+    nested=False,
+    binary=True,
+    tables=True,
+    listing="metricdp.tables.formats.sqlite:tables_of",
+    insert="metricdp.tables.formats.sqlite:insert",
+)

@@ -1,0 +1,102 @@
+"""Projected coordinates: metres east and north become degrees on the Earth, and reports go back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from metricdp.arrays import Floats
+from metricdp.errors import InvalidInput, import_extra
+from metricdp.tables.formats import Format
+from metricdp.tables.layouts.base import exchanged
+from metricdp.tables.values import numbers_of
+
+EARTH = "EPSG:4326"
+SAME_PLACE = 1e-3  # metres, or about: there and back has to end where it began
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Two columns, east and north, hold latitude and longitude on the way there, and east and north again back.
+
+    A place that the projection does not give back within a millimetre holds no secret: it lies outside of what the
+    projection can hold. A report beyond that is put on the border of the area the projection is for, by a rule that
+    knows the report only, so the promise stays.
+    """
+
+    crs: str
+    columns: tuple[str, str]
+    geographic: bool = field(default=False)  # degrees of another datum: latitude comes first
+
+    @cached_property
+    def _transformers(self) -> tuple[Any, Any]:
+        pyproj = import_extra("pyproj", "geo")
+        there = pyproj.Transformer.from_crs(self.crs, EARTH, always_xy=True)
+        return there, pyproj.Transformer.from_crs(EARTH, self.crs, always_xy=True)
+
+    @cached_property
+    def _area(self) -> tuple[float, float, float, float]:
+        pyproj = import_extra("pyproj", "geo")
+        area = pyproj.CRS.from_user_input(self.crs).area_of_use
+        return (-180.0, -90.0, 180.0, 90.0) if area is None else tuple(area.bounds)
+
+    def forward(self, batch: pa.RecordBatch, /) -> pa.RecordBatch:
+        first, second = (numbers_of(batch.column(name), name) for name in self.columns)
+        east, north = (second, first) if self.geographic else (first, second)
+        there, back = self._transformers
+        longitude, latitude = (np.asarray(part, dtype=np.float64) for part in there.transform(east, north))
+        again = back.transform(longitude, latitude)
+        size = 1e-8 if self.geographic else SAME_PLACE
+        with np.errstate(invalid="ignore"):
+            fits = np.isfinite(latitude) & np.isfinite(longitude)
+            fits &= (np.abs(again[0] - east) <= size) & (np.abs(again[1] - north) <= size)
+        return self._put(batch, np.where(fits, latitude, np.nan), np.where(fits, longitude, np.nan))
+
+    def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:
+        if made.earthly or not set(self.columns) <= set(batch.schema.names):
+            return batch
+        latitude, longitude = (numbers_of(batch.column(name), name) for name in self.columns)
+        east, north = self._projected(latitude, longitude)
+        return self._put(batch, *((north, east) if self.geographic else (east, north)))
+
+    def _projected(self, latitude: Floats, longitude: Floats) -> tuple[Floats, Floats]:
+        _, back = self._transformers
+        east, north = (np.array(part, dtype=np.float64) for part in back.transform(longitude, latitude))
+        beyond = (~np.isfinite(east) | ~np.isfinite(north)) & np.isfinite(latitude)
+        if beyond.any():
+            west, south, east_end, north_end = self._area
+            inside = np.clip(longitude[beyond], west, east_end), np.clip(latitude[beyond], south, north_end)
+            east[beyond], north[beyond] = back.transform(*inside)
+        nothing = np.isnan(latitude)
+        east[nothing], north[nothing] = np.nan, np.nan
+        return east, north
+
+    def _put(self, batch: pa.RecordBatch, *values: Floats) -> pa.RecordBatch:
+        for name, column in zip(self.columns, values, strict=True):
+            at = batch.schema.get_field_index(name)
+            made = pa.array(column, mask=np.isnan(column))
+            batch = exchanged(batch, [at], at, [(pa.field(name, pa.float64()), made)])
+        return batch
+
+
+def projection(crs: str, columns: tuple[str, str]) -> Projected:
+    """Return the stage for coordinates of a system, or say what is wrong with its name."""
+    pyproj = import_extra("pyproj", "geo")
+    try:
+        system = pyproj.CRS.from_user_input(crs)
+    except pyproj.exceptions.CRSError:
+        system = None
+    if system is None:
+        raise InvalidInput(f"{crs!r} is no coordinate system that is known: write it as EPSG:25832, for instance.")
+    if not (system.is_projected or system.is_geographic):
+        raise InvalidInput(f"{crs} is neither a projection nor latitude and longitude: coordinates need two columns.")
+    if system.area_of_use is None and system.is_projected:
+        raise InvalidInput(
+            f"{crs!r} does not say which area it is for, so nobody knows where its reports may lie: name it by its "
+            "code, such as EPSG:25832."
+        )
+    return Projected(crs, columns, geographic=bool(system.is_geographic))

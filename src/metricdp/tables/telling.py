@@ -1,0 +1,305 @@
+"""From what was done to a table to the page that tells it and the record that programs read.
+
+All of it is public: what is promised, what follows from the law, and what was released. True values are there only
+where `Sight` was asked to keep them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from metricdp import wording
+from metricdp.arrays import Floats
+from metricdp.auditing.accuracy import radii_of
+from metricdp.auditing.laws import density_of
+from metricdp.auditing.loss import counts_distance
+from metricdp.files import replacing
+from metricdp.mechanisms import LocalMechanism, MatrixMechanism, Mechanism, StreetMechanism
+from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, StreetPath
+from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, WordExample
+from metricdp.spaces import Space
+from metricdp.tables.sight import MOST_SECRETS, Seen, Sight
+from metricdp.tables.summary import Summary
+from metricdp.tables.task import Lane, is_geographic
+
+FORMAT, VERSION = "metricdp.perturb", 1
+TITLE = "metricdp: metric differential privacy, designed, proven and applied"
+AUTHORS = "The metricdp maintainers"
+CURVE = tuple(float(level) for level in np.round([*np.arange(0.02, 0.97, 0.03), 0.95, 0.97, 0.98, 0.99, 0.995], 3))
+EXAMPLE_DRAWS, EXAMPLE_WORDS, MOST_WORDS = 400, 4, 12
+
+
+def release_of(
+    summary: Summary,
+    mechanism: Mechanism,
+    sight: Sight,
+    *,
+    repeat: Sequence[str] = (),
+    files: Sequence[tuple[str, str]] = (),
+) -> Release:
+    """Return what the page of a protected table tells."""
+    promise, people = summary.guarantee, summary.people
+    lines = [wording.row_promise(promise)]
+    if summary.snapping is not None:
+        lines.append(wording.snapped(summary.snapping, promise))
+    return Release(
+        title=f"{Path(summary.source).name}, protected",
+        guarantee=promise,
+        mechanism=mechanism.certificate.method,
+        rows=summary.written,
+        columns=summary.columns,
+        scenes=tuple(_scene(seen) for seen in sight.lanes),
+        laws=tuple(_law(seen.lane) for seen in sight.lanes),
+        person="" if people is None else wording.epsilon(summary.composed_epsilon or 0.0, promise.unit),
+        people=(*summary.composition(), wording.released_again(promise)),
+        kept=summary.kept_columns,
+        remarks=tuple(_remarks(summary)),
+        promise=tuple(lines),
+        files=tuple(files),
+        repeat=tuple(repeat),
+        citation=citation(),
+        simulated=wording.simulated() if summary.simulated else "",
+    )
+
+
+def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
+    """Return what was done to a table as plain values that JSON holds; `perturb.schema.json` says what each is.
+
+    `law` is what `auditing.laws.law_of` returns for the mechanism.
+    """
+    promise, people, snapping = summary.guarantee, summary.people, summary.snapping
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "metricdp": version("metricdp"),
+        "source": summary.source,
+        "target": summary.target,
+        "rows": {
+            "read": summary.rows,
+            "written": summary.written,
+            "bad": summary.bad,
+            "on_error": summary.on_error,
+            "bad_rows": list(summary.bad_rows),
+        },
+        "columns": {
+            "protected": list(summary.columns),
+            "kept": list(summary.kept_columns),
+            "dropped": list(summary.care.trim.drop),
+            "coarsened": {name: step.written for name, step in summary.care.trim.coarsen},
+            "revealing": [
+                {"column": one.column, "kind": one.kind, "evidence": one.evidence} for one in summary.findings
+            ],
+            "accuracy": [
+                {"column": one.column, "radius": one.radius, "unit": one.unit, "level": one.level}
+                for one in summary.accuracy
+            ],
+        },
+        "promise": {
+            "epsilon": promise.epsilon,
+            "unit": promise.unit,
+            "slack": promise.slack,
+            "metric": type(promise.metric).__name__,
+            "basis": promise.basis,
+            "radius": promise.radius,
+            "words": wording.short(promise),
+        },
+        "snapping": None if snapping is None else {"snap": snapping.snap, "slack": snapping.slack},
+        "people": None
+        if people is None
+        else {
+            "column": people.column,
+            "count": people.count,
+            "most_rows": people.most_rows,
+            "without": people.without,
+            "epsilon": summary.composed_epsilon,
+            "slack": people.most_rows * promise.slack,
+        },
+        "released_twice": {"epsilon": summary.twice, "slack": 2.0 * promise.slack},
+        "law": law,
+        "left_behind": list(summary.dropped),
+        "notes": list(summary.notes),
+        "simulated": summary.simulated,
+        "seconds": summary.seconds,
+        "sentences": summary.lines(),
+    }
+
+
+def _remarks(summary: Summary) -> list[str]:
+    """Return what is said of the columns that stayed, to be shown to others.
+
+    What was found by looking at values depends on the secrets and is for whoever holds the table; so is which rows
+    were bad. What names alone suggest is there for all to see.
+    """
+    lines = summary.trimmed()
+    lines += wording.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
+    return [*lines, *([wording.not_carried_over(summary.dropped)] if summary.dropped else []), *summary.notes]
+
+
+def write_record(record: dict[str, Any], path: str | Path) -> Path:
+    """Write plain values as JSON; a failed write leaves no half file."""
+    with replacing(path) as partial:
+        partial.write_text(json.dumps(record, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+    return Path(path)
+
+
+def citation() -> tuple[str, str]:
+    """Return how metricdp is cited, as text and as BibTeX: what CITATION.cff says."""
+    now = version("metricdp")
+    text = f"{AUTHORS}. {TITLE}. Version {now}. Please cite the papers behind the mechanism as well."
+    entry = (
+        f"@software{{metricdp,\n  author = {{{{{AUTHORS}}}}},\n  title = {{{{{TITLE}}}}},\n  version = {{{now}}}\n}}"
+    )
+    return text, entry
+
+
+def _law(lane: Lane) -> NoiseLaw:
+    mechanism, levels = lane.mechanism, sorted(CURVE)
+    radii = radii_of(mechanism, levels)
+    certificate, promise = mechanism.certificate, mechanism.guarantee
+    sentence = wording.loss(
+        certificate.loss,
+        promise.unit,
+        certificate.objective,
+        is_distance=counts_distance(mechanism),
+        at_most=certificate.at_most,
+    )
+    if wording.along(promise):
+        sentence += f" Such distances run{wording.along(promise)}."
+    if lane.snap and mechanism.inputs.same_ground:  # elsewhere the two distances do not add
+        sentence += " " + wording.snapped_loss(lane.snap, mechanism.inputs.ground.unit)
+    formula = density_of(mechanism)["formula"]
+    return NoiseLaw(
+        curve=tuple((one.level, one.value + lane.snap) for one in radii),
+        unit=radii[0].unit,
+        measured=_measured(radii[0].metric),
+        formula=f"{formula}; epsilon = {promise.epsilon:.6g}{f' per {promise.unit}' if promise.unit else ''}",
+        loss=sentence,
+        tight=radii[0].tight and not lane.snap,
+    )
+
+
+def _measured(metric: Metric) -> str:
+    if isinstance(metric, Haversine):
+        return "as the crow flies"
+    if isinstance(metric, ShortestPath | StreetPath):
+        return "along the streets"
+    if isinstance(metric, Lp):
+        return f"in the l_{metric.p:g} distance"
+    return f"in the distance of {type(metric).__name__}"
+
+
+def _scene(seen: Seen) -> Scene:
+    lane = seen.lane
+    outputs = lane.mechanism.outputs
+    if outputs.is_text:
+        return Scene(
+            "words",
+            lane.reports,
+            seen.total,
+            words=tuple(seen.words.most_common(MOST_WORDS)),
+            word_examples=tuple(_word_examples(lane.mechanism)),
+        )
+    rows, true = seen.rows(), seen.secrets()
+    if true is not None:
+        some = np.unique(np.linspace(0, len(rows) - 1, min(MOST_SECRETS, len(rows))).astype(int))
+        rows, true = rows[some], true[some]
+    kind: Kind = "map" if is_geographic(outputs) else ("none", "line", "plane")[min(2, outputs.width)]
+    if outputs.width > 2 or not len(rows):
+        kind = "none"
+    return Scene(
+        kind,
+        lane.reports,
+        seen.total,
+        reports=rows,
+        streets=_streets(outputs),
+        example=_example(lane, rows) if kind in ("map", "plane") else None,
+        true=true,
+        unit=lane.mechanism.inputs.ground.unit,
+    )
+
+
+def _streets(space: Space) -> tuple[Floats, ...]:
+    """Return the streets between the crossings of a road network, straight: they are public."""
+    network, crossings = space.network, cast(Any, space.finite)
+    if network is None or crossings is None:
+        return ()
+    codes = np.full(network.nodes, -1)
+    codes[crossings.points[:, 0].astype(int)] = np.arange(len(crossings))
+    ends = codes[np.unique(np.sort(network.edges, axis=1), axis=0)]
+    coordinates = _places(space)
+    return tuple(coordinates[pair] for pair in ends[(ends >= 0).all(axis=1)])
+
+
+def _example(lane: Lane, reports: Floats) -> Example | None:
+    """Return draws for a public place: one of the design in its middle, or a round place amid the reports."""
+    mechanism = lane.mechanism
+    inputs, outputs = mechanism.inputs, mechanism.outputs
+    if isinstance(mechanism, StreetMechanism):
+        place = _places(outputs)
+        node = _middle(place)
+        secret = mechanism.inputs.at_crossings(mechanism.outputs.points[node : node + 1, 0])
+        words = "A crossing of the network, which is public, has the same noise as everybody's position."
+        return _drawn(mechanism, secret, place[node : node + 1], words)
+    if inputs.size is not None:
+        if inputs.width != outputs.width:
+            return None
+        places = _places(inputs)
+        code = _middle(places)
+        words = "A place of the design, which is public, is treated like everybody's."
+        return _drawn(mechanism, np.array([code]), places[code : code + 1], words)
+    if inputs.limits is not None:
+        place = (0.5 * (inputs.limits[0] + inputs.limits[1]))[None]
+        return _drawn(mechanism, place, place, "The middle of the box, which is public, is treated like any place.")
+    place = _round_place(reports)
+    words = "A round place amid the reports, nobody's position, is treated like everybody's."
+    return _drawn(mechanism, place, place, words)
+
+
+def _drawn(mechanism: Mechanism, secret: Any, place: Floats, words: str) -> Example:
+    drawn = mechanism.sample(np.repeat(secret, EXAMPLE_DRAWS, axis=0))
+    return Example(place, np.asarray(mechanism.outputs.decode(drawn), dtype=np.float64), words)
+
+
+def _places(space: Space) -> Floats:
+    """Return the secrets of a finite space as tables hold them."""
+    return np.asarray(space.decode(np.arange(space.size or 0)), dtype=np.float64)
+
+
+def _middle(places: Floats) -> int:
+    return int(np.square(places - np.median(places, axis=0)).sum(axis=1).argmin())
+
+
+def _round_place(reports: Floats) -> Floats:
+    """Return the middle of the reports, rounded to what can still be told apart in a picture of them."""
+    middle = np.median(reports, axis=0)
+    spread = np.quantile(reports, 0.9, axis=0) - np.quantile(reports, 0.1, axis=0)
+    steps = 10.0 ** np.floor(np.log10(np.maximum(spread, 1e-6)) - 1.0)
+    return np.asarray(np.round(middle / steps) * steps)[None]
+
+
+def _word_examples(mechanism: Mechanism) -> list[WordExample]:
+    """Return what some words of the vocabulary, evenly picked, may be reported as."""
+    if mechanism.inputs.size is None or mechanism.outputs.size is None or not mechanism.inputs.is_text:
+        return []
+    words, reports = (
+        [" ".join(row) for row in space.decode(np.arange(size)).tolist()]
+        for space, size in ((mechanism.inputs, mechanism.inputs.size), (mechanism.outputs, mechanism.outputs.size))
+    )
+    codes = np.unique(np.linspace(0, len(words) - 1, EXAMPLE_WORDS + 2)[1:-1].astype(int))
+    found = []
+    for code in codes:
+        if isinstance(mechanism, MatrixMechanism | LocalMechanism):
+            chances = np.exp(mechanism.log_density(np.full(len(reports), code), np.arange(len(reports))))
+        else:
+            drawn = mechanism.sample(np.full(2_000, code))
+            chances = np.bincount(drawn, minlength=len(reports)) / 2_000
+        best = np.argsort(-chances, kind="stable")[:5]
+        likely = tuple((reports[k], float(chances[k])) for k in best if chances[k] > 0)
+        found.append(WordExample(words[code], likely))
+    return found

@@ -1,0 +1,277 @@
+"""The page, the record, the law and the column of accuracies: true, public, and whole."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+import metricdp as mdp
+from browsers import CHROMIUM_OPTIONS, chromium
+from metricdp import cli
+from metricdp.places import bundled_roads, bundled_trips
+from metricdp.tables.jobs.parcel import parcel_of
+from metricdp.tables.jobs.plan import job_from, plan
+from metricdp.tables.task import Request
+from metricdp.tables.telling import citation
+
+PROJECT = Path(__file__).parents[2]
+SCHEMA = json.loads((PROJECT / "src/metricdp/tables/perturb.schema.json").read_text())
+LAW = {"$ref": "#/$defs/law", "$defs": SCHEMA["$defs"]}
+WORDS = ["alpha", "beta", "<b>gamma</b>", "delta", "epsilon", "zeta", "eta"]
+
+
+@pytest.fixture(scope="module")
+def mechanisms(tmp_path_factory) -> Path:
+    """A folder with one mechanism of every kind that the page can tell, and a table for each."""
+    folder = tmp_path_factory.mktemp("told")
+    generator = np.random.default_rng(0)
+    roads = bundled_roads(nodes=40)
+    mdp.save(mdp.exponential(roads, 8.0), folder / "roads.mdp")
+    streets = mdp.interpolated(roads, roads, 8.0, anchors=1, bound=False, gap=0.2)
+    mdp.save(streets, folder / "streets.mdp")
+    vocabulary = mdp.vocabulary(WORDS, generator.normal(size=(len(WORDS), 3)))
+    mdp.save(mdp.exponential(vocabulary, 2.0), folder / "words.mdp")
+    noise = mdp.product(mdp.laplace(mdp.Haversine(), 10.0), mdp.laplace(mdp.Lp(2), 0.5, dimension=1))
+    mdp.save(noise, folder / "both.mdp")
+    trips = bundled_trips(trips=12, seed=7, space=roads).to_pylist()
+    (folder / "trips.csv").write_text(
+        "trip,t,lat,lon\n" + "".join(f"{row['trip']},{row['t']},{row['lat']!r},{row['lon']!r}\n" for row in trips)
+    )
+    lengths = streets.inputs.network.lengths
+    numbers = generator.integers(len(lengths), size=60)
+    (folder / "places.csv").write_text(
+        "street,offset\n" + "".join(f"{n},{0.5 * lengths[n]:.6f}\n" for n in numbers.tolist())
+    )
+    (folder / "words.csv").write_text("word\n" + "".join(f"{WORDS[i % 7]}\n" for i in range(50)))
+    (folder / "vectors.csv").write_text(
+        "x,y,z\n" + "".join(f"{x:.3f},{y:.3f},{z:.3f}\n" for x, y, z in generator.normal(size=(80, 3)))
+    )
+    return folder
+
+
+CASES = {
+    "earth": "trips.csv --epsilon 10/km --id trip",
+    "roads": "trips.csv --mechanism roads.mdp --snap 30m",
+    "streets": "places.csv --mechanism streets.mdp",
+    "words": "words.csv --mechanism words.mdp",
+    "plane": "vectors.csv --epsilon 0.7 --metric l2 --columns x,y",
+    "line": "vectors.csv --epsilon 0.7 --metric l1 --columns z",
+    "vectors": "vectors.csv --epsilon 0.7 --metric linf --columns x,y,z",
+    "product": "trips.csv --mechanism both.mdp --columns lat,lon,t",
+}
+
+
+class Reader(HTMLParser):
+    """Checks that tags close, and collects links and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [
+            value or "" for name, value in attrs if name in ("src", "href", "style") and "url(" in str(value)
+        ]
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        return None
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def read(page: str) -> tuple[str, Reader]:
+    reader = Reader()
+    reader.feed(page)
+    return " ".join(" ".join(reader.text).split()), reader
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_kind_of_table_has_a_page_a_record_a_law_and_a_column(mechanisms, tmp_path, monkeypatch, capsys, case):
+    monkeypatch.chdir(mechanisms)
+    column = "place,time" if case == "product" else "accuracy"
+    target = tmp_path / "out.csv"
+    words = f"perturb {CASES[case]} -o {target} --report {tmp_path / 'p.html'} --json {tmp_path / 's.json'}"
+    assert cli.main([*words.split(), "--accuracy-column", column]) == 0
+    said = capsys.readouterr().out
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    text, reader = read(page)
+    assert reader.open == []
+    assert reader.links == []
+    assert "http" not in page
+    record = json.loads((tmp_path / "s.json").read_text())
+    jsonschema.validate(record, SCHEMA)
+    law = json.loads((tmp_path / "out.csv.law.json").read_text())
+    jsonschema.validate(law, LAW)
+    assert record["law"] == law
+    assert record["sentences"] == said.splitlines()[: len(record["sentences"])]
+    assert record["promise"]["words"] in text or "would have given" in text
+    rows = rows_of(target)
+    assert record["rows"]["written"] == len(rows)
+    for stated in record["columns"]["accuracy"]:
+        assert {float(row[stated["column"]]) for row in rows} == {stated["radius"]}
+        assert f"Column {stated['column']}: with a chance of at least 95 %" in said
+    parts = law.get("parts", [law])
+    for part, stated in zip(parts, record["columns"]["accuracy"], strict=True):
+        exact = next(one for one in part["radii"] if one["level"] == 0.95)
+        size = exact["radius"] if exact["metres"] is None else exact["metres"]
+        assert size * (1 - 1e-12) <= stated["radius"] <= 1.01 * size  # rounded up
+    assert "not measured on this table" in text or "not measured on this table" in page.replace("\n", " ")
+    assert "How to cite" in text
+
+
+def numbers_in(text: str) -> set[str]:
+    return set(re.findall(r"-?\d+\.\d{4,}", text))
+
+
+@pytest.mark.parametrize("case", ["earth", "plane", "roads", "words"])
+def test_no_true_value_is_on_the_page_or_in_the_record_unless_asked_for(mechanisms, tmp_path, monkeypatch, case):
+    """The secrets are values that stand nowhere else: none of them is anywhere in what is told."""
+    monkeypatch.chdir(mechanisms)
+    source, *rest = CASES[case].split()
+    lines = (mechanisms / source).read_text().splitlines()
+    if case in ("earth", "roads"):  # places of the secrets, moved a little so that they are not places of the design
+        lines = [lines[0], *(re.sub(r"(\d\.\d{5})\d*", r"\g<1>7731", line) for line in lines[1:])]
+    secret = tmp_path / "secret.csv"
+    secret.write_text("\n".join(lines) + "\n")
+    target = tmp_path / "out.csv"
+    told = ["--report", str(tmp_path / "p.html"), "--json", str(tmp_path / "s.json"), "--law"]
+    if "--snap" in rest:
+        rest[rest.index("--snap") + 1] = "60m"
+    assert cli.main(["perturb", str(secret), *rest, "-o", str(target), *told]) == 0
+    released = {value for row in rows_of(target) for value in row.values()}
+    for name in ("p.html", "s.json", "out.csv.law.json"):
+        text = (tmp_path / name).read_text()
+        assert "7731" not in text
+        true = {number for line in lines[1:] for number in numbers_in(line)} - released
+        assert not true & numbers_in(text)
+    # With other secrets and the same reports the page would be the same: only reports and the design are looked at.
+    assert 'class="true"' not in (tmp_path / "p.html").read_text().partition("Before and after")[0]
+
+
+def test_true_positions_are_shown_only_on_request_and_the_page_says_so(mechanisms, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(mechanisms)
+    line = f"perturb trips.csv --epsilon 10/km -o {tmp_path / 'o.csv'} --report {tmp_path / 'p.html'} --show-secrets"
+    assert cli.main(line.split()) == 0
+    assert "as secret as the table" in capsys.readouterr().out
+    page = (tmp_path / "p.html").read_text()
+    assert "This page shows secrets" in page
+    assert 'class="true"' in page.partition("Before and after")[0]
+    assert cli.main(f"perturb trips.csv --epsilon 10/km -o {tmp_path / 'q.csv'} --show-secrets".split()) == 2
+    assert "--show-secrets belongs to a page" in capsys.readouterr().err
+    assert not (tmp_path / "q.csv").exists()
+
+
+def test_names_that_clash_are_refused_before_anything_is_written(mechanisms, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(mechanisms)
+    target = tmp_path / "o.csv"
+    start = f"perturb trips.csv --epsilon 10/km -o {target}"
+    for more, why in (
+        ("--accuracy-column t", "has a column 't' already"),
+        ("--accuracy-column a,b", "must name 1 new column"),
+        (f"--report {tmp_path / 'page.txt'}", "must be named .html"),
+        (f"--json {target}", "names of their own"),
+        (f"--report {tmp_path / 'no' / 'p.html'}", "does not exist"),
+    ):
+        assert cli.main([*start.split(), *more.split()]) == 2
+        assert why in capsys.readouterr().err
+        assert not target.exists()
+
+
+def test_rows_without_a_report_have_no_accuracy(mechanisms, tmp_path):
+    (tmp_path / "in.csv").write_text("lat,lon\n41.1,-8.6\n,\n41.2,-8.7\n")
+    noise = mdp.laplace(mdp.Haversine(), 10.0)
+    mdp.perturb_file(tmp_path / "in.csv", tmp_path / "null.csv", noise, on_error="null", accuracy_column="m")
+    assert [bool(row["m"]) for row in rows_of(tmp_path / "null.csv")] == [True, False, True]
+    mdp.perturb_file(tmp_path / "in.csv", tmp_path / "drop.csv", noise, on_error="drop", accuracy_column="m")
+    assert [row["m"] for row in rows_of(tmp_path / "drop.csv")] == ["474.8", "474.8"]
+
+
+def test_the_column_travels_with_a_job_over_many_files(tmp_path):
+    noise = mdp.laplace(mdp.Haversine(), 10.0)
+    plain, asked = (Request(noise, accuracy=names).task(["lat", "lon"]) for names in ((), ("m",)))
+    parcel = parcel_of(asked)
+    assert parcel.task(["lat", "lon"]).accuracy == asked.accuracy
+    assert asked.accuracy[0].radius == 474.8
+    assert parcel.applied != parcel_of(plain).applied  # a job is not continued with other columns
+    planned = plan([table(tmp_path)], tmp_path / "out", parcel, simulated=False)
+    assert job_from(json.loads(json.dumps(planned.entry())), tmp_path).accuracy == ("m",)
+
+
+def table(folder: Path) -> Path:
+    (folder / "day.csv").write_text("lat,lon\n41.1,-8.6\n")
+    return folder / "day.csv"
+
+
+def test_the_seed_of_a_simulation_is_not_on_the_page(mechanisms, tmp_path, monkeypatch):
+    from metricdp.cli.telling import command_line
+
+    words = ["perturb", "a b.csv", "--seed", "77", "-o", "o.csv"]
+    assert command_line(words) == "metricdp perturb 'a b.csv' -o o.csv"
+    assert command_line(["perturb", "--seed=77"]) == "metricdp perturb"
+    monkeypatch.chdir(mechanisms)
+    line = f"perturb trips.csv --epsilon 10/km --seed 3 -o {tmp_path / 'o.csv'} --report {tmp_path / 'p.html'}"
+    assert cli.main(line.split()) == 0
+    assert "SIMULATION ONLY" in (tmp_path / "p.html").read_text()
+
+
+def test_it_is_cited_as_the_citation_file_says():
+    said = (PROJECT / "CITATION.cff").read_text()
+    text, entry = citation()
+    for name in ("title", "version"):
+        value = re.search(rf'^{name}: "?(.*?)"?$', said, re.MULTILINE)
+        assert value is not None
+        assert value[1] in text
+        assert value[1] in entry
+    author = re.search(r"- name: (.*)", said)
+    assert author is not None
+    assert author[1] in text
+    assert author[1] in entry
+
+
+@pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
+def test_the_page_fits_a_phone_and_a_screen_in_chromium(mechanisms, tmp_path, monkeypatch):
+    monkeypatch.chdir(mechanisms)
+    pages = []
+    for case in ("earth", "words"):
+        line = f"perturb {CASES[case]} -o {tmp_path / case}.csv --report {tmp_path / case}.html"
+        assert cli.main(line.split()) == 0
+        pages += [(f"{case}.html", width) for width in (360, 1200)]
+    frames = "".join(f'<iframe src="{name}" style="width:{width}px;height:600px"></iframe>' for name, width in pages)
+    script = """<script>onload = () => { document.title = [...document.querySelectorAll("iframe")].map((frame) => {
+      const page = frame.contentDocument;
+      return [page.documentElement.scrollWidth <= frame.clientWidth, page.querySelectorAll("svg,.bars").length > 1,
+        getComputedStyle(page.body).fontSize];
+    }).join(";"); };</script>"""
+    (tmp_path / "frames.html").write_text(f"<!doctype html><body>{frames}{script}")
+    folder = tmp_path / "profile"
+    options = [*CHROMIUM_OPTIONS, "--allow-file-access-from-files", f"--user-data-dir={folder}", "--dump-dom"]
+    done = subprocess.run(
+        [str(chromium()), *options, f"file://{tmp_path}/frames.html"], capture_output=True, text=True, timeout=60
+    )
+    shutil.rmtree(folder, ignore_errors=True)
+    title = re.search(r"<title>(.*?)</title>", done.stdout)
+    assert title is not None
+    assert title[1].split(";") == ["true,true,17px"] * 4, done.stderr

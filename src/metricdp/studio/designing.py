@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from metricdp.artifacts import create_keys, dumps, loads
-from metricdp.artifacts.signing import public_digits
+from metricdp.artifacts import dumps, loads
+from metricdp.artifacts.signing import create_keys, read_public
 from metricdp.auditing import expected_loss
 from metricdp.design.exponential import exponential
 from metricdp.design.optimal import optimal
@@ -32,7 +32,7 @@ from metricdp.studio.asking import answer, body_of, in_sentences, number, questi
 MOST_PLACES, MOST_COMPARED, MOST_FILE = 1_000, 400, 64 << 20
 COMPARED: dict[str, Callable[[Problem], Mechanism]] = {
     "exponential": lambda problem: exponential(problem.inputs, problem.epsilon),
-    "remapped": lambda problem: remapped(exponential(problem.inputs, problem.epsilon), problem),
+    "remapped": lambda problem: remapped(exponential(problem.inputs, problem.epsilon), prior=problem.prior),
     "tight_constraints": lambda problem: tight_constraints(problem.inputs, problem.epsilon),
     "optimal": lambda problem: optimal(problem, gap=0.02, seconds=30.0),
 }
@@ -89,7 +89,7 @@ class DesignRoom:
             return dumps(quantised(mechanism) if small else mechanism, key=self._key if signed else None)
 
         content = await run_in_threadpool(made)
-        headers = {"x-public-key": public_digits(self._key)} if signed else {}
+        headers = {"x-public-key": read_public(self._key.with_suffix(".pub"))} if signed else {}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     async def key(self, request: Request) -> Response:

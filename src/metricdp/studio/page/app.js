@@ -5,7 +5,7 @@ import { languages, learn, say, speak, spoken } from "./words.js";
 
 const ROOMS = ["feel", "protect", "design", "audit", "budget"];
 const THEMES = ["auto", "light", "dark"];
-const main = document.getElementById("room");
+let main = document.getElementById("room");
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 let leave = () => {};
 let entered = 0;
@@ -55,8 +55,10 @@ async function begin() {
   const visit = (entered += 1);
   leave();
   leave = () => {};
-  main.className = "";
-  main.replaceChildren();
+  const fresh = main.cloneNode(false); // every visit draws into an element of its own
+  fresh.className = "";
+  main.replaceWith(fresh);
+  main = fresh;
   const { enter } = await import(`./rooms/${wanted()}.js`);
   if (visit !== entered) return;
   const left = await enter(main, { announce });

@@ -34,5 +34,11 @@ export function metres(value, digits = 2) {
   return value < 1000 ? `${number(value, digits)} m` : `${number(value / 1000, digits)} km`;
 }
 
+/** The same, rounded up: what lies within a radius lies within what is said. */
+export function within(value, digits = 2) {
+  const step = 10 ** (Math.floor(Math.log10(value)) - digits + 1);
+  return metres(Math.ceil(value / step - 1e-9) * step, digits);
+}
+
 export const percent = (share, digits = 2) =>
   new Intl.NumberFormat(language, { style: "percent", maximumSignificantDigits: digits }).format(share);

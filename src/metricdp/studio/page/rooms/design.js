@@ -72,7 +72,7 @@ export async function enter(main, { announce }) {
     Object.assign(state, { problem: "", trace: [], start: null, stand: null, drawn: null, saved: "", curve: null });
     draw();
     try {
-      const { job } = await post("/v1/design", asked());
+      const { job } = await post("/studio/design", asked());
       state.job = job;
       state.stand = { state: "waiting" };
       if (state.loss === "distance") {

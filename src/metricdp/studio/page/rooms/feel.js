@@ -3,7 +3,7 @@
 import { html, nothing, render } from "../vendor/lit.js";
 import { post } from "../api.js";
 import { circle, colour, makeMap, point, points } from "../map.js";
-import { metres, number, say } from "../words.js";
+import { metres, number, say, within } from "../words.js";
 
 const STEPS = [20, 30, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1000, 1500, 2000];
 const FACTORS = [1.5, 2, 3, 5, 10];
@@ -37,7 +37,7 @@ export async function enter(main, { announce }) {
     state.busy = false;
     draw();
     const last = state.optimal ?? state.noise;
-    if (last) announce(say("feel.said", { wish: said(), half: metres(last.radii.half), most: metres(last.radii.most) }));
+    if (last) announce(say("feel.said", { wish: said(), half: within(last.radii.half), most: within(last.radii.most) }));
   }
   const askSoon = () => {
     clearTimeout(soon);
@@ -64,8 +64,8 @@ export async function enter(main, { announce }) {
     if (!found) return nothing;
     return html`<h2>${say(`feel.${kind}`)}</h2>
       <dl class="facts" data-kind=${kind}>
-        <dt>${say("feel.half")}</dt><dd>${metres(found.radii.half)}</dd>
-        <dt>${say("feel.most")}</dt><dd>${metres(found.radii.most)}</dd>
+        <dt>${say("feel.half")}</dt><dd>${within(found.radii.half)}</dd>
+        <dt>${say("feel.most")}</dt><dd>${within(found.radii.most)}</dd>
         <dt>${say("feel.mean")}</dt><dd>${metres(found.mean)}</dd>
         ${kind === "optimal" ? html`<dt>${say("feel.loss")}</dt><dd>${metres(1000 * found.loss)} ${say("feel.bound", { bound: metres(1000 * found.lower_bound) })}</dd>` : nothing}
       </dl>

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -66,9 +65,9 @@ def service(folder: Path, *, policy: str, limits: Limits | None = None, place: s
     books = Books(place or str(folder / "budget.db"), policy)
     settings = Settings(books, str(path), limits=limits or Limits(rate=0), jobs=str(folder / "jobs"))
     app = application(settings, mechanisms())
-    bound = socket.socket()
-    bound.bind(("127.0.0.1", 0))
-    config = configuration(app, Door(), settings.limits)
+    door = Door(port=0)
+    bound = door.bound()
+    config = configuration(app, door, settings.limits)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

@@ -12,6 +12,7 @@ from metricdp import wording
 from metricdp.cli import choices, tables, terminal
 from metricdp.cli.choices import Epsilon, Input, Output
 from metricdp.cli.leaving import ALL_STAY, Leaving
+from metricdp.cli.sharing import ONE_BY_ONE, Sharing
 from metricdp.cli.telling import NOTHING_TOLD, Telling
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
@@ -31,7 +32,7 @@ def perturb(
     snap: str | None = None,
     on_error: Literal["fail", "drop", "null"] = "fail",
     show_values: bool = False,
-    person: Annotated[str | None, Parameter(name="--id")] = None,
+    sharing: Annotated[Sharing, Parameter(name="*")] = ONE_BY_ONE,
     leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
     engine: str | None = None,
     resume: bool = False,
@@ -63,7 +64,6 @@ def perturb(
         snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
         on_error: What becomes of rows without a legal secret: fail, drop or null.
         show_values: Let the error show what the first bad row holds; otherwise errors name rows and columns only.
-        person: The column that says whose row it is; the total per person is stated.
         engine: For many files: local uses all cores, spark and ray run the parts as their tasks; `metricdp engines`.
         resume: Continue a job over many files that was killed or failed; nothing is released twice.
         discard: Give up such a job, its key and all it has done, and begin anew with new noise.
@@ -81,6 +81,11 @@ def perturb(
         raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
     if many and telling.report is not None:
         raise InvalidInput("--report is for one file: protect a day of them with it to have a page.")
+    if sharing.spread is not None and (telling.report is not None or telling.law_file(output) is not None):
+        raise InvalidInput(
+            "--report, --law and --accuracy-column tell one law of the noise, and with --spread rows have different "
+            "ones: leave them away (--json says them all), or keep so many rows of every person with --at-most."
+        )
     telling.check(source, output, overwrite=overwrite)
     sight = telling.sight()
     wide = None if many else tables.flat_names(source, table)
@@ -89,19 +94,20 @@ def perturb(
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
         if many:
             summary = choices.resumable(perturb_files)(
-                source, output, chosen, columns=names, snap=snapping, on_error=on_error, id_column=person,
+                source, output, chosen, columns=names, snap=snapping, on_error=on_error, **sharing.for_many(),
                 accuracy_column=telling.accuracy, **leaving.options(), engine=engine or "local", resume=resume,
                 discard=discard, rng=choices.seeded(seed), progress=progress, reading=reading,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                id_column=person, accuracy_column=telling.accuracy, **leaving.options(), rng=choices.seeded(seed),
+                **sharing.options(), accuracy_column=telling.accuracy, **leaving.options(), rng=choices.seeded(seed),
                 watch=sight, progress=progress, reading=reading, overwrite=overwrite,
             )  # fmt: skip
+    spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
     with tables.beside_output(output):
         print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
-        print("\n".join(terminal.meaning_lines(chosen, summary.guarantee)))
+        print("\n".join(terminal.meaning_lines(chosen, summary.guarantee, spending=spread)))
         if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
             print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
         for line in telling.tell(summary, chosen, sight):

@@ -86,9 +86,16 @@ def promise_lines(mechanism: Mechanism, *, in_distance: bool = False) -> list[st
     return [*lines, *meaning_lines(mechanism, promise, in_distance=known)]
 
 
-def meaning_lines(mechanism: Mechanism, promise: Guarantee, *, in_distance: bool = False) -> list[str]:
-    """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth."""
+def meaning_lines(
+    mechanism: Mechanism, promise: Guarantee, *, in_distance: bool = False, spending: wording.Spent | None = None
+) -> list[str]:
+    """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth.
+
+    `spending` says what rows cost that share a budget: their reports lie farther away.
+    """
     certificate = mechanism.certificate
+    if spending is not None and counts_distance(mechanism):
+        return [*wording.meaning_lines(promise), wording.spread_loss(spending, promise.unit)]
     lines = wording.meaning_lines(promise)
     known = in_distance or counts_distance(mechanism)
     lines.append(

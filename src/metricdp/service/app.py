@@ -28,6 +28,7 @@ from metricdp.service.gate import VISIT, Gate
 from metricdp.service.jobs import Jobs
 from metricdp.service.keys import Keyring
 from metricdp.service.limits import Limits
+from metricdp.service.models import BatchRequest
 from metricdp.service.refusals import Refused, malformed, mistake
 from metricdp.service.served import Served, Shelf
 from metricdp.service.state import State
@@ -179,6 +180,9 @@ def _secured(app: FastAPI) -> dict[str, Any]:
         found = get_openapi(
             title=app.title, summary=app.summary, description=app.description, version=app.version, routes=app.routes
         )
+        # A batch has two forms, which its endpoint reads by itself: its JSON is described here.
+        batch = BatchRequest.model_json_schema(ref_template="#/components/schemas/{model}")
+        found["components"]["schemas"] |= batch.pop("$defs") | {"BatchRequest": batch}
         found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         for path, methods in found["paths"].items():
             for operation in methods.values():

@@ -26,12 +26,11 @@ BODY = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": BatchRequest.model_json_schema(ref_template="#/components/schemas/{model}")},
+            "application/json": {"schema": {"$ref": "#/components/schemas/BatchRequest"}},
             MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}},
         },
     }
 }
-BODY["requestBody"]["content"]["application/json"]["schema"].pop("$defs", None)  # type: ignore[index]
 ANSWERS: dict[int | str, dict[str, Any]] = {
     **CHARGED,
     200: {

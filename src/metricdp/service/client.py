@@ -67,7 +67,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Promise:
+class Guarantee:
     """What one report promises."""
 
     epsilon: float
@@ -96,7 +96,7 @@ class Released:
     report: dict[str, Value]
     mechanism: str
     repeated: bool
-    promise: Promise
+    promise: Guarantee
     accuracy: tuple[Accuracy, ...]
     cost: Amount
     left: Amount
@@ -119,7 +119,7 @@ class ReleasedBatch:
     reports: tuple[dict[str, Value] | None, ...]
     mechanism: str
     repeated: bool
-    promise: Promise
+    promise: Guarantee
     accuracy: tuple[Accuracy, ...]
     persons: tuple[BatchPerson, ...]
 
@@ -354,7 +354,7 @@ def _given(**values: str | None) -> dict[str, str]:
 
 
 PARTS: dict[str, tuple[type[Any], bool]] = {  # fields that are records of ours, and whether there are many
-    "promise": (Promise, False),
+    "promise": (Guarantee, False),
     "accuracy": (Accuracy, True),
     "cost": (Amount, False),
     "left": (Amount, False),

@@ -130,7 +130,7 @@ class Refusal(BaseModel):
     refreshes: str | None = Field(None, description="When that budget refreshes, in UTC, where it does.")
 
 
-class Promise(BaseModel):
+class Guarantee(BaseModel):
     """What one report promises: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
 
     epsilon: float
@@ -166,7 +166,7 @@ class ReleaseAnswer(BaseModel):
     report: dict[str, float | str]
     mechanism: str
     repeated: bool
-    promise: Promise
+    promise: Guarantee
     accuracy: list[Accuracy]
     cost: Amount
     left: Amount
@@ -187,7 +187,7 @@ class BatchAnswer(BaseModel):
     reports: list[dict[str, float | str] | None]
     mechanism: str
     repeated: bool
-    promise: Promise
+    promise: Guarantee
     accuracy: list[Accuracy]
     persons: list[BatchPerson]
 
@@ -240,7 +240,7 @@ class MechanismAnswer(BaseModel):
     secret: list[Part]
     report: list[Part]
     snap: float
-    promise: Promise
+    promise: Guarantee
     accuracy: list[Accuracy]
     certificate: CertificateAnswer
 
@@ -283,7 +283,7 @@ class JobAnswer(BaseModel):
     gap: float | None
     seconds: float
     certificate: CertificateAnswer | None
-    promise: Promise | None
+    promise: Guarantee | None
 
 
 class Health(BaseModel):

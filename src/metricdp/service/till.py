@@ -1,7 +1,7 @@
 """Where releases wait for the ledger: those that wait are committed together, with one wait for the disk.
 
 While one group is being committed in a thread, the next one gathers; so the busier the service is, the larger the
-groups, and nobody waits on purpose. What waits is bounded: beyond, requests are turned away at once.
+groups. What waits is bounded: beyond, requests are turned away at once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from metricdp.service.drawing import Drawing
 from metricdp.service.refusals import Refused, too_busy
 
 MOST_TOGETHER = 64
+GATHER = 0.003  # seconds; nobody who is alone waits for others
 logger = logging.getLogger("metricdp.service")
 Outcome = Receipt | Exception
 T = TypeVar("T")
@@ -65,13 +66,16 @@ class Till:
         return await future
 
     async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop, last = asyncio.get_running_loop(), 0
         while self._waiting or not self._closing:
             await self._arrived.wait()
+            if last > 1 and len(self._waiting) < last and not self._closing:
+                await asyncio.sleep(GATHER)  # others are on their way: a commit costs as much for one as for twenty
             group = [self._waiting.popleft() for _ in range(min(MOST_TOGETHER, len(self._waiting)))]
             if not self._waiting and not self._closing:
                 self._arrived.clear()
             self._counters.waiting.set(len(self._waiting))
+            last = len(group)
             if group:
                 outcomes = await loop.run_in_executor(self._thread, self.commit, [row for row, _ in group])
                 for (_, future), outcome in zip(group, outcomes, strict=True):

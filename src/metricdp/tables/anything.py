@@ -13,6 +13,7 @@ from metricdp.tables.care import Care
 from metricdp.tables.engines import engine_of
 from metricdp.tables.engines.base import Target, refuse_target
 from metricdp.tables.frames import perturb_frame
+from metricdp.tables.persons import Spread, Which, per_person
 from metricdp.tables.task import OnError, Request
 
 Frame = TypeVar("Frame")
@@ -26,6 +27,11 @@ def perturb(
     snap: float = 0.0,
     on_error: OnError = "fail",
     show_values: bool = False,
+    id: str | None = None,
+    budget: float | str | None = None,
+    spread: Spread | None = None,
+    at_most: int | None = None,
+    which: Which = "first",
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
     keep: Sequence[str] | str = (),
@@ -61,6 +67,11 @@ def perturb(
             them out, "null" empties their columns; the number of such rows is logged.
         show_values: Let the error show what the first bad row holds. Errors end in logs, so they name rows and columns
             only unless this is asked for. Not for Spark and Ray, whose workers write logs of their own.
+        id: The column that says whose row it is, for a budget or a limit for all rows of one person.
+        budget: What all rows of one person may cost together, per unit of the metric; 40.0 or "40/km".
+        spread: "even" gives each row of a person min(epsilon, budget / rows of that person).
+        at_most: Leave so many rows of every person in the table, chosen without looking at the secrets.
+        which: Which rows stay: the "first" of the table, or "random" ones.
         drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
         coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
         keep: Columns that you have looked at: what is found in them is not told again, and not refused.
@@ -74,7 +85,8 @@ def perturb(
         target: Where the reports are written: a folder for Spark, a Parquet file for Arrow data sets and readers.
     """
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    request = Request(mechanism, columns, snap, on_error, show_values, care)
+    persons = per_person(id, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)
+    request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons)
     result: Frame = _perturb(frame, request, rng, target)
     return result
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from metricdp.errors import InvalidInput
@@ -15,8 +17,9 @@ from metricdp.randomness import Randomness
 from metricdp.tables.care import Care
 from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
-from metricdp.tables.formats import AS_IT_IS, STANDARD, Location, Reading, located, target_location
-from metricdp.tables.people import PeopleCounter
+from metricdp.tables.formats import AS_IT_IS, STANDARD, Location, Reading, located, read_batches, target_location
+from metricdp.tables.people import Allotment, PeopleCounter, spending_in
+from metricdp.tables.persons import PerPerson, Spread, Which, per_person
 from metricdp.tables.pump import Watch, pump
 from metricdp.tables.sources import OpenTable, open_table, outlet_like
 from metricdp.tables.summary import Passage, Summary
@@ -35,6 +38,10 @@ def perturb_file(
     on_error: OnError = "fail",
     show_values: bool = False,
     id_column: str | None = None,
+    budget: float | str | None = None,
+    spread: Spread | None = None,
+    at_most: int | None = None,
+    which: Which = "first",
     accuracy_column: Sequence[str] | str | None = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
@@ -66,6 +73,10 @@ def perturb_file(
         on_error: "fail", "drop" or "null", as in `perturb`; rows are counted from 0 over the whole file.
         show_values: Let the error show what the first bad row holds, as in `perturb`.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        budget: What all rows of one person may cost together, per unit of the metric; 40.0 or "40/km".
+        spread: "even" gives each row of a person min(epsilon, budget / rows of that person).
+        at_most: Leave so many rows of every person in the table, chosen without looking at the secrets.
+        which: Which rows stay: the "first" of the table, or "random" ones.
         accuracy_column: The name of a column to add: how far the truth lies from a report at most with a chance of
             95 %, by the law and for every secret (`mdp.accuracy_radius`), in metres where distances are lengths.
             One name for every part of a product.
@@ -83,26 +94,27 @@ def perturb_file(
     """
     started = time.perf_counter()
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    request = Request(mechanism, columns, snap, on_error, show_values, care, names_of(accuracy_column))
+    unit = mechanism.guarantee.unit if isinstance(mechanism, Mechanism) else ""
+    persons = per_person(id_column, budget, spread, at_most, which=which, unit=unit)
+    request = Request(mechanism, columns, snap, on_error, show_values, care, names_of(accuracy_column), persons)
     with received(source) as name:
         origin = located(name, reading.source_format)
         goal = target_location(target, reading.target_format, like=origin)
         geographic = is_geographic(mechanism.inputs) if isinstance(mechanism, Mechanism) else True
-        with (
-            delivered(goal, origin, overwrite=overwrite) as partial,
-            open_table(
-                origin,
-                columns,
-                reading,
-                geographic=geographic,
-                checked=goal.format.typed and not origin.format.typed,
-                usual=lambda names: request.task(names).columns,
-            ) as table,
-        ):
+        opened = partial(
+            open_table,
+            origin,
+            columns,
+            reading,
+            geographic=geographic,
+            checked=goal.format.typed and not origin.format.typed,
+            usual=lambda names: request.task(names).columns,
+        )
+        with delivered(goal, origin, overwrite=overwrite) as made, opened() as table:
             task = replace(request, columns=table.columns or columns, reads=table.layout.reads).task(table.schema.names)
-            counter = None if id_column is None else PeopleCounter(id_column, table.schema.names)
-            outlet = outlet_like(table, partial, goal, point=_point(task))
-            tally = pump(table, outlet, task, rng, counter=counter, watch=watch, tell=_telling(table, progress))
+            counter = _counter(persons, opened, table.schema.names, task, rng)
+            outlet = outlet_like(table, made, goal, point=_point(task))
+            tally = pump(table, outlet, task, rng, persons=counter, watch=watch, tell=_telling(table, progress))
             if tally.rows == 0:
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
             notes = (*link_notes([origin.path] if name == str(source) else []), *_notes(table, origin, goal))
@@ -110,7 +122,24 @@ def perturb_file(
     shown = "standard output" if str(target) == STANDARD else str(target)
     passage = Passage(str(source), shown, names, is_simulated(rng), notes)
     people = None if counter is None else counter.people
-    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
+    spending = counter.spending if isinstance(counter, Allotment) else None
+    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started, spending=spending)
+
+
+def _counter(
+    persons: PerPerson | None,
+    opened: Callable[[], AbstractContextManager[OpenTable]],
+    names: Sequence[str],
+    task: Task,
+    rng: Randomness,
+) -> PeopleCounter | Allotment | None:
+    """Return who counts the rows of every person; with a budget the table is read for that alone, before any draw."""
+    if persons is None:
+        return None
+    if not persons.needs_counts:
+        return PeopleCounter(persons.column, names)
+    with opened() as table:
+        return Allotment(spending_in(read_batches(table), persons, names, task), rng)
 
 
 def _telling(table: OpenTable, progress: Progress | None) -> Callable[[int], None]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
+from metricdp import wording
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
 from metricdp.tables.checks import findings_in, log_findings
@@ -14,6 +16,9 @@ from metricdp.tables.draws import is_simulated
 from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
 from metricdp.tables.leaks import SAMPLED_FROM, Finding
 from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
+from metricdp.tables.people import Allotment, PeopleCounter, spending_in
+from metricdp.tables.persons import PerPerson
+from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import Request, Task
 from metricdp.tables.trim import Trim
 
@@ -21,15 +26,38 @@ from metricdp.tables.trim import Trim
 def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
     """Protect a table in memory and give back the type that came."""
     if isinstance(frame, pa.Table | pa.RecordBatch):
-        return _perturb_arrow(frame, request.task(frame.schema.names), rng)
-    wrapped = _wrapped(frame)
-    return _perturb_wrapped(frame, wrapped, request.task(wrapped.columns), rng)
+        return _perturb_arrow(frame, request, rng)
+    return _perturb_wrapped(frame, _wrapped(frame), request, rng)
 
 
-def _perturb_arrow(frame: Any, task: Task, rng: Randomness) -> Any:
+def _portion(
+    persons: PerPerson | None, task: Task, column: Callable[[str], Any], names: list[str], rng: Randomness
+) -> Portion:
+    """Return which rows of a table in memory are reported at which epsilon, and log what everybody spends."""
+    if persons is None:
+        return ALL
+    if persons.column not in names:
+        PeopleCounter(persons.column, names)  # says so
+    table = pa.table({persons.column: column(persons.column)})
+    if not persons.needs_counts:
+        counter = PeopleCounter(persons.column, names)
+        counter.add(table)
+        people = counter.people
+        lines = [wording.history(task.guarantee, people.count, people.column, people.most_rows)]
+    else:
+        spending = spending_in([table], persons, names, task)
+        lines = wording.spent(spending, task.guarantee)
+    for line in lines:
+        logging.getLogger("metricdp").info("%s", line)
+    return Allotment(spending, rng).portion(table) if persons.needs_counts else ALL
+
+
+def _perturb_arrow(frame: Any, request: Request, rng: Randomness) -> Any:
+    task = request.task(frame.schema.names)
     _refuse_empty(frame.num_rows)
+    portion = _portion(request.persons, task, frame.column, frame.schema.names, rng)
     log_findings(findings_in(frame.slice(0, SAMPLED_FROM), task))
-    protected = protect(picked(frame, task), task, rng=rng)
+    protected = protect(picked(frame, task), task, rng=rng, portion=portion)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
     return marked_table(result) if is_simulated(rng) else result
@@ -60,13 +88,17 @@ def _wrapped(frame: Any) -> Any:
     return wrapped
 
 
-def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness) -> Any:
+def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness) -> Any:
     import narwhals.stable.v2 as nw
 
+    task = request.task(wrapped.columns)
     _refuse_empty(len(wrapped))
+    portion = _portion(
+        request.persons, task, lambda name: _arrow(wrapped.get_column(name), name), list(wrapped.columns), rng
+    )
     log_findings(_findings(wrapped.head(SAMPLED_FROM), task))
     arrays = [_arrow(wrapped.get_column(name), name) for name in task.columns]
-    protected = protect(arrays, task, rng=rng)
+    protected = protect(arrays, task, rng=rng, portion=portion)
     _log(protected, task, len(wrapped))
     fresh = nw.from_arrow(
         pa.table(dict(zip(task.reports, protected.columns, strict=True))), backend=wrapped.implementation
@@ -79,7 +111,8 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness) -> A
         if name in lanes:
             kind = wrapped.schema[name]
             fits = report_type(kinds[name], lanes[name]) == kinds[name]
-            fits = fits and not (protected.bad.size and kind.is_integer())
+            missing = protected.bad.size or protected.left_out is not None
+            fits = fits and not (missing and kind.is_integer())
             if isinstance(
                 kind, nw.Enum
             ):  # its categories are words that somebody had: those of the reports replace them
@@ -87,8 +120,9 @@ def _perturb_wrapped(frame: Any, wrapped: Any, task: Task, rng: Randomness) -> A
             new = new.cast(kind) if fits and new.dtype != kind else new
         series.append(new)
     result = wrapped.with_columns(*series).drop([name for name in task.columns if name not in task.reports])
-    if task.on_error == "drop" and protected.bad.size:
-        result = result.filter(protected.kept(len(wrapped)).to_pylist())
+    staying = protected.staying(len(wrapped), task.on_error)
+    if staying is not None:
+        result = result.filter(staying.to_pylist())
     result = _trimmed(result, task.care.trim)
     if not hasattr(frame, "attrs"):  # pandas has them, and several types of the same numbers
         if is_simulated(rng):

@@ -18,10 +18,11 @@ from metricdp.arrays import Booleans, Integers
 from metricdp.errors import OutOfDomain
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.spaces import Space
+from metricdp.spaces import Space, checked
 from metricdp.tables.draws import Draws, is_simulated
 from metricdp.tables.harmless import harmless
 from metricdp.tables.marks import marked_table
+from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import Lane, OnError, Task, task_for
 from metricdp.tables.values import Secrets, broken_rule, secrets_of, shown_row
 
@@ -34,11 +35,22 @@ class Protected:
 
     columns: tuple[pa.Array, ...]
     bad: Integers
+    left_out: Integers | None = None  # rows that are not reported, whatever they hold
 
     def kept(self, rows: int) -> pa.Array:
         """Return the mask of the rows that were good."""
         mask = np.ones(rows, dtype=bool)
         mask[self.bad] = False
+        return pa.array(mask)
+
+    def staying(self, rows: int, on_error: OnError) -> pa.Array | None:
+        """Return the mask of the rows that are in the output; None where all are."""
+        gone = [self.bad] if on_error == "drop" and self.bad.size else []
+        gone += [] if self.left_out is None else [self.left_out]
+        if not gone:
+            return None
+        mask = np.ones(rows, dtype=bool)
+        mask[np.concatenate(gone)] = False
         return pa.array(mask)
 
 
@@ -95,8 +107,9 @@ def replace(batch: Any, task: Task, protected: Protected) -> Any:
     left = [name for name in task.columns if name not in task.reports]
     if left:
         batch = batch.drop_columns(left)
-    if task.on_error == "drop" and protected.bad.size:
-        batch = batch.filter(protected.kept(batch.num_rows))
+    staying = protected.staying(batch.num_rows, task.on_error)
+    if staying is not None:
+        batch = batch.filter(staying)
     return harmless(task.care.trim.applied(batch))
 
 
@@ -145,10 +158,18 @@ def _own_type(lane: Lane, number: int) -> pa.DataType:
     return pa.string() if lane.mechanism.outputs.is_text else pa.float64()
 
 
-def protect(arrays: Sequence[pa.Array], task: Task, *, rng: Randomness | Draws = None, first_row: int = 0) -> Protected:
+def protect(
+    arrays: Sequence[pa.Array],
+    task: Task,
+    *,
+    rng: Randomness | Draws = None,
+    first_row: int = 0,
+    portion: Portion = ALL,
+) -> Protected:
     """Return one report per row, or raise an error that names the bad rows.
 
-    `rng` may be `Draws`, which derive the stream of this batch from a job key, its place and its content.
+    `rng` may be `Draws`, which derive the stream of this batch from a job key, its place and its content. `portion`
+    says which rows are reported, and at which epsilon each.
     """
     parts, start = [], 0
     for lane in task.lanes:
@@ -158,26 +179,53 @@ def protect(arrays: Sequence[pa.Array], task: Task, *, rng: Randomness | Draws =
     good: Booleans = parts[0][2].good
     for _, _, secrets in parts[1:]:
         good = good & secrets.good
-    bad = np.flatnonzero(~good)
+    asked = portion.kept
+    bad = np.flatnonzero(~good if asked is None else ~good & asked)
     if bad.size and task.on_error == "fail":
         row = int(bad[0])
         lane, own = next((lane, own) for lane, own, secrets in parts if not secrets.good[row])
         shown = shown_row(own, row, lane) if task.show_values else ""
         raise _refusal(bad + first_row, broken_rule(own, row, lane), shown)
     source = rng.source([secrets.content for _, _, secrets in parts]) if isinstance(rng, Draws) else rng
+    wanted = good if asked is None else good & asked
+    number = None if portion.number is None else portion.number[wanted]
     columns: list[pa.Array] = []
-    for lane, own, secrets in parts:
-        columns.extend(_reports(lane, own, secrets, good if bad.size else None, source))
-    return Protected(tuple(columns), bad)
+    for position, (lane, own, secrets) in enumerate(parts):
+        laws = [other.lanes[position].mechanism for other in portion.tasks] or [lane.mechanism]
+        columns.extend(_reports(lane, own, secrets, None if wanted.all() else wanted, _Law(laws, number, source)))
+    return Protected(tuple(columns), bad, None if asked is None else np.flatnonzero(~asked))
+
+
+@dataclass(frozen=True, repr=False)
+class _Law:
+    """What rows are drawn from: one mechanism, or one for every number."""
+
+    mechanisms: Sequence[Mechanism]
+    number: Integers | None
+    rng: Randomness
+
+    def sample(self, values: Any, space: Space) -> Any:
+        """Return a report for every secret, each from the mechanism of its number."""
+        if self.number is None or len(self.mechanisms) == 1:
+            return self.mechanisms[0].sample(values, rng=self.rng)
+        order = np.argsort(self.number, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(self.number[order])) + 1)
+        result: Any = None
+        for rows in parts:
+            own = values[rows] if space.size is not None else checked(np.asarray(values)[rows], space)
+            drawn = np.asarray(self.mechanisms[int(self.number[rows[0]])].sample(own, rng=self.rng))
+            result = np.empty((len(values), *drawn.shape[1:]), drawn.dtype) if result is None else result
+            result[rows] = drawn
+        return result
 
 
 def _reports(
-    lane: Lane, arrays: Sequence[pa.Array], secrets: Secrets, good: Booleans | None, rng: Randomness
+    lane: Lane, arrays: Sequence[pa.Array], secrets: Secrets, good: Booleans | None, law: _Law
 ) -> list[pa.Array]:
     """Return the report columns of one lane; rows that are not good are null."""
     outputs, values = lane.mechanism.outputs, secrets.of(good)
     if len(values):
-        drawn = lane.mechanism.sample(values, rng=rng)
+        drawn = law.sample(values, lane.mechanism.inputs)
         made = [_spread(column, good) for column in _decoded(outputs, drawn)]
     else:
         made = [pa.nulls(len(secrets.good), pa.string() if outputs.is_text else pa.float64())] * outputs.width

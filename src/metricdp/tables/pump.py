@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from metricdp.arrays import Integers
@@ -24,8 +23,9 @@ from metricdp.tables.harmless import fewer_categories, harmless_schema
 from metricdp.tables.kernel import picked, protect, replace, report_schema
 from metricdp.tables.leaks import SAMPLED_FROM
 from metricdp.tables.marks import marked
-from metricdp.tables.people import PeopleCounter
+from metricdp.tables.people import Allotment, PeopleCounter
 from metricdp.tables.sources import Outlet
+from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.summary import NAMED_ROWS, Tally
 from metricdp.tables.task import Task
 
@@ -40,15 +40,12 @@ class Step:
     batch: pa.RecordBatch
     result: pa.RecordBatch
     bad: Integers
+    staying: pa.Array | None  # the rows that are in the result; None where all are
 
     @property
     def kept(self) -> pa.RecordBatch:
         """The rows that were read and whose reports are in the result."""
-        if self.result.num_rows == self.batch.num_rows:
-            return self.batch
-        keep = np.ones(self.batch.num_rows, dtype=bool)
-        keep[self.bad] = False
-        return self.batch.filter(pa.array(keep))
+        return self.batch if self.staying is None else self.batch.filter(self.staying)
 
 
 Watch = Callable[[Task, Step], None]  # told every batch after its reports are written
@@ -61,25 +58,27 @@ def pump(
     draws: Randomness | Keyed = None,
     *,
     first_row: int = 0,
-    counter: PeopleCounter | None = None,
+    persons: PeopleCounter | Allotment | None = None,
     watch: Watch | None = None,
     tell: Tell | None = None,
 ) -> Tally:
     """Protect all that a reader gives into a file and return what became of it."""
-    rows = bad = 0
+    rows = bad = written = 0
     bad_rows: list[int] = []
     shrunk: set[str] = set()
     schema = report_schema(reader.schema, task)
     schema = marked(schema) if is_simulated(draws) else schema
     batches = read_batches(reader)
     first = _first(batches)
-    person = None if counter is None else counter.column
+    person = None if persons is None else persons.column
+    allotment = persons if isinstance(persons, Allotment) else None
     found = findings_in(pa.Table.from_batches(first, reader.schema), task, person=person) if first else ()
     with outlet.without(task.reports).opened(schema) as writer:
-        for step in protected(_again(first, batches), task, draws, first_row=first_row):
+        for step in protected(_again(first, batches), task, draws, first_row=first_row, allotment=allotment):
+            written += step.result.num_rows
             writer.write(step.result)
-            if counter is not None:
-                counter.add(step.kept)
+            if isinstance(persons, PeopleCounter):
+                persons.add(step.kept)
             if watch is not None:
                 watch(task, step)
             bad_rows.extend(int(row) + first_row + rows for row in step.bad[: NAMED_ROWS - len(bad_rows)])
@@ -87,8 +86,10 @@ def pump(
             shrunk |= fewer_categories(step.batch, step.result)
             if tell is not None:
                 tell(step.batch.num_rows)
+    if allotment is not None:
+        allotment.finish()
     unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
-    return Tally(rows, bad, tuple(bad_rows), (*harmless_schema(reader.schema)[1], *unused), found)
+    return Tally(rows, bad, tuple(bad_rows), (*harmless_schema(reader.schema)[1], *unused), found, written)
 
 
 def _first(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -107,7 +108,12 @@ def _again(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Itera
 
 
 def protected(
-    batches: Iterable[pa.RecordBatch], task: Task, draws: Randomness | Keyed = None, *, first_row: int = 0
+    batches: Iterable[pa.RecordBatch],
+    task: Task,
+    draws: Randomness | Keyed = None,
+    *,
+    first_row: int = 0,
+    allotment: Allotment | None = None,
 ) -> Iterator[Step]:
     """Yield every batch with its reports.
 
@@ -115,24 +121,28 @@ def protected(
     Keyed streams are bound to the number of the batch; other randomness is used up batch by batch.
     """
     if draws is None:
-        yield from _on_threads(batches, task, first_row)
+        yield from _on_threads(batches, task, first_row, allotment)
         return
     for number, batch in enumerate(batches):
-        yield _step(batch, task, draws.batch(number) if isinstance(draws, Keyed) else draws, first_row)
+        portion = ALL if allotment is None else allotment.portion(batch)
+        yield _step(batch, task, draws.batch(number) if isinstance(draws, Keyed) else draws, first_row, portion)
         first_row += batch.num_rows
 
 
-def _step(batch: pa.RecordBatch, task: Task, rng: Randomness | Draws, first_row: int) -> Step:
-    done = protect(picked(batch, task), task, rng=rng, first_row=first_row)
-    return Step(batch, replace(batch, task, done), done.bad)
+def _step(batch: pa.RecordBatch, task: Task, rng: Randomness | Draws, first_row: int, portion: Portion) -> Step:
+    done = protect(picked(batch, task), task, rng=rng, first_row=first_row, portion=portion)
+    return Step(batch, replace(batch, task, done), done.bad, done.staying(batch.num_rows, task.on_error))
 
 
-def _on_threads(batches: Iterable[pa.RecordBatch], task: Task, first_row: int) -> Iterator[Step]:
+def _on_threads(
+    batches: Iterable[pa.RecordBatch], task: Task, first_row: int, allotment: Allotment | None
+) -> Iterator[Step]:
     waiting: deque[Future[Step]] = deque()
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="metricdp")
     try:
         for batch in batches:
-            waiting.append(pool.submit(_step, batch, task, fresh_stream(), first_row))
+            portion = ALL if allotment is None else allotment.portion(batch)
+            waiting.append(pool.submit(_step, batch, task, fresh_stream(), first_row, portion))
             first_row += batch.num_rows
             if len(waiting) > THREADS:
                 yield waiting.popleft().result()

@@ -9,6 +9,7 @@ from metricdp import wording
 from metricdp.mechanisms import Guarantee
 from metricdp.tables.care import CAREFREE, Care
 from metricdp.tables.leaks import SAMPLED, SAMPLED_FROM, Finding
+from metricdp.tables.spending import Spending
 from metricdp.tables.task import Accuracy, Snapping, Task
 
 NAMED_ROWS = 1000  # bad rows that a summary names
@@ -33,6 +34,7 @@ class Tally:
     bad_rows: tuple[int, ...]  # the first of them
     dropped: tuple[str, ...] = ()  # metadata that was not carried over
     findings: tuple[Finding, ...] = ()  # columns that may give the secret away
+    written: int | None = None  # rows in the output, where some were left out on purpose
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,19 @@ class Summary:
     accuracy: tuple[Accuracy, ...] = ()  # columns that state how far the truth may lie
     findings: tuple[Finding, ...] = ()  # columns that stay and may give the secret away: for the owner's eyes
     care: Care = CAREFREE  # what was dropped, coarsened and kept on purpose
+    spending: Spending | None = None  # what the rows of every person cost, where a budget or a limit was asked for
 
     @classmethod
-    def of(cls, passage: Passage, task: Task, tally: Tally, *, people: People | None, seconds: float) -> Summary:
+    def of(
+        cls,
+        passage: Passage,
+        task: Task,
+        tally: Tally,
+        *,
+        people: People | None,
+        seconds: float,
+        spending: Spending | None = None,
+    ) -> Summary:
         """Put together what was asked and what was done."""
         return cls(
             source=passage.source,
@@ -81,7 +93,9 @@ class Summary:
                 name for name in passage.names if name not in task.columns and name not in task.care.trim.drop
             ),
             rows=tally.rows,
-            written=tally.rows - (tally.bad if task.on_error == "drop" else 0),
+            written=tally.rows - (tally.bad if task.on_error == "drop" else 0)
+            if tally.written is None
+            else tally.written,
             bad=tally.bad,
             on_error=task.on_error,
             bad_rows=tally.bad_rows,
@@ -95,6 +109,7 @@ class Summary:
             accuracy=task.accuracy,
             findings=tally.findings,
             care=task.care,
+            spending=spending,
         )
 
     @property
@@ -109,8 +124,17 @@ class Summary:
 
     @property
     def composed_epsilon(self) -> float | None:
-        """The epsilon of the person with the most rows: rows add up. None where nobody was counted."""
+        """The epsilon that holds for every person's rows together: they add up. None where nobody was counted."""
+        if self.spending is not None:
+            return self.spending.epsilon
         return None if self.people is None else self.people.most_rows * self.guarantee.epsilon
+
+    @property
+    def composed_slack(self) -> float | None:
+        """The slack that holds for every person's rows together; None where nobody was counted."""
+        if self.spending is not None:
+            return self.spending.slack
+        return None if self.people is None else self.people.most_rows * self.guarantee.slack
 
     @property
     def twice(self) -> float:
@@ -124,12 +148,13 @@ class Summary:
             done = "left out" if self.on_error == "drop" else "emptied"
             named = ", ".join(str(row) for row in self.bad_rows[:10]) + (", ..." if self.bad > 10 else "")
             lines.append(f"{self.bad:,} of {self.rows:,} rows held no legal secret and were {done}: rows {named}.")
-        lines.append(wording.row_promise(self.guarantee))
+        spread = self.spending is not None and self.spending.is_spread
+        lines.append(wording.spread_promise(self.guarantee) if spread else wording.row_promise(self.guarantee))
         if self.snapping is not None:
             lines.append(wording.snapped(self.snapping, self.guarantee))
         lines.extend(wording.accuracy(one.column, one.radius, one.unit, one.level) for one in self.accuracy)
         lines.extend(self.composition())
-        lines.append(wording.released_again(self.guarantee))
+        lines.append(self.again())
         lines.extend(self.trimmed())
         if self.kept_columns:
             lines.append(wording.kept(self.kept_columns))
@@ -142,6 +167,12 @@ class Summary:
             lines.append(wording.simulated())
         return lines
 
+    def again(self) -> str:
+        """Return what protecting and releasing the table a second time costs."""
+        if self.spending is None:
+            return wording.released_again(self.guarantee)
+        return wording.spent_again(self.spending, self.guarantee)
+
     def trimmed(self) -> list[str]:
         """Return which columns were left out or coarsened, one sentence a line."""
         trim = self.care.trim
@@ -152,6 +183,8 @@ class Summary:
 
     def composition(self) -> list[str]:
         """Return what the rows of one person add up to, one sentence a line."""
+        if self.spending is not None:
+            return wording.spent(self.spending, self.guarantee)
         if self.people is None:
             return [wording.uncounted()]
         people = self.people

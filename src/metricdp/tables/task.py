@@ -15,6 +15,7 @@ from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
+from metricdp.tables.persons import PerPerson
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
@@ -148,6 +149,7 @@ class Request:
     show_values: bool = False
     care: Care = CAREFREE
     accuracy: Sequence[str] = ()
+    persons: PerPerson | None = None
     reads: str = "number"
 
     def task(self, names: Sequence[str]) -> Task:

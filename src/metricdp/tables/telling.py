@@ -57,7 +57,7 @@ def release_of(
         scenes=tuple(_scene(seen) for seen in sight.lanes),
         laws=tuple(_law(seen.lane) for seen in sight.lanes),
         person="" if people is None else wording.epsilon(summary.composed_epsilon or 0.0, promise.unit),
-        people=(*summary.composition(), wording.released_again(promise)),
+        people=(*summary.composition(), summary.again()),
         kept=summary.kept_columns,
         remarks=tuple(_remarks(summary)),
         promise=tuple(lines),
@@ -118,7 +118,8 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
             "most_rows": people.most_rows,
             "without": people.without,
             "epsilon": summary.composed_epsilon,
-            "slack": people.most_rows * promise.slack,
+            "slack": summary.composed_slack,
+            "shares": _shares(summary),
         },
         "released_twice": {"epsilon": summary.twice, "slack": 2.0 * promise.slack},
         "law": law,
@@ -128,6 +129,16 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
         "seconds": summary.seconds,
         "sentences": summary.lines(),
     }
+
+
+def _shares(summary: Summary) -> list[dict[str, Any]] | None:
+    """Return how many persons have how many rows at which epsilon each, where they share a budget."""
+    if summary.spending is None:
+        return None
+    return [
+        {"rows": one.rows, "persons": one.persons, "epsilon": one.epsilon, "slack": one.slack, "loss": one.loss}
+        for one in summary.spending.levels
+    ]
 
 
 def _remarks(summary: Summary) -> list[str]:

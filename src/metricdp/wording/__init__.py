@@ -12,6 +12,7 @@ from metricdp.wording.columns import (
     looked_at,
     refused_columns,
 )
+from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
 from metricdp.wording.promises import (
     INTERRUPTED,
     Certified,
@@ -71,6 +72,7 @@ __all__ = [
     "Objective",
     "Promise",
     "Snapped",
+    "Spent",
     "accuracy",
     "along",
     "average_distance",
@@ -112,6 +114,10 @@ __all__ = [
     "simulated",
     "snapped",
     "snapped_loss",
+    "spent",
+    "spent_again",
+    "spread_loss",
+    "spread_promise",
     "templates",
     "things",
     "trip_loss",

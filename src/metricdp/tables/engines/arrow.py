@@ -11,8 +11,9 @@ from metricdp.errors import InvalidInput
 from metricdp.files import check_target, holding, replacing
 from metricdp.randomness import Randomness
 from metricdp.tables.checks import log_findings
-from metricdp.tables.engines.base import Engine, Target
+from metricdp.tables.engines.base import Engine, Target, refuse_persons
 from metricdp.tables.formats import BATCH_ROWS, Storage
+from metricdp.tables.people import Allotment, spending_in
 from metricdp.tables.pump import pump
 from metricdp.tables.sources import Outlet
 from metricdp.tables.task import Request
@@ -36,9 +37,15 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
     for file in getattr(source, "files", ()):
         check_target(target, source=file)
     task = request.task(source.schema.names)
+    allotment = None
+    if request.persons is not None and request.persons.needs_counts:
+        if once:
+            refuse_persons("a reader, which is read once", request)
+        batches = source.to_batches(columns=[request.persons.column])
+        allotment = Allotment(spending_in(batches, request.persons, source.schema.names, task), rng)
     with holding(target), replacing(target) as partial:
         stream = StreamReader(source)
-        tally = pump(stream, Outlet(partial, stream.storage), task, rng)
+        tally = pump(stream, Outlet(partial, stream.storage), task, rng, persons=allotment)
         if tally.rows == 0:
             raise InvalidInput("the data set has no rows: there is nothing to protect.")
     log_findings(tally.findings)

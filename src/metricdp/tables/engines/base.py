@@ -63,8 +63,18 @@ def refuse_target(table: Any, target: Target) -> None:
         )
 
 
+def refuse_persons(what: str, request: Request) -> None:
+    """Refuse a budget for all rows of a person where nobody sees them all before the first is drawn."""
+    if request.persons is not None and request.persons.needs_counts:
+        raise InvalidInput(
+            f"a budget or a limit for all rows of a person cannot be kept for {what}: they are not all seen before the "
+            "first is drawn. Write the table to one file and protect that, or count and share out the rows before."
+        )
+
+
 def refuse_for_workers(engine: str, request: Request, rng: Randomness) -> None:
     """Refuse what cannot be done where workers draw the noise and write logs."""
+    refuse_persons(engine, request)
     if rng is not None:
         raise InvalidInput(f"`rng` cannot be given for {engine}: its workers draw from streams of their own.")
     if request.show_values:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,9 @@ from metricdp.tables.checks import findings_in, log_findings
 from metricdp.tables.engines.base import Engine, Target
 from metricdp.tables.kernel import protect, report_fields, whole
 from metricdp.tables.leaks import SAMPLED_FROM
+from metricdp.tables.people import Allotment, PeopleCounter, spending_in
+from metricdp.tables.persons import PerPerson, Spread, Which, per_person
+from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import OnError, Request, Task, usual_names
 from metricdp.tables.trim import Step, Trim, coarser
 from metricdp.tables.values import is_text
@@ -37,6 +41,11 @@ def duckdb_table(
     snap: float = 0.0,
     on_error: OnError = "fail",
     show_values: bool = False,
+    id: str | None = None,
+    budget: float | str | None = None,
+    spread: Spread | None = None,
+    at_most: int | None = None,
+    which: Which = "first",
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
     keep: Sequence[str] | str = (),
@@ -58,6 +67,7 @@ def duckdb_table(
         snap: As in `mdp.perturb`.
         on_error: As in `mdp.perturb`. NULL is no legal secret.
         show_values: As in `mdp.perturb`.
+        id, budget, spread, at_most, which: As in `mdp.perturb`; the query's result is put into a temporary table first.
         drop, coarsen, keep, strict, yes_really: As in `mdp.perturb`; whole columns only, none inside a struct.
     """
     engine = import_extra("duckdb", "duckdb")
@@ -76,10 +86,16 @@ def duckdb_table(
     if first.num_rows:
         log_findings(findings_in(first, task))
     name = f"metricdp_{secrets.token_hex(6)}"
+    persons = per_person(id, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)
+    allotted = None
+    if persons is not None and persons.needs_counts:
+        allotted = _allotted(connection, name, source, persons, task)
+        source = f"{name}_rows POSITIONAL JOIN {name}_portion"
     errors: list[MetricdpError] = []
-    _register(engine, connection, name, task, [schema.field(c).type for c in task.columns], errors)
+    kind_of = [schema.field(c).type for c in task.columns]
+    _register(engine, connection, name, task, kind_of, errors, tasks=() if allotted is None else allotted)
     steps = _register_steps(connection, name, care.trim, kinds)
-    drawn = ", ".join(_quoted(column) for column in task.columns)
+    drawn = ", ".join(_quoted(column) for column in task.columns) + (f", {name}_number" if allotted else "")
     made = dict(zip(task.reports, report_fields(schema, task), strict=True))
     outputs = []
     for column in schema.names:
@@ -93,6 +109,7 @@ def duckdb_table(
             outputs.append(_quoted(column))
     outputs += [f"q.{_quoted(column)} AS {_quoted(column)}" for column in task.reports if column not in schema.names]
     kept = " WHERE q IS NOT NULL" if on_error == "drop" else ""
+    source += f" WHERE {name}_kept" if allotted else ""
     statement = (
         f"CREATE TABLE {_quoted(target)} AS SELECT {', '.join(outputs)} "
         f"FROM (SELECT *, {name}({drawn}) AS q FROM {source}){kept}"
@@ -102,7 +119,27 @@ def duckdb_table(
     finally:
         for made_here in (name, *(f"{name}_{number}" for number in steps.values())):
             connection.remove_function(made_here)
+        if allotted:
+            connection.unregister(f"{name}_portion")
+            connection.execute(f"DROP TABLE {name}_rows")
     return connection.table(_quoted(target))
+
+
+def _allotted(connection: Any, name: str, source: str, persons: PerPerson, task: Task) -> tuple[Task, ...]:
+    """Put the rows of a query aside, count whose they are, and note beside them which are reported at which epsilon."""
+    connection.execute(f"CREATE TEMP TABLE {name}_rows AS SELECT * FROM {source}")
+    try:
+        names = connection.table(f"{name}_rows").columns
+        PeopleCounter(persons.column, names)  # refuses a column that is not there
+        ids = connection.sql(f"SELECT {_quoted(persons.column)} FROM {name}_rows ORDER BY rowid").to_arrow_table()
+        spending = spending_in([ids], persons, names, task)
+        portion = Allotment(spending).portion(ids)
+    except MetricdpError:
+        connection.execute(f"DROP TABLE {name}_rows")
+        raise
+    kept = np.ones(ids.num_rows, dtype=bool) if portion.kept is None else portion.kept
+    connection.register(f"{name}_portion", pa.table({f"{name}_kept": kept, f"{name}_number": portion.number}))
+    return portion.tasks
 
 
 def _refuse_inside(names: Sequence[str], care: Care) -> None:
@@ -177,13 +214,20 @@ def _register(
     task: Task,
     kinds: Sequence[pa.DataType],
     errors: list[MetricdpError] | None = None,
+    *,
+    tasks: Sequence[Task] = (),
 ) -> None:
-    """Register the kernel as a function; with `errors` it always gives a struct, and errors of ours are kept there."""
+    """Register the kernel as a function; with `errors` it always gives a struct, and errors of ours are kept there.
+
+    With `tasks` its last argument says by which of them a row is reported.
+    """
     struct = errors is not None or len(task.reports) > 1
 
     def draw(*arrays: Any) -> Any:
         try:
-            done = protect([whole(array) for array in arrays], task)
+            columns = [whole(array) for array in arrays[: len(kinds)]]
+            portion = Portion(None, np.asarray(whole(arrays[-1])), tuple(tasks)) if tasks else ALL
+            done = protect(columns, task, portion=portion)
         except MetricdpError as error:
             found = type(error)(f"in a batch of {len(arrays[0])} rows of the query, {error}")
             if errors is not None:
@@ -195,7 +239,7 @@ def _register(
         return pa.StructArray.from_arrays(done.columns, names=list(task.reports), mask=mask)
 
     # DuckDB counts the arguments of what it is given.
-    places = [Parameter(f"secret_{place}", Parameter.POSITIONAL_ONLY) for place in range(len(kinds))]
+    places = [Parameter(f"secret_{place}", Parameter.POSITIONAL_ONLY) for place in range(len(kinds) + bool(tasks))]
     draw.__signature__ = Signature(places)  # type: ignore[attr-defined]
     text, number = engine.sqltype("VARCHAR"), engine.sqltype("DOUBLE")
     reports = [text if lane.mechanism.outputs.is_text else number for lane in task.lanes for _ in lane.reports]
@@ -203,7 +247,8 @@ def _register(
     connection.create_function(
         name,
         draw,
-        [text if is_text(getattr(kind, "value_type", kind)) else number for kind in kinds],  # enumerations are text
+        [text if is_text(getattr(kind, "value_type", kind)) else number for kind in kinds]  # enumerations are text
+        + [engine.sqltype("BIGINT")] * bool(tasks),
         result,
         type="arrow",
         null_handling="special",

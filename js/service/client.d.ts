@@ -1,0 +1,326 @@
+/** Types of the client: written by tools/service_client.py from the OpenAPI file; change the service instead. */
+
+/** A distance from the truth that reports keep with this chance, whatever the secret is. */
+export interface Accuracy {
+  columns: string[];
+  radius: number;
+  unit: string;
+  level: number;
+}
+
+/** What was charged or is left, exactly: millionths of epsilon per unit of the account, and of slack. */
+export interface Amount {
+  micro_epsilon: number;
+  micro_slack: number;
+  unit: string;
+  /** The epsilon as people write it, such as 2.5/km. */
+  words: string;
+}
+
+/** What an audit found. */
+export interface AuditAnswer {
+  verdict: "holds" | "violated" | "not refuted" | "cannot judge";
+  epsilon: number | null;
+  claimed: number | null;
+  slack: number;
+  basis: "proof" | "theorem" | "samples";
+  method: string;
+  confidence: number;
+  pairs: number;
+  draws: number;
+  reason: string;
+  power: string;
+  findings: string[];
+  witness: WitnessAnswer | null;
+}
+
+/** One report for every row (null where the person's budget refused), and what each person was charged. */
+export interface BatchAnswer {
+  reports: (Record<string, number | string> | null)[];
+  mechanism: string;
+  repeated: boolean;
+  promise: Guarantee;
+  accuracy: Accuracy[];
+  persons: BatchPerson[];
+}
+
+/** What one person of a batch was charged; in the order in which persons first occur. */
+export interface BatchPerson {
+  rows: number;
+  /** How many of the rows were released: the first ones. */
+  released: number;
+  cost: Amount;
+  left: Amount;
+}
+
+/** Many secrets to be released; all rows of a person are one charge. */
+export interface BatchRequest {
+  /** Yours, a new one for every release (a UUID for instance). The same one again, from the same key and for the same person, gives the stored report and costs nothing, whatever secret it carries. */
+  request: string;
+  rows: BatchRow[];
+  mechanism?: string | null;
+  purpose?: string | null;
+  /** fail: if the budget of one person does not suffice nothing is released. null: rows beyond a person's budget are null, all others are released. */
+  on_refusal?: "fail" | "null";
+}
+
+/** One row of a batch. */
+export interface BatchRow {
+  /** Who the secret is about; stored as a keyed hash. */
+  person: string;
+  /** The true value: an object by the names that /v1/mechanisms lists, or a list in their order. It is never stored. */
+  secret: Record<string, number | string> | (number | string)[] | number | string;
+}
+
+/** What is left to a person on the account of a mechanism's metric. */
+export interface BudgetAnswer {
+  mechanism: string;
+  left: Amount;
+  /** What one release of the mechanism costs. */
+  cost: Amount;
+  /** How many of them still fit. */
+  releases: number;
+  limits: LimitLeft[];
+}
+
+/** Whose budget is asked for: in the body, since paths end up in logs. */
+export interface BudgetRequest {
+  /** Who the secret is about; stored as a keyed hash. */
+  person: string;
+  /** The account is that of its metric. */
+  mechanism?: string | null;
+  purpose?: string | null;
+}
+
+/** What was verified; null where a number is not finite. */
+export interface CertificateAnswer {
+  loss: number | null;
+  lower_bound: number | null;
+  gap: number | null;
+  objective: "expected" | "worst";
+  epsilon: number | null;
+  pairs: number;
+  method: string;
+  note: string;
+  unverified: string[];
+}
+
+/** A mechanism to be designed on points, as a job. */
+export interface DesignRequest {
+  /** The secrets, one a row. */
+  points: number[][];
+  /** Such as l2, l1, haversine (points are then latitude, longitude). */
+  metric?: string;
+  /** Per unit of the metric: per km for haversine. */
+  epsilon: number;
+  /** Such as optimal, exponential, constopt, spanner. */
+  builder?: string;
+  /** How likely each point is. */
+  prior?: number[] | null;
+  objective?: "expected" | "worst" | null;
+  /** How far from the proven optimum it may end. */
+  gap?: number | null;
+  /** When to stop searching and keep the best. */
+  seconds?: number | null;
+}
+
+/** What one report promises: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack. */
+export interface Guarantee {
+  epsilon: number;
+  unit: string;
+  slack: number;
+  radius: number | null;
+  metric: string;
+  basis: "theorem" | "certificate" | "none";
+  sentence: string;
+}
+
+/** Whether the service is there. */
+export interface Health {
+  status: "ok" | "not ready";
+  version: string;
+}
+
+/** How a design stands. */
+export interface JobAnswer {
+  job: string;
+  state: "waiting" | "running" | "done" | "failed" | "cancelled";
+  message: string;
+  lower: number | null;
+  upper: number | null;
+  gap: number | null;
+  seconds: number;
+  certificate: CertificateAnswer | null;
+  promise: Guarantee | null;
+}
+
+/** What is left under one limit of the policy. */
+export interface LimitLeft {
+  /** Such as 40/km per day. */
+  limit: string;
+  micro_left: number;
+  /** When, in UTC; null where it is for ever. */
+  refreshes: string | null;
+}
+
+/** A matrix to be judged: one row per secret, the probability (or weight) of every report. */
+export interface MatrixAudit {
+  kind: "matrix";
+  matrix: number[][];
+  /** The secrets, one a row. */
+  points: number[][];
+  /** Such as l2, l1, linf, haversine, haversine:mi. */
+  metric?: string;
+  /** The promise that is judged, per unit of the metric. */
+  epsilon: number;
+}
+
+/** One mechanism that is served. */
+export interface MechanismAnswer {
+  name: string;
+  about: string;
+  sha256: string;
+  secret: Part[];
+  report: Part[];
+  snap: number;
+  promise: Guarantee;
+  accuracy: Accuracy[];
+  certificate: CertificateAnswer;
+}
+
+/** One part of a secret or a report. */
+export interface Part {
+  name: string;
+  kind: "number" | "text";
+}
+
+/** Why nothing is given. */
+export interface Refusal {
+  /** A word for programs, such as budget, busy, invalid, outside, unauthorised. */
+  error: string;
+  /** A sentence for people; it never holds what was sent. */
+  message: string;
+  /** Which rows are meant, the first is 0; at most ten. */
+  rows?: number[] | null;
+  /** What is left of the budget, where that is why. */
+  micro_left?: number | null;
+  /** When that budget refreshes, in UTC, where it does. */
+  refreshes?: string | null;
+}
+
+/** A report, what it promises, what it cost and what is left. */
+export interface ReleaseAnswer {
+  report: Record<string, number | string>;
+  mechanism: string;
+  repeated: boolean;
+  promise: Guarantee;
+  accuracy: Accuracy[];
+  cost: Amount;
+  left: Amount;
+}
+
+/** One secret to be released. */
+export interface ReleaseRequest {
+  /** Who the secret is about; stored as a keyed hash. */
+  person: string;
+  /** Yours, a new one for every release (a UUID for instance). The same one again, from the same key and for the same person, gives the stored report and costs nothing, whatever secret it carries. */
+  request: string;
+  /** The true value: an object by the names that /v1/mechanisms lists, or a list in their order. It is never stored. */
+  secret: Record<string, number | string> | (number | string)[] | number | string;
+  /** Its name; may be left away where only one is served. */
+  mechanism?: string | null;
+  /** One the policy names, if it does. */
+  purpose?: string | null;
+}
+
+/** Recorded pairs of a secret and the report it got, one row each. */
+export interface SamplesAudit {
+  kind: "samples";
+  secrets: number[][];
+  reports: number[][];
+  metric?: string;
+  epsilon: number;
+  slack?: number;
+  confidence?: number;
+}
+
+/** The two secrets and the report at which most leaks, as numbers of rows and columns. */
+export interface WitnessAnswer {
+  secret: number;
+  other: number;
+  report: number;
+  ratio: number | null;
+}
+
+/** Something that happened to a design. */
+export interface ServiceEvent {
+  id: string;
+  event: "waiting" | "running" | "progress" | "done" | "failed" | "cancelled";
+  data: Record<string, unknown>;
+}
+
+/** The service gave nothing: `status` and `error` are for programs, the message is its sentence. */
+export declare class ServiceError extends Error {
+  readonly status: number;
+  readonly error: string;
+  readonly details: Record<string, unknown>;
+}
+
+/** A new request id, for one release: the same one again gives the stored report and costs nothing. */
+export declare function requestId(): string;
+
+export interface ServiceOptions {
+  /** How often a request is sent that got no answer or found the service busy; 5 unless said. */
+  tries?: number;
+  /** How long to wait for one answer, in seconds; 30 unless said. */
+  seconds?: number;
+  /** Another `fetch`, for tests. */
+  fetch?: typeof fetch;
+}
+
+/**
+ * A service at an address, asked with a key. A request that got no answer, or found the service busy, is sent again as
+ * it was: with its request id, so that nothing is charged twice.
+ */
+export declare class ServiceClient {
+  constructor(url: string, token: string, options?: ServiceOptions);
+
+  /** Draw a report, charge the person, commit both, answer. The same request id again gives the stored report. */
+  release(body: ReleaseRequest): Promise<ReleaseAnswer>;
+
+  /** Tell what is left to a person under the policy, and how many releases of a mechanism that is. */
+  budget(body: BudgetRequest): Promise<BudgetAnswer>;
+
+  /** List the mechanisms with their promises and certificates. */
+  mechanisms(): Promise<MechanismAnswer[]>;
+
+  /** Draw one report for every row; all rows of a person are one charge, committed before the answer leaves. */
+  releaseBatch(body: BatchRequest): Promise<BatchAnswer>;
+
+  /** Say what a mechanism really leaks: exactly for a matrix, by evidence for samples. */
+  audit(body: MatrixAudit | SamplesAudit): Promise<AuditAnswer>;
+
+  /** Begin to design a mechanism on points; what is asked for is checked now, the search runs as a job. */
+  design(body: DesignRequest): Promise<JobAnswer>;
+
+  /** Tell how a job stands: its bounds so far, and its certificate when it is done. */
+  designState(job: string): Promise<JobAnswer>;
+
+  /** End a job that runs; forget one that has ended, its file included. */
+  designCancel(job: string): Promise<JobAnswer>;
+
+  /** Send what happens as server-sent events until the job ends; Last-Event-ID goes on where one left off. */
+  designEvents(job: string): AsyncGenerator<ServiceEvent>;
+
+  /** Give the mechanism file of a design that is done. */
+  designResult(job: string): Promise<Uint8Array>;
+
+  /** Answer as long as the process runs; no key is needed and nothing else is said. */
+  health(): Promise<Health>;
+
+  /** Tell whether releases can be made: the ledger answers and the service does not stop. */
+  ready(): Promise<Health>;
+
+  /** Give counts and times in the text form of Prometheus; no person, key, secret or report is in them. */
+  metrics(): Promise<string>;
+}

@@ -1,0 +1,70 @@
+"""What is asked about the rows of one person: a budget for all of them, how it is shared, how many may stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from metricdp.errors import InvalidInput
+from metricdp.units import parse_epsilon
+
+Spread = Literal["even"]
+Which = Literal["first", "random"]
+
+
+@dataclass(frozen=True)
+class PerPerson:
+    """What is asked about the rows of one person.
+
+    Attributes:
+        column: The column that says whose row it is.
+        budget: What all rows of one person may cost together, per unit of the metric.
+        spread: "even" shares the budget among the rows of a person.
+        at_most: So many rows of one person stay; the others are left out.
+        which: Which stay: the first in the table, or some drawn by chance.
+    """
+
+    column: str
+    budget: float | None = None
+    spread: Spread | None = None
+    at_most: int | None = None
+    which: Which = "first"
+
+    def __post_init__(self) -> None:
+        if self.spread not in (None, "even"):
+            raise InvalidInput(f"`spread` must be 'even', got {self.spread!r}.")
+        if self.which not in ("first", "random"):
+            raise InvalidInput(f"`which` must be 'first' or 'random', got {self.which!r}.")
+        if self.spread and self.budget is None:
+            raise InvalidInput(
+                "`spread` shares a budget among the rows of a person: say which, such as --budget 40/km."
+            )
+        if self.budget is not None and not 0 < self.budget < float("inf"):
+            raise InvalidInput(f"`budget` must be a finite number above 0, got {self.budget!r}.")
+        if self.at_most is not None and (self.at_most != int(self.at_most) or self.at_most < 1):
+            raise InvalidInput(f"`at_most` must be a whole number of at least 1, got {self.at_most!r}.")
+
+    @property
+    def needs_counts(self) -> bool:
+        """Whether rows must be counted before anything is drawn."""
+        return self.budget is not None or self.at_most is not None
+
+
+def per_person(
+    column: str | None,
+    budget: float | str | None,
+    spread: Spread | None,
+    at_most: int | None,
+    *,
+    which: Which = "first",
+    unit: str,
+) -> PerPerson | None:
+    """Return what is asked about the rows of one person; a budget may be written 40/km."""
+    if column is None:
+        if budget is not None or spread is not None or at_most is not None:
+            raise InvalidInput(
+                "a budget is for all rows of a person: name the column that says whose row it is with --id."
+            )
+        return None
+    amount = parse_epsilon(budget, unit) if isinstance(budget, str) else budget
+    return PerPerson(column, amount, spread, at_most, which)

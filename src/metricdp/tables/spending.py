@@ -1,0 +1,212 @@
+"""What the rows of one person cost together, known from who has how many rows before anything is drawn.
+
+A person with n rows in the output gets n reports. With a budget B for everybody, `spread` gives each of them
+min(epsilon, B / n), rounded down to millionths, so that n of them never exceed B; `at_most` keeps n small. Both look at
+whose rows there are, never at the secrets. The number of rows of every person is published with the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Integers
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import MatrixMechanism, Mechanism, NearestMechanism, SphericalLaplace, VectorLaplace
+from metricdp.tables.persons import PerPerson
+from metricdp.tables.task import Task
+from metricdp.units import round_down
+
+MICRO = 10**6
+MOST_TABLES = 64  # mechanisms on finitely many secrets that are built, one for every number of rows
+
+
+@dataclass(frozen=True)
+class Level:
+    """What each row of a person with so many rows in the output costs, and how far its report lies from the truth."""
+
+    rows: int
+    persons: int
+    epsilon: float
+    slack: float
+    loss: float
+    task: Task = field(repr=False)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Spending:
+    """What every person spends: from the column of persons alone.
+
+    Attributes:
+        asked: What was asked for.
+        counts: How many rows of every person the table has.
+        levels: What their rows in the output cost, by how many there are.
+    """
+
+    asked: PerPerson
+    counts: Mapping[Any, int]
+    levels: tuple[Level, ...]
+
+    @property
+    def epsilon(self) -> float:
+        """What holds for everyone: no person's rows cost more than this together."""
+        return -round_down(-max(level.rows * Fraction(level.epsilon) for level in self.levels))
+
+    @property
+    def slack(self) -> float:
+        """The slack that holds for everyone: that of every row is charged."""
+        return -round_down(-max(level.rows * Fraction(level.slack) for level in self.levels))
+
+    @property
+    def written(self) -> int:
+        """How many rows are in the output, but for those without a legal secret."""
+        return sum(level.persons * level.rows for level in self.levels)
+
+    @property
+    def left_out(self) -> int:
+        """How many rows are not in the output, since there are too many of that person."""
+        return sum(self.counts.values()) - self.written
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether rows of different persons have different promises."""
+        return self.asked.spread is not None
+
+    def rows(self, person: Any) -> int:
+        """Return how many rows of a person are in the output."""
+        count, limit = self.counts[person], self.asked.at_most
+        return count if limit is None else min(count, limit)
+
+    @property
+    def loss(self) -> float:
+        """How far a report lies from the truth on average, over the rows of the output; by the law, not measured."""
+        return sum(level.persons * level.rows * level.loss for level in self.levels) / self.written
+
+    def cost(self, person: Any) -> tuple[int, float, float]:
+        """Return how many rows of a person are in the output, and the epsilon and slack of each."""
+        rows = self.rows(person)
+        level = next(level for level in self.levels if level.rows == rows)
+        return rows, level.epsilon, level.slack
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Portion:
+    """Which rows of one batch are reported (None: all), and by which of the tasks (None: by the one there is)."""
+
+    kept: Booleans | None = None
+    number: Integers | None = None
+    tasks: tuple[Task, ...] = ()
+
+
+ALL = Portion()
+
+
+def spending_of(asked: PerPerson, counts: Counter[Any], task: Task) -> Spending:
+    """Return what every person spends, or refuse what would exceed the budget."""
+    if not counts:
+        raise InvalidInput(f"nobody is named in {asked.column!r}: there are no rows to protect.")
+    limit = max(counts.values()) if asked.at_most is None else asked.at_most
+    persons = Counter(min(count, limit) for count in counts.values())
+    epsilons = {
+        count: _share(asked, count, task.mechanism.guarantee.epsilon) for count in sorted(persons, reverse=True)
+    }
+    made: dict[float, Task] = {}
+    full = task.mechanism.guarantee.epsilon
+    fewer = {epsilon for epsilon in epsilons.values() if epsilon != full}
+    if fewer:
+        if task.accuracy:
+            raise InvalidInput(
+                "a column of the accuracy states one radius for all rows, and with an even spread they have different "
+                "ones: leave it away, or keep so many rows of every person with --at-most."
+            )
+        make = _maker(task.mechanism, len(fewer))
+        made = {epsilon: _at(task, make(epsilon)) for epsilon in fewer}
+    made[full] = task
+    levels = tuple(
+        Level(
+            count,
+            persons[count],
+            epsilon,
+            made[epsilon].guarantee.slack,
+            made[epsilon].mechanism.certificate.loss,
+            made[epsilon],
+        )
+        for count, epsilon in epsilons.items()
+    )
+    return Spending(asked, dict(counts), levels)
+
+
+def _share(asked: PerPerson, rows: int, epsilon: float) -> float:
+    """Return the epsilon of each of so many rows: at most B / n in millionths, so that n of them keep the budget."""
+    if asked.budget is None:
+        return epsilon
+    limit = floor(Fraction(asked.budget) * MICRO)
+    if rows * ceil(Fraction(epsilon) * MICRO) <= limit:
+        return epsilon
+    if asked.spread is None:
+        raise InvalidInput(_over(asked, rows, epsilon))
+    share = limit // rows
+    if share == 0:
+        raise InvalidInput(
+            f"somebody has {rows:,} rows, among which a budget of {asked.budget:g} leaves less than a millionth for "
+            "each: keep fewer with --at-most."
+        )
+    chosen = min(epsilon, round_down(Fraction(share, MICRO)))
+    assert rows * Fraction(chosen) <= Fraction(asked.budget)
+    return chosen
+
+
+def _over(asked: PerPerson, rows: int, epsilon: float) -> str:
+    fits = max(1, floor(Fraction(asked.budget or 0) / Fraction(epsilon)))
+    if asked.at_most is None:
+        return (
+            f"somebody has {rows:,} rows, which cost {rows:,} x {epsilon:g} together, more than the budget of "
+            f"{asked.budget:g}. Share it among the rows of a person with --spread even, or keep fewer with "
+            f"--at-most {fits}."
+        )
+    return (
+        f"{asked.at_most:,} rows of one person cost {rows:,} x {epsilon:g} together, more than the budget of "
+        f"{asked.budget:g}: lower --at-most to {fits}, or share the budget among them with --spread even."
+    )
+
+
+def _at(task: Task, mechanism: Mechanism) -> Task:
+    """Return the same task with another mechanism of the same kind."""
+    lanes = tuple(replace(lane, mechanism=mechanism) for lane in task.lanes)
+    return replace(task, mechanism=mechanism, lanes=lanes)
+
+
+def _maker(mechanism: Mechanism, kinds: int) -> Callable[[float], Mechanism]:
+    """Return what makes the same mechanism at another epsilon: the law of that epsilon, never scaled draws."""
+    from metricdp.design.exponential import exponential  # imported where something is built
+    from metricdp.design.laplace import laplace, madlib
+
+    if isinstance(mechanism, SphericalLaplace | VectorLaplace):
+        inputs, size = mechanism.inputs, mechanism.inputs.dimension
+        usual = laplace(inputs.metric, mechanism.epsilon, dimension=size).lattice.pitch
+        pitch = None if mechanism.lattice.pitch == usual else mechanism.lattice.pitch
+        # The same space: what it found legal stays legal.
+        return lambda epsilon: replace(laplace(inputs.metric, epsilon, dimension=size, pitch=pitch), inputs=inputs)
+    if kinds > MOST_TABLES:
+        raise InvalidInput(
+            f"an even spread would take {kinds} mechanisms, one for every number of rows: keep fewer rows of every "
+            f"person with --at-most {MOST_TABLES}, or use Laplace noise."
+        )
+    if isinstance(mechanism, NearestMechanism) and mechanism.outputs is mechanism.inputs:
+        return partial(madlib, mechanism.inputs)
+    if isinstance(mechanism, MatrixMechanism):
+        own = np.array_equal(mechanism.inputs.points, mechanism.outputs.points)
+        make = partial(exponential, mechanism.inputs, outputs=None if own else mechanism.outputs)
+        if np.array_equal(make(mechanism.guarantee.epsilon).matrix, mechanism.matrix):
+            return make
+    raise InvalidInput(
+        "this mechanism was designed for one epsilon, and an even spread needs one for every number of rows: keep so "
+        "many rows of every person with --at-most, or use Laplace noise or the exponential mechanism."
+    )

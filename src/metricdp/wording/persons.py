@@ -1,0 +1,121 @@
+"""Sentences about what the rows of one person cost together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from metricdp.numerals import number
+from metricdp.wording.promises import Promise, distance, epsilon, promised, templates
+
+
+class Asked(Protocol):
+    """What is read of a wish for everybody's rows."""
+
+    @property
+    def column(self) -> str: ...
+    @property
+    def budget(self) -> float | None: ...
+    @property
+    def spread(self) -> str | None: ...
+    @property
+    def at_most(self) -> int | None: ...
+    @property
+    def which(self) -> str: ...
+
+
+class Share(Protocol):
+    """What is read of a level: persons with so many rows, the epsilon of each row, the mean distance of its report."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def persons(self) -> int: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def loss(self) -> float: ...
+
+
+class Spent(Protocol):
+    """What is read of what everybody spends."""
+
+    @property
+    def asked(self) -> Asked: ...
+    @property
+    def levels(self) -> Sequence[Share]: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def slack(self) -> float: ...
+    @property
+    def written(self) -> int: ...
+    @property
+    def left_out(self) -> int: ...
+    @property
+    def loss(self) -> float: ...
+
+
+def spread_promise(promise: Promise) -> str:
+    """Return the promise of rows that share a budget: at most this for each."""
+    return f"Promise per row: at most {promised(promise)}; less where a person has many rows."
+
+
+def spent(spending: Spent, promise: Promise) -> list[str]:
+    """Return what everybody's rows cost, how it was kept small, and what the table says about counts."""
+    asked, levels = spending.asked, spending.levels
+    persons = sum(level.persons for level in levels)
+    most = max(level.rows for level in levels)
+    lines = []
+    if asked.at_most is not None:
+        how = "the first in the table" if asked.which == "first" else "drawn by chance"
+        lines.append(
+            f"At most {asked.at_most:,} rows of every person stay, {how}, chosen without looking at the secrets: "
+            f"{spending.left_out:,} rows were left out."
+        )
+    if asked.spread is not None and asked.budget is not None:
+        least, largest = (choose(level.epsilon for level in levels) for choose in (min, max))
+        shares = epsilon(largest, promise.unit)
+        if least < largest:
+            shares = f"from {number(least, _digits(), 'up')} to {shares}"
+        lines.append(
+            f"The budget of {epsilon(asked.budget, promise.unit)} is spread evenly: each of a person's rows gets the "
+            f"budget divided by how many there are, and at most {epsilon(promise.epsilon, promise.unit)}: {shares}."
+        )
+    slack = number(spending.slack, templates()["digits"]["slack"], "up")
+    extra = templates()["promise"]["slack"].format(slack=slack) if spending.slack else ""
+    lines.append(
+        f"{persons:,} persons by {asked.column}, none with more than {most:,} rows in the output. For every one of "
+        f"them all rows together are protected at {epsilon(spending.epsilon, promise.unit)}{extra}."
+    )
+    lines.append(
+        f"How many rows each {asked.column} has is published with the table: there is one report a row, and "
+        "nothing hides the counts."
+    )
+    return lines
+
+
+def spent_again(spending: Spent, promise: Promise) -> str:
+    """Return what a second release of the same rows adds up to for every person."""
+    slack = number(2 * spending.slack, templates()["digits"]["slack"], "up")
+    extra = templates()["promise"]["slack"].format(slack=slack) if spending.slack else ""
+    total = epsilon(2 * spending.epsilon, promise.unit)
+    return (
+        "Protecting this table a second time and releasing both costs every person as much again: 2 x "
+        f"{number(spending.epsilon, _digits(), 'up')} = {total}{extra} for all their rows."
+    )
+
+
+def spread_loss(spending: Spent, unit: str) -> str:
+    """Return how far reports lie from the truth where rows have different promises."""
+    best, worst = (choose(level.loss for level in spending.levels) for choose in (min, max))
+    if best == worst:
+        return f"On average a report lies {distance(best, unit)} from the truth."
+    return (
+        f"On average a report lies {distance(best, unit)} from the truth for persons with few rows and "
+        f"{distance(worst, unit)} for those with the most; {distance(spending.loss, unit)} over all rows."
+    )
+
+
+def _digits() -> int:
+    return int(templates()["digits"]["epsilon"])

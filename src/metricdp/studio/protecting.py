@@ -155,7 +155,7 @@ class Chosen:
     columns: list[str]
     epsilon: float
     options: dict[str, Any]
-    person: str | None
+    people: dict[str, Any]
 
 
 def _chosen(asked: dict[str, Any]) -> Chosen:
@@ -168,7 +168,16 @@ def _chosen(asked: dict[str, Any]) -> Chosen:
     if not isinstance(drop, list) or not isinstance(coarsen, dict) or not isinstance(person, (str, type(None))):
         raise InvalidInput("`drop` must be a list of columns, `coarsen` an object and `person` a column.")
     options = {"drop": [str(one) for one in drop], "coarsen": coarsen, "yes_really": asked.get("yes_really") is True}
-    return Chosen(columns, number(asked, "epsilon", 1e-6, 1e6), options, person or None)
+    people: dict[str, Any] = {}
+    if person:
+        people["id_column"] = person
+        if asked.get("budget") is not None:
+            people["budget"] = number(asked, "budget", 1e-6, 1e9)
+        if asked.get("spread") is not None:
+            people["spread"] = asked["spread"]
+        if asked.get("at_most") is not None:
+            people["at_most"] = int(number(asked, "at_most", 1, 1e9))
+    return Chosen(columns, number(asked, "epsilon", 1e-6, 1e6), options, people)
 
 
 def _noise(chosen: Chosen) -> Any:
@@ -203,14 +212,16 @@ def _warnings(first: Any, columns: list[str], **options: Any) -> list[dict[str, 
     try:
         found = findings_in(first, task)
     except MetricdpError as error:
-        return [{"column": "", "sentence": str(error)}]
-    return [{"column": one.column, "sentence": line} for one, line in zip(found, wording.found_columns(found), strict=False)]
+        return [{"column": "", "sentence": str(error), "time": False}]
+    return [
+        {"column": one.column, "sentence": wording.found_columns([one])[0], "time": one.is_time} for one in found
+    ]
 
 
 def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
     first, flat = _first_rows(job, chosen.columns)
     columns = list(flat or chosen.columns)
-    after = perturb(first, _noise(chosen), columns=columns, on_error="null", **chosen.options)
+    after = perturb(first, _noise(chosen), columns=columns, **chosen.options)
     names = [name for name in first.schema.names if name in after.schema.names]
     rows = [[list(map(_shown, row)) for row in zip(*(side.column(name).to_pylist() for name in names), strict=True)] for side in (first, after)]
     guarantee = _noise(chosen).guarantee
@@ -233,8 +244,8 @@ def _protected(job: Job, chosen: Chosen) -> None:
 
     try:
         summary = perturb_file(
-            job.source, job.target, noise, columns=chosen.columns, id_column=chosen.person, watch=sight,
-            progress=progress, overwrite=True, **chosen.options,
+            job.source, job.target, noise, columns=chosen.columns, watch=sight, progress=progress,
+            overwrite=True, **chosen.people, **chosen.options,
         )  # fmt: skip
         record = record_of(summary, law_of(noise, snap=summary.snap))
         write_record(record, str(job.folder / "certificate.json"))

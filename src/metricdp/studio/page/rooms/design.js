@@ -172,9 +172,11 @@ export async function enter(main, { announce }) {
   const amount = (name, label, { min, max, step = 1, unit = "" }, after = () => {}) => html`<label>${label}
     <input id=${name} type="number" min=${min} max=${max} step=${step} .value=${String(state[name])} style="width:6.5rem" @change=${(event) => {
       const value = Number(event.target.value);
-      if (value >= min && value <= max) state[name] = value;
-      else state.problem = say("design.range", { label, min: number(min), max: number(max, 6) });
-      after();
+      state.problem = "";
+      if (value >= min && value <= max) {
+        state[name] = value;
+        after();
+      } else state.problem = say("design.range", { label, min: number(min), max: number(max, 6) });
       draw();
     }}> ${unit}</label>`;
 

@@ -74,14 +74,19 @@ export async function enter(main, { announce }) {
   }
 
   function warnings() {
-    const found = state.preview?.warnings ?? state.file.warnings;
+    const found = state.file.warnings;
     if (!found.length) return nothing;
-    return html`<h2>${say("protect.warnings")}</h2><ul id="warnings">${found.map(({ column, sentence }) => html`<li>${sentence}
-      ${column ? html`<br><label class="small"><input type="checkbox" .checked=${state.drop.has(column)} @change=${(event) => {
-        state.drop = new Set([...state.drop].filter((name) => name !== column));
-        if (event.target.checked) state.drop.add(column);
+    const remedy = (column, time) => {
+      const key = time ? "coarsen" : "drop";
+      const on = time ? column in state.coarsen : state.drop.has(column);
+      return html`<br><label class="small"><input type="checkbox" data-column=${column} .checked=${on} @change=${(event) => {
+        const wanted = event.target.checked;
+        if (time) state.coarsen = Object.fromEntries([...Object.entries(state.coarsen).filter(([name]) => name !== column), ...(wanted ? [[column, "1h"]] : [])]);
+        else state.drop = new Set([...[...state.drop].filter((name) => name !== column), ...(wanted ? [column] : [])]);
         draw();
-      }}> ${say("protect.drop", { column })}</label>` : nothing}</li>`)}</ul>`;
+      }}> ${say(`protect.${key}`, { column })}</label>`;
+    };
+    return html`<h2>${say("protect.warnings")}</h2><ul id="warnings">${found.map(({ column, sentence, time }) => html`<li>${sentence} ${column ? remedy(column, time) : nothing}</li>`)}</ul>`;
   }
 
   function people() {

@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+ONE_THREAD = {"threads": 1, "parallel": "off"}  # options of HiGHS
 
 
 def cores() -> int:
@@ -24,3 +27,16 @@ def one_thread_per_product() -> AbstractContextManager[object]:
         return nullcontext()
     limits: AbstractContextManager[object] = threadpoolctl.threadpool_limits(1, "blas")
     return limits
+
+
+def run_on_one_thread(highspy: Any, highs: Any) -> Any:
+    """Run a model of HiGHS that has the options of ONE_THREAD.
+
+    HiGHS keeps its threads for the next model and refuses one that asks for another number of them: where somebody else
+    has used more here, they are ended first.
+    """
+    status = highs.run()
+    if status == highspy.HighsStatus.kError and highs.getModelStatus() == highspy.HighsModelStatus.kNotset:
+        highspy.Highs.resetGlobalScheduler(True)
+        status = highs.run()
+    return status

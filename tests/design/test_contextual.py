@@ -18,6 +18,7 @@ from metricdp.design.contextual import (
     near_stretch,
     published,
     quotient_of,
+    refined_from,
 )
 from metricdp.errors import InvalidInput, OutOfDomain
 
@@ -302,3 +303,25 @@ def test_refined_states_rare_classes_as_exactly_as_common_ones():
     reduced = contextual(rare, classes=rows[:, :2], gap=1e-5)
     assert mdp.audit(refined).verdict == "holds"
     assert refined.certificate.loss <= reduced.certificate.loss * (1 + 5e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_refined_is_solved_where_some_reports_are_hardly_ever_given(seed):
+    # a solver's tolerance of 1e-9 is as much as these entries: only in their own unit is there room to repair
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(0.0, 3.0, (24, 2))
+    space = mdp.FiniteSpace(points, mdp.Lp(2))
+    outputs, loss = mdp.FiniteSpace(points[:6], mdp.Lp(2)), rng.uniform(0.0, 1.0, (24, 6))
+    problem = mdp.Problem(space, 0.7, outputs=outputs, loss=loss, prior=rng.dirichlet(np.full(24, 0.3)))
+    classes = np.repeat(np.arange(6), 4)
+    start = np.tile([0.4, 0.3, 0.3 - 3e-9, 1e-9, 1e-9, 1e-9], (24, 1))
+    found = refined_from(problem, quotient_of(problem, classes), start)
+    assert (found * problem.cost).sum() < 0.99 * (start * problem.cost).sum()
+    assert np.allclose(found.sum(axis=1), 1.0)
+    for i in range(24):
+        for j in range(24):
+            apart = float(np.linalg.norm(points[i] - points[j]))
+            assert np.all(found[i] <= np.exp(0.7 * apart) * found[j] * (1.0 + 1e-12))
+    for one in range(6):
+        share = problem.prior[classes == one] / problem.prior[classes == one].sum()
+        assert np.allclose(share @ found[classes == one], start[0], rtol=1e-4, atol=0.0)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
 from scipy.stats import rankdata
 
+from metricdp.errors import MissingExtra
 from metricdp.experiments.common import Table
 from metricdp.experiments.contextual import published
 from metricdp.experiments.contextual.beside import near_pairs, refined
+from metricdp.experiments.contextual.ccit import known_laws, of_table_1
 from metricdp.experiments.contextual.cities import Layout, simulated_city
 from metricdp.experiments.contextual.correlations import measures_of, permutation_p
 from metricdp.experiments.contextual.density import density, neighbourhoods
@@ -263,3 +267,55 @@ def test_correlations_by_hand():
     assert 0.0 < found["Type I error of CCIT"] <= 1.0
     assert measures_of(np.ones(40), values, test=permutation_p) == {}
     assert permutation_p(np.repeat([0.0, 1.0], 20), np.arange(40.0)) <= 0.01
+
+
+@pytest.fixture
+def authors_test(monkeypatch):
+    """A stand-in for the authors' package: it keeps what it is given and says 0.25."""
+    asked = []
+    module = ModuleType("CCIT.CCIT")
+
+    def test(x, y, z, *, nthread):
+        print("Reverting Back to Independence Testing")
+        asked.append((x, y, z, nthread))
+        return 0.25
+
+    module.CCIT = test
+    monkeypatch.setitem(sys.modules, "CCIT", ModuleType("CCIT"))
+    monkeypatch.setitem(sys.modules, "CCIT.CCIT", module)
+    return asked
+
+
+def test_both_classifier_tests_are_given_the_same_samples(authors_test, capsys):
+    found = {row["measure"]: row for row in known_laws("Y = 2 X + noise", 60, 3)}
+    assert len(authors_test) == 3
+    x, y, z, threads = authors_test[0]
+    assert (x.shape, y.shape, z, threads) == ((60, 1), (60, 1), None, 1)
+    assert 1.0 < np.polyfit(x[:, 0], y[:, 0], 1)[0] < 3.0
+    assert found["median p-value"]["as_published"] == 0.25
+    assert found["% rejected at 5 %"]["as_published"] == 0.0
+    ours = np.log10(found["median p-value"]["corrected"])
+    assert found["powers of ten between the two, median"]["corrected"] == pytest.approx(abs(np.log10(0.25) - ours))
+    assert capsys.readouterr().out == ""
+
+
+def test_the_authors_test_says_how_it_is_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "CCIT", None)
+    with pytest.raises(MissingExtra, match=r"pip install CCIT==0\.4"):
+        known_laws("independent", 60, 1)
+
+
+def test_columns_of_table_1_are_asked_in_their_order_and_shuffled(authors_test, monkeypatch):
+    monkeypatch.setattr("metricdp.experiments.contextual.ccit.groups_of_runs", _few_groups)
+    rows = of_table_1("simulated")
+    assert [row["order"] for row in rows[:2]] == ["group by group", "shuffled"]
+    first, second = authors_test[:2]
+    assert not np.array_equal(first[0], second[0])
+    assert sorted(zip(first[0][:, 0], first[1][:, 0], strict=True)) == sorted(
+        zip(second[0][:, 0], second[1][:, 0], strict=True)
+    )
+
+
+def _few_groups(runs, **options):
+    groups = np.array([[8, speed, region] for speed in range(3) for region in range(2)])
+    return GroupTests(groups, np.linspace(0.0, 1.0, 30).reshape(6, 5), (2, 2))

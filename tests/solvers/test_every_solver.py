@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import fake_cupy
 from brute import least_loss
@@ -24,7 +25,9 @@ from metricdp.solvers import (
     Status,
     solve_ratio,
 )
+from metricdp.solvers.backends.warm import WarmModel
 from metricdp.solvers.choice import SOLVERS
+from metricdp.solvers.program import LinearProgram
 from programs import scattered, square, worst_excess
 
 MADE: dict[str, Callable[[], Solver]] = {
@@ -188,3 +191,29 @@ def test_nobodys_word_is_taken_for_a_promise_or_a_bound(lie: str) -> None:
     assert worst_excess(answer.matrix, log_ratios) <= 0.0
     assert answer.lower_bound <= BEST["grid"] <= answer.objective + 1e-7
     assert answer.note  # the gap is open, and it says so
+
+
+def test_highs_answers_where_others_have_used_it_with_more_threads() -> None:
+    # HiGHS keeps the threads of the first model in a thread and refuses a later one that asks for another number
+    highspy = pytest.importorskip("highspy")
+    program = LinearProgram(
+        np.array([-1.0, -2.0]),
+        csr_array(np.ones((1, 2))),
+        np.array([-np.inf]),
+        np.array([1.5]),
+        np.zeros(2),
+        np.ones(2),
+    )
+    for solve in (
+        lambda: Highs(method="simplex").solve_linear(program).objective,
+        lambda: Highs(method="ipx").solve_linear(program).objective,
+        lambda: (model := WarmModel(program)).solve() is Status.OPTIMAL and model.objective(),
+    ):
+        highspy.Highs.resetGlobalScheduler(True)
+        other = highspy.Highs()
+        for name, value in {"output_flag": False, "threads": 2}.items():
+            other.setOptionValue(name, value)
+        other.addVar(0.0, 1.0)
+        assert other.run() == highspy.HighsStatus.kOk
+        assert solve() == pytest.approx(-2.5)
+    highspy.Highs.resetGlobalScheduler(True)

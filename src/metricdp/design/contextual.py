@@ -94,7 +94,7 @@ def contextual(
     solution = _solved(reduced.cost, reduced.log_ratios * shrink, gap=gap, seconds=seconds, solver=solver)
     matrix, method = solution.matrix[reduced.labels], f"contextual, {len(reduced)} classes, {solution.method}"
     if chosen == "refined":
-        matrix = _refined(problem, reduced, matrix)
+        matrix = refined_from(problem, reduced, matrix)
         method = f"contextual, refined from {len(reduced)} classes"
     note = f"upper bound of the full program; constant on classes at least {solution.lower_bound:.6g}. {solution.note}"
     return certify(problem, matrix, method=method, started=started, note=note.strip())
@@ -180,7 +180,7 @@ def context_bound(problem: Problem, blocks: ArrayLike, *, gap: float = 1e-2) -> 
     return block_bound((np.flatnonzero(labels == block) for block in range(int(labels.max()) + 1)), bound)
 
 
-def _refined(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
+def refined_from(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
     """Return the best matrix whose class averages, weighted by the prior, equal those of `start`.
 
     minimise <cost, Z>  subject to all ratios and  sum_{s in C} p_s z_sk = p_C q*_Ck. `start` is a strictly feasible

@@ -31,6 +31,7 @@ READING = (
 )
 SPREADS = {"corrected": "spread", "as_published": "as_published_spread"}
 LONG = 36  # characters from which a cell may be broken into lines
+FAR = 1000.0  # per cent from which a difference says nothing that the two numbers do not
 MANY = 24  # rows from which a table can be filtered
 
 
@@ -173,7 +174,8 @@ def _cell(row: Row, name: str, kind: str) -> str:
     text = escape(number(value)) + _spread(row, name)
     published, measured = row.get("published"), row.get("as_published")
     if name == "as_published" and _is_number(published) and _is_number(measured) and published:
-        text += f" <small>{100.0 * (float(measured) / float(published) - 1.0):+.0f} %</small>"  # type: ignore[arg-type]
+        apart = 100.0 * (float(measured) / float(published) - 1.0)  # type: ignore[arg-type]
+        text += f" <small>{apart:+.0f} %</small>" if abs(apart) < FAR else ""
     return f'<td class="{kind}">{text}</td>'
 
 

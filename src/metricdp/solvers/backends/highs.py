@@ -23,6 +23,7 @@ from metricdp.solvers.program import (
     row_scaling,
     unit_of,
 )
+from metricdp.threads import ONE_THREAD, run_on_one_thread
 
 MOST_LOG_RATIO = 30.0  # scaled coefficients e^-w below 1e-13 would be dropped
 
@@ -83,6 +84,7 @@ class Highs:
             "dual_feasibility_tolerance": max(tolerance, 1e-10),
             "ipm_optimality_tolerance": max(tolerance, 1e-12),
             "run_crossover": "off",
+            **ONE_THREAD,
         }
         if self.seconds is not None:
             options["time_limit"] = float(self.seconds)
@@ -105,7 +107,7 @@ class Highs:
         states = highspy.HighsModelStatus
         for method in (self.method, "simplex"):  # where the interior point ends nowhere, the simplex method may not
             _check(highspy, highs.setOptionValue("solver", method), f"option solver={method!r}")
-            run, found = highs.run(), highs.getModelStatus()
+            run, found = run_on_one_thread(highspy, highs), highs.getModelStatus()
             if found not in (states.kUnknown, states.kSolveError, states.kNotset):
                 break
             _check(highspy, highs.clearSolver(), "a restart")

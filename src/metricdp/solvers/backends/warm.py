@@ -13,6 +13,7 @@ import scipy.sparse as sparse
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.program import LinearProgram, Status
+from metricdp.threads import ONE_THREAD, run_on_one_thread
 
 SLICE = 2000  # iterations
 SCALING = 2  # HiGHS's own choice
@@ -68,8 +69,7 @@ class WarmModel:
             "output_flag": False,
             "solver": "simplex",
             "presolve": "off",
-            "threads": 1,
-            "parallel": "off",
+            **ONE_THREAD,
             "simplex_iteration_limit": SLICE,
             "small_matrix_value": 1e-12,
             "primal_feasibility_tolerance": max(tolerance, 1e-10),
@@ -160,7 +160,7 @@ class WarmModel:
         """Run in slices of so many iterations: between them Ctrl-C is heard, and no answer depends on a clock."""
         states = self._highspy.HighsModelStatus
         while True:
-            status = self._highs.run()
+            status = run_on_one_thread(self._highspy, self._highs)
             found = self._highs.getModelStatus()
             self.iterations += max(int(self._highs.getInfo().simplex_iteration_count), 0)
             if found != states.kIterationLimit:

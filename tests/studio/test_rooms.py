@@ -73,7 +73,11 @@ def test_feel_moves_where_somebody_clicks_or_presses_enter(page: Any) -> None:
 
 def test_a_background_of_ones_own_is_drawn_and_a_wrong_one_is_said(page: Any, tmp_path: Path) -> None:
     enter(page, "feel")
-    line = {"type": "Feature", "properties": {}, "geometry": {"type": "LineString", "coordinates": [[-8.62, 41.1], [-8.6, 41.2]]}}
+    line = {
+        "type": "Feature",
+        "properties": {},
+        "geometry": {"type": "LineString", "coordinates": [[-8.62, 41.1], [-8.6, 41.2]]},
+    }
     (tmp_path / "own.geojson").write_text(json.dumps(line))
     (tmp_path / "wrong.geojson").write_text("no map at all")
     dropped(page, "#background", tmp_path / "own.geojson")

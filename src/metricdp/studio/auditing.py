@@ -50,4 +50,5 @@ def _places(space: Any) -> list[list[float]] | None:
         return None
     if not isinstance(space.ground, Haversine):
         return None
-    return np.asarray(space.coordinates, dtype=np.float64).tolist()
+    places: list[list[float]] = np.asarray(space.coordinates, dtype=np.float64).tolist()
+    return places

@@ -1,4 +1,4 @@
-"""The room Budget: who spent what, what is left, and what a day would cost. Persons are shown as the books know them: as hashes."""
+"""The room Budget: who spent what, what is left, what a day would cost. Persons are the hashes of the books."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from metricdp.design.quantised import quantised
 from metricdp.design.remapped import remapped
 from metricdp.design.tight import tight_constraints
 from metricdp.errors import Infeasible, InvalidInput
-from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms import FiniteMechanism
 from metricdp.places import bundled_roads
 from metricdp.problems import Problem
 from metricdp.service.building import builder_of, space_of
@@ -30,7 +30,7 @@ from metricdp.service.state import State
 from metricdp.studio.asking import answer, body_of, in_sentences, number, question
 
 MOST_PLACES, MOST_COMPARED, MOST_FILE = 1_000, 400, 64 << 20
-COMPARED: dict[str, Callable[[Problem], Mechanism]] = {
+COMPARED: dict[str, Callable[[Problem], FiniteMechanism]] = {
     "exponential": lambda problem: exponential(problem.inputs, problem.epsilon),
     "remapped": lambda problem: remapped(exponential(problem.inputs, problem.epsilon), prior=problem.prior),
     "tight_constraints": lambda problem: tight_constraints(problem.inputs, problem.epsilon),

@@ -1,9 +1,10 @@
 """The door of Studio: who gets in, and what a browser may do with the page.
 
-The address that `metricdp studio` opens carries a token. The first visit exchanges it for a cookie; after that the token is
-worth nothing, so that it does no harm in a history or a log. Every other request needs the cookie. The Host header must name this
-machine, so that no foreign name can be made to point here (DNS rebinding), and what changes something must come from the
-page itself. Requests to `/v1/` go on to the service under a key of their own, which no browser ever sees.
+The address that `metricdp studio` opens carries a token. The first visit exchanges it for a cookie; then the token is
+worth nothing, so that it does no harm in a history or a log. Every other request needs the cookie. The Host header
+must name this machine, so that no foreign name can be made to point here (DNS rebinding), and what changes something
+must come from the page itself. Requests to `/v1/` go on to the service under a key that no browser ever
+sees.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ COOKIE = "metricdp-studio"
 SAFE_METHODS = {"GET", "HEAD"}
 # Scripts and data from here only; the map draws in a worker made of a blob, and sets styles and pictures of its own.
 POLICY = (
-    "default-src 'none'; script-src 'self'; worker-src blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-    "connect-src 'self' blob: data:; font-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; worker-src blob:; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; connect-src 'self' blob: data:; font-src 'self'; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = [
     (b"content-security-policy", POLICY.encode()),

@@ -1,8 +1,8 @@
-"""What a promise feels like at one place: a cloud of reports and the circles that hold them, for noise and for the optimum.
+"""What a promise feels like at one place: a cloud of reports and the circles that hold them, noise and the optimum.
 
-The streets are the bundled ones. Both mechanisms keep the same wish, such as "2x at 200 m": noise anywhere on the Earth in straight
-metres, and so along the streets as well, which are never shorter; the optimum on crossings along the streets. Circles and means are
-computed from the laws, not from the cloud.
+The streets are the bundled ones. Both mechanisms keep the same wish, such as "2x at 200 m": noise anywhere on the Earth
+in straight metres, and so along the streets as well, which are never shorter; the optimum on crossings along the
+streets. Circles and means are computed from the laws, not from the cloud.
 """
 
 from __future__ import annotations
@@ -53,8 +53,16 @@ class Feel:
             "type": "FeatureCollection",
             "attribution": ATTRIBUTION,
             "features": [
-                {"type": "Feature", "properties": {"kind": "street"}, "geometry": {"type": "MultiLineString", "coordinates": lines}},
-                {"type": "Feature", "properties": {"kind": "crossing"}, "geometry": {"type": "MultiPoint", "coordinates": crossings}},
+                {
+                    "type": "Feature",
+                    "properties": {"kind": "street"},
+                    "geometry": {"type": "MultiLineString", "coordinates": lines},
+                },
+                {
+                    "type": "Feature",
+                    "properties": {"kind": "crossing"},
+                    "geometry": {"type": "MultiPoint", "coordinates": crossings},
+                },
             ],
         }
 

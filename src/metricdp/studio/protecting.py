@@ -26,14 +26,15 @@ from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine
 from metricdp.pictures.release_page import write_release
+from metricdp.studio.asking import answer, in_sentences, number, question
 from metricdp.tables import perturb, perturb_file
 from metricdp.tables.checks import findings_in
 from metricdp.tables.formats import AS_IT_IS, located
 from metricdp.tables.sight import Sight
 from metricdp.tables.sources import open_table
-from metricdp.tables.task import LATITUDES, LONGITUDES, Request as Wanted
+from metricdp.tables.task import LATITUDES, LONGITUDES
+from metricdp.tables.task import Request as Wanted
 from metricdp.tables.telling import record_of, release_of, write_record
-from metricdp.studio.asking import answer, in_sentences, number, question
 
 MOST_BYTES = 4 << 30
 PREVIEW = 200
@@ -213,9 +214,7 @@ def _warnings(first: Any, columns: list[str], **options: Any) -> list[dict[str, 
         found = findings_in(first, task)
     except MetricdpError as error:
         return [{"column": "", "sentence": str(error), "time": False}]
-    return [
-        {"column": one.column, "sentence": wording.found_columns([one])[0], "time": one.is_time} for one in found
-    ]
+    return [{"column": one.column, "sentence": wording.found_columns([one])[0], "time": one.is_time} for one in found]
 
 
 def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
@@ -223,7 +222,10 @@ def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
     columns = list(flat or chosen.columns)
     after = perturb(first, _noise(chosen), columns=columns, **chosen.options)
     names = [name for name in first.schema.names if name in after.schema.names]
-    rows = [[list(map(_shown, row)) for row in zip(*(side.column(name).to_pylist() for name in names), strict=True)] for side in (first, after)]
+    rows = [
+        [list(map(_shown, row)) for row in zip(*(side.column(name).to_pylist() for name in names), strict=True)]
+        for side in (first, after)
+    ]
     guarantee = _noise(chosen).guarantee
     return {
         "names": names, "before": rows[0], "after": rows[1], "protected": columns,

@@ -19,7 +19,7 @@ from metricdp.service.keys import make_key
 from metricdp.service.limits import Limits
 from metricdp.service.logs import set_up
 from metricdp.service.served import Served
-from metricdp.studio.app import house
+from metricdp.studio.app import Room, house
 from metricdp.studio.auditing import AuditRoom
 from metricdp.studio.budgeting import BudgetRoom
 from metricdp.studio.designing import DesignRoom
@@ -70,7 +70,7 @@ class Studio:
         def state() -> Any:
             return service.app.state.metricdp
 
-        rooms = [
+        rooms: list[Room] = [
             FeelRoom(), protect := ProtectRoom(), design := DesignRoom(state, token.split("_")[1], opening.key),
             AuditRoom(), BudgetRoom(state, lasting=opening.ledger is not None),
         ]  # fmt: skip
@@ -95,7 +95,8 @@ def run(opening: Opening, *, browser: bool = True) -> int:
     set_up("warning")
     studio = Studio(opening)
     try:
-        print(f"Studio is open at {studio.address}\nThe address works once. Ctrl-C closes Studio and removes what was dropped into it.", flush=True)
+        print(f"Studio is open at {studio.address}")
+        print("The address works once. Ctrl-C closes Studio and removes what was dropped into it.", flush=True)
         if browser:
             webbrowser.open(studio.address)
         config = uvicorn.Config(

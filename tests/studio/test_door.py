@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import browsers
 from metricdp.studio.app import PAGE, house
 from metricdp.studio.door import COOKIE, Door
 
 STRINGS = json.loads((PAGE / "strings.json").read_text(encoding="utf-8"))
-SOURCES = [path for path in [*PAGE.glob("*.js"), *(PAGE / "rooms").glob("*.js")]]
+SOURCES = [*PAGE.glob("*.js"), *(PAGE / "rooms").glob("*.js")]
 
 
 def asked(
@@ -25,18 +28,24 @@ def asked(
     sent: list[Any] = []
     named = {"host": "127.0.0.1:4000", **{name.replace("_", "-"): value for name, value in headers.items()}}
     scope = {
-        "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(), "root_path": "",
-        "scheme": "http", "http_version": "1.1", "headers": [(k.encode(), v.encode()) for k, v in named.items()],
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 4000),
+        "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+        "root_path": "", "scheme": "http", "http_version": "1.1", "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 4000), "headers": [(k.encode(), v.encode()) for k, v in named.items()],
     }  # fmt: skip
 
+    messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        if (message := next(messages, None)) is None:
+            await asyncio.Event().wait()  # nobody leaves
+        assert message is not None
+        return message
 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(door(scope, receive, send))
+    with ThreadPoolExecutor(1) as pool:  # a browser of other tests may have a loop of its own in this thread
+        pool.submit(lambda: asyncio.run(door(scope, receive, send))).result()
     start = next(message for message in sent if message["type"] == "http.response.start")
     body = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
     return start["status"], {k.decode().lower(): v.decode() for k, v in start["headers"]}, body
@@ -154,3 +163,14 @@ def test_vendored_files_carry_their_licences_and_ask_for_nothing() -> None:
     assert (PAGE / "vendor" / "metricdp.js").read_text(encoding="utf-8").strip() == ours.strip()
     for path in SOURCES:
         assert not re.search(r"https?://", path.read_text(encoding="utf-8")), path.name
+
+
+def test_vendored_files_are_what_the_pinned_build_makes() -> None:
+    folder = Path(__file__).parents[2] / "tools" / "studio"
+    program = browsers.node()
+    if program is None or not (folder / "node_modules").is_dir():
+        pytest.skip("the build of the vendored files is not installed (npm ci in tools/studio)")
+    done = subprocess.run(
+        [program, "build.js", "--check"], cwd=folder, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
@@ -41,4 +43,5 @@ async def file(request: Request) -> Response:
 def house(rooms: Sequence[Room]) -> Starlette:
     """Return the page and its rooms, without a door."""
     routes = [route for room in rooms for route in room.routes()]
-    return Starlette(routes=[*routes, Route("/{path:path}", file)])
+    packed = Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=4)
+    return Starlette(routes=[*routes, Route("/{path:path}", file)], middleware=[packed])

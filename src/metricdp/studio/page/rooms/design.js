@@ -242,7 +242,7 @@ export async function enter(main, { announce }) {
           ${standing()}
           ${state.curve ? html`<h2>${say("design.curves")}</h2><figure id="curves"></figure><p class="small soft">${say("design.curves.about")}</p>` : nothing}
         </section>
-        <section aria-label=${say("map.label")}><div class="map" id="map"></div></section>`,
+        <div><div class="map" id="map"></div></div>`,
       main,
     );
     pictures();

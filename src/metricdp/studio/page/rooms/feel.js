@@ -108,7 +108,7 @@ export async function enter(main, { announce }) {
             </table>
             <p class="small soft">${say("feel.once", { epsilon: number(found.epsilon) })}</p>` : nothing}
         </section>
-        <section aria-label=${say("map.label")}>
+        <div>
           <div class="map" id="map"></div>
           <ul class="key">
             <li><i style="background:var(--bad)"></i>${say("feel.key.place")}</li>
@@ -117,7 +117,7 @@ export async function enter(main, { announce }) {
             <li>${say("feel.key.rings")}</li>
           </ul>
           <p class="small"><label>${say("map.background")} <input type="file" id="background" accept=".geojson,.json,.pmtiles" @change=${behind}></label></p>
-        </section>`,
+        </div>`,
       main,
     );
     paint();

@@ -27,6 +27,7 @@ TITLES = {
     "noise": "Exact noise",
     "interpolated": "Interpolated mechanisms",
     "tables": "Tables",
+    "ledger": "The books",
     "devices": "Files for devices",
     "contextual": "Context",
     "decomposed": "Decomposition",
@@ -44,6 +45,8 @@ BEFORE = {
     "drawn before. Why it is exact is in [noise that is exact](noise.md).",
     "interpolated": "The rest is in [secrets anywhere](aipo.md).",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
+    "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
+    "[keep a budget over time](journeys/budget.md).",
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",
     "contextual": "`benchmarks/contextual.py` and `benchmarks/independence.py`; the rest is in "
     "[context](contextual.md).",

@@ -70,7 +70,7 @@ async def _visitor(port: int, token: str, plan: dict[str, Any], number: int, vis
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
         started = due if gap else time.perf_counter()  # a visitor that comes late counts its waiting
         due += gap
-        person = f"person {number} {count % 50}"
+        person = f"shared {(number + count) % plan['shared']}" if plan["shared"] else f"person {number} {count % 50}"
         body = {"person": person, "request": f"{plan['run']}-{number}-{count}", "secret": [41.9, 12.48]}
         count += 1
         try:
@@ -96,12 +96,16 @@ def _process(pipe: Any, port: int, token: str, plan: dict[str, Any]) -> None:
     pipe.send(asyncio.run(_all(port, token, plan)))
 
 
-def visit(port: int, token: str, *, visitors: int, seconds: float, rate: float = 0.0) -> Visits:
-    """Let so many visitors release one secret after the other, as fast as they can or at a rate in all."""
+def visit(port: int, token: str, *, visitors: int, seconds: float, rate: float = 0.0, shared: int = 0) -> Visits:
+    """Let so many visitors release one secret after the other, as fast as they can or at a rate in all.
+
+    Each asks about persons of its own, or all about the same few.
+    """
     plan = {
         "visitors": visitors,
         "seconds": seconds,
         "gap": visitors / rate if rate else 0.0,
+        "shared": shared,
         "run": f"{time.time_ns()}",
     }
     mine, theirs = multiprocessing.Pipe()

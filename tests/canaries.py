@@ -7,7 +7,10 @@ engine, a call. What must not come out: the values of any row, the nearest legal
 from __future__ import annotations
 
 import contextlib
+import gzip
+import json
 import os
+import sqlite3
 import struct
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -20,11 +23,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+from pyarrow import feather
 
 import metricdp as mdp
 from metricdp.cli import main
 from metricdp.design.interpolation.streets import along_streets
 from metricdp.tables import perturb_batch, perturb_file, perturb_files
+from metricdp.tables.formats import Reading
 
 POINTS = [[7.318264, 3.159357], [7.846213, 3.918472], [8.273951, 3.482716]]  # legal, and nobody's business either
 PLACES = [[41.157385, -8.629471], [41.163927, -8.621853], [41.171694, -8.634729]]
@@ -143,8 +148,39 @@ def arrow(case: Case) -> pa.Table:
 def written(case: Case, folder: Path, suffix: str) -> Path:
     path = folder / f"in{suffix}"
     table = arrow(case)
-    (pacsv.write_csv if suffix == ".csv" else pq.write_table)(table, path)
+    if suffix == ".csv":
+        pacsv.write_csv(table, path)
+    elif suffix == ".parquet":
+        pq.write_table(table, path)
+    elif suffix == ".feather":
+        feather.write_feather(table, str(path))
+    elif suffix == ".csv.gz":
+        held = pa.BufferOutputStream()
+        pacsv.write_csv(table, held)
+        path.write_bytes(gzip.compress(held.getvalue().to_pybytes()))
+    elif suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row, allow_nan=False, default=str) + "\n" for row in finite(table)))
+    elif suffix == ".db":
+        with contextlib.closing(sqlite3.connect(path)) as base:
+            base.execute(f"CREATE TABLE it ({', '.join(table.schema.names)})")
+            marks = ", ".join("?" * table.num_columns)
+            base.executemany(f"INSERT INTO it VALUES ({marks})", [list(row.values()) for row in table.to_pylist()])
+            base.commit()
+    else:
+        import duckdb
+
+        with duckdb.connect(str(path)) as base:
+            base.register("points", table)
+            base.execute("CREATE TABLE it AS FROM points")
     return path
+
+
+def finite(table: pa.Table) -> list[dict[str, Any]]:
+    """Return rows as JSON has them, infinity as text."""
+    return [
+        {name: str(cell) if isinstance(cell, float) and not np.isfinite(cell) else cell for name, cell in row.items()}
+        for row in table.to_pylist()
+    ]
 
 
 def frame_runner(kind: str) -> Callable[[Case, Path, Path], Any]:
@@ -176,6 +212,66 @@ def file_runner(suffix: str) -> Callable[[Case, Path, Path], Any]:
         return perturb_file(source, out / f"out{suffix}", mechanisms()[case.mechanism], columns=list(case.columns))
 
     return run
+
+
+def layout_runner(kind: str) -> Callable[[Case, Path, Path], Any]:
+    """Numbers inside structs and lists, scaled, or with decimal commas."""
+
+    def run(case: Case, inputs: Path, out: Path) -> Any:
+        mechanism, names, table = mechanisms()[case.mechanism], list(case.columns), arrow(case)
+        rows = [[row[name] for name in names] for row in table.to_pylist()]
+        path = inputs / ("in.csv" if kind == "commas" else "in.parquet")
+        target, reading, columns = out / "out.parquet", Reading(), names
+        if kind == "struct":
+            made = pa.table({"pos": [dict(zip(names, row, strict=True)) for row in rows]})
+            columns = [f"pos.{name}" for name in names]
+        elif kind == "list":
+            made, columns = pa.table({"pos": rows}), ["pos"]
+        elif kind == "scaled":
+            made, reading = table, Reading(scale=0.5)
+            for name in names:
+                halves = pa.array([None if cell is None else 2.0 * cell for cell in table[name].to_pylist()])
+                made = made.set_column(made.schema.get_field_index(name), name, halves)
+        if kind == "commas":
+            lines = [";".join("" if cell is None else f"{cell:.9f}".replace(".", ",") for cell in row) for row in rows]
+            path.write_text("\n".join([";".join(names), *lines]) + "\n")
+        else:
+            pq.write_table(made, path)
+        return perturb_file(path, target, mechanism, columns=columns, reading=reading)
+
+    return run
+
+
+def projected(case: Case, inputs: Path, out: Path) -> Any:
+    """Numbers that no projection can hold."""
+    names = list(case.columns)[-2:]
+    rows = [
+        [1e9 * (row[name] if isinstance(row[name], float) else 1.0) for name in names] for row in finite(arrow(case))
+    ]
+    pq.write_table(pa.table({"x": [row[0] for row in rows], "y": [row[-1] for row in rows]}), inputs / "in.parquet")
+    return perturb_file(
+        inputs / "in.parquet", out / "out.parquet", mechanisms()["earth"], reading=Reading(crs="EPSG:25832")
+    )
+
+
+def broken(suffix: str) -> Callable[[Case, Path, Path], Any]:
+    """Files that end in the middle, or hold something else than their name says, where the canaries stand."""
+
+    def run(case: Case, inputs: Path, out: Path) -> Any:
+        whole = written(case, inputs, ".jsonl").read_bytes()
+        path = inputs / f"broken{suffix}"
+        cut = whole[: len(whole) - 9]
+        path.write_bytes({".geojson": b'{"features": [' + cut, ".csv": b'n,"' + whole}.get(suffix, cut))
+        return perturb_file(path, out / "out.csv", mechanisms()[case.mechanism], columns=list(case.columns))
+
+    return run
+
+
+def headless(case: Case, inputs: Path, out: Path) -> Any:
+    """A table without a header, with decimal commas: its first row stands where names are shown."""
+    cells = [str(cell).replace(".", ",") for column in case.columns.values() for cell in column if cell is not None]
+    (inputs / "in.csv").write_text("\n".join([";".join([*cells, "1,5"])] * 3) + "\n")
+    return perturb_file(inputs / "in.csv", out / "out.csv", mechanisms()["earth"])
 
 
 def command_runner(suffix: str) -> Callable[[Case, Path, Path], Any]:
@@ -283,7 +379,7 @@ def design(case: Case, inputs: Path, out: Path) -> Any:
     """Points of a design that cannot be: they may come from somebody's data too."""
     path = inputs / "points.csv"
     rows = [",".join(str(cell) for cell in row) for row in zip(*case.columns.values(), strict=True)]
-    path.write_text("\n".join([",".join(case.columns), *rows, *rows]) + "\n", encoding="utf-8")
+    path.write_text("\n".join([",".join(case.columns), *rows, f"q{rows[-1]}"]) + "\n", encoding="utf-8")
     status = main(["design", "--points", str(path), "--metric", "l2", "--epsilon", "1.0", "-o", str(out / "it.mdp")])
     assert status == 2, status
     raise mdp.MetricdpError("the command said its error itself")
@@ -306,8 +402,14 @@ def trips(case: Case, inputs: Path, out: Path) -> Any:
 
 RUNNERS: dict[str, Callable[[Case, Path, Path], Any]] = {
     **{kind: frame_runner(kind) for kind in ("pandas", "polars", "arrow", "batch", "reader")},
-    "csv": file_runner(".csv"),
-    "parquet": file_runner(".parquet"),
+    **{
+        end.strip("."): file_runner(end)
+        for end in (".csv", ".parquet", ".csv.gz", ".feather", ".jsonl", ".db", ".duckdb")
+    },
+    **{kind: layout_runner(kind) for kind in ("struct", "list", "scaled", "commas")},
+    **{f"broken{end}": broken(end) for end in (".csv", ".jsonl", ".geojson", ".parquet", ".feather", ".db", ".csv.gz")},
+    "projected": projected,
+    "headless": headless,
     "command csv": command_runner(".csv"),
     "command parquet": command_runner(".parquet"),
     "duckdb table": duckdb_table,
@@ -330,6 +432,13 @@ def fits(runner: str, case: Case) -> bool:
     """Tell whether a case can be handed to a runner."""
     if runner in ("sample", "log_density", "encode") and case.mechanism == "product":
         return runner == "encode"
+    if runner in ("db", "duckdb"):
+        return case.mechanism in ("earth", "words")
+    if runner in ("struct", "list", "scaled", "commas"):
+        cells = [cell for column in case.columns.values() for cell in column]
+        return all(cell is None or isinstance(cell, float) for cell in cells) and not (
+            runner == "commas" and np.inf in cells
+        )
     return True
 
 

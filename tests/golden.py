@@ -16,6 +16,7 @@ A number must agree to a relative 1e-6, `low..high` must hold it, a text must be
 from __future__ import annotations
 
 import csv
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,7 +69,10 @@ def _holds(text: str, value: Any) -> bool:
     try:
         if dots:
             return float(low) <= value <= float(high)
-        return abs(float(text) - value) <= TOLERANCE * max(1e-9, abs(float(text)))
+        wanted = float(text)
+        if not math.isfinite(wanted):
+            return wanted == value
+        return abs(wanted - value) <= TOLERANCE * max(1e-9, abs(wanted))
     except ValueError:
         return False
 

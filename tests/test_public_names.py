@@ -20,10 +20,10 @@ PROJECT = Path(__file__).parents[1]
 NAMES = [
     "Angular", "AuditReport", "Augmented", "Box", "Certificate", "FiniteSpace", "Frechet", "Guarantee", "Hamming",
     "Haversine", "Hyperbolic", "Inspection", "InterpolatedMechanism", "Levenshtein", "LocalMechanism", "Lp",
-    "Mahalanobis", "MatrixMechanism", "Mechanism", "Metric", "MetricdpError", "NearLoss", "Precomputed", "Problem",
-    "ShortestPath", "StreetPath", "Temporal",
+    "Mahalanobis", "MatrixMechanism", "Measure", "Mechanism", "Metric", "MetricdpError", "NearLoss", "Precomputed",
+    "Problem", "ShortestPath", "StreetPath", "Temporal",
     "Wasserstein", "Weighted", "Witness", "WordMovers", "accuracy_radius", "adversary_error", "audit", "audit_sampler",
-    "audit_samples", "constopt",
+    "audit_samples", "compare", "constopt",
     "contextual", "continuous_violations", "create_keys", "decomposed", "dictionary", "duckdb_function",
     "duckdb_table", "epsilon_at", "epsilon_for", "errors", "expected_loss", "exponential", "from_matrix", "grid",
     "inspect", "interpolated", "laplace", "load", "madlib", "metric", "mobility", "optimal", "packing_lower_bound",

@@ -28,6 +28,7 @@ from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
 from metricdp.solvers import choice
 from metricdp.spaces import SPACES
+from metricdp.tables.formats import FORMATS
 
 PROJECT = Path(__file__).resolve().parents[1]
 PART = re.compile(r"(<!-- (\w+)([^:>]*): written by tools/pages\.py -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -47,6 +48,17 @@ def builders_table() -> str:
         options = " ".join(f"`--{name}`" for name in one.options)
         command = f"`--builder {one.name}` {options}".strip() if one.at_command else ""
         rows.append(f"| `mdp.{one.name}` | {one.about} | {command} |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+def formats_table() -> str:
+    """The formats of tables, with their names and what they keep."""
+    rows = ["| format | files | what it is | kept as it came | needs |", "| --- | --- | --- | --- | --- |"]
+    for one in FORMATS:
+        files = " ".join(f"`{end}`" for end in one.suffixes)
+        files += ", each also `.gz` `.zst`" if one.packed else ", `FILE::TABLE`" if one.tables else ""
+        needs = f"`metricdp[{one.extra}]`" if one.extra else ""
+        rows.append(f"| `{one.name}` | {files} | {one.about} | {one.keeps} | {needs} |")
     return "\n" + "\n".join(rows) + "\n\n"
 
 
@@ -187,6 +199,7 @@ PARTS = {
     "metrics_table": metrics_table,
     "builders_api": builders_api,
     "builders_table": builders_table,
+    "formats_table": formats_table,
     "studies_table": studies_table,
     "studies_state": studies_state,
 }

@@ -26,6 +26,8 @@ from metricdp.auditing import quantile_loss as quantile_loss
 from metricdp.auditing import violation_ratio as violation_ratio
 from metricdp.auditing import worst_loss as worst_loss
 from metricdp.auditing.bounds import universal_lower_bound as universal_lower_bound
+from metricdp.design.comparison import Measure as Measure
+from metricdp.design.comparison import compare as compare
 from metricdp.design.constopt import constopt as constopt
 from metricdp.design.contextual import contextual as contextual
 from metricdp.design.decomposed import decomposed as decomposed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.optimize import linprog
 
 import metricdp as mdp
 from metricdp import cli
-from metricdp.cli import building, comparing
+from metricdp.cli import building
 
 pytest.importorskip("matplotlib")
 
@@ -69,9 +70,8 @@ def test_no_printed_bound_lies_above_an_optimum(here: Path, capsys, objective: s
     line = f"compare --points cells.csv --metric l2 --epsilon 0.5,2 --builders {names} --objective {objective} -o c.png"
     assert cli.main((line + (" --prior prior.csv" if with_prior else "")).split()) == 0
     said = capsys.readouterr().out
-    assert {"expected": "the expected loss", "worst": "the worst loss"}[objective] in said
-    with open("c.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    assert {"expected": "Expected loss", "worst": "Worst loss of any secret"}[objective] in said
+    rows = read("c.csv")
     assert len(rows) == 10
     prior = PRIOR if with_prior else None
     for row in rows:
@@ -79,6 +79,7 @@ def test_no_printed_bound_lies_above_an_optimum(here: Path, capsys, objective: s
         assert row["objective"] == objective
         assert float(row["lower_bound"]) <= best * (1 + 1e-7)
         assert float(row["loss"]) >= best * (1 - 1e-7)
+        assert float(row["above_bound"]) == pytest.approx(float(row["loss"]) / float(row["lower_bound"]) - 1)
         if row["builder"] == "optimal":
             assert float(row["loss"]) <= best * 1.002
             assert float(row["lower_bound"]) >= best * 0.998  # the bound of this objective is used
@@ -87,18 +88,64 @@ def test_no_printed_bound_lies_above_an_optimum(here: Path, capsys, objective: s
             assert float(row["loss"]) == pytest.approx(losses(mechanism, objective, prior))
 
 
-def test_the_bound_of_another_objective_is_not_used(here: Path) -> None:
-    space = mdp.FiniteSpace(POINTS, mdp.Lp(2))
-    worst = mdp.constopt(mdp.Problem(space, 2.0), nearest=3)
-    assert worst.certificate.objective == "worst"
-    question = comparing.Question(space, "expected", None, 1e-3)
-    assert not question.bounds(worst, "constopt", 2.0)
-    assert comparing.Question(space, "worst", None, 1e-3).bounds(worst, "constopt", 2.0)
-    near = mdp.optimal(mdp.Problem(space, 2.0, radius=1.0))
-    assert not question.bounds(near, "optimal", 2.0)  # another promise: only near pairs
-    other = mdp.optimal(mdp.Problem(space, 1.0))
-    assert not question.bounds(other, "optimal", 2.0)  # a stronger promise costs more
-    assert question.bounds(other, "optimal", 1.0)
+def read(path: str) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_all_that_fit_are_compared_by_several_losses_and_the_others_are_named(here: Path, capsys) -> None:
+    np.savetxt("own.csv", 1.0 - np.eye(len(POINTS)), delimiter=",")
+    line = "compare --points cells.csv --epsilon 1 --loss squared,own.csv --objective expected --draws 3000"
+    assert cli.main([*line.split(), "--seconds", "5", "--gap", "0.02", "-o", "c.html", "-o", "c.json"]) == 0
+    out, err = capsys.readouterr()
+    record = json.loads(Path("c.json").read_text())
+    assert (record["format"], record["version"], record["places"]) == ("metricdp.compare", 1, 11)
+    built = {row["builder"] for row in record["rows"]}
+    assert built >= {
+        "exponential",
+        "optimal",
+        "dictionary",
+        "remapped",
+        "laplace",
+        "spanner",
+        "constopt",
+        "interpolated",
+    }
+    assert {(row["measure"], row["objective"]) for row in record["rows"]} == {
+        ("squared", "expected"),
+        ("own", "expected"),
+    }
+    for name in ("product", "from_matrix", "contextual", "quantised", "weighted_exponential"):
+        assert f"Left out: {name}: " in err
+    for row in record["rows"]:
+        assert row["low"] <= row["loss"] <= row["high"]
+        assert (row["draws"] > 0) == (row["builder"] == "laplace")
+        assert row["lower_bound"] is None or row["lower_bound"] <= row["high"] + 1e-12
+        if row["builder"] == "optimal":
+            assert row["gap"] <= 0.03
+    assert "±" in out
+    page = Path("c.html").read_text()
+    assert "http" not in page
+    assert "Not compared, and why" in page
+    assert not Path("c.html.unfinished").exists()
+    assert len(read("c.csv")) == len(record["rows"])
+
+
+def test_endings_objectives_and_limits_are_checked_before_any_work(here: Path, capsys) -> None:
+    start = "compare --points cells.csv --epsilon 1"
+    for more, why in (
+        ("-o c.txt", "must be named .html"),
+        ("-o c.csv --objective best", "must be expected, worst"),
+        ("-o c.csv --loss guess", "must be distance, squared, time"),
+        ("-o c.csv --loss time", "belongs to --roads"),
+        ("-o c.csv --speed 30", "belongs to --loss time"),
+        ("-o c.csv --seconds 0", "above 0"),
+        ("-o c.csv --builders optimall", "optimal"),
+        ("-o cells.csv", "it is the file that is read"),
+    ):
+        assert cli.main([*start.split(), *more.split()]) == 2
+        assert why in capsys.readouterr().err
+    assert sorted(path.name for path in here.iterdir()) == ["cells.csv", "prior.csv"]
 
 
 def test_design_does_not_call_the_worst_loss_an_average(here: Path, capsys) -> None:

@@ -16,14 +16,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import browsers
 from metricdp.cli import main
+from metricdp.design.optimal import optimal
 from metricdp.errors import InvalidInput, MissingExtra
 from metricdp.experiments import STUDIES, Piece, Study, Table
 from metricdp.experiments.common import Request, averaged, reproduce
 from metricdp.experiments.common.rows import read_csv
+from metricdp.metrics import Lp
+from metricdp.problems import Problem
+from metricdp.spaces import FiniteSpace
 
 PLUGIN = """
 import os, pathlib, time
@@ -211,6 +216,36 @@ def test_an_interruption_loses_nothing_that_is_done(tmp_path: Path, jobs: str, n
     assert [row["as_published"] for row in rows] == ["1", "4"]
     assert "missing: 1 pieces: n=7" in about
     assert "about" in out
+
+
+def interrupted_inside(number: int) -> list[dict[str, Any]]:
+    """Solve, and be interrupted by a real signal while the solver is at work: it answers with the best so far."""
+    space = FiniteSpace(np.random.default_rng(0).uniform(size=(30, 2)), Lp(2))
+    told: list[float] = []
+
+    def progress(lower: float, upper: float, seconds: float, steps: int) -> None:
+        told.append(upper)
+        os.kill(os.getpid(), number)
+
+    made = optimal(Problem(space, 3.0), objective="worst", gap=1e-12, progress=progress)
+    assert len(told) == 1
+    assert "interrupted" in made.certificate.note  # swallowed: the piece seems to be whole
+    return [{"table": "1", "side": 9, "measure": "loss", "as_published": told[0]}]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_that_a_solver_answers_ends_the_run_and_keeps_no_half_piece(
+    tmp_path: Path, number: int
+) -> None:
+    before = signal.getsignal(number)
+    more = [Piece("half", ("1", "figure 2"), interrupted_inside, (int(number),))]
+    more.append(Piece("after", ("1", "figure 2"), seen, (9, str(tmp_path / "calls"))))
+    with pytest.raises(KeyboardInterrupt, match="the same command goes on from there"):
+        run(tmp_path, *more)
+    assert calls(tmp_path) == [1, 2]
+    assert sorted(path.stem for path in (tmp_path / "out" / "pieces").iterdir()) == ["side=1", "side=2"]
+    assert (tmp_path / "out" / "table_1.csv").exists()
+    assert signal.getsignal(number) is before
 
 
 def test_repetitions_become_a_mean_with_its_interval() -> None:

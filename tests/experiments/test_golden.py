@@ -35,5 +35,9 @@ def test_golden_rows_notice_what_has_moved() -> None:
         (said,) = golden.differences([{**row, "corrected": text}], rows)
         assert "corrected" in said
     assert golden.differences([{**row, "method": "LP", "corrected": "0.5"}], rows)
+    assert golden.differences([{**row, "corrected": "inf"}], rows)
+    endless = [{"method": "EM", "corrected": float("inf")}]
+    assert golden.differences([{"method": "EM", "corrected": "inf"}], endless) == []
+    assert golden.differences([{"method": "EM", "corrected": "0.5"}], endless)
     assert golden.differences([{**row, "method": "AIPO", "corrected": "0.5"}], rows)
     assert golden.differences([{"measure": "loss", "corrected": "0.5"}], rows)  # two rows are about that

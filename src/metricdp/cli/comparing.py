@@ -1,177 +1,173 @@
-"""The command that compares builders: one promise and one objective, with the bounds that belong to both."""
+"""The command that compares builders: one promise, several losses, each with the bounds that belong to it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-import metricdp
 from metricdp import wording
-from metricdp.arrays import Floats
-from metricdp.cli import building, choices, tables, terminal
-from metricdp.cli.choices import Epsilon, Output
-from metricdp.cli.stakes import prior_from
-from metricdp.errors import Infeasible, InvalidInput
-from metricdp.mechanisms import MatrixMechanism
-from metricdp.pictures.story import Comparison, Contender
-from metricdp.spaces import FiniteSpace
+from metricdp.cli import choices, tables, terminal
+from metricdp.cli.choices import Epsilon
+from metricdp.cli.stakes import loss_from, prior_from
+from metricdp.design.comparison import Compared, Measure
+from metricdp.errors import InvalidInput
 from metricdp.units import parse_epsilon
-from metricdp.wording import Objective
+
+Outputs = Annotated[tuple[str, ...], Parameter(name=["--output", "-o"])]
+ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json")
+PICTURES = (".png", ".svg", ".pdf")
+OBJECTIVES = ("expected", "worst")
+LONGEST_REASON = 160
 
 
 def compare(
     *,
     where: Annotated[choices.Where, Parameter(name="*")] = choices.NOWHERE,
     epsilon: Epsilon,
-    output: Output,
-    builders: str = "exponential,optimal",
-    objective: Objective = "expected",
+    output: Outputs,
+    builders: str | None = None,
+    loss: str = "distance",
+    objective: str = "expected",
+    speed: float | None = None,
     prior: str | None = None,
     gap: float = 1e-3,
+    seconds: float = 60.0,
+    draws: int = 20_000,
     overwrite: tables.Overwrite = False,
 ) -> int:
-    """Draw loss against epsilon for several mechanisms with the lower bound, and write the numbers beside it.
+    """Compare mechanisms on the same places at the same promise: losses, bounds that no mechanism beats, and time.
 
     An example:
-    `metricdp compare --points cells.csv --metric l2 --epsilon 0.5,1,2 --builders exponential,optimal -o compare.png`
+    `metricdp compare --points cells.csv --epsilon 0.5,1,2 -o compare.html -o compare.png`
+
+    All that fit the places are compared; why others are not is said. Losses of tables are computed, those of noise are
+    measured on draws and have an interval. Figures are kept as they are found: the same command again goes on from
+    there.
 
     Args:
         where: Points of a file, roads, or cells of a map.
         epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
-        output: Where the picture goes; a CSV file of the same name is put beside it.
-        builders: Names with commas between; `metricdp builders` lists them. madlib has no matrix to compare.
-        objective: Which loss is compared and bounded: expected (on average over the points) or worst (of any point).
+        output: Where results go, by the ending: .html a page, .png, .svg or .pdf a picture, .csv or .json numbers. May
+            be repeated; a CSV file is put beside the first.
+        builders: Names with commas between (`metricdp builders` lists them); all that fit unless given.
+        loss: What a report costs: distance, squared, time (with --roads), or a file with a matrix; several with commas.
+        objective: expected (on average over the places), worst (of any place), or both with a comma between.
+        speed: With --loss time: km/h on streets that do not say how fast they are.
         prior: A table that says how likely every place is, as for `metricdp design`.
-        gap: How far the loss of optimal may be from the proven optimum, as a share.
-        overwrite: Replace a picture and a table that are there.
+        gap: How far the loss of a search may be from the proven optimum, as a share.
+        seconds: When a search stops, each.
+        draws: On how many draws noise is measured.
+        overwrite: Replace results that are there.
     """
-    from metricdp.files import check_target
-    from metricdp.pictures import loss_plot, write_picture
-    from metricdp.pictures.loss import loss_rows, loss_table
+    import metricdp
+    from metricdp.errors import check_extra
+    from metricdp.pictures.comparing import write_comparison
 
-    table = str(Path(output).with_suffix(".csv"))
-    if Path(output).suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"the picture {output!r} must be named .png, .svg or .pdf.")
-    for target in (output, table):
-        check_target(target, source=where.named, overwrite=overwrite)
+    targets = _targets(output, where.named, overwrite=overwrite)
+    if any(Path(target).suffix.lower() in PICTURES for target in targets):
+        check_extra("matplotlib", "plots")
     places = where.places()
     space = places.space
     levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]
-    names = [name.strip() for name in builders.split(",") if name.strip()]
-    if sparse := [name for name in names if building.on_windows(building.builder_named(name), space)]:
-        raise InvalidInput(
-            f"{sparse[0]} has no matrix on {where.words(space)}, so its loss cannot be compared exactly: take at most "
-            "4,096, or design it alone; its certificate holds its loss and the bound of all others."
-        )
+    measures = _measures(loss, objective, places, speed)
     likely = None if prior is None else prior_from(prior, places)
-    with terminal.progress_bar("Comparing") as progress:
-        found, missing = compared(Question(space, objective, likely, gap), levels, names, progress=progress)
-    write_picture(loss_plot(found), output)
-    loss_table(found, table)
-    print(terminal.text_table(["builder", "epsilon", "loss", "lower_bound", "gap", "seconds"], loss_rows(found)))
-    print(f"Loss and lower bound: the {wording.objective(objective)}.")
-    for line in missing:
-        print(f"Left out: {line}", file=sys.stderr)
-    print(f"Picture: {output}; numbers: {table}.")
+    names = None if builders is None else [name.strip() for name in builders.split(",") if name.strip()]
+    for option, value in (("gap", gap), ("seconds", seconds), ("draws", draws)):
+        if not value > 0:
+            raise InvalidInput(f"--{option} must be a number above 0, got {value:g}.")
+    journal = f"{targets[0]}.unfinished"
+    try:
+        with terminal.steps_bar("Comparing") as progress:
+            found = metricdp.compare(
+                space, levels, builders=names, measures=measures, prior=likely, gap=gap, seconds=seconds, draws=draws,
+                checkpoint=journal, progress=progress,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        kept = _kept(journal)
+        raise KeyboardInterrupt(
+            f"interrupted: {kept} figures are done and kept in {journal}; the same command again goes on from there"
+            if kept
+            else "interrupted: nothing was done yet"
+        ) from None
+    title = f"Mechanisms on {where.words(space)}"
+    for target in targets:
+        write_comparison(found, target, title=title)
+    print("\n".join(_lines(found, where.words(space))))
+    for name, why in found.missing.items():
+        print(f"Left out: {name}: {_shortened(why)}", file=sys.stderr)
+    print(f"Written: {', '.join(targets)}.")
     return 0
 
 
-@dataclass(frozen=True)
-class Question:
-    """What all builders of a comparison are asked: where, for which loss and prior, how close to the optimum."""
+def _targets(output: Sequence[str], source: str | None, *, overwrite: bool) -> list[str]:
+    from metricdp.files import check_target
 
-    space: FiniteSpace
-    objective: Objective
-    prior: Floats | None
-    gap: float
-
-    def made(self, builder: str, epsilon: float) -> MatrixMechanism:
-        """Build one of them, for this objective where the builder lets one choose."""
-        takes = building.builder_named(builder).options
-        options = building.Options(
-            gap=self.gap if "gap" in takes else None,
-            objective=self.objective if "objective" in takes else None,
-        )
-        prior = self.prior if "prior" in takes else None
-        mechanism = building.built(builder, self.space, epsilon, options=options, prior=prior)
-        if not isinstance(mechanism, MatrixMechanism):
-            raise InvalidInput(f"{builder} has no matrix and so no exact loss: leave it out of the comparison.")
-        return mechanism
-
-    def loss(self, mechanism: MatrixMechanism) -> float:
-        """Measure the loss that the objective counts, whatever the mechanism was made for."""
-        if self.objective == "worst":
-            return metricdp.worst_loss(mechanism, loss=self._distances(mechanism))
-        return metricdp.expected_loss(mechanism, prior=self.prior, loss=self._distances(mechanism))
-
-    def bounds(self, mechanism: MatrixMechanism, builder: str, epsilon: float) -> bool:
-        """Tell whether the bound of a certificate speaks about every mechanism of this comparison.
-
-        It must count the same loss over the same prior, and hold for a promise that is no stronger than the one
-        asked for: all pairs, and an epsilon that is not smaller.
-        """
-        promise = mechanism.guarantee
-        same_prior = (
-            self.objective == "worst" or self.prior is None or "prior" in building.builder_named(builder).options
-        )
-        return (
-            mechanism.certificate.objective == self.objective
-            and same_prior
-            and promise.radius is None
-            and promise.epsilon >= epsilon
-        )
-
-    def _distances(self, mechanism: MatrixMechanism) -> Floats:
-        return mechanism.inputs.distances_to(mechanism.outputs)
+    targets = list(dict.fromkeys(output))
+    if bad := [name for name in targets if Path(name).suffix.lower() not in ENDINGS]:
+        raise InvalidInput(f"{bad[0]!r} must be named .html, .png, .svg, .pdf, .csv or .json.")
+    beside = str(Path(targets[0]).with_suffix(".csv"))
+    targets += [] if beside in targets else [beside]
+    for target in targets:
+        check_target(target, source=source, overwrite=overwrite)
+    return targets
 
 
-def compared(
-    question: Question, epsilons: Sequence[float], builders: Sequence[str], *, progress: choices.Progress | None
-) -> tuple[list[Comparison], list[str]]:
-    """Return a comparison per epsilon, and a line for each mechanism that does not exist there."""
-    if not epsilons or not builders:
-        raise InvalidInput("name at least one epsilon and one builder, such as --epsilon 0.5,1,2.")
-    found: list[tuple[float, list[Contender], float]] = []
-    missing: list[str] = []
-    for done, epsilon in enumerate(sorted(set(epsilons))):
-        contenders, proven = [], 0.0  # distances are not negative, so no loss is
-        for number, builder in enumerate(dict.fromkeys(builders)):
-            try:
-                mechanism = question.made(builder, epsilon)
-            except Infeasible as error:
-                missing.append(f"{builder} at epsilon {epsilon:g}: {error}")
-                continue
-            certificate = mechanism.certificate
-            if question.bounds(mechanism, builder, epsilon):
-                proven = max(proven, certificate.lower_bound)
-            contenders.append(
-                Contender(
-                    builder,
-                    question.loss(mechanism),
-                    certified=certificate.epsilon,
-                    seconds=certificate.seconds,
-                    bounded=mechanism.guarantee.radius is None and mechanism.guarantee.slack == 0.0,
-                )
-            )
-            if progress is not None:
-                progress((done + (number + 1) / len(builders)) / len(set(epsilons)))
-        if contenders:
-            found.append((epsilon, contenders, proven))
-    if not found:
-        raise Infeasible("; ".join(missing))
-    return [
-        # What bounds a weaker promise bounds the stronger ones too.
-        Comparison(
-            tuple(contenders),
-            max(bound for other, _, bound in found if other >= epsilon),
-            unit=question.space.unit,
-            objective=question.objective,
-            epsilon=epsilon,
-        )
-        for epsilon, contenders, _ in found
-    ], missing
+def _measures(losses: str, objectives: str, places: choices.Places, speed: float | None) -> list[Measure]:
+    kinds = [name.strip() for name in objectives.split(",") if name.strip()]
+    if not kinds or any(kind not in OBJECTIVES for kind in kinds):
+        raise InvalidInput(f"--objective must be expected, worst, or both with a comma between, got {objectives!r}.")
+    names = list(dict.fromkeys(name.strip() for name in losses.split(",") if name.strip()))
+    if not names:
+        raise InvalidInput("--loss must be distance, squared, time or a file with a matrix; several with commas.")
+    if speed is not None and "time" not in names:
+        raise InvalidInput("--speed says how fast streets are driven and belongs to --loss time.")
+    found = []
+    for name in names:
+        cost = loss_from(name, places, speed=speed if name == "time" else None)
+        shown = Path(name).stem if name not in ("distance", "squared", "time") else name
+        for kind in dict.fromkeys(kinds):
+            objective: wording.Objective = "worst" if kind == "worst" else "expected"
+            found.append(Measure(shown, objective, cost.loss, cost.unit, cost.about))
+    return found
+
+
+def _lines(found: Compared, words: str) -> list[str]:
+    from metricdp.design.comparison.compare import above_words, loss_words
+
+    lines = [f"{words}; every mechanism keeps epsilon times the distance, with no slack."]
+    if found.continued:
+        lines.append(f"Continued: {found.continued} figures were there from an earlier run.")
+    for measure in found.measures:
+        lines += ["", f"{measure.words[0].upper()}{measure.words[1:]}."]
+        rows = [
+            {
+                "builder": one.builder,
+                "epsilon": f"{one.epsilon:g}",
+                "loss": loss_words(one, measure),
+                "no mechanism below": "" if (least := found.bound(one)) is None else wording.distance(
+                    least, measure.unit, "down"
+                ),
+                "above that": above_words(found.above(one)),
+                "seconds": f"{one.seconds:.2g}",
+            }
+            for one in found.of(measure)
+        ]  # fmt: skip
+        lines.append(terminal.text_table(list(rows[0]), rows))
+    if any(one.draws for one in found.trials):
+        lines.append("± is half of an interval that holds the loss with 95 %: it was measured on draws.")
+    return [*lines, ""]
+
+
+def _kept(journal: str) -> int:
+    try:
+        return max(0, len(Path(journal).read_text(encoding="utf-8").splitlines()) - 1)
+    except OSError:
+        return 0
+
+
+def _shortened(why: str) -> str:
+    return why if len(why) <= LONGEST_REASON else f"{why[:LONGEST_REASON].rsplit(' ', 1)[0]} ..."

@@ -16,6 +16,7 @@ from metricdp.cli.sampling import Foreign, Promise, Recorded
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Precomputed
 from metricdp.spaces import FiniteSpace
+from metricdp.tables.formats import is_table
 from metricdp.units import parse_epsilon
 
 
@@ -85,7 +86,7 @@ def _judged(
     how: tables.Source,
 ) -> tuple[AuditReport, str]:
     """Find out what is to be judged, and by whom."""
-    table = source is not None and is_matrix_file(source)
+    table = source is not None and (is_matrix_file(source) or is_table(source))
     named = recorded.secret is not None or recorded.report is not None
     if foreign.way:
         _refuse(points is not None, f"--points is for matrices: with {foreign.way} the secrets are named by --secrets.")
@@ -107,7 +108,7 @@ def _judged(
         )
     if table and named:
         return sampling.audit_recorded(source, recorded, promise, points, how)
-    _refuse(named, f"--secret and --report are for tables of samples (CSV or Parquet), not for {source!r}.")
+    _refuse(named, f"--secret and --report are for tables of samples (`metricdp formats`), not for {source!r}.")
     asked = next(
         (name for name in ("slack", "confidence", "draws") if getattr(promise, name) != getattr(Promise(), name)), ""
     )

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from metricdp import wording
 from metricdp.cli import choices, tables, terminal
+from metricdp.cli.charging import UNCHARGED, Charged
 from metricdp.cli.choices import Epsilon, Input, Output
 from metricdp.cli.leaving import ALL_STAY, Leaving
 from metricdp.cli.sharing import ONE_BY_ONE, Sharing
@@ -33,6 +34,7 @@ def perturb(
     on_error: Literal["fail", "drop", "null"] = "fail",
     show_values: bool = False,
     sharing: Annotated[Sharing, Parameter(name="*")] = ONE_BY_ONE,
+    charged: Annotated[Charged, Parameter(name="*")] = UNCHARGED,
     leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
     engine: str | None = None,
     resume: bool = False,
@@ -91,18 +93,21 @@ def perturb(
     wide = None if many else tables.flat_names(source, table)
     wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, columns=wide or names)
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
-    with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
+    with (
+        charged.opened(sharing.budget) as charging,
+        terminal.progress_bar(f"Protecting {Path(source).name}") as progress,
+    ):
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, **sharing.for_many(),
-                accuracy_column=telling.accuracy, **leaving.options(), engine=engine or "local", resume=resume,
-                discard=discard, rng=choices.seeded(seed), progress=progress, reading=reading,
+                charging=charging, accuracy_column=telling.accuracy, **leaving.options(), engine=engine or "local",
+                resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress, reading=reading,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                **sharing.options(), accuracy_column=telling.accuracy, **leaving.options(), rng=choices.seeded(seed),
-                watch=sight, progress=progress, reading=reading, overwrite=overwrite,
+                **sharing.options(), charging=charging, accuracy_column=telling.accuracy, **leaving.options(),
+                rng=choices.seeded(seed), watch=sight, progress=progress, reading=reading, overwrite=overwrite,
             )  # fmt: skip
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
     with tables.beside_output(output):

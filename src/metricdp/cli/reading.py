@@ -37,18 +37,12 @@ def read_points(path: str, columns: Sequence[str] | None = None, reading: Readin
 
     Columns named lat and lon (latitude, longitude, lng) are taken alone, whatever stands beside them.
     """
-    with (
-        received(path) as place,
-        open_table(located(place, reading.source_format), columns, reading, usual=_usual) as opened,
-    ):
-        table = pa.Table.from_batches(list(read_batches(opened)), schema=opened.schema)
-        flat, placed = opened.columns, opened.layout.point is not None or reading.crs is not None
+    found = read_flat(path, columns, reading)
+    table, chosen, geographic = found.table, found.columns, found.geographic
     if table.num_rows == 0:
         raise InvalidInput(f"{path!r} has no rows: give one point a row below the header.")
-    chosen = tuple(flat or _usual(table.schema.names))
     if missing := [name for name in chosen if name not in table.schema.names]:
         raise InvalidInput(f"{path!r}: no column {missing[0]!r}. {there_are(table.schema.names)}")
-    geographic = placed or _is_geographic(chosen)
     arrays = [table.column(name).combine_chunks() for name in chosen]
     if len(arrays) == 1 and is_text(arrays[0].type) and not all_numbers(arrays[0]):
         words = arrays[0].to_pylist()
@@ -59,13 +53,36 @@ def read_points(path: str, columns: Sequence[str] | None = None, reading: Readin
     return PointFile(values, chosen, geographic)
 
 
+@dataclass(frozen=True, eq=False)
+class Flat:
+    """A whole table, the flat columns of its coordinates, and whether those are latitude and longitude."""
+
+    table: pa.Table
+    columns: tuple[str, ...]
+    geographic: bool
+
+
+def read_flat(path: str, columns: Sequence[str] | None, reading: Reading, *, planar: bool = False) -> Flat:
+    """Read a whole table; `planar` says that a geometry is no place on the Earth."""
+    with (
+        received(path) as place,
+        open_table(
+            located(place, reading.source_format), columns, reading, geographic=not planar, usual=_usual
+        ) as opened,
+    ):
+        table = pa.Table.from_batches(list(read_batches(opened)), schema=opened.schema)
+        chosen = tuple(opened.columns or _usual(table.schema.names))
+        placed = opened.layout.point is not None or reading.crs is not None
+    return Flat(table, chosen, placed or is_geographic(chosen))
+
+
 def _usual(names: Sequence[str]) -> Sequence[str]:
     """Return the columns of points where none were named: latitude and longitude, else all there are."""
     pair = [[name for name in names if name.strip().lower() in known] for known in (LATITUDES, LONGITUDES)]
     return [pair[0][0], pair[1][0]] if [len(found) for found in pair] == [1, 1] else list(names)
 
 
-def _is_geographic(names: Sequence[str]) -> bool:
+def is_geographic(names: Sequence[str]) -> bool:
     """Tell whether two columns are latitude and longitude, by a word in their names."""
     words = [set(re.split(r"[^a-z]+", name.lower())) for name in names]
     return len(words) == 2 and bool(words[0] & set(LATITUDES)) and bool(words[1] & set(LONGITUDES))
@@ -75,7 +92,7 @@ def read_numbers(path: str) -> Floats:
     """Read one column of numbers, such as a prior, from a table in a file."""
     points = read_points(path)
     if points.points.dtype.kind == "U" or points.points.shape[1] != 1:
-        raise InvalidInput(f"{path!r} must hold one column of numbers below a header, it has {points.columns}.")
+        raise InvalidInput(f"{path!r} must hold one column of numbers below a header. {there_are(points.columns)}")
     return np.asarray(points.points[:, 0])
 
 
@@ -97,11 +114,15 @@ def all_numbers(array: pa.Array) -> bool:
 def numbers_of(array: pa.Array, name: str, path: str | os.PathLike[str]) -> Floats:
     """Return a column as numbers; a cell that holds none is named by its row."""
     if all_numbers(array):
-        return np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
-    row = next((i for i, value in enumerate(array.to_pylist()) if not is_number(value)), 0)
+        values = np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+        if not np.isnan(values).any():
+            return values
+        row, advice = int(np.isnan(values).argmax()), "Repair it, or leave the row out."
+    else:
+        row = next((i for i, value in enumerate(array.to_pylist()) if not is_number(value)), 0)
+        advice = "Keep only the coordinates, or say which columns hold them with --columns."
     raise InvalidInput(
-        f"{str(path)!r}: the column {name!r} must hold numbers, row {row} (the first is row 0) holds none. "
-        "Keep only the coordinates, or name two of the columns lat and lon."
+        f"{str(path)!r}: the column {name!r} must hold numbers, row {row} (the first is row 0) holds none. {advice}"
     )
 
 

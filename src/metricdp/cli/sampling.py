@@ -121,8 +121,6 @@ def audit_recorded(
     source: str, columns: Recorded, promise: Promise, names: str | None, how: Source = AS_IT_IS
 ) -> tuple[AuditReport, str]:
     """Judge a promise by recorded samples; `names` lists the secrets that the rows of `--distances` are about."""
-    from metricdp.cli.reading import read_table
-
     if columns.secret is None or columns.report is None:
         missing, there = ("--report", "--secret") if columns.report is None else ("--secret", "--report")
         raise InvalidInput(
@@ -131,9 +129,9 @@ def audit_recorded(
         )
     if promise.draws is not None:
         raise InvalidInput("--draws is for samplers that are asked: of recorded samples all rows are used.")
-    table = read_table(source, how.reading())
-    named, points = secrets.columns_of(table, columns.secret, "--secret", source)
-    _, reports = secrets.columns_of(table, columns.report, "--report", source)
+    planar = promise.metric is not None and not promise.metric.startswith("haversine")
+    found, points = secrets.columns_of(source, columns.secret, "--secret", how, planar=planar)
+    _, reports = secrets.columns_of(source, columns.report, "--report", how, planar=planar)
     _warn_of_exchange(points, reports)
     if promise.distances is not None:
         if names is None:
@@ -144,7 +142,7 @@ def audit_recorded(
             names, metric=promise.metric, distances=promise.distances, vectors=None, table=how
         ).metric
     else:
-        metric = secrets.measuring(named, points, promise.metric)
+        metric = secrets.measuring(found.columns, points, promise.metric, placed=found.geographic)
     epsilon = promise.level(metric)
     judged = metricdp.audit_samples(
         points, reports, metric=metric, epsilon=epsilon, confidence=promise.confidence, slack=promise.slack

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,10 @@ from metricdp.cli import choices
 from metricdp.cli.tables import AS_IT_IS, Source
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, Precomputed, pairwise
-from metricdp.tables.task import LATITUDES, LONGITUDES
+from metricdp.tables.task import there_are
+
+if TYPE_CHECKING:
+    from metricdp.cli.reading import Flat
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,12 @@ def looked_up(points: Points, apart: Floats, name: str, *, unit: str = "") -> Me
     return metricdp.metric(distance, unit=unit, vectorised=True, check=lambda row: tuple(row.tolist()) in places)
 
 
-def measuring(columns: Sequence[str], points: Points, metric: str | None) -> Metric:
-    """Return the metric for columns of a table: the Earth's where they are latitude and longitude."""
-    lower = [name.lower() for name in columns]
-    geographic = len(lower) == 2 and lower[0] in LATITUDES and lower[1] in LONGITUDES
-    if len(lower) == 2 and lower[0] in LONGITUDES and lower[1] in LATITUDES:
+def measuring(columns: Sequence[str], points: Points, metric: str | None, *, placed: bool = False) -> Metric:
+    """Return the metric for columns of a table: the Earth's where they are latitude and longitude (or `placed`)."""
+    from metricdp.cli.reading import is_geographic
+
+    geographic = placed or is_geographic(columns)
+    if not placed and is_geographic(columns[::-1]):
         raise InvalidInput(
             f"--secret {','.join(columns)} names the longitude first: latitude comes first, and in --report as well."
         )
@@ -90,23 +95,22 @@ def measuring(columns: Sequence[str], points: Points, metric: str | None) -> Met
     return chosen
 
 
-def columns_of(table: pa.Table, names: str, option: str, source: str) -> tuple[tuple[str, ...], Points]:
+def columns_of(source: str, names: str, option: str, how: Source, *, planar: bool) -> tuple[Flat, Points]:
     """Return the columns named by an option such as `--secret x,y`, as rows of numbers or as words."""
-    from metricdp.cli.reading import all_numbers, numbers_of
+    from metricdp.cli.reading import all_numbers, numbers_of, read_flat
 
-    wanted = tuple(name.strip() for name in names.split(",") if name.strip())
-    if not wanted:
+    if not names.strip(", "):
         raise InvalidInput(f"{option} names no column: write {option} x,y.")
+    found = read_flat(source, replace(how, columns=names).names, how.reading(), planar=planar)
+    table, wanted = found.table, found.columns
     for name in wanted:
         if name not in table.schema.names:
             near = difflib.get_close_matches(name, table.schema.names, 1, 0.5)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise InvalidInput(
-                f"{source!r} has no column {name!r} ({option}): it has {', '.join(table.schema.names)}.{hint}"
-            )
+            raise InvalidInput(f"{source!r} has no column {name!r} ({option}). {there_are(table.schema.names)}{hint}")
     arrays = [table.column(name).combine_chunks() for name in wanted]
     if all(all_numbers(array) for array in arrays):
-        return wanted, np.column_stack(
+        return found, np.column_stack(
             [numbers_of(array, name, source) for array, name in zip(arrays, wanted, strict=True)]
         )
     if len(wanted) > 1 and any(all_numbers(array) for array in arrays):
@@ -114,4 +118,4 @@ def columns_of(table: pa.Table, names: str, option: str, source: str) -> tuple[t
     empty = sum(array.null_count for array in arrays)
     if empty:
         raise InvalidInput(f"{source!r}: {empty} cells of {', '.join(wanted)} ({option}) are empty. Name or drop them.")
-    return wanted, np.column_stack([np.array(array.cast(pa.string()).to_pylist(), dtype=np.str_) for array in arrays])
+    return found, np.column_stack([np.array(array.cast(pa.string()).to_pylist(), dtype=np.str_) for array in arrays])

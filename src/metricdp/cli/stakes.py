@@ -16,7 +16,7 @@ from metricdp.cli.choices import Places, note
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine, pairwise
 from metricdp.spaces import FiniteSpace
-from metricdp.tables.task import LATITUDES, LONGITUDES
+from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
 
 if TYPE_CHECKING:
     import pyarrow as pa  # imported where something is read
@@ -132,7 +132,7 @@ def prior_from(path: str, places: Places, *, column: str | None = None, within: 
         total = _by_place(table, path, beside, weights, space, within)
     else:
         if within is not None:
-            raise InvalidInput(f"--prior-within needs coordinates in {path!r}: it has {', '.join(table.schema.names)}.")
+            raise InvalidInput(f"--prior-within needs coordinates in {path!r}. {there_are(table.schema.names)}")
         total = _by_order(weights, path, places)
     return _normalised(total, path)
 
@@ -167,7 +167,7 @@ def _weights(table: pa.Table, path: str, column: str | None, beside: tuple[str, 
     if column not in names:
         near = difflib.get_close_matches(column, names, 1, 0.5)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise InvalidInput(f"{path!r} has no column {column!r} (--prior-column): it has {', '.join(names)}.{hint}")
+        raise InvalidInput(f"{path!r} has no column {column!r} (--prior-column). {there_are(names)}{hint}")
     array = table.column(column).combine_chunks()
     values = numbers_of(array, column, path)
     bad = np.flatnonzero(~np.isfinite(values) | (values < 0))

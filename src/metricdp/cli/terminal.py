@@ -37,6 +37,26 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
 
 
 @contextmanager
+def steps_bar(title: str) -> Iterator[Callable[[float, str], None] | None]:
+    """Show a bar with what is being done on a terminal's error stream; where that is no terminal, show nothing."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0, what="")
+        yield lambda share, what: bar.update(task, completed=share, what=what)
+
+
+@contextmanager
 def search_bar(title: str, gap: float, unit: str) -> Iterator[Progress | None]:
     """Show on a terminal's error stream how a search closes in: the time, both bounds of the loss and the gap."""
     if not sys.stderr.isatty():

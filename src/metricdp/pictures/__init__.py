@@ -1,5 +1,6 @@
 """Pictures, maps and the report, from finished results."""
 
+from metricdp.pictures.comparing import comparison_plot, write_comparison
 from metricdp.pictures.figures import certificate_card, loss_bars, map_plot, overview
 from metricdp.pictures.loss import loss_plot
 from metricdp.pictures.palette import write_picture
@@ -12,10 +13,12 @@ __all__ = [
     "Map",
     "Story",
     "certificate_card",
+    "comparison_plot",
     "loss_bars",
     "loss_plot",
     "map_plot",
     "overview",
+    "write_comparison",
     "write_picture",
     "write_report",
 ]

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import csv
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from metricdp import wording
 from metricdp.errors import InvalidInput
-from metricdp.files import replacing
 from metricdp.pictures import palette
 from metricdp.pictures.story import Comparison
 
-COLUMNS = (
-    "builder", "epsilon", "unit", "objective", "loss", "lower_bound", "gap", "certified_epsilon", "seconds",
-)  # fmt: skip
 
-
-def loss_plot(comparisons: Sequence[Comparison], axes: Any = None) -> Any:
+def loss_plot(comparisons: Sequence[Comparison], axes: Any = None, *, unit: str | None = None) -> Any:
     """Draw loss against epsilon, one line per mechanism, the proven lower bound below; return the axes.
 
-    All comparisons are of one objective and one unit, each with its own epsilon.
+    All comparisons are of one objective and one unit, each with its own epsilon. Losses that were measured have bars
+    for their intervals. `unit` is that of distances, where losses are in another.
     """
-    unit, objective = _common(comparisons)
+    shown, objective = _common(comparisons)
+    unit = shown if unit is None else unit
     with palette.styled():
         axes = palette.axes(8.0, 5.0) if axes is None else axes
         names = list(dict.fromkeys(entry.name for one in comparisons for entry in one.contenders))
         for number, name in enumerate(names):
-            own = sorted(
-                (one.epsilon, entry.loss) for one in comparisons for entry in one.contenders if entry.name == name
-            )
+            mine = [(one.epsilon, entry) for one in comparisons for entry in one.contenders if entry.name == name]
+            own = sorted((epsilon, entry.loss) for epsilon, entry in mine)
             colour, marker = (
                 palette.SERIES[number % len(palette.SERIES)],
                 palette.MARKERS[number % len(palette.MARKERS)],
             )
-            axes.plot(*zip(*own, strict=True), color=colour, marker=marker, label=name.replace("_", " "))
+            style = ("-", "--", ":")[number // len(palette.SERIES) % 3]
+            axes.plot(*zip(*own, strict=True), style, color=colour, marker=marker, label=name.replace("_", " "))
+            measured = [(epsilon, entry.low, entry.high) for epsilon, entry in mine if entry.high is not None]
+            if measured:
+                axes.vlines(*zip(*measured, strict=True), color=colour, linewidth=4, alpha=0.35)
         bound = sorted((one.epsilon, one.lower_bound) for one in comparisons)
         if any(value > 0 for _, value in bound):
             # A smaller epsilon is a stronger promise: the bound at each epsilon holds for everything to its left too.
@@ -44,39 +41,11 @@ def loss_plot(comparisons: Sequence[Comparison], axes: Any = None) -> Any:
             axes.fill_between(*zip(*bound, strict=True), step="pre", label="no mechanism can be here", **shade)
             axes.plot(*zip(*bound, strict=True), "_", color=palette.INK, markersize=16, label="proven lower bound")
         axes.set_xlabel(f"epsilon per {unit}" if unit else "epsilon per unit of distance")
-        axes.set_ylabel(wording.objective(objective) + (f" in {unit}" if unit else ""))
+        axes.set_ylabel(wording.objective(objective) + (f" in {shown}" if shown else ""))
         axes.set_title("What privacy costs: less is better on both axes")
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False)
     return axes
-
-
-def loss_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """Return the numbers behind the picture, one row per mechanism and epsilon."""
-    return [
-        {
-            "builder": entry.name,
-            "epsilon": one.epsilon,
-            "unit": one.unit,
-            "objective": one.objective,
-            "loss": entry.loss,
-            "lower_bound": one.bound_of(entry),
-            "gap": one.gap_of(entry),
-            "certified_epsilon": entry.certified,
-            "seconds": entry.seconds,
-        }
-        for one in comparisons
-        for entry in one.contenders
-    ]
-
-
-def loss_table(comparisons: Sequence[Comparison], path: str | os.PathLike[str]) -> Path:
-    """Write the numbers behind the picture as a tidy CSV file."""
-    with replacing(path) as partial, partial.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(loss_rows(comparisons))
-    return Path(path)
 
 
 def _common(comparisons: Sequence[Comparison]) -> tuple[str, wording.Objective]:

@@ -9,7 +9,7 @@ import numpy as np
 from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.metrics import KM_PER_DEGREE
-from metricdp.pictures.story import Comparison, Map
+from metricdp.pictures.story import Comparison, Contender, Map
 
 MAP_WIDTH = 960.0
 
@@ -79,6 +79,13 @@ def _discs(points: Floats) -> str:
     return f'<g class="reported">{discs}</g>'
 
 
+def _interval(entry: Contender, comparison: Comparison) -> str:
+    if entry.low is None or entry.high is None:
+        return ""
+    half = max(entry.high - entry.loss, entry.loss - entry.low)
+    return f"<small>± {wording.distance(half, comparison.unit, 'up')}</small>"
+
+
 def bars_html(comparison: Comparison) -> str:
     """Return horizontal bars in HTML, the best on top, the bound marked on every bar."""
     entries = sorted(comparison.contenders, key=lambda entry: entry.loss)
@@ -92,6 +99,7 @@ def bars_html(comparison: Comparison) -> str:
         rows.append(
             f'<div class="bar{" best" if entry.best else ""}"><div class="name">{escape(entry.name)}{note}</div>'
             f'<div class="track"><b style="width:{100 * entry.loss / top:.2f}%"></b>{mark}</div>'
-            f'<div class="value">{wording.distance(entry.loss, comparison.unit)}</div></div>'
+            f'<div class="value">{wording.distance(entry.loss, comparison.unit)}{_interval(entry, comparison)}</div>'
+            "</div>"
         )
     return f'<div class="bars">{"".join(rows)}</div>'

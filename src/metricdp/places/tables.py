@@ -76,7 +76,11 @@ def _opened(table: Any, wanted: tuple[tuple[str, ...], ...]) -> Any:
     except (OSError, ValueError, arrow.ArrowException) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"the table {str(path)!r} cannot be read: {error}") from error
+        kind = type(error).__name__  # what Arrow says shows the row it could not read
+    else:
+        kind = ""
+    if kind:
+        raise InvalidInput(f"the table {str(path)!r} cannot be read ({kind}). Is it a whole, valid file with a header?")
     if found.num_rows > MOST_ROWS:
         raise InvalidInput(f"the table {str(path)!r} has {found.num_rows:,} rows; at most {MOST_ROWS:,} are read.")
     return found

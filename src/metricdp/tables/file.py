@@ -15,6 +15,7 @@ from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.care import Care
+from metricdp.tables.charging import WHOSE, Charging, charged
 from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.formats import AS_IT_IS, STANDARD, Location, Reading, located, read_batches, target_location
@@ -42,6 +43,7 @@ def perturb_file(
     spread: Spread | None = None,
     at_most: int | None = None,
     which: Which = "first",
+    charging: Charging | None = None,
     accuracy_column: Sequence[str] | str | None = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
@@ -77,6 +79,7 @@ def perturb_file(
         spread: "even" gives each row of a person min(epsilon, budget / rows of that person).
         at_most: Leave so many rows of every person in the table, chosen without looking at the secrets.
         which: Which rows stay: the "first" of the table, or "random" ones.
+        charging: The ledger that everybody is charged in for their rows, before the target appears; needs `id_column`.
         accuracy_column: The name of a column to add: how far the truth lies from a report at most with a chance of
             95 %, by the law and for every secret (`mdp.accuracy_radius`), in metres where distances are lengths.
             One name for every part of a product.
@@ -110,19 +113,21 @@ def perturb_file(
             checked=goal.format.typed and not origin.format.typed,
             usual=lambda names: request.task(names).columns,
         )
+        _check_charging(charging, persons, rng)
         with delivered(goal, origin, overwrite=overwrite) as made, opened() as table:
             task = replace(request, columns=table.columns or columns, reads=table.layout.reads).task(table.schema.names)
-            counter = _counter(persons, opened, table.schema.names, task, rng)
+            counter = _counter(persons, opened, table.schema.names, task, (charging, rng))
+            spending = counter.spending if isinstance(counter, Allotment) else None
             outlet = outlet_like(table, made, goal, point=_point(task))
-            tally = pump(table, outlet, task, rng, persons=counter, watch=watch, tell=_telling(table, progress))
-            if tally.rows == 0:
-                raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
-            notes = (*link_notes([origin.path] if name == str(source) else []), *_notes(table, origin, goal))
+            with charged(charging, spending) as told:
+                tally = pump(table, outlet, task, rng, persons=counter, watch=watch, tell=_telling(table, progress))
+                if tally.rows == 0:
+                    raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
+            notes = (*link_notes([origin.path] if name == str(source) else []), *_notes(table, origin, goal), *told)
             names = table.schema.names
     shown = "standard output" if str(target) == STANDARD else str(target)
     passage = Passage(str(source), shown, names, is_simulated(rng), notes)
     people = None if counter is None else counter.people
-    spending = counter.spending if isinstance(counter, Allotment) else None
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started, spending=spending)
 
 
@@ -131,15 +136,28 @@ def _counter(
     opened: Callable[[], AbstractContextManager[OpenTable]],
     names: Sequence[str],
     task: Task,
-    rng: Randomness,
+    more: tuple[Charging | None, Randomness],
 ) -> PeopleCounter | Allotment | None:
-    """Return who counts the rows of every person; with a budget the table is read for that alone, before any draw."""
+    """Return who counts the rows of every person.
+
+    With a budget or a ledger the table is read for that alone, before any draw.
+    """
+    charging, rng = more
     if persons is None:
         return None
-    if not persons.needs_counts:
+    if not persons.needs_counts and charging is None:
         return PeopleCounter(persons.column, names)
     with opened() as table:
-        return Allotment(spending_in(read_batches(table), persons, names, task), rng)
+        spending = spending_in(read_batches(table), persons, names, task)
+    return Allotment(spending if charging is None else charging.granted(spending), rng)
+
+
+def _check_charging(charging: Charging | None, persons: PerPerson | None, rng: Randomness) -> None:
+    """Refuse to charge nobody in particular, or for what must never be released."""
+    if charging is not None and persons is None:
+        raise InvalidInput(WHOSE)
+    if charging is not None and is_simulated(rng):
+        raise InvalidInput("a simulation is never released, so nobody is charged for it: leave the ledger away.")
 
 
 def _telling(table: OpenTable, progress: Progress | None) -> Callable[[int], None]:
@@ -164,5 +182,5 @@ def _notes(table: OpenTable, origin: Location, goal: Location) -> tuple[str, ...
     """Say what else should be known about the way from one format to another."""
     notes = list(table.layout.notes)
     if goal.format.typed and not origin.format.typed:
-        notes.append(f"{origin.format.name} has no types: the columns that are kept stay text in {goal.text}.")
+        notes.append(f"Columns that are kept stay text in {goal.text}: a {origin.format.name} file has no types.")
     return tuple(notes)

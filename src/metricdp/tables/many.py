@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness, source_of
 from metricdp.tables.care import Care
+from metricdp.tables.charging import WHOSE, Charging, request_of
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import Run, runner
 from metricdp.tables.formats import AS_IT_IS, Reading, located, read_batches
@@ -21,10 +22,12 @@ from metricdp.tables.jobs.folder import begun, checked_target, forget, publish, 
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job, home_of, plan, sources_of
 from metricdp.tables.jobs.travel import retold
-from metricdp.tables.people import PeopleCounter
+from metricdp.tables.people import PeopleCounter, spending_in
+from metricdp.tables.persons import PerPerson
 from metricdp.tables.sources import open_table
+from metricdp.tables.spending import Spending
 from metricdp.tables.summary import Passage, People, Summary, Tally
-from metricdp.tables.task import OnError, Request, is_geographic, names_of
+from metricdp.tables.task import OnError, Request, Task, is_geographic, names_of
 
 Progress = Callable[[float], None]
 KEPT = (
@@ -43,6 +46,7 @@ def perturb_files(
     snap: float = 0.0,
     on_error: OnError = "fail",
     id_column: str | None = None,
+    charging: Charging | None = None,
     accuracy_column: Sequence[str] | str | None = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
@@ -78,6 +82,8 @@ def perturb_files(
         snap: As in `perturb`.
         on_error: As in `perturb`; rows are counted from 0 in every file.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
+        charging: The ledger that everybody is charged in for their rows of all files, all of them or nobody, when the
+            output is ready and before it appears. A job that goes on is charged once. It needs `id_column`.
         accuracy_column: As in `perturb_file`.
         drop, coarsen, keep, strict, yes_really: As in `perturb`; every partition is looked at by itself.
         engine: The name of an engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions
@@ -111,9 +117,12 @@ def perturb_files(
     parcel = parcel_of(task, columns, reading)
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
     planned = plan(paths, place, parcel, simulated=is_simulated(rng))
+    told: list[str] = []
     with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
         if not job.finished:
-            job = _done(job, run, workers, progress)
+            bill = None if charging is None else _Bill(charging, job, parcel, _asked(id_column, charging, rng), task)
+            job = _done(job, run, workers, progress, bill)
+            told += [] if bill is None else bill.told
         records = list(records_of(job).values())
     named = [row for record in records for row in record.bad_rows] if len(paths) == 1 else []
     tally = Tally(
@@ -128,14 +137,54 @@ def perturb_files(
         target=str(target),
         names=names,
         simulated=job.simulated,
-        notes=(*link_notes(paths), *notes),
+        notes=(*link_notes(paths), *notes, *told),
     )
     people = None if counter is None else _people(counter, job, parcel, among_secrets=id_column in task.columns)
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
 
 
-def _done(job: Job, run: Run, workers: int | None, progress: Progress | None) -> Job:
+class _Bill:
+    """What the people of a job are charged: looked at when it begins, charged when its output is ready."""
+
+    def __init__(self, charging: Charging, job: Job, parcel: Parcel, asked: PerPerson, task: Task) -> None:
+        self._charging, self._job, self._parcel, self._asked, self._task = charging, job, parcel, asked, task
+        self.told: tuple[str, ...] = ()
+
+    def look(self) -> None:
+        """Refuse a job that does not fit before it draws anything, unless it was charged before it was cut off."""
+        self._charging.granted(self._spending())
+
+    def charge(self) -> None:
+        """Charge everybody, once for the job."""
+        key = (Path(self._job.folder) / "key").read_bytes()
+        self.told = self._charging.charge(self._spending(), request_of(key))
+
+    def _spending(self) -> Spending:
+        def batches() -> Iterator[Any]:
+            for source in self._job.sources:
+                with self._parcel.opened(source.refuse_changes()) as table:
+                    yield from read_batches(table)
+
+        return spending_in(batches(), self._asked, [self._asked.column], self._task)
+
+
+def _asked(id_column: str | None, charging: Charging, rng: Randomness) -> PerPerson:
+    if id_column is None:
+        raise InvalidInput(WHOSE)
+    if is_simulated(rng):
+        raise InvalidInput("a simulation is never released, so nobody is charged for it: leave the ledger away.")
+    if charging.refused != "fail":
+        raise InvalidInput(
+            "a job over many files is charged whole or not at all: a person may have rows in many, which are protected "
+            "side by side. Leave --refused report away, or write them to one file first."
+        )
+    return PerPerson(id_column)
+
+
+def _done(job: Job, run: Run, workers: int | None, progress: Progress | None, bill: _Bill | None) -> Job:
     done = records_of(job)
+    if bill is not None and not done:
+        bill.look()
     finished = sum(record.rows for record in done.values())
 
     def tell(rows: int) -> None:
@@ -156,6 +205,11 @@ def _done(job: Job, run: Run, workers: int | None, progress: Progress | None) ->
     if not any(record.rows for record in records.values()):
         forget(home_of(Path(job.target)))
         raise InvalidInput("the files have no rows: there is nothing to protect.")
+    if bill is not None:
+        try:
+            bill.charge()
+        except MetricdpError as error:
+            raise retold(error, f"{error} {KEPT}") from error.__cause__
     return publish(job)
 
 

@@ -104,7 +104,7 @@ class Allotment:
             self._seen[person] += count
             if self._seen[person] > spending.counts[person]:
                 raise InvalidInput(CHANGED)
-        number = np.array([self._level[spending.rows(person)] for person in persons], dtype=np.int64)[places]
+        number = np.array([self._level[spending.asked_rows(person)] for person in persons], dtype=np.int64)[places]
         return Portion(self._kept(persons, places, order), number, self._tasks)
 
     @property
@@ -120,13 +120,14 @@ class Allotment:
 
     def _kept(self, persons: list[Any], places: Integers, order: Integers) -> Booleans | None:
         """Return which rows stay: the first of a person, or some drawn by chance; the secrets play no part."""
-        limit = self.spending.asked.at_most
-        if limit is None:
+        asked = self.spending.asked
+        if asked.at_most is None and self.spending.granted is None:
             return None
-        if self.spending.asked.which == "first":
-            return np.asarray(order < limit)
+        limits = np.array([self.spending.rows(person) for person in persons], dtype=np.int64)
+        if asked.which == "first":
+            return np.asarray(order < limits[places])
         longest = max(self.spending.counts[person] for person in persons)
-        chosen = [number * longest + self._chance(person, limit) for number, person in enumerate(persons)]
+        chosen = [n * longest + self._chance(person, int(limits[n])) for n, person in enumerate(persons)]
         return np.asarray(np.isin(places * longest + order, np.concatenate(chosen)))
 
     def _chance(self, person: Any, limit: int) -> Integers:

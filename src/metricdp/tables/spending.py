@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from math import ceil, floor
 from typing import Any
 
@@ -48,11 +48,13 @@ class Spending:
         asked: What was asked for.
         counts: How many rows of every person the table has.
         levels: What their rows in the output cost, by how many there are.
+        granted: How many of them a ledger grants everybody; None where it grants all, or none was asked.
     """
 
     asked: PerPerson
     counts: Mapping[Any, int]
     levels: tuple[Level, ...]
+    granted: Mapping[Any, int] | None = None
 
     @property
     def epsilon(self) -> float:
@@ -67,12 +69,17 @@ class Spending:
     @property
     def written(self) -> int:
         """How many rows are in the output, but for those without a legal secret."""
-        return sum(level.persons * level.rows for level in self.levels)
+        return sum(level.persons * level.rows for level in self.levels) - self.refused
+
+    @property
+    def refused(self) -> int:
+        """How many rows are not in the output, since a ledger did not grant them."""
+        return 0 if self.granted is None else sum(self.asked_rows(who) - self.granted[who] for who in self.counts)
 
     @property
     def left_out(self) -> int:
         """How many rows are not in the output, since there are too many of that person."""
-        return sum(self.counts.values()) - self.written
+        return sum(self.counts.values()) - self.written - self.refused
 
     @property
     def is_spread(self) -> bool:
@@ -81,6 +88,10 @@ class Spending:
 
     def rows(self, person: Any) -> int:
         """Return how many rows of a person are in the output."""
+        return self.asked_rows(person) if self.granted is None else self.granted[person]
+
+    def asked_rows(self, person: Any) -> int:
+        """Return how many rows of a person were to be in the output; what each costs goes by that."""
         count, limit = self.counts[person], self.asked.at_most
         return count if limit is None else min(count, limit)
 
@@ -91,9 +102,12 @@ class Spending:
 
     def cost(self, person: Any) -> tuple[int, float, float]:
         """Return how many rows of a person are in the output, and the epsilon and slack of each."""
-        rows = self.rows(person)
-        level = next(level for level in self.levels if level.rows == rows)
-        return rows, level.epsilon, level.slack
+        level = self._by_rows[self.asked_rows(person)]
+        return self.rows(person), level.epsilon, level.slack
+
+    @cached_property
+    def _by_rows(self) -> dict[int, Level]:
+        return {level.rows: level for level in self.levels}
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -325,7 +326,7 @@ def usual_names(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 def _one_of(names: Sequence[str], wanted: Sequence[str], what: str) -> str:
-    found = [name for name in names if name.lower() in wanted]
+    found = [name for name in names if re.sub(r"#\d+$", "", name).strip().lower() in wanted]
     if not found:
         raise InvalidInput(
             f"no {what} column: expected one named {' or '.join(wanted)}. {there_are(names)} "
@@ -349,20 +350,26 @@ def _check_present(names: Sequence[str], chosen: Sequence[str]) -> None:
 
 
 def there_are(names: Sequence[str]) -> str:
-    """Say which columns a table has."""
-    shown = ", ".join(_shown_name(name) for name in list(names)[:30])
+    """Say which columns a table has; names that look like a row of values are not shown."""
+    if any(_is_value(name) for name in names):
+        return (
+            f"There are {len(names)} columns, and some of their names are numbers, as if the table had no header and "
+            "its first row stood there: they are not shown."
+        )
+    shown = ", ".join(repr(name) for name in list(names)[:30])
     return f"The columns are {shown}{' and more' if len(names) > 30 else ''}." if names else "There are no columns."
 
 
-def _shown_name(name: str) -> str:
-    """Return a name for a message; a number may be the first row of a table without a header."""
-    return "(a number)" if reads_as_number(name) else repr(name)
+def _is_value(name: str) -> bool:
+    """Tell whether a name reads as a number that nobody numbers columns by: it may be the first row of a table."""
+    numbered = name.strip().isdigit() and len(name.strip()) <= 4
+    return (reads_as_number(name) and not numbered) or bool(re.search(r"\d[.,]\d{3}", name))
 
 
 def reads_as_number(name: str) -> bool:
-    """Tell whether a column's name is a number."""
+    """Tell whether a column's name is a number, with a decimal point or comma."""
     try:
-        float(name)
+        float(name.replace(",", ".", 1))
     except ValueError:
         return False
     return True

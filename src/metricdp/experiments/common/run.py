@@ -109,8 +109,8 @@ def reproduce(study: Study, request: Request | None = None, *, say: Callable[[st
     say(f"{study.name}: {len(asked)} pieces, {len(asked) - len(left)} of them done before, in {str(folder)!r}")
     stopped = None
     try:
-        with _asked_to_end():
-            _run(left, request, folder, done, say)
+        with _asked_to_end() as end:
+            _run(left, request, _Keeping(folder, done, end), say)
     except KeyboardInterrupt:
         stopped = f"interrupted: what was finished is kept in {str(folder)!r}; the same command goes on from there"
         done |= _found(folder, pieces, say)  # a piece may have been kept and not yet been counted
@@ -139,14 +139,34 @@ def _found(folder: Path, pieces: Sequence[Piece], say: Callable[[str], None]) ->
     return done
 
 
-def _run(
-    left: Sequence[Piece], request: Request, folder: Path, done: dict[str, Done], say: Callable[[str], None]
-) -> None:
+@dataclass
+class _Asked:
+    """Whether somebody asked for the end since the work began."""
+
+    to_end: bool = False
+
+
+@dataclass(frozen=True)
+class _Keeping:
+    """Where pieces are kept as they end, unless somebody asked for the end meanwhile."""
+
+    folder: Path
+    done: dict[str, Done]
+    asked: _Asked
+
+    def keep(self, piece: Piece, found: Done) -> None:
+        """Keep a piece; one that was interrupted is not whole, even where a solver answered with its best so far."""
+        if self.asked.to_end:
+            raise KeyboardInterrupt
+        keep(self.folder, found)
+        self.done[piece.key] = found
+
+
+def _run(left: Sequence[Piece], request: Request, keeping: _Keeping, say: Callable[[str], None]) -> None:
     started = time.monotonic()
     until = None if request.minutes is None else started + 60.0 * request.minutes
     for count, (piece, found) in enumerate(results(left, request.jobs, until=until), 1):
-        keep(folder, found)
-        done[piece.key] = found
+        keeping.keep(piece, found)
         spent = time.monotonic() - started
         ahead = spent / count * (len(left) - count)
         became = f"failed: {found.failure}" if found.failure else f"{len(found.rows)} rows"
@@ -241,20 +261,25 @@ def summary(outcome: Outcome) -> Iterator[str]:
 
 
 @contextmanager
-def _asked_to_end() -> Iterator[None]:
-    """Answer SIGTERM as Ctrl-C, so that a machine that takes its time back leaves tables behind."""
+def _asked_to_end() -> Iterator[_Asked]:
+    """Note Ctrl-C, and answer SIGTERM in the same way: a machine that takes its time back leaves tables behind."""
+    asked = _Asked()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield asked
         return
 
     def answer(number: int, frame: FrameType | None) -> None:
+        asked.to_end = True
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, answer)
+    # Where Ctrl-C is ignored, as in the background of a shell, it stays so.
+    numbers = [signal.SIGTERM, *([signal.SIGINT] if signal.getsignal(signal.SIGINT) != signal.SIG_IGN else [])]
+    before = {number: signal.signal(number, answer) for number in numbers}
     try:
-        yield
+        yield asked
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _duration(seconds: float) -> str:

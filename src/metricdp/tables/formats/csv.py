@@ -106,7 +106,7 @@ class CsvReader:
         seen: list[tuple[int, str]] = []
 
         def note(row: Any) -> str:
-            others = [mark for mark in USUAL if mark in row.text and mark != self._parse.delimiter]
+            others = [mark for mark in USUAL if row.text.count(mark) + 1 == row.expected_columns]
             seen.append((row.number, others[0] if others and self._parse.delimiter not in row.text else ""))
             return "error"
 

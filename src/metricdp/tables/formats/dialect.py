@@ -78,6 +78,9 @@ def _separator(lines: Sequence[str]) -> str:
     }
     agree = {mark: sum(count == found[0] for count in found) / len(found) for mark, found in counts.items()}
     usual = [mark for mark in USUAL if mark in counts]
+    for mark in usual[1:] if "," in usual else ():  # a row of decimal commas where the header belongs
+        if agree[mark] == 1.0 and any(WITH_COMMA.fullmatch(cell) for line in lines[:20] for cell in line.split(mark)):
+            return mark
     if usual:
         return max(usual, key=lambda mark: (round(agree[mark], 1), counts[mark][0], -USUAL.index(mark)))
     rare = [mark for mark in RARE if agree.get(mark) == 1.0 and len(lines) > 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from metricdp.errors import InvalidInput
 from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage
 from metricdp.tables.formats.packing import blocks, packed_output
 from metricdp.tables.formats.plain import jsonable
+from metricdp.tables.formats.reading import harmless_reason
 
 BLOCK_BYTES = 8 << 20
 COLLECTION = b'"FeatureCollection"'  # of GeoJSON, which is one object
@@ -44,14 +46,12 @@ class LinesReader:
 
 def typed(pieces: Iterable[bytes], name: str) -> tuple[int, pa.Schema]:
     """Return how many objects there are, and the names and types that hold all of them; dates stay text."""
-    from pyarrow import json as arrow_json
-
     rows = 0
     schemas: list[pa.Schema] = []
     for block in pieces:
         if not block.strip():
             continue
-        table = arrow_json.read_json(io.BytesIO(block), read_options=_options(block))
+        table = _read(block, name, rows)
         found = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
         schemas = [pa.unify_schemas([*schemas, found], promote_options="permissive")]
         rows += table.num_rows
@@ -60,6 +60,20 @@ def typed(pieces: Iterable[bytes], name: str) -> tuple[int, pa.Schema]:
     if not schemas[0].names:
         raise InvalidInput(f"{name!r} holds objects without a single name.")
     return rows, schemas[0]
+
+
+def _read(block: bytes, name: str, first_row: int) -> pa.Table:
+    """Read a block of lines; what is wrong with one is said with its number, not with what is in it."""
+    from pyarrow import json as arrow_json
+
+    try:
+        return arrow_json.read_json(io.BytesIO(block), read_options=_options(block))
+    except pa.ArrowInvalid as error:
+        reason = harmless_reason(error)
+        found = re.search(r"(?:Column\(/(.*?)\) .*)?in row (\d+)", str(error))
+    where = f" in row {first_row + int(found[2])} (the first is row 0)" if found else ""
+    column = f"the values of {found[1]!r} " if found and found[1] else ""
+    raise InvalidInput(f"{name!r} cannot be read: {column}{reason}{where}. Is every line one whole object?")
 
 
 def rows_of(block: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

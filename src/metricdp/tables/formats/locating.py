@@ -33,6 +33,11 @@ def located(text: str | os.PathLike[str], format_name: str | None = None) -> Loc
         return _fitting(Location(name, path, FORMATS.named(format_name), packing, table))
     named, _ = _by_name(path)
     alike = [one for one in FORMATS if one.looks(head)]
+    if named is not None and alike and named not in alike and not _shared(path):
+        raise InvalidInput(
+            f"{name!r} is named as a {named.name} file and begins as a {alike[0].name} file does: rename it, or say "
+            f"which it is with --from {alike[0].name}."
+        )
     # What a file holds says more than its name where several formats share a name, or where the name is none of ours.
     found = (
         named if named is not None and (named in alike or not (alike and _shared(path))) else next(iter(alike), None)

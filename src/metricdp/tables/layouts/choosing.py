@@ -253,7 +253,9 @@ class _Building:
             )
         if len(flat) != 2:
             raise InvalidInput(f"coordinates of {crs} are two columns, east and north, got {', '.join(flat)}.")
-        self._stages.append(projection(crs, (flat[0], flat[1])))
+        stage = projection(crs, (flat[0], flat[1]))
+        stage.check_area(self._first())
+        self._stages.append(stage)
         self._reads = f"place of {crs}"
         self._notes.append(
             f"Coordinates of {crs} were taken to the Earth and reports back. The promise is about kilometres on the "

@@ -22,9 +22,11 @@ class Numbered:
         return batch.rename_columns(list(self.names))
 
     def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:
-        if not made.repeats:
-            return batch
-        return batch.rename_columns([self.before.get(name, name) for name in batch.schema.names])
+        names = batch.schema.names
+        old = [self.before.get(name, name) for name in names]
+        if not made.repeats:  # those whose twins are gone
+            old = [before if old.count(before) == 1 else name for before, name in zip(old, names, strict=True)]
+        return batch.rename_columns(old)
 
 
 def numbered(names: Sequence[str]) -> Numbered | None:

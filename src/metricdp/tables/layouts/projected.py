@@ -16,6 +16,7 @@ from metricdp.tables.layouts.base import exchanged
 from metricdp.tables.values import numbers_of
 
 EARTH = "EPSG:4326"
+NEARBY = 10.0  # degrees around the area of use
 SAME_PLACE = 1e-3  # metres, or about: there and back has to end where it began
 
 
@@ -44,6 +45,22 @@ class Projected:
         area = pyproj.CRS.from_user_input(self.crs).area_of_use
         return (-180.0, -90.0, 180.0, 90.0) if area is None else tuple(area.bounds)
 
+    def check_area(self, first: pa.RecordBatch) -> None:
+        """Refuse coordinates of which most lie far from the area of the system: degrees, or columns exchanged."""
+        placed = self.forward(first)
+        latitude, longitude = (numbers_of(placed.column(name), name) for name in self.columns)
+        west, south, east, north = self._area
+        known = np.isfinite(latitude)
+        beside = (longitude > west - NEARBY, longitude < east + NEARBY)
+        within = beside[0] & beside[1] if west <= east else beside[0] | beside[1]  # some areas cross 180 degrees
+        within &= (latitude > south - NEARBY) & (latitude < north + NEARBY)
+        if 2 * np.count_nonzero(within[known]) < np.count_nonzero(known):
+            raise InvalidInput(
+                f"most of the first rows are no places in or near the area that {self.crs} is for. Are "
+                f"{self.columns[0]!r} and {self.columns[1]!r} east and north in this order, in its unit, and is it the "
+                "right system?"
+            )
+
     def forward(self, batch: pa.RecordBatch, /) -> pa.RecordBatch:
         first, second = (numbers_of(batch.column(name), name) for name in self.columns)
         east, north = (second, first) if self.geographic else (first, second)
@@ -69,8 +86,13 @@ class Projected:
         beyond = (~np.isfinite(east) | ~np.isfinite(north)) & np.isfinite(latitude)
         if beyond.any():
             west, south, east_end, north_end = self._area
-            inside = np.clip(longitude[beyond], west, east_end), np.clip(latitude[beyond], south, north_end)
-            east[beyond], north[beyond] = back.transform(*inside)
+            far = longitude[beyond]
+            if west <= east_end:
+                far = np.clip(far, west, east_end)
+            else:  # an area across 180 degrees: what lies in the gap goes to the nearer end
+                gap = (far < west) & (far > east_end)
+                far = np.where(gap, np.where(west - far < far - east_end, west, east_end), far)
+            east[beyond], north[beyond] = back.transform(far, np.clip(latitude[beyond], south, north_end))
         nothing = np.isnan(latitude)
         east[nothing], north[nothing] = np.nan, np.nan
         return east, north

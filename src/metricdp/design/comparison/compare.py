@@ -1,0 +1,198 @@
+"""All that fit, at several epsilons and by several losses, each figure beside the bound that belongs to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from metricdp import wording
+from metricdp.arrays import as_positive, as_probabilities
+from metricdp.auditing.loss import packing_lower_bound
+from metricdp.design.comparison.journal import Journal, Key, digest_of
+from metricdp.design.comparison.measures import Measure
+from metricdp.design.comparison.rivals import Question, Trial, chosen
+from metricdp.errors import Infeasible, InvalidInput, MetricdpError
+from metricdp.spaces import FiniteSpace
+
+PACKED = 400  # places up to which the bound by packings is computed
+Told = Callable[[float, str], None]
+DISTANCE = Measure()
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What was compared: figures, why mechanisms are missing, and the bounds of every loss and epsilon."""
+
+    trials: tuple[Trial, ...]
+    missing: dict[str, str]  # a builder, or a builder at an epsilon, and why it is not there
+    measures: tuple[Measure, ...]
+    bounds: dict[tuple[str, str, float], float]
+    unit: str
+    size: int
+    continued: int = 0  # figures that an earlier run had left
+
+    def bound(self, trial: Trial) -> float | None:
+        """Return the loss that no mechanism with this promise goes below; None where nothing is known."""
+        found = self.bounds.get((trial.measure, trial.objective, trial.epsilon), 0.0)
+        return min(found, trial.high) if found > 0 else None
+
+    def above(self, trial: Trial) -> float | None:
+        """Return by which share of the bound a loss lies above it."""
+        bound = self.bound(trial)
+        return None if bound is None else max(0.0, trial.loss / bound - 1.0)
+
+    def of(self, measure: Measure) -> list[Trial]:
+        """Return the figures of one loss, by epsilon, the best first."""
+        mine = [one for one in self.trials if (one.measure, one.objective) == (measure.name, measure.objective)]
+        return sorted(mine, key=lambda one: (one.epsilon, one.loss))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return plain values, one row per mechanism, epsilon and loss."""
+        return [
+            {
+                "builder": one.builder,
+                "epsilon": one.epsilon,
+                "unit": self.unit,
+                "measure": one.measure,
+                "objective": one.objective,
+                "loss": one.loss,
+                "low": one.low,
+                "high": one.high,
+                "draws": one.draws,
+                "lower_bound": self.bound(one),
+                "gap": None if (least := self.bound(one)) is None or one.loss <= 0 else max(0.0, 1 - least / one.loss),
+                "above_bound": self.above(one),
+                "certified_epsilon": one.certified,
+                "noise_epsilon": one.promise,
+                "seconds": one.seconds,
+                "note": one.note,
+            }
+            for measure in self.measures
+            for one in self.of(measure)
+        ]
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for measure in self.measures:
+            body = "".join(
+                f'<tr><td style="text-align:left">{escape(one.builder)}</td><td>{one.epsilon:g}</td>'
+                f"<td>{escape(loss_words(one, measure))}</td><td>{escape(above_words(self.above(one)))}</td></tr>"
+                for one in self.of(measure)
+            )
+            head = "<tr><th>builder</th><th>epsilon</th><th>loss</th><th>above the bound</th></tr>"
+            parts.append(
+                f'<table><caption style="text-align:left"><b>{escape(measure.words)}</b></caption>'
+                f"<thead>{head}</thead><tbody>{body}</tbody></table>"
+            )
+        return "".join(parts)
+
+
+def loss_words(trial: Trial, measure: Measure) -> str:
+    """Return a loss as people read it, with half of its interval where it was measured."""
+    if trial.draws == 0:
+        return wording.distance(trial.loss, measure.unit)
+    return f"{wording.distance(trial.loss, measure.unit)} ± {wording.distance(_half(trial), measure.unit, 'up')}"
+
+
+def above_words(share: float | None) -> str:
+    """Return how far above the bound a loss lies."""
+    return "" if share is None else f"{wording.number(100 * share, 3, 'up')} %"
+
+
+def _half(trial: Trial) -> float:
+    return max(trial.high - trial.loss, trial.loss - trial.low)
+
+
+def compare(
+    space: FiniteSpace,
+    epsilons: Sequence[float] | float,
+    *,
+    builders: Sequence[str] | None = None,
+    measures: Sequence[Measure] | None = None,
+    prior: ArrayLike | None = None,
+    gap: float = 1e-3,
+    seconds: float | None = 60.0,
+    draws: int = 20_000,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Told | None = None,
+) -> Compared:
+    """Compare mechanisms on the same places at the same promise, by one loss or several.
+
+    All builders that fit the places are compared unless some are named; why others are missing is said. Every one keeps
+    epsilon times the distance of the space, with no slack: noise on coordinates is set so that it does. Losses of
+    tables are computed; those of samplers are measured on draws and come with an interval. A bound stands beside a loss
+    only where it was proven for the same objective, loss, prior and a promise that is no stronger.
+
+    Args:
+        space: The places, or words, with their metric.
+        epsilons: How much may leak per distance, one or several.
+        builders: Names of builders; all that fit unless given.
+        measures: What is compared: `Measure(name, objective, loss, unit)`; the expected distance unless given.
+        prior: How likely every place is; all alike unless given. It must be public.
+        gap: How far the loss of a search may be from its optimum, as a share.
+        seconds: When a search stops, each; None lets it go on until the gap is reached.
+        draws: On how many draws a sampler is measured.
+        checkpoint: A file in which figures are kept as they are found: the same call goes on from there. It is removed
+            when all is done.
+        progress: Told the finished share and what is being built.
+    """
+    levels = sorted(
+        {as_positive(value, "epsilon") for value in ([epsilons] if isinstance(epsilons, float) else epsilons)}
+    )
+    if not levels:
+        raise InvalidInput("name at least one epsilon, such as 0.5, 1 and 2.")
+    weights = None if prior is None else as_probabilities(prior, len(space))
+    question = Question(space, weights, gap, seconds, draws)
+    asked = tuple(replace(DISTANCE, unit=space.unit) for _ in range(1)) if measures is None else tuple(measures)
+    if len({(one.name, one.objective) for one in asked}) < len(asked) or not asked:
+        raise InvalidInput("`measures` must be one or several losses of different names or objectives.")
+    fit, missing = chosen(question, builders)
+    if not fit:
+        raise InvalidInput(f"no builder fits: {'; '.join(f'{name}: {why}' for name, why in missing.items())}.")
+    journal = Journal(checkpoint, digest_of(question, asked))
+    work = [(builder, level, measure) for measure in asked for level in levels for builder in fit]
+    keys: list[Key] = [(builder.name, level, one.name, one.objective) for builder, level, one in work]
+    continued = sum(key in journal.done or key in journal.unbuilt for key in keys)
+    for number, (key, (builder, level, measure)) in enumerate(zip(keys, work, strict=True)):
+        if progress is not None:
+            progress(number / len(work), f"{builder.name} at epsilon {level:g}, {measure.name}")
+        if key in journal.done or key in journal.unbuilt:
+            continue
+        try:
+            journal.keep(key, question.trial(builder, level, measure))
+        except MetricdpError as error:
+            journal.keep(key, str(error))
+    found = [journal.done[key] for key in keys if key in journal.done]
+    for key in keys:
+        if key in journal.unbuilt:
+            missing[f"{key[0]} at epsilon {key[1]:g}" + (f", {key[2]}" if len(asked) > 1 else "")] = journal.unbuilt[
+                key
+            ]
+    if not found:
+        raise Infeasible("; ".join(f"{name}: {why}" for name, why in missing.items()))
+    bounds = _bounds(question, found, asked, levels)
+    journal.close()
+    return Compared(tuple(found), missing, asked, bounds, space.unit, len(space), continued)
+
+
+def _bounds(
+    question: Question, trials: Sequence[Trial], measures: Sequence[Measure], levels: Sequence[float]
+) -> dict[tuple[str, str, float], float]:
+    """Return the best bound of every loss and epsilon; what bounds a weaker promise bounds the stronger ones too."""
+    own: dict[tuple[str, str, float], float] = {}
+    for measure in measures:
+        name = measure.name, measure.objective
+        for level in levels:
+            proven = [t.bound for t in trials if (t.measure, t.objective, t.epsilon) == (*name, level)]
+            best = max((bound for bound in proven if bound is not None), default=0.0)
+            packs = measure.objective == "worst" and measure.loss is None and len(question.space) <= PACKED
+            own[(*name, level)] = max(best, packing_lower_bound(question.space, level)) if packs else best
+    return {
+        (name, objective, level): max(own[name, objective, other] for other in levels if other >= level)
+        for name, objective, level in own
+    }

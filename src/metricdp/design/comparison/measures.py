@@ -1,0 +1,111 @@
+"""What a comparison counts, and how it is found: exactly from a table, otherwise by draws with an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metricdp import wording
+from metricdp.arrays import Floats, Integers
+from metricdp.mechanisms import MatrixMechanism
+from metricdp.metrics import Metric
+from metricdp.spaces import FiniteSpace
+from metricdp.wording import Objective
+
+CONFIDENCE = 0.95
+LEAST_DRAWS = 8  # a secret, or there is no spread to see
+Draw = Callable[[Integers, np.random.Generator], Integers]  # codes of secrets in, codes of reports out
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """One loss to compare by: what a report costs (None: the distance), on average over the prior or at worst.
+
+    `loss` is a matrix of all places, a function of two rows of points, or None.
+    """
+
+    name: str = "distance"
+    objective: Objective = "expected"
+    loss: Any = None
+    unit: str = ""
+    about: str = "the distance from the truth to the report"
+
+    @property
+    def words(self) -> str:
+        """What the figures are."""
+        return f"{wording.objective(self.objective)}: {self.about}" + (f", in {self.unit}" if self.unit else "")
+
+    def costs(self, space: FiniteSpace) -> Floats:
+        """Return what every report costs every secret."""
+        if self.loss is None:
+            return space.distances
+        if callable(self.loss):
+            return np.asarray(self.loss(space.points[:, None], space.points[None]))
+        return np.asarray(self.loss)
+
+    def pairs(self, space: FiniteSpace, secrets: Integers, reports: Integers) -> Floats:
+        """Return what single reports cost single secrets, without a matrix."""
+        if self.loss is None or callable(self.loss):
+            measure: Metric = space.metric if self.loss is None else self.loss
+            return np.asarray(measure(space.points[secrets], space.points[reports]), dtype=np.float64)
+        return np.asarray(self.loss[secrets, reports], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A loss: exact, or measured on draws and then with an interval that holds it with 95 %."""
+
+    loss: float
+    low: float
+    high: float
+    draws: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was computed rather than measured."""
+        return self.draws == 0
+
+
+def exactly(mechanism: MatrixMechanism, measure: Measure, prior: Floats | None) -> Figure:
+    """Return the loss of a table."""
+    law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+    rows = (law * measure.costs(mechanism.inputs)).sum(axis=1)
+    if measure.objective == "worst":
+        value = float(rows.max())
+    else:
+        value = float(rows.mean() if prior is None else prior @ rows)
+    return Figure(value, value, value)
+
+
+def simulated(space: FiniteSpace, draw: Draw, measure: Measure, prior: Floats | None, draws: int) -> Figure:
+    """Return the loss of a sampler on draws, every secret in turn, with an interval that holds it with 95 %.
+
+    On average: sum_i prior_i mean_i with the variance sum_i prior_i^2 s_i^2 / k. At worst: the largest mean, between
+    the largest lower and the largest upper end of intervals that hold for all secrets at once (Bonferroni).
+    A simulation, hence seeded: the same comparison gives the same figures.
+    """
+    from scipy.special import ndtri
+
+    size, generator = len(space), np.random.default_rng(11)
+    each = max(LEAST_DRAWS, draws // size)
+    some = np.arange(size)
+    if measure.objective == "expected" and size * LEAST_DRAWS > draws:  # too many secrets: drawn by the prior
+        some = generator.choice(size, size=max(2, draws), p=prior)
+        costs = measure.pairs(space, some, draw(some, generator))
+        middle, error = float(costs.mean()), float(costs.std(ddof=1) / np.sqrt(len(costs)))
+        reach = float(ndtri((1.0 + CONFIDENCE) / 2.0)) * error
+        return Figure(middle, max(0.0, middle - reach), middle + reach, len(costs))
+    secrets = np.repeat(some, each)
+    costs = measure.pairs(space, secrets, draw(secrets, generator)).reshape(size, each)
+    means, errors = costs.mean(axis=1), costs.std(axis=1, ddof=1) / np.sqrt(each)
+    if measure.objective == "worst":
+        reach = float(ndtri(1.0 - (1.0 - CONFIDENCE) / (2.0 * size)))
+        low, high = float((means - reach * errors).max()), float((means + reach * errors).max())
+        return Figure(float(means.max()), max(0.0, low), high, costs.size)
+    weights = np.full(size, 1.0 / size) if prior is None else prior
+    middle, error = float(weights @ means), float(np.sqrt(np.square(weights * errors).sum()))
+    reach = float(ndtri((1.0 + CONFIDENCE) / 2.0)) * error
+    return Figure(middle, max(0.0, middle - reach), middle + reach, costs.size)

@@ -1,0 +1,230 @@
+"""One mechanism of a comparison: built for the same promise as all others, its loss found, and what bounds it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers
+from metricdp.design.builders import BUILDERS, Builder
+from metricdp.design.comparison.measures import Figure, Measure, exactly, simulated
+from metricdp.design.exponential import exponential
+from metricdp.design.laplace import laplace
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import InterpolatedMechanism, LocalMechanism, MatrixMechanism, Mechanism, NearestMechanism
+from metricdp.metrics import Haversine, Lp, Mahalanobis, ShortestPath
+from metricdp.problems import Problem
+from metricdp.spaces import Box, FiniteSpace
+
+MOST_ANCHORS = 3  # cells along an axis of an interpolated mechanism: a comparison is no place for a long search
+STARTS = ("space", "problem", "mechanism", "metric", "box")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one mechanism costs at one epsilon: plain values, so that a comparison can be kept and continued.
+
+    `bound` is what its certificate proves for every mechanism of this comparison, None where it speaks about another
+    objective, loss, prior or promise. `promise` is the epsilon it was set to where its own distances differ.
+    """
+
+    builder: str
+    epsilon: float
+    measure: str
+    objective: str
+    loss: float
+    low: float
+    high: float
+    draws: int = 0
+    bound: float | None = None
+    certified: float | None = None
+    promise: float | None = None
+    seconds: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What all builders of a comparison are asked: where, under which prior, how close to the optimum, how long."""
+
+    space: FiniteSpace
+    prior: Floats | None = None
+    gap: float = 1e-3
+    seconds: float | None = None
+    draws: int = 20_000
+
+    def unfit(self, builder: Builder) -> str:
+        """Say why a builder does not fit these places, before anything is built; nothing where it does."""
+        if builder.start not in STARTS:
+            made = {"mechanisms": "it joins several mechanisms", "matrix": "it takes a matrix of one's own"}
+            elsewhere = f"it is made elsewhere: `{builder.elsewhere}`" if builder.elsewhere else "it is for Python"
+            return made.get(builder.start, elsewhere)
+        if builder.start == "metric":
+            return self._no_noise()
+        if builder.start == "box":
+            flat = isinstance(self.space.metric, Lp) and not self.space.is_text and self.space.dimension <= 2
+            return "" if flat else "it needs places in the plane or on a line, under l1, l2 or linf"
+        if builder.name == "madlib" and not self.space.is_text:
+            return "for places it is laplace, which stands beside it"
+        if "weights" in builder.options:
+            return "it needs a weight for every report"
+        if builder.dense and len(self.space) > _most():
+            return f"it holds a matrix of all pairs, for at most {_most():,} places"
+        return ""
+
+    def trial(self, builder: Builder, epsilon: float, measure: Measure) -> Trial:
+        """Build one mechanism and find its loss."""
+        started = time.perf_counter()
+        if builder.start == "metric":
+            return self._noise(epsilon, measure)
+        mechanism = self.made(builder, epsilon, measure)
+        promise, certificate = mechanism.guarantee, mechanism.certificate
+        if certificate.interrupted:
+            raise KeyboardInterrupt
+        if promise.radius is not None or promise.slack > 0 or promise.epsilon > epsilon or promise.basis == "none":
+            raise InvalidInput(f"it keeps another promise: {promise}.")
+        figure = self._figure(mechanism, measure)
+        return Trial(
+            *(builder.name, epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
+            draws=figure.draws,
+            bound=certificate.lower_bound if self.speaks(mechanism, builder, epsilon, measure) else None,
+            certified=certificate.epsilon,
+            seconds=certificate.seconds or time.perf_counter() - started,
+            note=_note(certificate.note, figure),
+        )
+
+    def made(self, builder: Builder, epsilon: float, measure: Measure) -> Mechanism:
+        """Build for this loss, prior and objective, as far as the builder takes them."""
+        takes = builder.options
+        wanted: dict[str, Any] = {}
+        for name, value in (("gap", self.gap), ("seconds", self.seconds), ("objective", measure.objective)):
+            if name in takes and value is not None:
+                wanted[name] = value
+        stakes = {"prior": self.prior, "loss": measure.loss}
+        if builder.start == "space":
+            return builder.function(self.space, epsilon, **{name: stakes[name] for name in stakes if name in takes})
+        if builder.start == "mechanism":
+            base = exponential(self.space, epsilon, prior=self.prior)
+            return builder.function(base, prior=self.prior, loss=measure.costs(self.space))
+        if builder.start == "box":
+            points = np.asarray(self.space.points, dtype=np.float64)
+            if not np.all(points.min(axis=0) < points.max(axis=0)):
+                raise InvalidInput("the places lie on a line along an axis, and a box needs an inside.")
+            box = Box(points.min(axis=0), points.max(axis=0), self.space.metric)
+            counted = (points, measure.costs(self.space))
+            cells = (MOST_ANCHORS,) * box.dimension
+            return builder.function(
+                box, self.space, epsilon, loss=counted, prior=self.prior, anchors=cells, seconds=self.seconds
+            )
+        return builder.function(Problem(self.space, epsilon, **stakes), **wanted)
+
+    def speaks(self, mechanism: Mechanism, builder: Builder, epsilon: float, measure: Measure) -> bool:
+        """Tell whether the bound of a certificate speaks about every mechanism of this comparison.
+
+        It must count the same loss over the same prior, and hold for a promise that is no stronger than the one
+        asked for: all pairs, no slack below it, and an epsilon that is not smaller. The bound of a box is about its
+        points everywhere, of which places are only some.
+        """
+        promise, takes = mechanism.guarantee, builder.options
+        same_loss = measure.loss is None or "loss" in takes
+        same_prior = measure.objective == "worst" or self.prior is None or "prior" in takes
+        return (
+            builder.start != "box"
+            and mechanism.certificate.objective == measure.objective
+            and same_loss
+            and same_prior
+            and promise.radius is None
+            and promise.epsilon >= epsilon
+        )
+
+    def _figure(self, mechanism: Mechanism, measure: Measure) -> Figure:
+        if isinstance(mechanism, MatrixMechanism):
+            return exactly(mechanism, measure, self.prior)
+        if isinstance(mechanism, InterpolatedMechanism):
+            law = mechanism.probabilities(self.space.points)
+            rows = (law * measure.costs(self.space)).sum(axis=1)
+            worst, mean = float(rows.max()), float(rows.mean() if self.prior is None else self.prior @ rows)
+            value = worst if measure.objective == "worst" else mean
+            return Figure(value, value, value)
+        if not isinstance(mechanism, LocalMechanism | NearestMechanism):
+            raise InvalidInput(f"what {type(mechanism).__name__} costs on these places is not known.")
+
+        def draw(secrets: Integers, generator: np.random.Generator) -> Integers:
+            return np.asarray(mechanism.sample(secrets, rng=generator))
+
+        return simulated(self.space, draw, measure, self.prior, self.draws)
+
+    def _no_noise(self) -> str:
+        if self.space.is_text:
+            return "noise on words is madlib"
+        if isinstance(self.space.ground, Haversine | Lp | Mahalanobis):
+            return ""
+        return "noise needs coordinates, on the Earth or in a plane"
+
+    def _noise(self, epsilon: float, measure: Measure) -> Trial:
+        """Laplace noise on the coordinates, then the nearest place, which is post-processing.
+
+        It promises epsilon along the ground. Where that is not the metric (roads), ground distances are at most
+        `ratio` times those of the metric, so noise of epsilon / ratio keeps the promise asked for.
+        """
+        started, space = time.perf_counter(), self.space
+        ratio = _ground_ratio(space)
+        dimension = None if isinstance(space.ground, Haversine) else space.width
+        noise = laplace(space.ground, epsilon / ratio, dimension=dimension)
+
+        def draw(secrets: Integers, generator: np.random.Generator) -> Integers:
+            return space.nearest(noise.sample(space.decode(secrets), rng=generator))[0]
+
+        figure = simulated(space, draw, measure, self.prior, self.draws)
+        return Trial(
+            *("laplace", epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
+            draws=figure.draws,
+            certified=epsilon,
+            promise=None if ratio == 1.0 else epsilon / ratio,
+            seconds=time.perf_counter() - started,
+            note=_note("noise, then the nearest place", figure),
+        )
+
+
+def chosen(question: Question, names: Sequence[str] | None) -> tuple[list[Builder], dict[str, str]]:
+    """Return the builders of a comparison and why others are left out: those that were named, or all that fit."""
+    wanted = list(BUILDERS) if names is None else [BUILDERS.named(name) for name in dict.fromkeys(names)]
+    reasons = {builder.name: question.unfit(builder) for builder in wanted}
+    if names is not None and "madlib" in reasons and reasons["madlib"].startswith("for places"):
+        reasons["madlib"] = ""  # asked for by its name
+    fit = [builder for builder in wanted if not reasons[builder.name]]
+    return fit, {name: reason for name, reason in reasons.items() if reason}
+
+
+def _most() -> int:
+    from metricdp.design.local import FEW
+
+    return FEW
+
+
+def _ground_ratio(space: FiniteSpace) -> float:
+    """Return the most that two places lie apart on the ground for a distance of one in the metric, at least 1."""
+    if space.same_ground:
+        return 1.0
+    if isinstance(space.metric, ShortestPath):  # along every path the ground distances of its edges add up
+        codes = np.full(space.metric.nodes, -1)
+        codes[space.points[:, 0].astype(int)] = np.arange(len(space))
+        ends = codes[space.metric.edges]
+        if np.any(ends < 0):
+            raise InvalidInput(
+                "the streets between these places lead outside: noise cannot be set to the same promise."
+            )
+        away = space.ground(space.coordinates[ends[:, 0]], space.coordinates[ends[:, 1]])
+        return max(1.0, float((away / space.metric.lengths).max()) * (1.0 + 1e-9))
+    apart = space.distances
+    away = np.asarray(space.ground(space.coordinates[:, None], space.coordinates[None]))
+    off = ~np.eye(len(space), dtype=bool)
+    return max(1.0, float((away[off] / apart[off]).max()) * (1.0 + 1e-9))
+
+
+def _note(said: str, figure: Figure) -> str:
+    return said if figure.exact else "; ".join(part for part in (said, f"measured on {figure.draws:,} draws") if part)

@@ -1,0 +1,186 @@
+"""Comparisons: the same promise for all, intervals that hold, and runs that go on where they were killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import metricdp as mdp
+from metricdp.design.comparison import Figure, Measure, Question
+from metricdp.design.comparison.measures import simulated
+from metricdp.design.comparison.rivals import chosen
+from metricdp.errors import Infeasible, InvalidInput
+from metricdp.places import bundled_roads
+
+POINTS = np.round(np.random.default_rng(8).uniform(0, 3, size=(12, 2)), 2)
+SPACE = mdp.FiniteSpace(POINTS, mdp.Lp(2))
+QUICK = ["exponential", "laplace", "dictionary"]
+
+
+def test_a_measured_loss_lies_in_its_interval_as_often_as_it_says() -> None:
+    """Draws of a table, whose loss is known: the interval misses it in about one of twenty comparisons."""
+    mechanism = mdp.exponential(SPACE, 1.0)
+    law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+    rows = (law * np.linalg.norm(POINTS[:, None] - POINTS[None], axis=2)).sum(axis=1)
+    prior = np.arange(1.0, 13.0) / 78.0
+    streams = iter(np.random.default_rng(0).spawn(10_000))
+    truth = {"expected": float(prior @ rows), "worst": float(rows.max())}
+    for objective, most in (("expected", 40), ("worst", 30)):
+        missed = 0
+        for _ in range(400):
+            stream = next(streams)
+            figure = simulated(
+                SPACE, lambda codes, _, own=stream: mechanism.sample(codes, rng=own),
+                Measure(objective=objective), prior, 1200,
+            )  # fmt: skip
+            missed += not figure.low <= truth[objective] <= figure.high
+        assert missed <= most
+    assert isinstance(figure, Figure)
+
+
+def test_many_places_are_drawn_by_the_prior() -> None:
+    prior = np.zeros(12)
+    prior[3] = 1.0
+    figure = simulated(SPACE, lambda codes, _: np.full(len(codes), 5), Measure(), prior, 24)
+    assert figure.loss == pytest.approx(np.linalg.norm(POINTS[3] - POINTS[5]))
+    assert figure.draws == 24
+
+
+def test_noise_on_roads_is_set_to_the_promise_of_the_roads() -> None:
+    """Epsilon / ratio along great circles: no pair of places is farther apart for it than epsilon allows by road."""
+    roads = bundled_roads(nodes=40)
+    found = mdp.compare(roads, [10.0], builders=["laplace"], draws=400)
+    (trial,) = found.trials
+    rate = 10.0 if trial.promise is None else trial.promise
+    a, b = np.radians(roads.coordinates[:, None]), np.radians(roads.coordinates[None])
+    half = np.sin((a - b)[..., 0] / 2) ** 2 + np.cos(a[..., 0]) * np.cos(b[..., 0]) * np.sin((a - b)[..., 1] / 2) ** 2
+    crow = 2 * 6371.009 * np.arcsin(np.sqrt(half))
+    assert np.all(rate * crow <= 10.0 * roads.distances * (1 + 1e-9) + 1e-9)
+
+
+def test_bounds_speak_about_their_own_loss_prior_and_promise_only() -> None:
+    question, prior = Question(SPACE), np.arange(1.0, 13.0) / 78.0
+    optimal, constopt, exponential = (named(name) for name in NAMES)
+    worst = mdp.constopt(mdp.Problem(SPACE, 2.0), nearest=3)
+    assert not question.speaks(worst, constopt, 2.0, Measure())
+    assert question.speaks(worst, constopt, 2.0, Measure(objective="worst"))
+    near = mdp.optimal(mdp.Problem(SPACE, 2.0, radius=1.0))
+    assert not question.speaks(near, optimal, 2.0, Measure())  # another promise: only near pairs
+    other = mdp.optimal(mdp.Problem(SPACE, 1.0))
+    assert not question.speaks(other, optimal, 2.0, Measure())  # a stronger promise costs more
+    assert question.speaks(other, optimal, 1.0, Measure())
+    assert Question(SPACE, prior).speaks(other, optimal, 1.0, Measure())
+    with pytest.raises(InvalidInput, match="another promise"):
+        Question(SPACE).trial(_Radius(exponential), 1.0, Measure())
+
+
+NAMES = ("optimal", "constopt", "exponential")
+
+
+def named(name: str):
+    from metricdp.design.builders import BUILDERS
+
+    return BUILDERS.named(name)
+
+
+class _Radius:
+    """A builder whose mechanism protects near pairs only."""
+
+    def __init__(self, like) -> None:
+        self.name, self.start, self.options = like.name, "problem", ()
+        self.function = lambda problem: mdp.optimal(mdp.Problem(SPACE, 1.0, radius=0.5), gap=0.05)
+
+
+def test_the_worst_distance_has_a_bound_even_without_a_search() -> None:
+    found = mdp.compare(SPACE, [0.5, 1.0], builders=["exponential"], measures=[Measure(objective="worst")])
+    for trial in found.trials:
+        bound = found.bound(trial)
+        assert bound is not None
+        best = mdp.optimal(mdp.Problem(SPACE, trial.epsilon), objective="worst", gap=1e-3).certificate.loss
+        assert 0 < bound <= best * (1 + 1e-9)
+
+
+def test_reasons_are_given_for_what_does_not_fit() -> None:
+    words = mdp.vocabulary(["a", "b", "c"], np.eye(3))
+    fit, missing = chosen(Question(words), None)
+    assert "madlib" in {builder.name for builder in fit}
+    assert missing["laplace"] == "noise on words is madlib"
+    fit, missing = chosen(Question(SPACE), None)
+    assert "laplace" in {builder.name for builder in fit}
+    assert "for places it is laplace" in missing["madlib"]
+    assert {builder.name for builder in chosen(Question(SPACE), ["madlib"])[0]} == {"madlib"}
+    with pytest.raises(InvalidInput, match="no builder fits: product"):
+        mdp.compare(SPACE, [1.0], builders=["product"])
+    with pytest.raises(Infeasible, match="tight_constraints at epsilon"):
+        mdp.compare(SPACE, [0.01], builders=["tight_constraints"])
+
+
+def test_a_finished_comparison_leaves_no_journal_and_another_question_is_not_mixed_in(tmp_path: Path) -> None:
+    place = tmp_path / "c.unfinished"
+    first = mdp.compare(SPACE, [1.0], builders=QUICK, draws=500, checkpoint=place)
+    assert not place.exists()
+    assert first.continued == 0
+    header = json.dumps({"format": "metricdp.compare", "digest": "of another question"})
+    place.write_text(header + "\n" + json.dumps({"key": ["exponential", 1.0, "distance", "expected"]}) + "\n")
+    again = mdp.compare(SPACE, [1.0], builders=QUICK, draws=500, checkpoint=place)
+    assert again.continued == 0
+    assert [one.loss for one in again.trials] == [one.loss for one in first.trials]
+
+
+SCRIPT = """
+import sys, time
+import numpy as np
+import metricdp as mdp
+from metricdp.design.comparison import rivals
+space = mdp.FiniteSpace(np.array(eval_free), mdp.Lp(2))
+true = rivals.Question.trial
+def slow(self, builder, epsilon, measure):
+    if epsilon > 1.5 and builder.name == "dictionary":
+        print("waiting", flush=True); time.sleep(60)
+    return true(self, builder, epsilon, measure)
+rivals.Question.trial = slow
+mdp.compare(space, [1.0, 2.0], builders=["exponential", "laplace", "dictionary"], draws=500, checkpoint=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_comparison_goes_on_where_it_stopped(tmp_path: Path, how: signal.Signals) -> None:
+    place = tmp_path / "c.unfinished"
+    script = SCRIPT.replace("eval_free", repr(POINTS.tolist()))
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(place)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env=os.environ,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waiting\n"
+    process.send_signal(how)
+    process.wait(timeout=20)
+    process.stdout.close()
+    assert len(place.read_text().splitlines()) == 1 + 5  # all but the last one
+    with place.open("a") as file:
+        file.write('{"key": ["dictionary", 2.0, "dist')  # a line that was cut off
+    started = time.perf_counter()
+    found = mdp.compare(SPACE, [1.0, 2.0], builders=QUICK, draws=500, checkpoint=place)
+    assert time.perf_counter() - started < 20
+    assert found.continued == 5
+    assert len(found.trials) == 6
+    fresh = mdp.compare(SPACE, [1.0, 2.0], builders=QUICK, draws=500)
+    assert [one.loss for one in found.trials] == [one.loss for one in fresh.trials]
+    assert found.bounds == fresh.bounds
+    assert not place.exists()
+
+
+def test_a_notebook_shows_it_as_a_table_without_anything_unescaped() -> None:
+    found = mdp.compare(SPACE, [1.0], builders=QUICK, measures=[Measure("<i>own</i>", about="<b>")], draws=300)
+    html = found._repr_html_()
+    assert "<i>own" not in html
+    assert "&lt;b&gt;" in html
+    assert html.count("<tr>") == 4

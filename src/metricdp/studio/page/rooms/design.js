@@ -151,23 +151,29 @@ export async function enter(main, { announce }) {
     if (!box && !other) return;
     const Plot = await import("../vendor/plot.js");
     const style = { background: "transparent", color: colour("ink"), fontSize: "13px" };
+    const [scale, unit] = shownLoss();
+    const axis = { label: `${say("design.loss")} (${unit})`, grid: true, tickFormat: (value) => number(value) };
     if (box?.isConnected) {
-      const rows = state.trace.flatMap(({ seconds, lower, upper }) => [{ seconds, loss: lower, name: say("design.lower") }, { seconds, loss: upper, name: say("design.upper") }]).filter(({ loss }) => loss !== null);
+      const rows = state.trace.flatMap(({ seconds, lower, upper }) => [{ seconds, loss: lower, name: say("design.lower") }, { seconds, loss: upper, name: say("design.upper") }]).filter(({ loss }) => loss !== null).map((row) => ({ ...row, loss: scale * row.loss }));
       box.replaceChildren(Plot.plot({
-        style, width: 420, height: 240, ariaLabel: say("design.bounds"), x: { label: say("design.seconds"), grid: true }, y: { label: `${say("design.loss")} (${unitOfLoss()})`, grid: true, zero: true },
+        style, width: 380, height: 240, marginLeft: 55, ariaLabel: say("design.bounds"), x: { label: say("design.seconds"), grid: true }, y: { ...axis, zero: true },
         color: { legend: true, domain: [say("design.lower"), say("design.upper")], range: [colour("noise"), colour("accent")] },
         marks: [Plot.line(rows, { x: "seconds", y: "loss", stroke: "name", curve: "step-after", strokeWidth: 2 }), Plot.dot(rows.slice(-2), { x: "seconds", y: "loss", fill: "name" })],
       }));
     }
     if (other?.isConnected) {
-      const rows = state.curve.map((one) => ({ ...one, name: say(`builder.${one.name}`) }));
+      const rows = state.curve.filter(({ loss }) => loss !== null).map((one) => ({ ...one, loss: scale * one.loss, name: say(`builder.${one.name}`) }));
       other.replaceChildren(Plot.plot({
-        style, width: 420, height: 260, ariaLabel: say("design.curves"), x: { type: "log", label: say("design.axis", { unit: places.unit || "1" }), grid: true }, y: { type: "log", label: `${say("design.loss")} (${unitOfLoss()})`, grid: true },
+        style, width: 380, height: 260, marginLeft: 55, ariaLabel: say("design.curves"), x: { type: "log", label: say("design.axis", { unit: places.unit || "1" }), grid: true, tickFormat: (value) => number(value) }, y: { type: "log", ...axis },
         color: { legend: true }, marks: [Plot.line(rows, { x: "epsilon", y: "loss", stroke: "name", marker: true })],
       }));
     }
   }
-  const unitOfLoss = () => (state.loss === "squared" ? `${places.unit}²` : places.unit) || "1";
+  /** What a loss is multiplied by and called when it is drawn: metres rather than thousandths of kilometres. */
+  function shownLoss() {
+    if (state.loss === "squared") return [1, places.unit ? `${places.unit}²` : "1"];
+    return places.unit === "km" ? [1000, "m"] : [1, places.unit || "1"];
+  }
 
   const amount = (name, label, { min, max, step = 1, unit = "" }, after = () => {}) => html`<label>${label}
     <input id=${name} type="number" min=${min} max=${max} step=${step} .value=${String(state[name])} style="width:6.5rem" @change=${(event) => {

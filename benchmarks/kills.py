@@ -1,11 +1,12 @@
 """Kill whatever charges and releases, at random moments, and repeat every request: nothing is lost, nothing twice.
 
-    python benchmarks/kills.py [--file 250] [--server 250] [--seed 1] [--record]
+    python benchmarks/kills.py [--file 250] [--server 250] [--service 100] [--seed 1] [--record]
 
 `--file` counts kills (signal 9) of processes that release into books in a SQLite file; `--server` kills of PostgreSQL
 backends under a process that releases, which is killed as well. After each, the books are opened again and every
 request that may have been made is repeated: an answer must be the one that was given, and nobody is charged twice. The
-server waits for the disk as in use.
+server waits for the disk as in use. `--service` kills a service that six visitors ask over HTTP, and repeats their
+requests, with other secrets, when it is back.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -73,6 +75,22 @@ def on_a_server(count: int, seed: int) -> Tally:
     return tally
 
 
+def of_the_service(count: int, seed: int) -> Tally:
+    """Kill services that are asked over HTTP, with a file behind them."""
+    import felled
+
+    def tell(number: int, tally: Any) -> None:
+        _told("service", tally, number - 1, count)
+
+    with tempfile.TemporaryDirectory() as folder:
+        nest = felled.Nest(Path(folder))
+        try:
+            found = felled.kills(nest, count, random.Random(seed), tell=tell)
+        finally:
+            nest.close()
+    return Tally(found.ends, found.answered, found.stored_unanswered)
+
+
 def _told(what: str, tally: Tally, number: int, count: int) -> None:
     if (number + 1) % 25 == 0 or number + 1 == count:
         print(f"{what}: {number + 1} of {count} kills, {tally.answered:,} answers repeated", flush=True)
@@ -91,6 +109,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--file", type=int, default=250)
     parser.add_argument("--server", type=int, default=250)
+    parser.add_argument("--service", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
     keep = recorder(chosen.record)
@@ -102,6 +121,10 @@ def main() -> None:
         started = time.perf_counter()
         tally = on_a_server(chosen.server, chosen.seed)
         _kept(keep, "kill -9 of PostgreSQL backends and processes", tally, time.perf_counter() - started)
+    if chosen.service:
+        started = time.perf_counter()
+        tally = of_the_service(chosen.service, chosen.seed)
+        _kept(keep, "kill -9 of the service", tally, time.perf_counter() - started)
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def batch(keep: Recorder) -> None:
     rng, rows = np.random.default_rng(0), 100_000
     with running("--rate", "0") as service, service.client() as client:
         for persons in (1_000, 100_000):
-            best = 0.0
+            rates = []
             for _ in range(5):
                 table = pa.table(
                     {
@@ -185,17 +185,19 @@ def batch(keep: Recorder) -> None:
                 seconds = time.perf_counter() - started
                 assert answer.status_code == 200, answer.text
                 assert pa.ipc.open_stream(answer.content).read_all().num_rows == rows
-                best = max(best, rows / seconds)
+                rates.append(rows / seconds)
                 print(f"{rows:,} rows of {persons:,} persons: {seconds:.3f} s, {rows / seconds:,.0f} rows a second")
             keep(
                 "service", f"a batch of 100,000 rows of {persons:,} persons as Arrow, one charge a person",
-                asked="200,000 rows a second", measured=f"{best:,.0f} rows a second", rate=best, persons=persons,
+                asked="200,000 rows a second",
+                measured=f"{np.median(rates):,.0f} rows a second, median of five; the best {max(rates):,.0f}",
+                rate=float(np.median(rates)), best=max(rates), persons=persons,
             )  # fmt: skip
 
 
 def postgres(keep: Recorder, seconds: float) -> None:
     """Measure the rate; then all ask about the same twenty persons until nothing is left: each gets 500, not 501."""
-    with books.server() as server, tempfile.TemporaryDirectory() as folder:
+    with books.server(disk=True) as server, tempfile.TemporaryDirectory() as folder:
         key = str(Path(folder) / "books.key")
         options = ("--rate", "0", "--processes", "4", "--ledger-key", key)
         with running(*options, ledger=server.url, policy="5000/km ever") as service:
@@ -245,7 +247,7 @@ def overload(keep: Recorder, seconds: float) -> None:
 
 
 def gone(keep: Recorder, seconds: float = 30.0) -> None:
-    with books.server() as server, tempfile.TemporaryDirectory() as folder:
+    with books.server(disk=True) as server, tempfile.TemporaryDirectory() as folder:
         key = str(Path(folder) / "books.key")
         with running("--rate", "0", "--processes", "2", "--ledger-key", key, ledger=server.url) as service:
             results: list[Visits] = []
@@ -276,7 +278,7 @@ def malformed(keep: Recorder, count: int) -> None:
     import malformed as drawn  # tests/malformed.py
 
     with running("--rate", "0") as service, service.client() as client:
-        seen, faults = drawn.sent(service.url, service.token, each=count // 60, count=count // 2, seed=1)
+        seen, faults = drawn.sent(service.url, service.token, each=count // 45, count=count // 2, seed=1)
         after = client.post("/v1/release", json={"person": "a", "request": "b", "secret": [41.0, 12.0]}).status_code
         metrics, log = client.get("/metrics").text, (service.folder / "service.log").read_text()
     leaked = sum(word in text for word in drawn.CANARIES for text in (log, metrics))

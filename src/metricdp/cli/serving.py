@@ -156,8 +156,8 @@ def serve(
     settings = Settings(books, keys, limits=Limits(**vars(bounds)), jobs=kept.jobs)
     bound = ways.bound()
     with bound:
-        settings.books.open().close()  # what is wrong with the books or a file is said here, as a sentence
         served = [offer.served() for offer in offers]
+        settings.books.open().close()  # what is wrong with a file or the books is said here, as a sentence
         print(f"metricdp serves at {ways.address(bound)}; Ctrl-C stops it when what was charged is answered.")
         for one in served:
             print(f"{one.name}: {one.promise['sentence']}")

@@ -28,7 +28,7 @@ from metricdp.service.gate import VISIT, Gate
 from metricdp.service.jobs import Jobs
 from metricdp.service.keys import Keyring
 from metricdp.service.limits import Limits
-from metricdp.service.models import BatchRequest
+from metricdp.service.models import BatchRequest, DesignRequest, MatrixAudit, SamplesAudit
 from metricdp.service.refusals import Refused, malformed, mistake
 from metricdp.service.served import Served, Shelf
 from metricdp.service.state import State
@@ -38,6 +38,7 @@ ABOUT = (
     "Release locations, words and other secrets under metric differential privacy, with a ledger of what every person "
     "spent. Every answer says what was promised, what it cost, what is left and how far the truth may be."
 )
+LARGE = (BatchRequest, DesignRequest, MatrixAudit, SamplesAudit)
 WORDS = {404: ("not_found", "there is nothing here."), 405: ("method", "this is asked for in another way.")}
 
 
@@ -180,9 +181,9 @@ def _secured(app: FastAPI) -> dict[str, Any]:
         found = get_openapi(
             title=app.title, summary=app.summary, description=app.description, version=app.version, routes=app.routes
         )
-        # A batch has two forms, which its endpoint reads by itself: its JSON is described here.
-        batch = BatchRequest.model_json_schema(ref_template="#/components/schemas/{model}")
-        found["components"]["schemas"] |= batch.pop("$defs") | {"BatchRequest": batch}
+        for model in LARGE:  # their endpoints read them by themselves
+            schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            found["components"]["schemas"] |= schema.pop("$defs", {}) | {model.__name__: schema}
         found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         for path, methods in found["paths"].items():
             for operation in methods.values():

@@ -9,28 +9,22 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import ValidationError
+from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from metricdp.errors import MetricdpError
 from metricdp.ledger import BatchReceipt
 from metricdp.service.batches import Batch, Draw, Settled, coded, settle
 from metricdp.service.models import BatchAnswer, BatchRequest
-from metricdp.service.refusals import Refused, malformed, too_busy
-from metricdp.service.releasing import CHARGED, amount, refused
+from metricdp.service.refusals import Refused, too_busy
+from metricdp.service.releasing import CHARGED, amount, body_of, refused, validated
 from metricdp.service.state import State, key_of, state_of
 from metricdp.service.streams import MEDIA_TYPE, read_stream, write_stream
 
 router = APIRouter()
-BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": {"$ref": "#/components/schemas/BatchRequest"}},
-            MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}},
-        },
-    }
-}
+BODY = body_of(BatchRequest)
+BODY["requestBody"]["content"][MEDIA_TYPE] = {"schema": {"type": "string", "format": "binary"}}
+ASKED = TypeAdapter(BatchRequest)
 ANSWERS: dict[int | str, dict[str, Any]] = {
     **CHARGED,
     200: {
@@ -107,10 +101,7 @@ def _charged(state: State, batch: Batch, key: str, draw: Draw) -> BatchReceipt:
 
 
 def _from_json(state: State, body: bytes) -> Batch:
-    try:
-        asked = BatchRequest.model_validate_json(body)
-    except ValidationError as error:
-        raise malformed(error.errors(include_input=False, include_context=False, include_url=False)) from None
+    asked = validated(ASKED, body)
     if len(asked.rows) > state.limits.rows:
         raise Refused(413, "too_large", f"a batch has at most {state.limits.rows:,} rows: send it in parts.")
     served = state.shelf.named(asked.mechanism)

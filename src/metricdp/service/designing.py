@@ -16,7 +16,7 @@ from metricdp.service.building import builder_of, space_of
 from metricdp.service.jobs import ENDED, Job
 from metricdp.service.models import DesignRequest, JobAnswer, Refusal
 from metricdp.service.refusals import Refused, unfit
-from metricdp.service.releasing import DENIED, in_thread
+from metricdp.service.releasing import DENIED, body_of, in_thread, read
 from metricdp.service.state import State, key_of, state_of
 
 router = APIRouter()
@@ -36,11 +36,11 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 @router.post(
     "/v1/design", operation_id="design", summary="Begin a design", tags=["admin"], status_code=202,
-    response_model=JobAnswer, responses=DENIED,
+    response_model=JobAnswer, responses=DENIED, openapi_extra=body_of(DesignRequest),
 )  # fmt: skip
-async def design(body: DesignRequest, request: Request) -> Response:
+async def design(request: Request) -> Response:
     """Begin to design a mechanism on points; what is asked for is checked now, the search runs as a job."""
-    state = state_of(request)
+    state, body = state_of(request), await read(request, DesignRequest)
     most = state.limits.points
     if len(body.points) > most or max(len(point) for point in body.points) > DIMENSIONS:
         raise Refused(413, "too_large", f"a design takes at most {most:,} points of {DIMENSIONS} coordinates.")

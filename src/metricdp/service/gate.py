@@ -97,7 +97,7 @@ class Gate:
     def __init__(self, app: Any, *, keys: Keyring, limits: Limits, counters: Counters) -> None:
         self.app, self._keys, self._limits, self._counters = app, keys, limits, counters
         self._rates = Rates(limits.rate)
-        self._at_work = 0
+        self._at_work = self._large = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -139,11 +139,25 @@ class Gate:
                 raise too_busy("this key asks more often than it may. Nothing was charged.", retry=wait)
             visit.scope[KEY] = visit.key.id
         visit.check_length()
+        if rule.large:
+            await self._taken(visit)
+            return
         if rule.lasting:
             await self.app(visit.scope, visit.receive, visit.send)
             return
         async with asyncio.timeout(self._limits.seconds):
             await self.app(visit.scope, visit.receive, visit.send)
+
+    async def _taken(self, visit: _Visit) -> None:
+        """Let few large requests in at one time, since each is held in memory whole."""
+        if self._large >= self._limits.batches + 2:
+            raise too_busy("enough large requests are at work; ask again in a moment. Nothing was charged.")
+        self._large += 1
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                await self._app(visit.scope, visit.receive, visit.send)
+        finally:
+            self._large -= 1
 
     def _known(self, header: bytes, needed: str) -> Key:
         """Return the key of a request that may do what it asks for."""

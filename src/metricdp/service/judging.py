@@ -6,26 +6,28 @@ import json
 from typing import Any
 
 from fastapi import APIRouter, Request
+from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from metricdp.errors import MetricdpError
 from metricdp.service.building import audited
-from metricdp.service.models import AuditAnswer, AuditRequest, MatrixAudit
+from metricdp.service.models import AuditAnswer, AuditRequest, MatrixAudit, SamplesAudit
 from metricdp.service.refusals import Refused, unfit
-from metricdp.service.releasing import DENIED
+from metricdp.service.releasing import DENIED, body_of, read
 from metricdp.service.state import state_of
 
 router = APIRouter()
+ASKED: TypeAdapter[MatrixAudit | SamplesAudit] = TypeAdapter(AuditRequest)
 DIMENSIONS = 64  # of points, secrets and reports
 
 
 @router.post(
     "/v1/audit", operation_id="audit", summary="Judge a matrix or samples", tags=["read"],
-    response_model=AuditAnswer, responses=DENIED,
+    response_model=AuditAnswer, responses=DENIED, openapi_extra=body_of(MatrixAudit, SamplesAudit),
 )  # fmt: skip
-async def audit(body: AuditRequest, request: Request) -> Response:
+async def audit(request: Request) -> Response:
     """Say what a mechanism really leaks: exactly for a matrix, by evidence for samples."""
-    state = state_of(request)
+    state, body = state_of(request), await read(request, ASKED)
     limits = state.limits
     if isinstance(body, MatrixAudit):
         sides = max(len(body.matrix), len(body.points), max(len(row) for row in body.matrix))

@@ -60,6 +60,8 @@ class Refused(Exception):
         headers = {} if self.retry is None else {"Retry-After": str(max(1, round(self.retry)))}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
+        if self.kind in ("late", "too_large"):
+            headers["Connection"] = "close"  # the rest of the body is not waited for
         content = {"error": self.kind, "message": self.sentence, **self.details}
         return JSONResponse(content, self.status, headers=headers)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, MetricdpError
@@ -21,16 +23,18 @@ from metricdp.service.models import (
     ReleaseAnswer,
     ReleaseRequest,
 )
-from metricdp.service.refusals import Refused, unfit
+from metricdp.service.refusals import Refused, malformed, unfit
 from metricdp.service.served import Served
 from metricdp.service.state import State, key_of, state_of
 from metricdp.service.till import out_of_reach
 
 router = APIRouter()
+T = TypeVar("T")
 DENIED: dict[int | str, dict[str, Any]] = {
     401: {"model": Refusal, "description": "No valid key."},
     403: {"model": Refusal, "description": "The key lacks the scope."},
     413: {"model": Refusal, "description": "Too large."},
+    415: {"model": Refusal, "description": "A media type that is not known here."},
     422: {"model": Refusal, "description": "Not as described, or no secret of the mechanism."},
     429: {"model": Refusal, "description": "Too much at once; Retry-After says when to ask again."},
     503: {"model": Refusal, "description": "The ledger is out of reach; asking again with the same id is safe."},
@@ -144,9 +148,36 @@ def _left(state: State, served: Served, person: str, purpose: str | None) -> dic
 
 async def in_thread(state: State, work: Any) -> Any:
     """Return what work gives in a thread: the database may be slow."""
-    import asyncio
-
     return await asyncio.get_running_loop().run_in_executor(state.threads, work)
+
+
+async def read(request: Request, kind: type[T] | TypeAdapter[T]) -> T:
+    """Return a large body as what it is described as: read when its turn has come, validated in a thread."""
+    check_media_type(request)
+    body, adapter = await request.body(), kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
+    found: T = await in_thread(state_of(request), lambda: validated(adapter, body))
+    return found
+
+
+def validated(adapter: TypeAdapter[T], body: bytes) -> T:
+    """Return JSON as what it is described as, or refuse it without its values."""
+    try:
+        return adapter.validate_json(body)
+    except ValidationError as error:
+        raise malformed(error.errors(include_input=False, include_context=False, include_url=False)) from None
+
+
+def check_media_type(request: Request) -> None:
+    """Refuse what does not say that it is JSON."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refused(415, "media_type", "send application/json.")
+
+
+def body_of(*models: type[BaseModel]) -> dict[str, Any]:
+    """Return how the OpenAPI file names a body that an endpoint reads by itself; `app` adds the models to it."""
+    named = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in models]
+    schema = named[0] if len(named) == 1 else {"oneOf": named, "discriminator": {"propertyName": "kind"}}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 @router.get(

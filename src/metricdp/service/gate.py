@@ -155,7 +155,7 @@ class Gate:
         self._large += 1
         try:
             async with asyncio.timeout(self._limits.seconds):
-                await self._app(visit.scope, visit.receive, visit.send)
+                await self.app(visit.scope, visit.receive, visit.send)
         finally:
             self._large -= 1
 

@@ -68,6 +68,8 @@ def test_books_are_checked_exported_rotated_copied_and_a_person_erased(books, ca
     assert "erased before" in said(capsys, "erase", books, "--person", "anna")[1]
     assert "closed for ever" in said(capsys, "show", books, "--person", "anna")[1]
     assert "6/km spent" in said(capsys, "show", "copy.db", "--person", "anna")[1]
+    assert "In use from now on" in said(capsys, "restore", "copy.db")[1]
+    assert "is no backup" in said(capsys, "restore", "copy.db")[2]
     assert said(capsys, "policy", books, "10/km ever")[0] == 0
     assert said(capsys, "verify", books)[0] == 0
 

@@ -1,7 +1,9 @@
 """The books verify, show every change made behind their back, forget a person without giving the budget back."""
 
+import shutil
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,7 @@ from books import DAY, Clock, ask
 from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError, OutputProblem
 from metricdp.ledger import Ledger, Policy
 
+DATA = Path(__file__).parents[1] / "data"
 POLICY = "40/km per day, 200/km ever, slack 5 ever, 30/km per week for ads, 30/km per day for maps"
 
 
@@ -175,5 +178,30 @@ def test_a_backup_is_whole_private_and_never_written_over(ledger, clock, tmp_pat
     with Ledger.open(tmp_path / "copy.db", clock=clock) as copy:
         assert copy.verify().holds
         assert copy.budget("anna").accounts[0].spent == ledger.budget("anna").accounts[0].spent
+        with pytest.raises(InvalidInput, match="these books are a backup made at 2026-11-19 12:00 UTC"):
+            ask(copy, "anna", "new", 1.0, purpose="ads")
+        assert copy.restore() == clock.now
+        assert copy.restore() is None
+        assert not ask(copy, "anna", "new", 1.0, purpose="ads").repeated
+        assert copy.verify().holds
     with pytest.raises(OutputProblem, match="never overwritten"):
         ledger.backup(tmp_path / "copy.db")
+
+
+@pytest.mark.parametrize("version", [1])
+def test_books_of_every_earlier_version_are_brought_up_to_this_one(version, tmp_path, clock):
+    """Books of that version: three days of releases and batches for two people, and a third who was erased."""
+    for name in (f"ledger-v{version}.db", f"ledger-v{version}.db.key"):
+        shutil.copy(DATA / name, tmp_path / name)
+        (tmp_path / name).chmod(0o600)
+    clock.now += 3 * DAY
+    for _ in range(2):  # the second time there is nothing left to do
+        with Ledger.open(tmp_path / f"ledger-v{version}.db", clock=clock) as books:
+            assert books.verify().faults == ()
+            assert [books.budget(who).accounts[0].spent for who in ("anna", "ben")] == [15_000_000, 3_000_000]
+            assert ask(books, "anna", "a1", 1.0, purpose="ads").report == b"anna 1"
+            with pytest.raises(BudgetExceeded, match="closed"):
+                ask(books, "cleo", "1", 1.0, purpose="ads")
+    with Ledger.open(tmp_path / f"ledger-v{version}.db", clock=clock) as books:
+        assert not ask(books, "anna", "new", 1.0, purpose="ads").repeated
+        assert books.verify().holds

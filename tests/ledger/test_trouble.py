@@ -13,6 +13,7 @@ from books import ask
 from metricdp.errors import InvalidInput, LedgerUnavailable
 from metricdp.ledger import Ledger
 from metricdp.ledger import store as storing
+from metricdp.ledger.keys import create_key
 
 POLICY = "40000/km ever"
 
@@ -65,10 +66,17 @@ def test_a_file_that_is_no_book_is_refused(tmp_path):
     with pytest.raises(LedgerUnavailable, match="damaged"):
         Ledger.open(tmp_path / "budget.db", policy=POLICY)
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
-        other.execute("CREATE TABLE books (id INTEGER)")
+        other.execute("CREATE TABLE trips (id INTEGER)")
         other.commit()
-    with pytest.raises((InvalidInput, LedgerUnavailable)):
-        Ledger.open(tmp_path / "other.db")
+    with pytest.raises(InvalidInput, match="another database"):
+        Ledger.open(tmp_path / "other.db", policy=POLICY)
+
+
+def test_books_whose_beginning_was_cut_off_begin_again(tmp_path):
+    (tmp_path / "budget.db").touch(0o600)
+    create_key(tmp_path / "budget.db.key")
+    with Ledger.open(tmp_path / "budget.db", policy=POLICY) as ledger:
+        assert ask(ledger, "anna", "1").charged
 
 
 def test_books_of_a_later_version_are_left_alone(tmp_path):

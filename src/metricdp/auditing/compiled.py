@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from metricdp.errors import import_extra
-
-numba: Any = import_extra("numba", "fast")
+from metricdp.compiling import njit, prange
 
 
-@numba.njit(parallel=True, nogil=True, cache=True, error_model="numpy")
+@njit(parallel=True, nogil=True, error_model="numpy")
 def extremes(starts, columns, values, background, possible, first, second, most, least):  # type: ignore[no-untyped-def]
     """Write the largest and the smallest quotient of two rows, report by report, for every pair of rows."""
-    for e in numba.prange(len(first)):
+    for e in prange(len(first)):
         a, last_a = starts[first[e]], starts[first[e] + 1]
         b, last_b = starts[second[e]], starts[second[e] + 1]
         high, low = 0.0, np.inf
@@ -43,7 +39,7 @@ def extremes(starts, columns, values, background, possible, first, second, most,
         most[e], least[e] = high, low
 
 
-@numba.njit(parallel=True, nogil=True, cache=True, error_model="numpy", fastmath={"nnan", "nsz"})
+@njit(parallel=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
 def windows(blocks, rows, starts, codes, law, background, high, deep):  # type: ignore[no-untyped-def]
     """Write for every pair (row, code) the largest quotient of their weights, either way, over entries that may matter.
 
@@ -54,7 +50,7 @@ def windows(blocks, rows, starts, codes, law, background, high, deep):  # type: 
     at, columns, values = law
     high_at, high_columns, high_values, high_stops, upward = high
     deep_at, deep_columns, deep_values, deep_stops, downward = deep
-    for block in numba.prange(blocks):
+    for block in prange(blocks):
         inverse = 1.0 / background
         for a in range(block * len(rows) // blocks, (block + 1) * len(rows) // blocks):
             first, last = at[rows[a]], at[rows[a] + 1]
@@ -75,7 +71,7 @@ def windows(blocks, rows, starts, codes, law, background, high, deep):  # type: 
                 inverse[columns[e]] = 1.0 / background[columns[e]]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def spans(columns, values, least, most, count):  # type: ignore[no-untyped-def]
     """Raise and lower the bounds of every report to its stored weights, and count them."""
     for e in range(len(columns)):
@@ -84,7 +80,7 @@ def spans(columns, values, least, most, count):  # type: ignore[no-untyped-def]
         count[column] += 1
 
 
-@numba.njit(parallel=True, nogil=True, cache=True, error_model="numpy")
+@njit(parallel=True, nogil=True, error_model="numpy")
 def count_levels(law, bounds, deep, spacing, levels, counts):  # type: ignore[no-untyped-def]
     """Write the level of every stored weight, 255 where it is not taken, and how many of a row lie at each or above.
 
@@ -94,7 +90,7 @@ def count_levels(law, bounds, deep, spacing, levels, counts):  # type: ignore[no
     least, most, background = bounds
     step, margin = spacing
     top = counts.shape[1] - 1
-    for i in numba.prange(len(starts) - 1):
+    for i in prange(len(starts) - 1):
         for e in range(starts[i], starts[i + 1]):
             column, value = columns[e], np.float64(values[e])
             low = value < background[column] and most[column] > 0.0  # what nobody gives is not compared
@@ -109,12 +105,12 @@ def count_levels(law, bounds, deep, spacing, levels, counts):  # type: ignore[no
             counts[i, level] += counts[i, level + 1]
 
 
-@numba.njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=True, nogil=True)
 def place_levels(law, levels, counts, starts, columns, values):  # type: ignore[no-untyped-def]
     """Write the weights that are taken row by row, from the highest level down, in their order within a level."""
     at, stored_columns, stored_values = law
     top = counts.shape[1] - 1
-    for i in numba.prange(len(starts) - 1):
+    for i in prange(len(starts) - 1):
         free = np.empty(top + 1, dtype=np.int64)
         free[top] = starts[i]
         for level in range(top):

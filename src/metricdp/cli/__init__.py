@@ -12,7 +12,7 @@ from cyclopts import App, CycloptsError
 
 import metricdp
 from metricdp import plugins
-from metricdp.cli import files
+from metricdp.cli import files, watching
 from metricdp.cli.budgeting import budget
 from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design, metrics
@@ -47,6 +47,7 @@ app.command(budget)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; every error of ours is one line, without a traceback."""
+    watching.IS_COMMAND = arguments is None
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note  # put back at the end

@@ -183,7 +183,8 @@ def export(books: str, /, *, output: Output, person: Person | None = None, which
         for row in rows:
             file.write(json.dumps(row) + "\n")
             count += 1
-    print(f"{count:,} lines written to {output}.")
+    Path(output).chmod(0o600)
+    print(f"{count:,} lines written to {output}, for your eyes only.")
     return 0
 
 
@@ -263,6 +264,26 @@ def backup(books: str, /, *, output: Output, which: Flat = BESIDE) -> int:
     with which.open(books) as ledger:
         ledger.backup(output)
     print(f"Copied to {output}, with the key in {output}.key. What is spent from now on is not in it.")
+    return 0
+
+
+@budget.command
+def restore(books: str, /, *, which: Flat = BESIDE) -> int:
+    """Make a backup the books in use, where those it was made of are lost.
+
+    An example: `metricdp budget restore monday.db`
+
+    Args:
+        books: The backup. What people spent since it was made is not in it, and they may spend it again; lower the
+            policy for that time where this matters (`metricdp budget policy`).
+    """
+    from metricdp.ledger.periods import SECOND, shown
+
+    with which.open(books) as ledger:
+        made = ledger.restore()
+    if made is None:
+        raise InvalidInput(f"{books} is no backup: it is in use already.")
+    print(f"In use from now on. What was spent since {shown(int(made * SECOND))} is not in it.")
     return 0
 
 

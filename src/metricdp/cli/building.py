@@ -45,7 +45,7 @@ class Options:
             4,096 points or where one is given, and chooses it so that what lies beyond hardly costs.
         stretch: How much longer paths may be than the distance; for spanner. The published one is --stretch 3
             --objective worst.
-        nearest: How many nearest reports are free; for constopt.
+        nearest: How many nearest reports are free; for constopt, 10 unless said.
         weights: A CSV file with a header and one positive number a point; for weighted_exponential.
         base: What is remapped: the name of another builder (exponential unless said), or a mechanism file.
         parts: The mechanism files of a product, with commas between.
@@ -110,6 +110,7 @@ NOTHING_ASKED = Options()
 FINE_GAP, ROUGH_GAP = 1e-3, 0.05  # where nobody asked for a gap: of dense programs, and on windows
 BESIDE = {"prior_column": "prior", "prior_within": "prior", "speed": "loss"}  # options that say more about another
 LEAST = {"stretch": 1.0, "nearest": 1, "blocks": 1, "dimension": 1}
+NEAREST = 10
 POSITIVE = ("gap", "seconds", "speed")
 
 
@@ -280,6 +281,8 @@ def _arguments(order: Order) -> dict[str, Any]:
         from metricdp.solvers.choice import named
 
         wanted["solver"] = named(options.solver)
+    if "nearest" in order.builder.options and options.nearest is None and order.places is not None:
+        wanted["nearest"] = min(NEAREST, len(order.places.space))
     if options.weights is not None and order.places is not None:
         wanted["weights"] = numbers_for(options.weights, order.places, option="weights")
     return wanted

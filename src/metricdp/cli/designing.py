@@ -11,11 +11,14 @@ import numpy as np
 from cyclopts import Parameter
 
 from metricdp import wording
-from metricdp.cli import building, choices, tables, terminal
+from metricdp.cli import building, choices, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.design.builders import BUILDERS
 from metricdp.mechanisms import LocalMechanism, Mechanism
 from metricdp.metrics import METRICS
+from metricdp.stages import doing
+
+INTERRUPTED = 3  # exit code: written, but the search was ended before it was done
 
 
 def design(
@@ -37,8 +40,10 @@ def design(
 
     Cells of a map: `metricdp design --grid 41.88,12.45,41.92,12.51 --cell 500m --epsilon 5/km -o cells.mdp`
 
-    A long search ends well on Ctrl-C: the best mechanism so far is certified and written. `--builder decomposed
-    --checkpoint run.npz` also keeps its state, and the same command with `--resume` goes on from it.
+    A long search ends well on Ctrl-C: the best mechanism so far is certified and written, marked as interrupted, with
+    exit code 3; where there is none yet, nothing is written, with exit code 130, and a second Ctrl-C always ends so.
+    `--builder decomposed --checkpoint run.npz` also keeps its state, and the same command with `--resume` goes on from
+    it.
 
     Args:
         where: Points of a file, roads, or cells of a map.
@@ -54,21 +59,27 @@ def design(
     from metricdp.files import check_target
 
     check_target(output, source=where.named, overwrite=overwrite or options.resume)
-    order, level = building.ordered(builder, where, options, epsilon=epsilon, protect=protect)
-    with terminal.search_bar(f"Designing {builder} {order.words}", order.gap, order.cost.unit) as progress:
-        made = building.made(order, progress=progress)
-    kept = [] if level is None else level.kept(made.guarantee)
-    save(made, output)
+    with watching.watch("Designing") as watch:
+        with doing("reading"):
+            order, level = building.ordered(builder, where, options, epsilon=epsilon, protect=protect)
+        watch.begin(f"Designing {builder} {order.words}", order.gap, order.cost.unit)
+        made = building.made(order, progress=watch.progress)
+        kept = [] if level is None else level.kept(made.guarantee)
+        with doing(watching.WRITING):
+            save(made, output)
+    code = INTERRUPTED if made.certificate.interrupted else 0
     if json:
         print(jsons.dumps(_values(order, made, output), indent=2, sort_keys=True, allow_nan=False))
-        return 0
+        return code
+    if code == INTERRUPTED:
+        print("INTERRUPTED: the search was ended before it was done. What it had found by then is certified and kept.")
     print(f"{output}: {builder} {order.words}.")
     in_distance = order.cost.is_distance and made.certificate.pairs > 0 and order.builder.start != "mechanisms"
     print("\n".join([*terminal.promise_lines(made, in_distance=in_distance), *kept]))
     if not order.cost.is_distance:
         print(f"The loss is {order.cost.about}{f', in {order.cost.unit}' if order.cost.unit else ''}.")
     print(_next(order, made, output))
-    return 0
+    return code
 
 
 def _values(order: building.Order, made: Mechanism, output: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from metricdp.arrays import Floats
 from metricdp.auditing import AuditReport
 from metricdp.auditing.loss import counts_distance
 from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism, ProductMechanism
-
-if TYPE_CHECKING:
-    from metricdp.solvers import Progress  # scipy is imported where something is solved
 
 
 @contextmanager
@@ -54,33 +51,6 @@ def steps_bar(title: str) -> Iterator[Callable[[float, str], None] | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=1.0, what="")
         yield lambda share, what: bar.update(task, completed=share, what=what)
-
-
-@contextmanager
-def search_bar(title: str, gap: float, unit: str) -> Iterator[Progress | None]:
-    """Show on a terminal's error stream how a search closes in: the time, both bounds of the loss and the gap."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-
-    texts = TextColumn("{task.description}"), TextColumn("{task.fields[bounds]}")
-    columns = (texts[0], BarColumn(bar_width=20), TimeElapsedColumn(), texts[1])
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None, bounds="getting ready")  # no bound yet: it only says that it works
-        first: list[float] = []
-
-        def show(lower: float, upper: float, seconds: float, steps: int) -> None:
-            words, left = bounds_so_far(lower, upper, unit), max((upper - lower) / upper if upper > 0 else 1.0, gap)
-            if math.isfinite(left):
-                first.append(max(left, 1.0001 * gap))
-                done = 1.0 - math.log(left / gap) / math.log(first[0] / gap)
-                bar.update(task, total=1.0, completed=min(1.0, max(0.0, done)))
-            bar.update(task, bounds=f"{words}, Ctrl-C keeps the best so far")
-
-        yield show
 
 
 def bounds_so_far(lower: float, upper: float, unit: str) -> str:

@@ -13,6 +13,7 @@ from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism, Stakes
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import precision_note
 from metricdp.problems import Problem
+from metricdp.stages import AUDITING, doing
 
 # Builders aim this far below the promise, so that rounding can never carry a matrix above it.
 MARGIN = 1e-10
@@ -34,7 +35,8 @@ def certify(
 
     The loss is computed here, for the law that is sampled; `lower_bound` must be one of the same objective.
     """
-    report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon, radius=problem.radius)
+    with doing(AUDITING):
+        report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon, radius=problem.radius)
     if problem.radius is not None and report.pairs == 0 and not report.vacuous:
         raise InvalidInput(
             f"`radius` {problem.radius:g} covers no two secrets, so that nothing would be protected: the nearest two "

@@ -20,6 +20,7 @@ from metricdp.problems import Problem
 from metricdp.solvers.program import Status
 from metricdp.solvers.repair.recombine import repair
 from metricdp.solvers.tied import TiedProgram, replacements
+from metricdp.stages import KEEPS, now
 
 PUBLISHED_PENALTIES = (0.001, 0.1, 1.0)  # the sweep of Section 5.1
 FIRST_PENALTY, STEP = 100.0, 10.0  # where the search begins, and the factor between one penalty and the next
@@ -180,4 +181,5 @@ class _Search:
         value = float(losses.max() if self.prior is None else self.prior @ losses)
         found = _Attempt(matrix, value, inner, penalty, leaked)
         self.best = found if self.best is None else min(self.best, found, key=_value)
+        now(KEEPS)
         return found

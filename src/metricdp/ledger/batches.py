@@ -76,6 +76,7 @@ def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: in
     """Charge everybody in a batch, or nobody, or everybody for what fits; one that was answered is answered again."""
     end = locked(connection, lane)
     state = state_of(connection, clock)
+    state.refuse_copies()
     state.policy.checked_purpose(batch.purpose)
     state.policy.binding(batch.unit, batch.purpose)
     if not batch.rows or any(not 0 < count <= MOST_ROWS for count in batch.rows.values()):

@@ -15,7 +15,7 @@ from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, flush, replacing
 from metricdp.ledger.chain import Entry, append, locked
 from metricdp.ledger.keys import Key
-from metricdp.ledger.periods import PERIODS, begin
+from metricdp.ledger.periods import PERIODS, begin, shown
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.schema import ACCOUNTS, BOOKS, ENTRIES
 from metricdp.ledger.settling import state_of
@@ -59,8 +59,19 @@ def rotate(connection: sa.Connection, key: Key, *, clock: int, lane: int, before
     return accounts, reports
 
 
-def backup(store: Store, key_file: Path, target: str | os.PathLike[str]) -> Path:
-    """Copy books in a file, with their key, while others write to them; the copy is of one moment and whole."""
+def restore(connection: sa.Connection, key: Key, *, clock: int, lane: int) -> int | None:
+    """Make a backup the books in use and return when it was made; None where they are no backup."""
+    end = locked(connection, lane)
+    state = state_of(connection, clock)
+    if state.copied is not None:
+        connection.execute(BOOKS.update().values(copied=None))
+        note = f"from a backup made at {shown(state.copied)}"
+        append(connection, key, [Entry("restore", time=state.now, note=note)], end, (state.now, end.accounts))
+    return state.copied
+
+
+def backup(store: Store, key_file: Path, target: str | os.PathLike[str], *, clock: int) -> Path:
+    """Copy books in a file, with their key, while others write to them; the copy is of one moment, whole and marked."""
     if store.path is None:
         raise InvalidInput(
             f"the books {store.place!r} lie on a server: back them up with `pg_dump`, and keep the key file "
@@ -74,6 +85,8 @@ def backup(store: Store, key_file: Path, target: str | os.PathLike[str]) -> Path
     with replacing(place) as partial:
         with closing(sqlite3.connect(store.path)) as source, closing(sqlite3.connect(partial)) as copy:
             source.backup(copy)
+            copy.execute("UPDATE books SET copied = ?", (clock,))
+            copy.commit()
         partial.chmod(0o600)
         with (
             os.fdopen(os.open(copied, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as its,

@@ -17,10 +17,10 @@ from metricdp.ledger.budgets import Budget, budget_of
 from metricdp.ledger.checking import Verdict, checked
 from metricdp.ledger.erasing import erased
 from metricdp.ledger.history import Charged, charges_of, everything
-from metricdp.ledger.keeping import backup, change_policy, rotate
+from metricdp.ledger.keeping import backup, change_policy, restore, rotate
 from metricdp.ledger.keys import Key, name_bytes
 from metricdp.ledger.opening import opened
-from metricdp.ledger.periods import Period, begin
+from metricdp.ledger.periods import Period, begin, period_named
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.queue import Pile
 from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
@@ -42,6 +42,9 @@ class Steady:
 
     period: Period
     name: str = ""
+
+    def __post_init__(self) -> None:
+        period_named(self.period)
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ class BatchReceipt:
 class Ledger:
     """The books of what people spent, in a file or on a PostgreSQL server.
 
-    Safe to use from many threads, processes and, on a server, machines at once. An example:
+    Safe to use from many threads, processes and, on a server, machines at once; a process that was forked opens them
+    for itself. An example:
 
         with Ledger.open("budget.db", policy="40/km per day, 200/km ever") as ledger:
             receipt = ledger.release("anna", "request-1", key="app", metric=guarantee.metric,
@@ -298,8 +302,17 @@ class Ledger:
             return checked(connection, self._key, pins)
 
     def backup(self, target: str | os.PathLike[str]) -> Path:
-        """Copy books in a file and their key, while they are in use."""
-        return backup(self._store, self._key_file, target)
+        """Copy books in a file and their key, while they are in use; nothing is released from the copy (`restore`)."""
+        return backup(self._store, self._key_file, target, clock=_milliseconds(self._clock))
+
+    def restore(self) -> float | None:
+        """Make a backup the books in use; return when it was made, in seconds since 1970, None where it is no backup.
+
+        What people spent between the backup and now is not in it: they may spend it again. The chain records it.
+        """
+        clock = _milliseconds(self._clock)
+        made = self._store.run(lambda connection: restore(connection, self._key, clock=clock, lane=self._lane))
+        return None if made is None else made / 1000
 
     def _charge(self, one: Release) -> Charge:
         account = account_for(one.metric)

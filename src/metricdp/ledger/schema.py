@@ -1,4 +1,4 @@
-"""The tables of the books, and how books of an earlier version become those of this one.
+"""The tables of the books.
 
     books       one row: the version, the name, the policy, and a check of the key
     lanes       chains of blocks that grow side by side: one in a file, several on a server, so that nobody queues
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from metricdp.ledger.periods import PERIODS
 
-VERSION = 1
+VERSION = 2
 WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # so that its keys are the numbers of its rows
 
 METADATA = sa.MetaData()
@@ -30,6 +30,7 @@ BOOKS = sa.Table(
     sa.Column("policy", sa.Text, nullable=False),
     sa.Column("created", WHOLE, nullable=False),
     sa.Column("key_check", sa.LargeBinary, nullable=False),
+    sa.Column("copied", WHOLE),  # when a backup was made of them; empty in books that are in use
 )
 
 LANES = sa.Table(

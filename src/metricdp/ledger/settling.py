@@ -18,6 +18,7 @@ from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.ledger.accounts import Desk, Opening, Place
 from metricdp.ledger.chain import Entry, append, locked
 from metricdp.ledger.keys import Key
+from metricdp.ledger.periods import shown
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.schema import BOOKS, ENTRIES, LANES
 
@@ -78,13 +79,22 @@ class State:
 
     policy: Policy
     now: int
+    copied: int | None = None
+
+    def refuse_copies(self) -> None:
+        """Refuse to release from a backup before somebody has accepted what it lacks."""
+        if self.copied is not None:
+            raise InvalidInput(
+                f"these books are a backup made at {shown(self.copied)}: what was spent since is not in them, and "
+                "nothing is released from them. If the others are lost, `metricdp budget restore` accepts that."
+            )
 
 
 def state_of(connection: sa.Connection, clock: int) -> State:
     """Return the policy and the time of the books."""
     latest = sa.select(sa.func.max(LANES.c.time)).scalar_subquery()
-    text, seen = connection.execute(sa.select(BOOKS.c.policy, latest)).one()
-    return State(_parsed(text), max(clock, seen or 0))
+    text, copied, seen = connection.execute(sa.select(BOOKS.c.policy, BOOKS.c.copied, latest)).one()
+    return State(_parsed(text), max(clock, seen or 0), copied)
 
 
 @lru_cache(maxsize=16)
@@ -96,6 +106,7 @@ def settle(connection: sa.Connection, key: Key, charges: Sequence[Charge], *, cl
     """Settle waiting releases in one transaction; what goes wrong with one of them does not concern the others."""
     end = locked(connection, lane)
     state = state_of(connection, clock)
+    state.refuse_copies()
     desk = Desk(connection, state.policy, state.now, Opening(key, end))
     outcomes: dict[int, Outcome] = {}
     for number, one in enumerate(charges):

@@ -6,16 +6,12 @@ what lies around it and not the size of the network.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from metricdp.errors import import_extra
-
-numba: Any = import_extra("numba", "fast")
+from metricdp.compiling import njit
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _search(graph, source, limit, away, reached, heap, goal):  # type: ignore[no-untyped-def]
     """Fill `away` by Dijkstra's search with a binary heap; return how many nodes were reached.
 
@@ -69,7 +65,7 @@ def _search(graph, source, limit, away, reached, heap, goal):  # type: ignore[no
     return count
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def rows_within(there, back, sources, codes_of, nodes_of, limit):  # type: ignore[no-untyped-def]
     """Return (counts, codes, distances) of the targets within the limit of every source, codes increasing in a row.
 
@@ -115,7 +111,7 @@ def rows_within(there, back, sources, codes_of, nodes_of, limit):  # type: ignor
     return counts, codes[:total].copy(), distances[:total].copy()
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def pair_lengths(there, back, sources, starts, targets):  # type: ignore[no-untyped-def]
     """Return the lengths from sources[i] to targets[starts[i]:starts[i + 1]], each search ending when all are known."""
     size = len(there[0]) - 1
@@ -139,7 +135,7 @@ def pair_lengths(there, back, sources, starts, targets):  # type: ignore[no-unty
     return lengths
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def take_smaller(starts, codes, distances, first, last):  # type: ignore[no-untyped-def]
     """Give both entries of a pair the smaller of their distances, in place; infinite where one of them is missing.
 

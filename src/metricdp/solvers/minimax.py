@@ -124,6 +124,8 @@ class _Minimax:
             if relative_gap(self.upper, self.lower) <= gap:
                 self.status = Status.OPTIMAL
                 return
+            if self.status is Status.INTERRUPTED:
+                return
             if seconds is not None and spent > 0.6 * seconds:
                 self.status = Status.LIMIT
                 return
@@ -144,6 +146,8 @@ class _Minimax:
         answer, prior = solver.solve_worst(program)
         answer.raise_for_status()
         self.iterations += answer.iterations
+        if answer.status is Status.INTERRUPTED:
+            self.status = Status.INTERRUPTED
         return answer.primal, answer.dual, np.maximum(prior, 0.0)
 
     def _bound(self, pairs: Integers, dual: Floats, prior: Floats) -> None:

@@ -18,6 +18,7 @@ from metricdp.solvers.edges import all_pairs, near_pairs, non_redundant, unique_
 from metricdp.solvers.program import Edges, Progress, RatioProgram, Solution, Solver, Status, Warm
 from metricdp.solvers.repair.host import Repair, repair_of
 from metricdp.solvers.repair.recombine import Repaired
+from metricdp.stages import KEEPS, doing, now
 
 # gap asked for -> how much detour the first edges allow
 STRETCHES = ((2e-2, 1.03), (3e-3, 1.014), (8e-4, 1.005), (0.0, 1.002))
@@ -63,7 +64,9 @@ class Search:
             np.empty((2, 0, task.cost.shape[1])),
         )
         self._start = options.start
-        self._best: Repaired | None = None if options.start is None else self._candidate(options.start)
+        self._best: Repaired | None = None
+        if options.start is not None:
+            self._best = self._candidate(options.start)
 
     def run(self) -> RatioSolution:
         """Return the best matrix with its proof."""
@@ -91,11 +94,13 @@ class Search:
     def _rounds(self) -> None:
         """Solve, bound and repair on more and more pairs."""
         n = len(self._task.log_ratios)
-        pairs = self._first_pairs()
+        with doing("choosing pairs"):
+            pairs = self._first_pairs()
         while True:
             solution = self._solve(pairs)
             self._bound(pairs, solution)
-            if not self._closed():
+            stopped = self._status is Status.INTERRUPTED and self._best is not None  # then nobody waits for a repair
+            if not self._closed() and not stopped:
                 self._take(self._candidate(solution.primal))
             if self._closed() or self._status is Status.INTERRUPTED or len(pairs) == n * (n - 1) // 2:
                 return
@@ -133,7 +138,8 @@ class Search:
                 self._options.progress(max(self._lower, lower), best, self._elapsed(), self._iterations)
 
         warm = None if self._start is None else Warm(self._start, self._warm_dual(program))
-        solution = solver.solve(program, warm=warm, progress=report).raise_for_status()
+        with doing("solving"):
+            solution = solver.solve(program, warm=warm, progress=report).raise_for_status()
         self._iterations = before + solution.iterations
         if solution.status is Status.INTERRUPTED:
             self._status = Status.INTERRUPTED
@@ -150,8 +156,9 @@ class Search:
             return solver
         if solver.wants_start and self._start is None:
             # the best mixture of kernels is a good start and a first answer
-            self._best = self._candidate(np.full(self._task.cost.shape, 1.0 / self._task.cost.shape[1]))
-            self._start = self._best.matrix
+            first = self._candidate(np.full(self._task.cost.shape, 1.0 / self._task.cost.shape[1]))
+            self._take(first)
+            self._start = first.matrix
         left = None if options.seconds is None else max(self._left(), 1e-3)
         return solver.tuned(gap=options.gap, seconds=left, upper=self._upper)
 
@@ -190,11 +197,15 @@ class Search:
         # what is within the gap: upper - lower <= gap |upper|
         gap = self._options.gap
         enough = self._lower / (1.0 - gap) if self._lower > 0.0 else self._lower / (1.0 + gap)
-        return self._repair.recombine(matrix, self._pairs, enough)
+        with doing("repairing" if self._best is not None else "finding a first answer"):
+            return self._repair.recombine(matrix, self._pairs, enough)
 
     def _take(self, candidate: Repaired) -> None:
         if self._best is None or candidate.objective < self._best.objective:
             self._best = candidate
+        if self._options.progress is not None:
+            self._options.progress(self._lower, self._best.objective, self._elapsed(), self._iterations)
+        now(KEEPS)
 
     def _closed(self) -> bool:
         return self._best is not None and relative_gap(self._best.objective, self._lower) <= self._options.gap

@@ -27,6 +27,7 @@ from metricdp.spaces.base import (
 from metricdp.spaces.near import Near, near_pairs
 from metricdp.spaces.search import Search, search_for
 from metricdp.spaces.snapping import widest
+from metricdp.stages import doing
 
 ROUNDING = (
     shared.ROUNDING
@@ -115,7 +116,8 @@ class FiniteSpace:
     def distances(self) -> Floats:
         """All distances, exactly symmetric, zero on the diagonal."""
         _refuse_large(len(self), len(self))
-        matrix = pairwise(self.metric, self.points, self.points)
+        with doing("measuring distances"):
+            matrix = pairwise(self.metric, self.points, self.points)
         matrix = np.minimum(matrix, matrix.T)
         np.fill_diagonal(matrix, 0.0)
         if not np.all(np.isfinite(matrix)):

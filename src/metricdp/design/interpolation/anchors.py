@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
 
@@ -39,6 +39,7 @@ class Task:
     budget: Budget
     split: Split | tuple[float, ...] | None
     started: float
+    tried: list[Any] = field(default_factory=list)  # what an interruption can fall back on
 
     @classmethod
     def of(

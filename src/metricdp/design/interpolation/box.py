@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, as_positive
-from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound, trivial_lower_bound
+from metricdp.auditing.bounds import trivial_lower_bound
 from metricdp.auditing.lipschitz import Proof, prove
 from metricdp.design.certify import bound_below
 from metricdp.design.interpolation.anchors import (
@@ -27,22 +26,21 @@ from metricdp.design.interpolation.anchors import (
 )
 from metricdp.design.interpolation.direction import COARSE, direction_ratios, solve_direction
 from metricdp.design.interpolation.relaxed import anchor_log_ratios, reached_slope
-from metricdp.design.interpolation.samples import Sampled, sampled
+from metricdp.design.interpolation.samples import Sampled, bound_of, samples_of
 from metricdp.design.interpolation.streets import along_streets
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism
 from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.interpolated import InterpolatedMechanism, Rule, corner_weights
-from metricdp.metrics import pairwise
-from metricdp.solvers import Progress, solve_ratio
+from metricdp.solvers import Progress, Status, solve_ratio
 from metricdp.spaces import Box, FiniteSpace, Streets
+from metricdp.stages import AUDITING, doing, stopped
 
 SPLIT_STEP = 0.35  # first step of the search, in the logarithm of the share of an axis
 MOST_ANCHORS = 2500
 WASTE = 1e-3  # how much of the promise the proof may leave unused before the budgets grow
 STRETCHES = 3
 NEGLIGIBLE = 1e-4  # a report nowhere likelier than this under the even split is left out of the direction program
-BLOCK_SAMPLES = 1200  # up to this many samples the block bound is computed as well
 
 
 def interpolated(
@@ -111,9 +109,9 @@ def interpolated(
         goal = as_positive(0.05 if gap is None else gap, "gap")
         return _refined(task, loss, prior, goal, seconds, progress)
     axes = anchor_axes(task.box, anchors)
-    samples = _samples(task, axes, loss, prior)
+    samples = samples_of(task, axes, loss, prior)
     tolerance = as_positive(1e-3 if gap is None else gap, "gap")
-    lower = _lower_bound(task, samples, seconds) if bound else trivial_lower_bound(samples.losses, samples.weights)
+    lower = bound_of(task, samples, seconds) if bound else trivial_lower_bound(samples.losses, samples.weights)
     return _designed(task, axes, samples, lower, tolerance, seconds, progress)
 
 
@@ -141,12 +139,15 @@ def _solve(
     scale: float = 1.0,
 ) -> _Candidate:
     """Solve the anchors' program for one split of the budget and evaluate the true loss."""
+    if stopped() and task.tried:
+        raise KeyboardInterrupt
     budgets = scale * axis_budgets(task, axes, weights)
     lengths = tuple(rate * np.diff(axis) for rate, axis in zip(budgets, axes, strict=True))
     rounding = task.rule in ("exact", "direction")
     ratios = tuple(widest_ratio(length) for length in lengths) if rounding else lengths
     shares = corner_weights(axes, ratios if rounding else None, samples.points)
     cost = np.asarray(shares.T @ samples.cost)
+    ended = False
     if cost.shape[1] == 1:
         matrix, reached, method = np.ones(cost.shape), 0.0, "one report"
     else:
@@ -156,10 +157,16 @@ def _solve(
         else:
             solution = solve_ratio(cost, edges=grid_edges(axes, ratios), gap=gap, seconds=seconds, progress=progress)
         matrix, reached, method = solution.matrix, solution.gap, solution.method
+        ended = solution.status is Status.INTERRUPTED
     shown = "/".join(f"{rate / task.epsilon:.3f}" for rate in budgets)
     mechanism = _mechanism(task, axes, matrix, ratios)
     text = f"{method}, budgets {shown} epsilon"
-    return _Candidate(mechanism, _loss(mechanism, samples), reached, text, weights)
+    found = _Candidate(mechanism, _loss(mechanism, samples), reached, text, weights)
+    if scale == 1.0:  # private by its budgets; larger ones are proven first
+        task.tried.append(found)
+    if ended:
+        raise KeyboardInterrupt
+    return found
 
 
 def _direction(
@@ -205,6 +212,27 @@ def _designed(
     seconds: float | None,
     progress: Progress | None,
 ) -> InterpolatedMechanism:
+    task.tried.clear()  # on another grid
+    try:
+        best, note = _best(task, axes, samples, gap, seconds, progress), ""
+    except KeyboardInterrupt:
+        if not task.tried:
+            raise
+        best = min(task.tried, key=lambda candidate: candidate.loss)
+        note = f"other splits of the budget and finer anchors were not tried: {Status.INTERRUPTED.value}"
+    with doing(AUDITING):
+        return _certified(task, best, samples, lower, note)
+
+
+def _best(
+    task: Task,
+    axes: tuple[Floats, ...],
+    samples: Sampled,
+    gap: float,
+    seconds: float | None,
+    progress: Progress | None,
+) -> _Candidate:
+    """Return the best candidate on one grid of anchors."""
     n = len(axes)
 
     def left(parts: int) -> float | None:
@@ -232,7 +260,7 @@ def _designed(
         best = _searched(task, axes, samples, gap, left, progress)
     if best.weights is not None and (task.rule != "log" or task.budget == "certified"):
         best = _stretched(task, axes, samples, best, gap, left, progress)
-    return _certified(task, best, samples, lower)
+    return best
 
 
 def _stretched(
@@ -292,10 +320,10 @@ def _searched(
     return min(best, final, key=lambda candidate: candidate.loss)
 
 
-def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float) -> InterpolatedMechanism:
+def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float, note: str) -> InterpolatedMechanism:
     """Prove the constant of the stored laws, or raise; a relaxed mechanism says what it really leaks."""
     proof = best.proof
-    notes = [samples.note] if samples.note else []
+    notes = [text for text in (samples.note, note) if text]
     if task.rule == "relaxed":
         notes.append(
             f"NOT private at epsilon {task.epsilon:g}: its constant is between {reached_slope(best.mechanism):.6g} "
@@ -321,33 +349,6 @@ def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float) -> 
     return replace(best.mechanism, certificate=certificate)
 
 
-def _samples(task: Task, axes: tuple[Floats, ...], loss: Any, prior: Any) -> Sampled:
-    def distance(points: Floats) -> ArrayLike:
-        return pairwise(task.box.metric, points, task.outputs.points)
-
-    return sampled(task.box, axes, len(task.outputs), distance if loss is None else loss, prior)
-
-
-def _lower_bound(task: Task, samples: Sampled, seconds: float | None) -> float:
-    """Return the best of the trivial, the representative and (few samples) the block bound."""
-    limit = None if seconds is None else 0.25 * seconds
-    points, losses, prior = samples.points, samples.losses, samples.weights
-    metric, epsilon = task.box.metric, task.epsilon
-    bounds = [trivial_lower_bound(losses, prior)]
-    if len(points) > 1 and losses.shape[1] > 1:
-        if len(points) <= BLOCK_SAMPLES:
-            bounds.append(
-                block_lower_bound(points, losses, metric, epsilon, prior=prior, blocks=1, gap=3e-3, seconds=limit)
-            )
-        else:
-            bounds.append(
-                representative_lower_bound(
-                    points, losses, metric, epsilon, prior=prior, representatives=144, gap=3e-3, seconds=limit
-                )
-            )
-    return max(bounds)
-
-
 def _refined(
     task: Task, loss: Any, prior: Any, goal: float, seconds: float | None, progress: Progress | None
 ) -> InterpolatedMechanism:
@@ -361,16 +362,25 @@ def _refined(
     lower = None
     reason = f"the grid reached {MOST_ANCHORS} anchors"
     while np.prod(cells + 1) <= MOST_ANCHORS:
-        axes = anchor_axes(task.box, tuple(int(c) for c in cells))
-        samples = _samples(task, axes, loss, prior)
-        if lower is None or callable(loss) or loss is None:
-            lower = _lower_bound(task, samples, seconds)
         began = time.perf_counter()
-        found = _designed(task, axes, samples, lower, min(1e-3, goal / 10), seconds, progress)
+        try:
+            axes = anchor_axes(task.box, tuple(int(c) for c in cells))
+            samples = samples_of(task, axes, loss, prior)
+            if lower is None or callable(loss) or loss is None:
+                lower = bound_of(task, samples, seconds)
+            found = _designed(task, axes, samples, lower, min(1e-3, goal / 10), seconds, progress)
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            reason = Status.INTERRUPTED.value
+            break
         if best is None or found.certificate.loss < best.certificate.loss:
             best = found
-        if best.certificate.gap <= goal:
+        if best.certificate.gap <= goal or best.certificate.interrupted:
             return best
+        if found.certificate.interrupted or stopped():
+            reason = Status.INTERRUPTED.value
+            break
         spent = time.perf_counter() - began
         if seconds is not None and time.perf_counter() - task.started + 4 * spent > seconds:
             reason = "the time limit came first"

@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_floats, as_matrix, as_probabilities
+from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound, trivial_lower_bound
+from metricdp.design.interpolation.anchors import Task
 from metricdp.errors import InvalidInput
+from metricdp.metrics import pairwise
 from metricdp.spaces import Box
 
 LossFunction: TypeAlias = Callable[[Floats], Any]
 NODES = {1: 8, 2: 4, 3: 3}  # Gauss nodes along each axis of a half cell, by dimension; beyond, two
 MOST_NODES = 1_000_000
+BLOCK_SAMPLES = 1200  # up to this many samples the block bound is computed as well
 
 
 @dataclass(frozen=True)
@@ -87,3 +91,32 @@ def _quadrature(box: Box, axes: tuple[Floats, ...], reports: int, loss: LossFunc
 def _called(loss: LossFunction, points: Floats) -> ArrayLike:
     values: ArrayLike = np.asarray(loss(points), dtype=float)
     return values
+
+
+def samples_of(task: Task, axes: tuple[Floats, ...], loss: Any, prior: Any) -> Sampled:
+    """Return the samples of a task on its anchors; the loss is the distance unless given."""
+
+    def distance(points: Floats) -> ArrayLike:
+        return pairwise(task.box.metric, points, task.outputs.points)
+
+    return sampled(task.box, axes, len(task.outputs), distance if loss is None else loss, prior)
+
+
+def bound_of(task: Task, samples: Sampled, seconds: float | None) -> float:
+    """Return the best of the trivial, the representative and (few samples) the block bound."""
+    limit = None if seconds is None else 0.25 * seconds
+    points, losses, prior = samples.points, samples.losses, samples.weights
+    metric, epsilon = task.box.metric, task.epsilon
+    bounds = [trivial_lower_bound(losses, prior)]
+    if len(points) > 1 and losses.shape[1] > 1:
+        if len(points) <= BLOCK_SAMPLES:
+            bounds.append(
+                block_lower_bound(points, losses, metric, epsilon, prior=prior, blocks=1, gap=3e-3, seconds=limit)
+            )
+        else:
+            bounds.append(
+                representative_lower_bound(
+                    points, losses, metric, epsilon, prior=prior, representatives=144, gap=3e-3, seconds=limit
+                )
+            )
+    return max(bounds)

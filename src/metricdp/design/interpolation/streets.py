@@ -17,8 +17,9 @@ from metricdp.mechanisms import Certificate, Guarantee
 from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.streets import Pieces, StreetMechanism, street_weights
 from metricdp.metrics import ShortestPath
-from metricdp.solvers import Edges, Progress, solve_ratio
+from metricdp.solvers import Edges, Progress, Status, solve_ratio
 from metricdp.spaces import FiniteSpace, Space, Streets, given
+from metricdp.stages import AUDITING, doing
 
 GAUSS_NODES = 4  # in every half piece, where `loss` is a function
 UNIT = 2.0**-53
@@ -55,19 +56,25 @@ def along_streets(
     ratios = widest_ratio(rate * (1.0 - MARGIN) * cut.widths)
     cost = np.asarray(street_weights(cut, ratios, places).T @ (weights[:, None] * losses))
     street, lower, upper = cut.list()
+    stopped = False
     if len(outputs) == 1:
         matrix, reached, method = np.ones(cost.shape), 0.0, "one report"
     else:
         edges = _edges(cut.anchors, lower, upper, ratios[street])
         solution = solve_ratio(cost, edges=edges, gap=gap, seconds=seconds, progress=progress)
         matrix, reached, method = solution.matrix, solution.gap, solution.method
+        stopped = solution.status is Status.INTERRUPTED
     least = trivial_lower_bound(losses, weights)
-    if bound and len(outputs) > 1:
-        least = max(least, _lower_bound(streets, places, weights, losses, rate, seconds))
+    if bound and len(outputs) > 1 and not stopped:
+        try:
+            least = max(least, _lower_bound(streets, places, weights, losses, rate, seconds))
+        except KeyboardInterrupt:
+            stopped = True
     promise = Guarantee(rate, streets.metric, basis="certificate")
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=rate)
     mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, empty)
-    proof = prove(mechanism)
+    with doing(AUDITING):
+        proof = prove(mechanism)
     if not proof.epsilon <= rate:
         raise NotPrivate(f"the laws reach {proof.epsilon:.12g} on street {proof.cell}, above {rate:.12g}.")
     achieved = float((mechanism.probabilities(places) * (weights[:, None] * losses)).sum())
@@ -78,7 +85,8 @@ def along_streets(
         method=f"exact interpolation along streets, {method}; {proof.method}",
         seconds=time.perf_counter() - started,
         epsilon=proof.epsilon,
-        note=f"within {reached:.2g} of the best laws at these anchors",
+        note=f"within {reached:.2g} of the best laws at these anchors"
+        + (f"; law and bound could be better: {Status.INTERRUPTED.value}" if stopped else ""),
     )
     return StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, certificate)
 

@@ -30,6 +30,7 @@ from metricdp.solvers.local.solve import LocalOptions, LocalSolution, LocalTask,
 from metricdp.solvers.local.windows import Graph
 from metricdp.solvers.program import least
 from metricdp.spaces import FiniteSpace, Near
+from metricdp.stages import AUDITING, doing
 
 FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for
 ATTEMPTS = 9  # at keeping the promise for pairs that no edge joins
@@ -60,28 +61,34 @@ def optimal_local(
     if not gap >= 0.0:
         raise InvalidInput(f"`gap` must be a number of at least 0, got {gap!r}.")
     options = _options(solver, gap)
-    plan = plan_of(problem, None if window is None else as_positive(window, "window"), gap)
-    refuse_too_large(problem, plan.window, plan.reach)
-    graph, kept = edges_of(problem.inputs, problem.epsilon, plan.window, gap)
-    near = problem.inputs.near(plan.window, problem.outputs)
+    with doing("looking how far windows reach"):
+        plan = plan_of(problem, None if window is None else as_positive(window, "window"), gap)
+        refuse_too_large(problem, plan.window, plan.reach)
+    with doing("choosing pairs"):
+        graph, kept = edges_of(problem.inputs, problem.epsilon, plan.window, gap)
+    with doing("measuring distances in windows"):
+        near = problem.inputs.near(plan.window, problem.outputs)
     if int(near.counts.min()) == 0:
         lost = int(np.argmin(near.counts))
         raise InvalidInput(
             f"secret {lost} has no report within {plan.window:.3g}{spaced(problem.inputs.unit)}: give reports near "
             "every secret, or a larger `window`."
         )
-    order = spatial_order(problem.inputs, problem.outputs, near)
-    task = task_of(problem, plan, (graph, kept), near, order)
+    with doing("laying out windows"):
+        order = spatial_order(problem.inputs, problem.outputs, near)
+        task = task_of(problem, plan, (graph, kept), near, order)
     if start is not None:
         task = replace(task, start=_law_of(start, near)[order.origin])
     spent = time.perf_counter() - started
     left = least(options.seconds, None if seconds is None else seconds - spent)
     options = replace(options, seconds=left, progress=_shifted(progress, spent))
     try:
-        answer = solve_local(task, options)
+        with doing("solving"):
+            answer = solve_local(task, options)
     except MemoryError as error:  # of this machine or of a GPU
         raise SolverFailure(f"{len(near.codes):,} entries of windows do not fit into memory. {ADVICE}") from error
-    return _certified(problem, near, order, answer, plan, started)
+    with doing(AUDITING):
+        return _certified(problem, near, order, answer, plan, started)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from metricdp.compiling import njit
 from metricdp.errors import import_extra
 from metricdp.mechanisms.noise import functions, kernels
 
-numba: Any = import_extra("numba", "fast")
 extending: Any = import_extra("numba.extending", "fast")
 
 ARCS = functions.ARCS
@@ -52,7 +52,7 @@ for _function in (
     extending.register_jitable(_function)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def plane_rows(rows, words, lattice, scale, cells, sure):  # type: ignore[no-untyped-def]
     """Write the cells of planar noise around every row, and whether they are sure."""
     for i in range(len(rows)):
@@ -60,7 +60,7 @@ def plane_rows(rows, words, lattice, scale, cells, sure):  # type: ignore[no-unt
         cells[i, 0], cells[i, 1], sure[i] = kernels.plane(place, drawn, lattice, scale)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def sphere_rows(rows, words, rate, away, quarter, cells, kept):  # type: ignore[no-untyped-def]
     """Write the cells of noise on the sphere around every row, and what became of the proposal."""
     for i in range(len(rows)):

@@ -6,13 +6,9 @@ a z_i <= b z_j, y < 0 to a z_j <= b z_i. Both positive at once only lowers the b
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from metricdp.errors import import_extra
-
-numba: Any = import_extra("numba", "fast")
+from metricdp.compiling import njit, numba, prange
 
 
 def threads() -> int:
@@ -25,7 +21,7 @@ def use_threads(count: int) -> None:
     numba.set_num_threads(count)
 
 
-@numba.njit(parallel=True, nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
+@njit(parallel=True, nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 def primal_step(  # type: ignore[no-untyped-def]
     starts, edge_of, first_of, small, large, cost, dual, reflected, anchor, share, step, level, out, error
 ):
@@ -39,7 +35,7 @@ def primal_step(  # type: ignore[no-untyped-def]
     kind = cost.dtype.type
     zero, one, two, tiny = kind(0), kind(1), kind(2), kind(1e-7)
     rest = one - share
-    for i in numba.prange(n):
+    for i in prange(n):
         pull = np.empty(m, cost.dtype)
         here = np.empty(m, cost.dtype)
         for k in range(m):
@@ -91,7 +87,7 @@ def primal_step(  # type: ignore[no-untyped-def]
                 reflected[i, k] = two * max(pull[k] - threshold, zero) - here[k]
 
 
-@numba.njit(parallel=True, nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
+@njit(parallel=True, nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 def dual_step(  # type: ignore[no-untyped-def]
     first, second, small, large, reflected, dual, anchor, share, step, out, error
 ):
@@ -101,7 +97,7 @@ def dual_step(  # type: ignore[no-untyped-def]
     kind = reflected.dtype.type
     zero, two = kind(0), kind(2)
     rest = kind(1) - share
-    for e in numba.prange(len(first)):
+    for e in prange(len(first)):
         i, j = first[e], second[e]
         a, b = step * small[e], step * large[e]
         distance = 0.0
@@ -118,14 +114,14 @@ def dual_step(  # type: ignore[no-untyped-def]
             error[e] = distance / step
 
 
-@numba.njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=True, nogil=True)
 def bound_rows(  # type: ignore[no-untyped-def]
     starts, edge_of, first_of, factor, ratio, cost, dual, result
 ):
     """result_i = min_k [c_ik + sum lam - sum g lam] in float64, less its rounding error; lam = factor y."""
     n, m = cost.shape
     unit = 1.1102230246251565e-16
-    for i in numba.prange(n):
+    for i in prange(n):
         total = np.empty(m)
         size = np.empty(m)
         for k in range(m):

@@ -22,6 +22,7 @@ from metricdp.arrays import Floats
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
 from metricdp.solvers.program import Progress, RatioProgram, Solution, Status, Warm, least
+from metricdp.stages import now
 
 RESTART_ENOUGH, RESTART_USEFUL, RESTART_LONG = 0.2, 0.8, 0.36
 
@@ -97,6 +98,7 @@ class FirstOrder:
             while total < self.iterations:
                 # the error right after a restart is the reference of that restart
                 count = 1 if since == 0 else 40
+                now(f"iteration {total:,}")
                 error = state.advance(count, weight)
                 total, since = total + count, since + count
                 if since == 1:

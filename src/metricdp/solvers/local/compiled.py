@@ -7,14 +7,15 @@ handled in chunks, one thread each, with a window's numbers in cache.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+
+from metricdp.compiling import njit, prange
 
 CHUNKS = 64
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
 SMALLEST, LEAST = 1e-30, 1e-32  # weights of columns, and of balanced rows: float32 still has all its digits there
 
 
-@njit(nogil=True, parallel=True, fastmath=True, cache=True)
+@njit(nogil=True, parallel=True, fastmath=True)
 def row_step(starts, cost, step, weight, dual_share, exchange, state, anchor, level, widest, measured, point, error):  # type: ignore[no-untyped-def]
     """x' = simplex(x - tau (c + A^T y)) for every row; hand 2 x' - x to the columns and move x towards the anchor."""
     rows = len(starts) - 1
@@ -56,7 +57,7 @@ def row_step(starts, cost, step, weight, dual_share, exchange, state, anchor, le
                 error[i] = moved * weight / step[i]
 
 
-@njit(nogil=True, parallel=True, fastmath=True, cache=True)
+@njit(nogil=True, parallel=True, fastmath=True)
 def column_step(  # type: ignore[no-untyped-def]
     column_starts, places, edge_starts, first, second, small, exchange, state, anchor, share, weight, widest, measured,
     point, error,
@@ -95,7 +96,7 @@ def column_step(  # type: ignore[no-untyped-def]
             error[chunk] = moved / weight
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def column_slopes(column_starts, places, edge_starts, first, second, edge, factor, ratio, dual, slack, widest, slopes):  # type: ignore[no-untyped-def]
     """Write a lower bound of A^T lambda of every entry, lambda = factor |y| of z_u <= ratio z_v or the other way."""
     columns = len(column_starts) - 1
@@ -121,7 +122,7 @@ def column_slopes(column_starts, places, edge_starts, first, second, edge, facto
                 slopes[places[begin + j]] = slope[j] - slack * terms[j]
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def least_reduced(starts, cost, slopes, slack, beyond, least):  # type: ignore[no-untyped-def]
     """Write the least reduced cost of every row, the reports beyond its window included."""
     for i in prange(len(starts) - 1):
@@ -131,7 +132,7 @@ def least_reduced(starts, cost, slopes, slack, beyond, least):  # type: ignore[n
         least[i] = lowest
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def close_columns(  # type: ignore[no-untyped-def]
     column_starts, secrets, places, order, neighbour_starts, neighbours, edge_of, decay, size, widest, values,
     background,
@@ -177,7 +178,7 @@ def close_columns(  # type: ignore[no-untyped-def]
                 local[secrets[begin + j]] = -1
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def reclose_columns(  # type: ignore[no-untyped-def]
     column_starts, secrets, places, active, touched, neighbour_starts, neighbours, edge_of, decay, size, widest,
     values, background,
@@ -228,7 +229,7 @@ def reclose_columns(  # type: ignore[no-untyped-def]
                 values[places[begin + j]] = held[j]
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def row_sums(starts, columns, values, background, loss, all_background, totals, losses):  # type: ignore[no-untyped-def]
     """Sum up the weights of every row, background included, and the loss of its stored part."""
     for i in prange(len(starts) - 1):
@@ -241,7 +242,7 @@ def row_sums(starts, columns, values, background, loss, all_background, totals, 
         losses[i] = paid
 
 
-@njit(nogil=True, parallel=True, fastmath=True, cache=True)
+@njit(nogil=True, parallel=True, fastmath=True)
 def dual_slopes(column_starts, places, edge_starts, first, second, small, dual, widest, exchange):  # type: ignore[no-untyped-def]
     """Write A^T y of every entry."""
     columns = len(column_starts) - 1
@@ -260,7 +261,7 @@ def dual_slopes(column_starts, places, edge_starts, first, second, small, dual, 
                 exchange[places[begin + j]] = slope[j]
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def balance_rows(  # type: ignore[no-untyped-def]
     nodes, starts, columns, values, background, far, target, neighbour_starts, neighbours, edge_of, decay, widest
 ):  # fmt: skip

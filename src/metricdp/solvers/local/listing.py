@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+
+from metricdp.compiling import njit, prange
 
 CHUNKS = 64  # columns are handled in chunks, one thread each
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def count_edges(column_starts, secrets, neighbour_starts, neighbours, size, counts):  # type: ignore[no-untyped-def]
     """Count the edges with both ends in the window of every report."""
     columns = len(column_starts) - 1
@@ -30,7 +31,7 @@ def count_edges(column_starts, secrets, neighbour_starts, neighbours, size, coun
                 local[secrets[at]] = -1
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def list_edges(column_starts, secrets, neighbour_starts, neighbours, edge_of, size, edge_starts, first, second, edge):  # type: ignore[no-untyped-def]
     """List these edges: the places of their ends in the window, and their numbers."""
     columns = len(column_starts) - 1
@@ -54,7 +55,7 @@ def list_edges(column_starts, secrets, neighbour_starts, neighbours, edge_of, si
                 local[secrets[at]] = -1
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def order_columns(column_starts, places, distances, order):  # type: ignore[no-untyped-def]
     """Write the entries of every column from the nearest to the farthest."""
     columns = len(column_starts) - 1
@@ -67,7 +68,7 @@ def order_columns(column_starts, places, distances, order):  # type: ignore[no-u
             order[begin:end] = np.argsort(away)
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def permute_rows(starts, codes, rows, rank, new_starts, new_codes, origin):  # type: ignore[no-untyped-def]
     """List rows in another order, under new numbers of reports, and where every entry stood before."""
     for i in prange(len(rows)):
@@ -81,7 +82,7 @@ def permute_rows(starts, codes, rows, rank, new_starts, new_codes, origin):  # t
             origin[new_starts[i] + j] = begin + order[j]
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def count_rim(column_starts, secrets, neighbour_starts, neighbours, size, counts):  # type: ignore[no-untyped-def]
     """Count the edges that leave the window of every report."""
     columns = len(column_starts) - 1
@@ -101,7 +102,7 @@ def count_rim(column_starts, secrets, neighbour_starts, neighbours, size, counts
                 inside[secrets[at]] = 0
 
 
-@njit(nogil=True, parallel=True, cache=True)
+@njit(nogil=True, parallel=True)
 def list_rim(column_starts, secrets, neighbour_starts, neighbours, edge_of, size, rim_starts, rim, rim_edge):  # type: ignore[no-untyped-def]
     """List these edges: the place of the inner end in the window, and the edge's number."""
     columns = len(column_starts) - 1
@@ -123,7 +124,7 @@ def list_rim(column_starts, secrets, neighbour_starts, neighbours, edge_of, size
                 inside[secrets[at]] = 0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def greedy_edges(size, first, second, lengths, stretch, most, chosen):  # type: ignore[no-untyped-def]
     """Mark pairs, from the shortest on, that have no way of at most `stretch` times their length along marked ones."""
     degree = np.zeros(size, np.int32)
@@ -174,7 +175,7 @@ def greedy_edges(size, first, second, lengths, stretch, most, chosen):  # type: 
             away[touched[j]] = np.inf
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def color_nodes(neighbour_starts, neighbours, colors):  # type: ignore[no-untyped-def]
     """Give every secret the least color that none of its neighbours has."""
     used = np.full(len(colors), -1, np.int64)

@@ -18,6 +18,7 @@ from metricdp.solvers.local.program import LocalProgram, bound_of, summed
 from metricdp.solvers.local.repair import Closing, HostClosing, LocalLaw, repaired
 from metricdp.solvers.local.windows import Graph, Windows
 from metricdp.solvers.program import Progress, Solution, Status
+from metricdp.stages import KEEPS, doing, now
 
 # primal weights; the heaviest is for degree 1, since steps are 1 / (weight degree)
 LIGHTEST, WEIGHT, HEAVIEST = 0.3, 3.0, 84.0
@@ -81,7 +82,8 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     def upper(point: Any) -> float:
         nonlocal best, value
         try:
-            law = repaired(closing, point, windows, task.kept, task.kept.log_ratios)
+            with doing("repairing"):
+                law = repaired(closing, point, windows, task.kept, task.kept.log_ratios)
         except SolverFailure:
             if best is None:
                 raise
@@ -89,6 +91,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         cost = float(task.prior @ (law.near_loss + task.far * law.background.sum(dtype=np.float64) / law.totals))
         if cost < value:
             best, value = law, cost
+            now(KEEPS)
         return value
 
     lower = summed(_row_minima(program))

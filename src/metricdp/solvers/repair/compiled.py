@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.errors import import_extra
-
-numba: Any = import_extra("numba", "fast")
+from metricdp.compiling import njit, prange
 
 
-@numba.njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=True, nogil=True)
 def _max_times(decay, matrix, result):  # type: ignore[no-untyped-def]
     n, inner = decay.shape
     m = matrix.shape[1]
     tile = 512
     rows = 16
-    for block in numba.prange((n + rows - 1) // rows):
+    for block in prange((n + rows - 1) // rows):
         for start in range(0, m, tile):
             stop = min(m, start + tile)
             for i in range(block * rows, min(n, block * rows + rows)):

@@ -1,0 +1,193 @@
+"""Long work at the command line: what is shown while it runs, and how it answers Ctrl-C at once.
+
+A signal is heard by a thread of its own, since the thread that works may be inside a compiled loop for a while. Where
+there is something to keep, the first Ctrl-C ends the search, and what it found is audited and written; else the program
+ends within a second, nothing written. The second one always does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from metricdp import stages
+from metricdp.cli.terminal import bounds_so_far
+from metricdp.stages import AUDITING, KEEPS
+
+WRITING = "writing"
+PATIENCE = 0.8  # seconds for the thread that works to end by itself
+ENDING = (
+    "Ctrl-C: the search ends, and the best so far is audited and written. Ctrl-C again ends at once, nothing written."
+)
+DONE_SOON = (
+    "Ctrl-C: the search is over already, its result is audited and written. Ctrl-C again ends at once, nothing written."
+)
+NOTHING = "interrupted: nothing was written"
+IS_COMMAND = False  # set by `main` where this process is the command, and ends with it
+
+
+class Watch:
+    """What is known about the work: the stage it is in, its bounds, and how often somebody wanted it to end."""
+
+    def __init__(self, title: str) -> None:
+        self._title, self._gap, self._unit = title, 0.0, ""
+        self._stage, self._bounds, self._first = "getting ready", "", 0.0
+        self._keeps = False
+        self._asked = self._heard = 0
+        self.said = False  # that nothing was written: the error is on its way out
+        self.held: socket.socket | None = None
+        self._bar: Any = None
+        self._task: Any = None
+
+    def begin(self, title: str, gap: float, unit: str) -> None:
+        """Say what is built, how close it has to come and in which unit losses are."""
+        self._title, self._gap, self._unit = title, gap, unit
+        self._show()
+
+    def progress(self, lower: float, upper: float, seconds: float, steps: int) -> None:
+        """Take the bounds of a search so far; where there is an upper one there is something to keep."""
+        self._bounds = bounds_so_far(lower, upper, self._unit)
+        self._keeps = self._keeps or math.isfinite(upper)
+        left = max((upper - lower) / upper if upper > 0 else 1.0, self._gap)
+        if math.isfinite(left) and self._gap > 0:
+            self._first = self._first or max(left, 1.0001 * self._gap)
+            done = 1.0 - math.log(left / self._gap) / math.log(self._first / self._gap)
+            self._update(total=1.0, completed=min(1.0, max(0.0, done)))
+        self._show()
+
+    def hear(self, words: str) -> None:
+        """Take what is being done."""
+        self._keeps = self._keeps or words == KEEPS
+        self._stage = words
+        self._show()
+
+    @property
+    def _closing(self) -> bool:
+        return self._stage in (AUDITING, WRITING)
+
+    # what is shown
+
+    def attach(self, bar: Any) -> None:
+        """Show all this on a bar."""
+        self._bar = bar
+        self._task = bar.add_task(self._title, total=None, words=self._words())  # no bound yet: it only says it works
+
+    def _show(self) -> None:
+        self._update(description=self._title, words=self._words())
+
+    def _update(self, **changes: Any) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, **changes)
+
+    def _words(self) -> str:
+        kept = ["Ctrl-C keeps the best so far"] if self._keeps and not self._closing else []
+        return "; ".join(words for words in (self._bounds, self._stage, *kept) if words)
+
+    # how it ends
+
+    def interrupt(self, *_: Any) -> None:
+        """Answer a signal in the thread that works."""
+        self._heard += 1
+        stages.stop()
+        if self._heard > 1 or not self._closing:
+            raise KeyboardInterrupt(NOTHING)
+
+    def asked(self) -> bool:
+        """Take note of a Ctrl-C; tell whether the program has to end now."""
+        self._asked += 1
+        if self._asked > 1 or not (self._keeps or self._closing):
+            return self._stage != WRITING  # a moment later it is written
+        self._say(DONE_SOON if self._closing else ENDING)
+        return False
+
+    def _say(self, sentence: str) -> None:
+        if self._bar is not None:
+            self._bar.console.print(sentence, highlight=False)
+        else:
+            print(sentence, file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """End the program at once: the thread that works, or one that it waits for, did not."""
+        shown = "\r\x1b[K\x1b[?25h" if self._bar is not None else ""  # clear the line, show the cursor
+        if not self.said:
+            os.write(2, f"{shown}{NOTHING}\n".encode())
+        os._exit(130)
+
+
+@contextmanager
+def watch(title: str) -> Iterator[Watch]:
+    """Watch a piece of work: show it on a terminal's error stream, and let Ctrl-C end it well."""
+    found = Watch(title)
+    with _shown(found), _answered(found), stages.listening(found.hear):
+        yield found
+
+
+@contextmanager
+def _shown(found: Watch) -> Iterator[None]:
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[words]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        found.attach(bar)
+        yield
+
+
+@contextmanager
+def _answered(found: Watch) -> Iterator[None]:
+    """Hear SIGINT by a thread as soon as it comes; only where the program itself runs in the main thread."""
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    hears, wakes = socket.socketpair()
+    wakes.setblocking(False)
+    before = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, found.interrupt)
+    threading.Thread(target=_listen, args=(found, hears), daemon=True).start()
+    leaving = False
+    try:
+        yield
+    except KeyboardInterrupt:
+        found.said = leaving = IS_COMMAND  # threads that still work must not keep the program from ending
+        found.held = wakes
+        raise
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.set_wakeup_fd(before)
+        if not leaving:
+            wakes.close()  # ends the thread
+
+
+def _listen(found: Watch, hears: socket.socket) -> None:
+    """Answer every Ctrl-C; where the program has to end and does not, end it."""
+    ends = math.inf
+    with hears:
+        while True:
+            left = None if math.isinf(ends) else max(0.0, ends - time.monotonic())
+            ready, _, _ = select.select([hears], [], [], left)
+            if not ready:
+                found.end()
+            numbers = hears.recv(64)
+            if not numbers:
+                return  # the work is done
+            for _ in range(numbers.count(signal.SIGINT)):
+                if found.asked():
+                    ends = min(ends, time.monotonic() + PATIENCE)

@@ -1,0 +1,82 @@
+"""What is being done right now: long work says it in passing, and whoever shows progress listens.
+
+    with doing("auditing"):
+        ...
+
+Nothing else depends on it: without a listener the words go nowhere. One listener hears the thread it was made in, and
+what other threads say by `now`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+Listener = Callable[[str], None]
+AUDITING = "auditing"  # the last word on a result: an interruption that comes now need not lose it
+KEEPS = "searching on"  # said once there is a result that an interruption would keep
+
+
+@dataclass
+class _Heard:
+    """A listener, its thread, and the blocks that this thread is in."""
+
+    listener: Listener
+    thread: int = field(default_factory=threading.get_ident)
+    blocks: list[str] = field(default_factory=list)
+    stopped: bool = False
+
+
+_heard: _Heard | None = None
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Hear within this block what is being done: a few words at every change."""
+    global _heard
+    before, _heard = _heard, _Heard(listener)
+    try:
+        yield
+    finally:
+        _heard = before
+
+
+def stop() -> None:
+    """Take note, for work of many parts, that somebody wants it to end: a part may have answered Ctrl-C for itself."""
+    if _heard is not None:
+        _heard.stopped = True
+
+
+def stopped() -> bool:
+    """Tell whether somebody wants the work to end."""
+    return _heard is not None and _heard.stopped
+
+
+def now(words: str) -> None:
+    """Say what is done from here on, until something else is said."""
+    if _heard is not None:
+        _heard.listener(words)
+
+
+def again() -> None:
+    """Say once more what the innermost block does."""
+    if _heard is not None:
+        now(_heard.blocks[-1] if _heard.blocks else "")
+
+
+@contextmanager
+def doing(words: str) -> Iterator[None]:
+    """Say what this block does, and afterwards what the one around it does."""
+    heard = _heard
+    if heard is None or heard.thread != threading.get_ident():
+        yield
+        return
+    heard.blocks.append(words)
+    now(words)
+    try:
+        yield
+    finally:
+        heard.blocks.pop()
+        again()

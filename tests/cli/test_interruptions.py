@@ -1,0 +1,169 @@
+"""Ctrl-C during `metricdp design`: a marked, certified result or nothing, at once, whatever it is doing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import metricdp as mdp
+from metricdp import cli, stages
+
+RUN = "import sys; from metricdp import cli; sys.exit(cli.main())"
+DESIGN = "design --points cells.csv --epsilon 1 --gap 1e-9 -o out.mdp"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    # a check that runs in the background has SIGINT ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    Path("cells.csv").write_text("x,y\n" + "".join(f"{i // 3},{i % 3}\n" for i in range(9)))
+    yield tmp_path
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted_at(words: str, line: str, monkeypatch: pytest.MonkeyPatch, *, times: int = 1) -> int:
+    """Run a command; once it says that it does this, send it real signals."""
+    said, left = stages.now, [times]
+
+    def saying(what: str) -> None:
+        said(what)
+        while left[0] and re.match(words, what):
+            left[0] -= 1
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.02)  # until the signal is here
+
+    monkeypatch.setattr(stages, "now", saying)
+    for module in ("metricdp.solvers.search", "metricdp.solvers.backends.first_order", "metricdp.design.constopt"):
+        __import__(module)
+        monkeypatch.setattr(f"{module}.now", saying)
+    code = cli.main(line.split())
+    assert left == [0], "the stage was never reached"
+    return code
+
+
+@pytest.mark.parametrize("words", ["reading", "measuring distances", "choosing pairs"])
+def test_nothing_is_written_before_there_is_something_to_keep(
+    here: Path, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert interrupted_at(words, DESIGN, monkeypatch) == 130
+    assert capsys.readouterr().err.strip() == "interrupted: nothing was written"
+    assert not Path("out.mdp").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("solver", ["interior", "first_order"])
+def test_the_best_so_far_is_certified_marked_and_has_its_own_exit_code(
+    here: Path, solver: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert interrupted_at("searching on", f"{DESIGN} --solver {solver}", monkeypatch) == 3
+    said = capsys.readouterr()
+    assert "Ctrl-C again ends at once" in said.err
+    assert said.out.startswith("INTERRUPTED: ")
+    assert "it was interrupted" in said.out
+    found = mdp.load("out.mdp")
+    assert found.certificate.interrupted
+    assert mdp.audit(found).verdict == "holds"
+    for line in ("inspect out.mdp --json", "inspect out.mdp"):
+        assert cli.main(line.split()) == 0
+        shown = capsys.readouterr().out
+        assert json.loads(shown)["certificate"]["interrupted"] if "--json" in line else "it was interrupted" in shown
+
+
+def test_json_says_it_too(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert interrupted_at("searching on", f"{DESIGN} --json", monkeypatch) == 3
+    assert json.loads(capsys.readouterr().out)["certificate"]["interrupted"] is True
+
+
+@pytest.mark.parametrize("words", ["auditing", "writing"])
+def test_a_result_that_is_being_audited_is_not_lost(
+    here: Path, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "design --points cells.csv --epsilon 1 --gap 0.01 -o out.mdp"
+    assert interrupted_at(words, line, monkeypatch) == 0
+    assert "the search is over already" in capsys.readouterr().err
+    assert not mdp.load("out.mdp").certificate.interrupted
+
+
+def test_the_second_one_ends_without_a_file(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert interrupted_at("auditing", DESIGN.replace("1e-9", "0.01"), monkeypatch, times=2) == 130
+    assert "interrupted: nothing was written" in capsys.readouterr().err
+    assert os.listdir() == ["cells.csv"]
+
+
+@pytest.mark.parametrize("builder", ["spanner", "constopt", "interpolated --anchors 2"])
+def test_every_search_keeps_what_it_has(here: Path, builder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = f"design --points cells.csv --epsilon 1 --builder {builder} -o out.mdp"
+    assert interrupted_at("searching on", line, monkeypatch) == 3
+    found = mdp.load("out.mdp")
+    assert found.certificate.interrupted
+    assert mdp.audit(found).kept
+
+
+STUCK = """
+import hashlib, sys, threading
+from metricdp import cli, stages
+from metricdp.cli import building
+def made(order, *, progress):
+    {told}
+    print("working", flush=True)
+    while True:  # no Python runs here for minutes, and no signal is answered
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+building.made = made
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.parametrize(("told", "signals"), [("pass", 1), ("progress(0.0, 1.0, 0.0, 1)", 2)])
+def test_it_ends_within_a_second_even_in_a_loop_that_hears_no_signal(here: Path, told: str, signals: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUCK.format(told=told), *DESIGN.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "working\n"
+    for _ in range(signals):
+        started = time.perf_counter()
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+    _, errors = process.communicate(timeout=30)
+    assert time.perf_counter() - started < 3.0  # 0.8 s, on a machine that has other things to do
+    assert process.returncode == 130
+    assert errors.endswith("interrupted: nothing was written\n")
+    assert os.listdir() == ["cells.csv"]
+
+
+def test_compiling_is_said_and_can_be_interrupted(here: Path) -> None:
+    pytest.importorskip("numba")
+    words = f"{DESIGN} --solver first_order".split()
+    leader, follower = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, *words],
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        env={**os.environ, "NUMBA_CACHE_DIR": "empty", "COLUMNS": "160"},
+    )
+    os.close(follower)
+    shown = b""
+    while b"compiling, once on this machine" not in shown:
+        shown += os.read(leader, 10_000)
+    process.send_signal(signal.SIGINT)
+    started = time.perf_counter()
+    process.communicate(timeout=60)
+    os.close(leader)
+    assert time.perf_counter() - started < 5.0
+    assert process.returncode in (3, 130)  # 3 where the first answer was there before
+    assert Path("out.mdp").exists() == (process.returncode == 3)

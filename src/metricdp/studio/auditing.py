@@ -16,7 +16,6 @@ from metricdp.artifacts import inspect
 from metricdp.auditing import audit
 from metricdp.metrics import Haversine
 from metricdp.service.building import report_values
-from metricdp.spaces import FiniteSpace
 from metricdp.studio.asking import answer, body_of, in_sentences
 
 MOST_FILE = 256 << 20
@@ -46,9 +45,7 @@ def _judged(data: bytes) -> dict[str, Any]:
 
 def _places(space: Any) -> list[list[float]] | None:
     """Return where secrets or reports are, if that can be shown on a map."""
-    if not isinstance(space, FiniteSpace) or len(space) > MOST_SHOWN:
-        return None
-    if not isinstance(space.ground, Haversine):
+    if space.size is None or space.size > MOST_SHOWN or not isinstance(space.ground, Haversine):
         return None
     places: list[list[float]] = np.asarray(space.coordinates, dtype=np.float64).tolist()
     return places

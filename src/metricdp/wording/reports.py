@@ -24,8 +24,8 @@ def accuracy(column: str, radius: float, unit: str, level: float, *, least: floa
     if least is not None and least < radius:
         return (
             f"Column {column}: with a chance of at least {per_cent(level)} the truth lies within so much of its "
-            f"report, from {length(least, unit)} to {length(radius, unit)} by how many rows a person has, whatever the truth "
-            "is; by the law of the noise."
+            f"report, from {length(least, unit)} to {length(radius, unit)} by how many rows a person has, "
+            "whatever the truth is; by the law of the noise."
         )
     return (
         f"Column {column}: with a chance of at least {per_cent(level)} the truth lies within {length(radius, unit)} of "

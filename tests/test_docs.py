@@ -139,6 +139,13 @@ now, before, earlier = domain[3]
     assert done.stdout.startswith("holds")
 
 
+def test_the_python_of_the_page_about_metrics_runs(tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "metric.md").read_text(encoding="utf-8"), re.DOTALL)
+    done = run_python("-c", "\n".join(blocks), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "holds" in done.stdout
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")

@@ -56,8 +56,9 @@ BEFORE = {
     "descriptions, not the code of the package. The same samplers are put to the test that was used before, and to a "
     "classifier whose best event is counted (the scheme of DP-Sniper, written again: of the public testers StatDP and "
     "DP-Auditorium neither is on the package index). See [auditing a black box](black_box.md).",
-    "service": "`benchmarks/service.py` on two cores that also run the clients and, where it is named, PostgreSQL; "
-    "other work wanted the same cores meanwhile, see the load. Sizing: [run it as a service](journeys/service.md).",
+    "service": "`benchmarks/service.py` on two cores that also run the clients and, where it is named, PostgreSQL. "
+    "Other work wanted the same cores (see the load), so rates, paces and batches were run before it (nice -10). "
+    "Sizing: [run it as a service](journeys/service.md).",
     "attacks": "Each is a script in `benchmarks/` that anyone can run again, longer; a short version is in the check.",
 }
 

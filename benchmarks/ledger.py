@@ -21,7 +21,7 @@ from record import Recorder, arguments, recorder  # noqa: E402
 from books import postgres, server  # noqa: E402
 from metricdp.ledger import Ledger  # noqa: E402
 
-POLICY = "1000000000/km ever, 1000000000/km per day"
+POLICY = "10000000/km ever, 10000000/km per day"
 METRIC = "haversine/km"
 PEOPLE = 2_000
 

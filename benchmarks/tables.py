@@ -143,7 +143,7 @@ def benchmark_rows(rows: int, folder: Path, ways: str, keep: Recorder) -> None:
     jobs = []
     for number, (name, source, mechanism, options) in enumerate(cases):
         path = folder / f"{source}.parquet"
-        call = partial(perturb_file, path, folder / "out.parquet", mechanism, **options)
+        call = partial(perturb_file, path, folder / "out.parquet", mechanism, overwrite=True, **options)
         told, values = measured(f"{name}, one file", rows, call)
         what = f"{'10 million' if whole else f'{rows:,}'} GPS rows, Parquet to Parquet, {name}"
         if whole and number:  # the page says it once

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import sqlite3
+import struct
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -84,6 +85,14 @@ def write_geojson(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text(json.dumps({"type": "FeatureCollection", "bbox": [0, 0, 1, 1], "features": features}))
 
 
+def write_geoparquet(path: Path, rows: list[dict[str, Any]]) -> None:
+    cells = [struct.pack("<BIdd", 1, 1, row["lon"], row["lat"]) for row in rows]
+    table = pa.table({"id": [row["id"] for row in rows], "note": [row["note"] for row in rows], "geometry": cells})
+    entry = {"encoding": "WKB", "geometry_types": ["Point"], "bbox": [-9, 40, 1, 42]}
+    notes = {"version": "1.0.0", "primary_column": "geometry", "columns": {"geometry": entry}}
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(notes)}), path)
+
+
 def read_geojson(path: Path) -> list[dict[str, Any]]:
     found = json.loads(path.read_text(encoding="utf-8"))
     assert found["type"] == "FeatureCollection"
@@ -96,6 +105,18 @@ def read_geojson(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def placed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with latitude and longitude for a point in WKB: a byte, the number 1, two doubles."""
+    found = []
+    for row in rows:
+        if "geometry" in row:
+            order, kind, east, north = struct.unpack("<BIdd", row.pop("geometry"))
+            assert (order, kind) == (1, 1)
+            row = {"lat": north, "lon": east, **row}
+        found.append(row)
+    return found
+
+
 def _lines(rows: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
@@ -105,6 +126,7 @@ WRITERS: dict[str, Callable[[Path, list[dict[str, Any]]], Any]] = {
     "in.tsv": lambda path, rows: path.write_bytes(csv_bytes(rows, "\t")),
     "in.csv.gz": lambda path, rows: path.write_bytes(gzip.compress(csv_bytes(rows))),
     "in.csv.zst": lambda path, rows: path.write_bytes(pa.compress(csv_bytes(rows), "zstd", asbytes=True)),
+    "in.geoparquet": lambda path, rows: write_geoparquet(path, rows),
     "in.parquet": lambda path, rows: pq.write_table(pa.Table.from_pylist(rows), path),
     "in.feather": lambda path, rows: pyarrow.feather.write_feather(pa.Table.from_pylist(rows), str(path)),
     "in.jsonl": lambda path, rows: path.write_text(_lines(rows)),
@@ -121,6 +143,7 @@ READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
     ".feather": lambda path: pyarrow.feather.read_table(str(path)).to_pylist(),
     ".jsonl": lambda path: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()],
     ".geojson": read_geojson,
+    ".geoparquet": lambda path: pq.read_table(path).to_pylist(),
     ".db": lambda path: read_sqlite(path, "protected"),
     ".duckdb": lambda path: read_duckdb(path, "protected"),
 }

@@ -138,7 +138,10 @@ def test_what_goes_wrong_in_a_command_is_one_line(here: Path, capsys: pytest.Cap
     ("line", "words"),
     [
         ("audit", "say what to judge"),
-        (f"audit good.csv --secret x,y --report u,w {CLAIM}", "no column 'w' (--report): it has x, y, u, v"),
+        (
+            f"audit good.csv --secret x,y --report u,w {CLAIM}",
+            "no column 'w' (--report). The columns are 'x', 'y', 'u', 'v'",
+        ),
         (f"audit good.csv --secret lat --report u {CLAIM}", "no column 'lat'"),
         (f"audit good.csv --secret x,y {CLAIM}", "--report must too"),
         (f"audit good.csv --report u,v {CLAIM}", "--secret must too"),

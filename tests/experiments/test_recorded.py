@@ -46,6 +46,8 @@ def test_pages_take_tables_and_numbers_from_recorded_results(recorded: Path) -> 
     plain = markdown.table(recorded, "maps_table_2 city=london method=EM show=epsilon,corrected about=no")
     assert plain == "| epsilon | corrected |\n| --- | --- |\n| 0.5 | 0.1235 |\n| 1 | 0.2469 |\n"
     assert markdown.value(recorded, "maps_table_2 city=rome method=EM epsilon=0.50 digits=2") == "0.062"
+    assert markdown.value(recorded, "maps_table_2 city=rome range=yes digits=2") == "0.062 to 0.12"
+    assert markdown.value(recorded, "maps_table_2 city=rome value=published range=yes") == "1"
     with pytest.raises(InvalidInput, match="must leave one row"):
         markdown.value(recorded, "maps_table_2 city=rome")
     with pytest.raises(InvalidInput, match="no column 'town'"):

@@ -194,7 +194,12 @@ def test_the_same_file_serves_to_design_compare_and_audit(desk: Desk) -> None:
     assert "'stops.mdp': it is there already" in desk.refused(*design)
     desk.done("audit", "stops.mdp")
     text = desk.refused("design", "--points", "fleet May.csv", *START, "--epsilon", "5/km", "-o", "fleet.mdp")
-    assert "the column 'Lat#1' must hold numbers, row 17 (the first is row 0) holds none" in text
+    assert "the column 'Lat#1' must hold finite numbers, row 17 (the first is row 0) holds none" in text
+    matrix = [";".join("0,5" if one == other else "0,04545454545454545" for one in stops) for other in stops]
+    (desk.folder / "matrix.csv").write_text("\n".join(matrix) + "\n")
+    status, text = desk.types("audit", "matrix.csv", *place, "--metric", "haversine", "--epsilon", "1e-6/km")
+    assert status == 1, text
+    assert "violated" in text
     pairs = [f"{lat};{lon};{lat};{lon}" for lat, lon in stops * 30]
     (desk.folder / "pairs.csv").write_text("\n".join(["a lat;a lon;b lat;b lon", *pairs]) + "\n")
     status, text = desk.types(

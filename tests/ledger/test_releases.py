@@ -249,3 +249,49 @@ def test_rows_of_a_batch_may_cost_differently(ledger):
     assert done.left == {"anna": 0, "ben": 30_000_000}
     assert done.charged == 2_500_000
     assert ledger.verify().holds
+
+
+def test_a_draw_that_asks_the_ledger_is_told_not_to(ledger):
+    with pytest.raises(InvalidInput, match="must not ask the ledger itself"):
+        ask(ledger, "anna", "1", draw=lambda: ask(ledger, "ben", "2").report)
+    assert ask(ledger, "anna", "1").left == 30_000_000
+
+
+def test_one_person_is_one_person_however_the_name_is_encoded(ledger):
+    ask(ledger, "Jos\u00e9", "1")
+    assert ask(ledger, "Jose\u0301", "1").repeated
+    assert ask(ledger, "Jos\u00e9".encode(), "1").repeated
+    assert ask(ledger, b"\xff\xfe", "1", 1.0).charged
+
+
+def test_a_forked_process_opens_the_books_for_itself(ledger):
+    here, there = os.pipe()
+    if os.fork() == 0:
+        try:
+            ask(ledger, "anna", "1")
+        except InvalidInput as error:
+            os.write(there, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(there)
+    with os.fdopen(here) as told:
+        assert "open them again" in told.read()
+    os.wait()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"person": ""}, {"person": True}, {"request": ""}, {"key": ""}, {"epsilon": 0.0}, {"epsilon": -1.0},
+        {"epsilon": float("nan")}, {"epsilon": float("inf")}, {"epsilon": 1e9}, {"slack": -1.0}, {"metric": "a b"},
+        {"metric": "haversine/km/h"}, {"purpose": "ads"}, {"draw": lambda: "text"}, {"draw": lambda: b"x" * 2**21},
+        {"person": "x" * 1001},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_charged_is_refused_with_a_sentence(ledger, options):
+    asked = {"person": "anna", "request": "1", "key": "app", "metric": "haversine/km", "epsilon": 1.0} | options
+    with pytest.raises(InvalidInput, match=r"\.$"):
+        ledger.release(**({"draw": lambda: b"x"} | asked))
+    with pytest.raises(InvalidInput, match="a period must be one of"):
+        Steady("fortnight")
+    assert ledger.verify().entries == 1

@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 import serving
+from metricdp.errors import LedgerUnavailable
 
 PLACE = {"lat": 41.9, "lon": 12.48}
 
@@ -129,3 +130,20 @@ def test_mechanisms_are_listed_with_their_certificates(running):
 def test_an_unknown_mechanism_is_named_as_such_and_one_must_be_named_among_many(running):
     assert running.post("/v1/release", asked(mechanism="mars")).status_code == 404
     assert running.post("/v1/release", asked()).status_code == 404
+
+
+def test_a_ledger_that_cannot_be_written_is_said_and_it_recovers_by_itself(running, monkeypatch):
+    def full(*arguments):
+        raise LedgerUnavailable("the books cannot be used now: the disk is full.")
+
+    first = asked(mechanism="earth")
+    with running.client() as client:
+        with monkeypatch.context() as broken:
+            broken.setattr("metricdp.ledger.Ledger.release_many", full)
+            answer = client.post("/v1/release", json=first)
+            assert answer.status_code == 503
+            assert answer.json()["error"] == "ledger"
+            assert answer.headers["retry-after"]
+            assert client.get("/ready").status_code == 503
+        assert not client.post("/v1/release", json=first).json()["repeated"]  # nothing was charged before
+        assert client.get("/ready").status_code == 200

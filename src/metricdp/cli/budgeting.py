@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from metricdp.cli.choices import Epsilon, Output
+from metricdp.cli.tables import Overwrite
 from metricdp.errors import InvalidInput
 from metricdp.files import replacing
 from metricdp.units import parse_distance, parse_epsilon
@@ -166,7 +167,9 @@ def policy(books: str, /, new: str, *, which: Flat = BESIDE) -> int:
 
 
 @budget.command
-def export(books: str, /, *, output: Output, person: Person | None = None, which: Flat = BESIDE) -> int:
+def export(
+    books: str, /, *, output: Output, person: Person | None = None, which: Flat = BESIDE, overwrite: Overwrite = False
+) -> int:
     """Write what is kept of a person, or the whole books without reports, as JSON, one object a line.
 
     An example: `metricdp budget export budget.db --person anna -o anna.jsonl`
@@ -176,14 +179,17 @@ def export(books: str, /, *, output: Output, person: Person | None = None, which
         output: The file to write.
         person: Whose charges, with the stored reports; `-` reads the name from standard input. Without it everybody's,
             as keyed hashes and without reports.
+        overwrite: Replace a file that is there.
     """
     count = 0
-    with which.open(books) as ledger, replacing(output) as partial, partial.open("w", encoding="utf-8") as file:
+    writing = replacing(output, overwrite=overwrite)
+    with which.open(books) as ledger, writing as partial, partial.open("w", encoding="utf-8") as file:
         rows = ledger.export() if person is None else (_charge(one) for one in ledger.history(_person(person)))
         for row in rows:
             file.write(json.dumps(row) + "\n")
             count += 1
-    print(f"{count:,} lines written to {output}.")
+    Path(output).chmod(0o600)
+    print(f"{count:,} lines written to {output}, for your eyes only.")
     return 0
 
 

@@ -20,7 +20,8 @@ from metricdp.arrays import Floats
 from metricdp.cli.reading import all_numbers, is_number
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
-from metricdp.tables.formats import reading
+from metricdp.tables.formats import AS_IT_IS, reading
+from metricdp.tables.formats.dialect import HEAD_BYTES, dialect_of
 from metricdp.tables.values import is_text
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".npy", ".parquet", ".pq")
@@ -122,9 +123,12 @@ def _parquet(place: Path) -> tuple[Floats, bool, bool]:
 def _csv(place: Path) -> tuple[Floats, bool, bool]:
     from pyarrow import csv as arrow_csv
 
+    with place.open("rb") as opened:
+        dialect = dialect_of(opened.read(HEAD_BYTES), str(place), AS_IT_IS)
+    decimal = "," if dialect.commas else "."
     with open(place, newline="", encoding="utf-8-sig", errors="replace") as file:
-        lines = csv.reader(file, delimiter="\t" if place.suffix.lower() == ".tsv" else ",")
-        first, second = next(lines, []), next(lines, [])
+        lines = csv.reader(file, delimiter=dialect.delimiter)
+        first, second = ([cell.replace(decimal, ".") for cell in next(lines, [])] for _ in range(2))
     header, named = _form(first, second)
     names = [f"f{i}" for i in range(len(first))]
     kept = names[1:] if named else names
@@ -133,9 +137,9 @@ def _csv(place: Path) -> tuple[Floats, bool, bool]:
         lambda: arrow_csv.read_csv(
             place,
             read_options=arrow_csv.ReadOptions(column_names=names, block_size=64 << 20, skip_rows=int(header)),
-            parse_options=arrow_csv.ParseOptions(delimiter="\t" if place.suffix.lower() == ".tsv" else ","),
+            parse_options=arrow_csv.ParseOptions(delimiter=dialect.delimiter),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=kept, column_types=dict.fromkeys(kept, pa.float64())
+                include_columns=kept, column_types=dict.fromkeys(kept, pa.float64()), decimal_point=decimal
             ),
         ),
     )

@@ -117,12 +117,12 @@ def numbers_of(array: pa.Array, name: str, path: str | os.PathLike[str]) -> Floa
         values = np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
         if not np.isnan(values).any():
             return values
-        row, advice = int(np.isnan(values).argmax()), "Repair it, or leave the row out."
+        row, kind, advice = int(np.isnan(values).argmax()), "finite numbers", "Repair it, or leave the row out."
     else:
         row = next((i for i, value in enumerate(array.to_pylist()) if not is_number(value)), 0)
-        advice = "Keep only the coordinates, or say which columns hold them with --columns."
+        kind, advice = "numbers", "Keep only the coordinates, or say which columns hold them with --columns."
     raise InvalidInput(
-        f"{str(path)!r}: the column {name!r} must hold numbers, row {row} (the first is row 0) holds none. {advice}"
+        f"{str(path)!r}: the column {name!r} must hold {kind}, row {row} (the first is row 0) holds none. {advice}"
     )
 
 

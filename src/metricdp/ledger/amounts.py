@@ -18,7 +18,7 @@ from metricdp.units import METRES
 
 MICRO = 1_000_000
 LARGEST_CHARGE = 10**12  # a million per unit in one release: nothing that protects is near it
-LARGEST_TOTAL = 10**18  # fits the 64 bits of every database, with room for one more charge
+LARGEST_TOTAL = 10**14  # a hundred million per unit: spent anew every hour it fits 64 bits for ten years
 LENGTH = "km"  # what lengths are counted in
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput
@@ -13,6 +14,8 @@ from metricdp.ledger.amounts import MICRO
 from metricdp.ledger.batches import shares_of
 from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, ENTRIES, TOMBSTONES
 from metricdp.mobility.composition import TraceAccount, account
+
+MOST_RELEASES = 10_000_000  # that are added up one by one
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,14 @@ def composed(charges: Sequence[Charged], metric: str, *, radius: float, delta: f
     """
     if radius <= 0:
         raise InvalidInput(f"`radius` must be above 0, got {radius:g}.")
-    rates = [
-        one.amount / one.rows / MICRO + one.slack / one.rows / MICRO / radius
-        for one in charges
-        if one.metric == metric
-        for _ in range(one.rows)
-    ]
-    if not rates:
-        raise InvalidInput(f"nothing was charged in {metric!r}.")
+    mine = [one for one in charges if one.metric == metric]
+    rows = [one.rows for one in mine]
+    if not 0 < sum(rows) <= MOST_RELEASES:
+        raise InvalidInput(
+            f"between 1 and {MOST_RELEASES:,} releases in {metric!r} can be added up, got {sum(rows):,}."
+        )
+    each = [(one.amount + one.slack / radius) / one.rows / MICRO for one in mine]
+    rates = np.repeat(np.asarray(each, dtype=np.float64), rows)
     return account(rates, radius=radius, delta=delta)
 
 

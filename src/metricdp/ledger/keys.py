@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import stat
+import unicodedata
 from pathlib import Path
 
 from metricdp.errors import InvalidInput, OutputProblem
@@ -55,11 +56,21 @@ class Key:
 
 
 def name_bytes(name: str | bytes | int, what: str) -> bytes:
-    """Return the bytes of a name; the number 7 and the text "7" are one person."""
-    data = name if isinstance(name, bytes) else str(name).encode()
+    """Return the bytes of a name; the number 7 and the text "7" are one person, and so are two spellings of é."""
+    data = name if isinstance(name, bytes) else str(name).encode(errors="surrogatepass")
+    if not data.isascii():
+        data = _composed(data)
     if not 0 < len(data) <= LONGEST or isinstance(name, bool):
         raise InvalidInput(f"`{what}` must be a name of 1 to {LONGEST:,} bytes, got {len(data)} bytes.")
     return data
+
+
+def _composed(data: bytes) -> bytes:
+    """Return text in its composed form; bytes that are no text stay as they are."""
+    try:
+        return unicodedata.normalize("NFC", data.decode()).encode()
+    except UnicodeDecodeError:
+        return data
 
 
 def create_key(path: Path) -> Key:

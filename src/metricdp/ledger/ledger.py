@@ -20,7 +20,7 @@ from metricdp.ledger.history import Charged, charges_of, everything
 from metricdp.ledger.keeping import backup, change_policy, restore, rotate
 from metricdp.ledger.keys import Key, name_bytes
 from metricdp.ledger.opening import opened
-from metricdp.ledger.periods import Period, begin
+from metricdp.ledger.periods import Period, begin, period_named
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.queue import Pile
 from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
@@ -42,6 +42,9 @@ class Steady:
 
     period: Period
     name: str = ""
+
+    def __post_init__(self) -> None:
+        period_named(self.period)
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ class BatchReceipt:
 class Ledger:
     """The books of what people spent, in a file or on a PostgreSQL server.
 
-    Safe to use from many threads, processes and, on a server, machines at once. An example:
+    Safe to use from many threads, processes and, on a server, machines at once; a process that was forked opens them
+    for itself. An example:
 
         with Ledger.open("budget.db", policy="40/km per day, 200/km ever") as ledger:
             receipt = ledger.release("anna", "request-1", key="app", metric=guarantee.metric,

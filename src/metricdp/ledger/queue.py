@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from metricdp.errors import InvalidInput
+
 T = TypeVar("T")
 R = TypeVar("R")
 MOST = 256  # in one transaction
@@ -38,9 +40,12 @@ class Pile(Generic[T, R]):
         self._waiting: list[_Waiting[T, R]] = []
         self._lock = threading.Lock()
         self._busy = False  # whether somebody has the turn
+        self._serving: int | None = None  # the thread that does the work of all
 
     def do(self, work: T) -> R:
         """Wait until the work is done, alone or with that of others, and return what came of it."""
+        if self._serving == threading.get_ident():
+            raise InvalidInput("`draw` runs inside a transaction of the ledger and must not ask the ledger itself.")
         mine: _Waiting[T, R] = _Waiting(work)
         with self._lock:
             self._waiting.append(mine)
@@ -67,6 +72,7 @@ class Pile(Generic[T, R]):
     def _serve(self) -> None:
         with self._lock:
             pile, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+        self._serving = threading.get_ident()
         try:
             for one, result in zip(pile, self._work([one.work for one in pile]), strict=True):
                 one.result, one.served = result, True
@@ -78,6 +84,7 @@ class Pile(Generic[T, R]):
                 self._waiting = [one for one in pile if not one.served] + self._waiting
             raise
         finally:
+            self._serving = None
             for one in pile:
                 if one.served and one.turn.locked():
                     one.turn.release()

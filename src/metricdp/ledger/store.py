@@ -43,6 +43,7 @@ class Store:
             self.place = text
             url = sa.URL.create("sqlite+pysqlite", database=str(self.path))
             options = {"connect_args": {"timeout": PATIENCE, "check_same_thread": False}}
+        self._process = os.getpid()
         self.engine = sa.create_engine(url, pool_size=4, max_overflow=16, hide_parameters=True, **options)
         event.listen(self.engine, "connect", _prepare_file if self.path else _prepare_server)
         event.listen(self.engine, "begin", _begin)
@@ -65,6 +66,7 @@ class Store:
 
     def run(self, work: Callable[[sa.Connection], T], *, reading: bool = False) -> T:
         """Run work in one transaction, again where another one was in the way, and commit it."""
+        self._refuse_forks()
         for attempt in range(ATTEMPTS):
             try:
                 with self.engine.connect().execution_options(reading=reading) as connection, connection.begin():
@@ -79,11 +81,17 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Look at the books as they are at one moment."""
+        self._refuse_forks()
         try:
             with self.engine.connect().execution_options(reading=True) as connection, connection.begin():
                 yield connection
         except exc.SQLAlchemyError as error:
             raise self._trouble(error) from None
+
+    def _refuse_forks(self) -> None:
+        """Two processes on one connection would mix up their transactions."""
+        if os.getpid() != self._process:
+            raise InvalidInput("these books were opened before this process was forked: open them again in it.")
 
     def forget_log(self) -> None:
         """Bring a file's write-ahead log into the file, as far as readers allow, so that what was overwritten is gone.

@@ -63,6 +63,9 @@ class Guarantee:
     def __str__(self) -> str:
         return wording.promised(self)
 
+    def _repr_html_(self) -> str:
+        return card("Guarantee", [("promise", str(self)), ("in short", wording.short(self))])
+
 
 @dataclass(frozen=True)
 class Witness:

@@ -8,7 +8,8 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats
-from metricdp.mechanisms import Witness
+from metricdp.auditing.accuracy import radii_of
+from metricdp.mechanisms import Mechanism, Witness
 from metricdp.pictures import palette
 from metricdp.pictures.story import Comparison, Map, Story
 
@@ -29,6 +30,26 @@ def loss_bars(comparison: Comparison, axes: Any = None, *, title: str = "") -> A
         axes = palette.axes(8.0, 1.4 + 0.5 * len(comparison.contenders)) if axes is None else axes
         draw_bars(axes, comparison)
         axes.set_title(title or "Loss at equal epsilon")
+    return axes
+
+
+def accuracy_plot(mechanism: Mechanism, axes: Any = None) -> Any:
+    """Draw with which chance the truth lies within a distance of its report, for every secret; return the axes."""
+    levels = sorted({0.95, *(float(level) for level in np.round(np.arange(0.02, 0.99, 0.02), 2))})
+    radii = radii_of(mechanism, levels)
+    with palette.styled():
+        axes = palette.axes(8.0, 4.0) if axes is None else axes
+        axes.plot([one.value for one in radii], [100 * one.level for one in radii], color=palette.REPORTED)
+        for level in (0.5, 0.95):
+            one = radii[levels.index(level)]
+            axes.plot([one.value], [100 * level], "o", color=palette.REPORTED)
+            said = f"{100 * level:g} % within {wording.length(one.value, one.unit)}"
+            axes.annotate(said, (one.value, 100 * level), xytext=(8, -14), textcoords="offset points")
+        axes.set_xlim(left=0)
+        axes.set_ylim(0, 100)
+        axes.set_xlabel(f"from the truth{f', in {radii[0].unit}' if radii[0].unit else ''}")
+        axes.set_ylabel("chance, in %")
+        axes.set_title("How far reports lie from the truth, at most")
     return axes
 
 

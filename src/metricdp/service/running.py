@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
 import socket
 import sys
 import tempfile
@@ -167,6 +168,8 @@ def serve(factory: Factory, door: Door, bound: socket.socket) -> int:
     uvicorn = import_extra("uvicorn", "service")
     limits: Limits = factory.settings.limits.shared(factory.processes)
     if factory.processes == 1:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)  # uvicorn hears them, and raises them again when all is answered
         uvicorn.Server(configuration(factory, door, limits)).run(sockets=[bound])
         return 0
     from uvicorn.supervisors import Multiprocess

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
+from metricdp.errors import LedgerUnavailable
 from metricdp.ledger import Receipt, Release
 from metricdp.service import logs
 from metricdp.service.counters import Counters
@@ -43,6 +45,7 @@ class Till:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="till")
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        self.failed = -math.inf  # when a commit last failed
 
     def open(self) -> None:
         """Begin to work."""
@@ -98,8 +101,12 @@ class Till:
             outcomes = self._books.release_many(rows)
         except Exception as error:
             self._counters.ledger_errors.labels(type(error).__name__).inc()
-            logger.error("the ledger failed: %s", logs.where(type(error), error.__traceback__))
+            self.failed = time.monotonic()
+            # The ledger's own sentence names the reason and no row; those of others may quote anything.
+            ours = isinstance(error, LedgerUnavailable)
+            logger.error("the ledger failed: %s", error if ours else logs.where(type(error), error.__traceback__))
             return [out_of_reach()] * len(rows)
+        self.failed = -math.inf
         self._counters.together.observe(len(rows))
         self._counters.commit_seconds.observe(time.perf_counter() - started)
         return outcomes

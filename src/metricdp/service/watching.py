@@ -15,6 +15,7 @@ from metricdp.service.state import State, state_of
 
 router = APIRouter()
 PATIENCE = 3.0  # seconds in which a ledger that is well answers
+UNWELL = 3.0  # seconds after a commit that failed
 REMEMBERED = 1.0  # seconds for which an answer of the ledger is taken as true, so that nobody can wear it out
 
 
@@ -31,7 +32,8 @@ async def health() -> JSONResponse:
 async def ready(request: Request) -> JSONResponse:
     """Tell whether releases can be made: the ledger answers and the service does not stop."""
     state = state_of(request)
-    good = not state.stopping.is_set() and await _answers(state)
+    failing = time.monotonic() - state.till.failed < UNWELL  # it may still be read where it cannot be written
+    good = not state.stopping.is_set() and not failing and await _answers(state)
     content = {"status": "ok" if good else "not ready", "version": metricdp.__version__}
     return JSONResponse(content, 200 if good else 503)
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, Integers, are_codes, as_codes, as_floats, frozen
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, Precomputed, Weighted
-from metricdp.spaces.base import number_rows, refuse, refuse_snap, show
+from metricdp.spaces.base import number_rows, refuse, refuse_snap, show, space_card
 from metricdp.spaces.finite import FiniteSpace
 
 
@@ -52,6 +52,9 @@ class Augmented:
 
     def __repr__(self) -> str:
         return f"Augmented({len(self)} secrets of {len(self.base)} places, {self.lags} steps back)"
+
+    def _repr_html_(self) -> str:
+        return space_card(self)
 
     @property
     def lags(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Points
+from metricdp.cards import card
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.metrics import DEGREES, Haversine, Metric, ShortestPath, look_exchanged, measurable
 
@@ -125,6 +126,19 @@ def checked(rows: Floats, space: Space) -> Checked:
 def is_checked(values: Any, space: Space) -> bool:
     """Tell whether the space itself found these values legal."""
     return isinstance(values, Checked) and values.space is space
+
+
+def space_card(space: Space) -> str:
+    """Return what a space is as a small table for notebooks: how many secrets, and how they are measured."""
+    rows = [
+        ("secrets", repr(space)),
+        ("metric", type(space.metric).__name__ + (f", in {space.unit}" if space.unit else "")),
+    ]
+    if space.ground is not space.metric:
+        rows.append(("in tables", f"measured by {type(space.ground).__name__}"))
+    if space.columns:
+        rows.append(("columns", ", ".join(space.columns)))
+    return card(type(space).__name__, rows)
 
 
 def number_rows(values: Any, width: int) -> Floats:

@@ -21,6 +21,7 @@ from metricdp.spaces.base import (
     refuse_snap,
     show,
     show_missing,
+    space_card,
 )
 
 
@@ -71,6 +72,9 @@ class Box:
 
     def __repr__(self) -> str:
         return f"Box({self.lower.tolist()}, {self.upper.tolist()}, {type(self.metric).__name__})"
+
+    def _repr_html_(self) -> str:
+        return space_card(self)
 
     def charge(self, snap: float) -> float:
         """Return 0; snapping is refused, since no secret is nearest."""
@@ -150,6 +154,9 @@ class Unbounded:
 
     def __repr__(self) -> str:
         return f"Unbounded({type(self.metric).__name__}, dimension {self.dimension})"
+
+    def _repr_html_(self) -> str:
+        return space_card(self)
 
     def charge(self, snap: float) -> float:
         """Return 0; snapping is refused, since no secret is nearest."""

@@ -23,6 +23,7 @@ from metricdp.spaces.base import (
     refuse,
     show,
     show_missing,
+    space_card,
 )
 from metricdp.spaces.near import Near, near_pairs
 from metricdp.spaces.search import Search, search_for
@@ -83,6 +84,9 @@ class FiniteSpace:
 
     def __repr__(self) -> str:
         return f"FiniteSpace({len(self)} points, {type(self.metric).__name__})"
+
+    def _repr_html_(self) -> str:
+        return space_card(self)
 
     @property
     def unit(self) -> str:

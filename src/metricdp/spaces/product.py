@@ -11,7 +11,7 @@ import numpy as np
 from metricdp.arrays import Booleans, Points
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, Weighted
-from metricdp.spaces.base import Space, refuse, refuse_snap
+from metricdp.spaces.base import Space, refuse, refuse_snap, space_card
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,9 @@ class ProductSpace:
 
     def __repr__(self) -> str:
         return f"ProductSpace({', '.join(repr(part) for part in self.parts)})"
+
+    def _repr_html_(self) -> str:
+        return space_card(self)
 
     def charge(self, snap: float) -> float:
         """Return 0; snapping is refused, since no secret is nearest."""

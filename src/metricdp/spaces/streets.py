@@ -20,6 +20,7 @@ from metricdp.spaces.base import (
     refuse_snap,
     show,
     show_missing,
+    space_card,
 )
 
 
@@ -59,6 +60,9 @@ class Streets:
 
     def __repr__(self) -> str:
         return f"Streets({len(self)} streets, {self.network.nodes} crossings)"
+
+    def _repr_html_(self) -> str:
+        return space_card(self)
 
     def charge(self, snap: float) -> float:
         """Return 0; snapping is refused, since no secret is nearest."""

@@ -103,6 +103,8 @@ def perturb_files(
     if reading.target_format is not None:
         raise InvalidInput("a job over many files writes each as it was read: leave the format of the output away.")
     paths = sources_of(sources)
+    if bases := [path for path in paths if located(path, reading.source_format).format.tables]:
+        raise InvalidInput(f"{str(bases[0])!r} is a database: protect its tables one by one, as {bases[0]}::table.")
     place = checked_target(target)
     geographic = is_geographic(mechanism.inputs) if isinstance(mechanism, Mechanism) else True
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metricdp import wording
+from metricdp.cards import card
 from metricdp.mechanisms import Guarantee
 from metricdp.tables.care import CAREFREE, Care
 from metricdp.tables.leaks import SAMPLED, SAMPLED_FROM, Finding
@@ -192,6 +193,9 @@ class Summary:
         if people.without:
             lines.append(wording.without_person(people.without, people.column))
         return lines
+
+    def _repr_html_(self) -> str:
+        return card("Protected", [("", line) for line in self.lines()])
 
     def _protected(self) -> str:
         plural = "columns" if len(self.columns) > 1 else "column"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,16 +15,29 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
+from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.tables import perturb_file, perturb_files
 from metricdp.tables.formats import FORMATS, Reading
-from tabled import ALMOST, METRES, READERS, ROWS, WRITERS, csv_bytes, csv_rows, read_duckdb, read_sqlite, write_sqlite
+from tabled import (
+    ALMOST,
+    METRES,
+    READERS,
+    ROWS,
+    WRITERS,
+    csv_bytes,
+    csv_rows,
+    placed,
+    read_duckdb,
+    read_sqlite,
+    write_sqlite,
+)
 
 
 def same_rows(found: list[dict[str, Any]], *, text: bool = False) -> None:
     """Reports lie close to the secrets of the same row, and all else is as it was."""
     assert len(found) == len(ROWS)
-    for row, given in zip(found, ROWS, strict=True):
+    for row, given in zip(placed(found), ROWS, strict=True):
         assert abs(float(row["lat"]) - given["lat"]) < METRES
         assert abs(float(row["lon"]) - given["lon"]) < METRES
         assert (str(row["id"]), row["note"] or "") == (str(given["id"]), given["note"])
@@ -224,29 +235,34 @@ def test_simulations_are_marked_in_every_format(tmp_path: Path) -> None:
     for suffix, read in READERS.items():
         perturb_file(tmp_path / "in.csv", tmp_path / f"out{suffix}", ALMOST, rng=np.random.default_rng(1))
         found = read(tmp_path / f"out{suffix}")
-        if suffix in (".parquet", ".feather"):
+        if suffix in (".parquet", ".feather", ".geoparquet"):
             assert b"metricdp.simulated" in (tmp_path / f"out{suffix}").read_bytes()
         else:
             assert [str(row["metricdp_simulated"]).lower() in ("true", "1") for row in found] == [True] * 3
 
 
-COMMAND = [sys.executable, "-c", "import sys; from metricdp.cli import main; sys.exit(main())"]
+def test_standard_input_and_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    def piped(data: bytes, *more: str) -> tuple[int, bytes, str]:
+        with (tmp_path / "piped").open("w+b") as file:
+            file.write(data)
+            file.seek(0)
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
+            status = main(["perturb", "-", "--epsilon", "1e4/km", "-o", "-", *more])
+        out, err = capfdbinary.readouterr()
+        return status, out, err.decode()
 
-
-def test_standard_input_and_output(tmp_path: Path) -> None:
-    words = [*COMMAND, "perturb", "-", "--epsilon", "1e4/km", "-o", "-"]
-    data = b"\xef\xbb\xbf" + csv_bytes(ROWS, ";", "\r\n")
-    done = subprocess.run(words, input=data, capture_output=True, check=True)
-    same_rows(csv_rows(done.stdout[3:], ";"))
-    assert "3 rows written to standard output" in done.stderr.decode()
+    status, out, err = piped(b"\xef\xbb\xbf" + csv_bytes(ROWS, ";", "\r\n"))
+    same_rows(csv_rows(out[3:], ";"))
+    assert (status, "3 rows written to standard output" in err) == (0, True)
     table = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(ROWS), table)
-    done = subprocess.run([*words, "--to", "jsonl"], input=table.getvalue(), capture_output=True, check=True)
-    same_rows([json.loads(line) for line in done.stdout.decode().splitlines()])
-    bad = csv_bytes([*ROWS, {"id": 1, "lat": 95.5, "lon": 1.5, "note": ""}])
-    done = subprocess.run(
-        words, input=bad, capture_output=True, check=False, env={**os.environ, "TMPDIR": str(tmp_path)}
-    )
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert "row 3 (the first is row 0)" in done.stderr.decode()
-    assert list(tmp_path.iterdir()) == []
+    _, out, _ = piped(table.getvalue(), "--to", "jsonl")
+    same_rows([json.loads(line) for line in out.decode().splitlines()])
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    status, out, err = piped(csv_bytes([*ROWS, {"id": 1, "lat": 95.5, "lon": 1.5, "note": ""}]))
+    assert (status, out) == (2, b"")
+    assert "row 3 (the first is row 0)" in err
+    assert list((tmp_path / "temporary").iterdir()) == []

@@ -9,7 +9,7 @@ from typing import Any
 from metricdp.errors import import_extra
 from metricdp.experiments.common.rows import Row
 
-COLOURS = ("#c1440e", "#2a6f97", "#3a7d44", "#8a5a9e", "#b8860b", "#444444", "#d16ba5")
+COLOURS = ("#c1440e", "#2a6f97", "#3a7d44", "#8a5a9e", "#b8860b", "#444444", "#d16ba5", "#3fb8c4")
 ACROSS = {"figure_7": "epsilon", "figure_12": "subsets", "figure_17": "iteration"}
 CIRCLES = {
     "figure_5": ("records of this component",),
@@ -27,6 +27,8 @@ def draw(stem: str, rows: Sequence[Row], path: Path) -> None:
     across, measures = ACROSS[stem], SHOWN[stem]
     kept = [row for row in rows if measures is None or row["measure"] in measures]
     kept = [row for row in kept if _value(row) is not None and isinstance(row.get(across), int | float)]
+    if across == "iteration":
+        kept = _several_rounds(kept)
     panels = list(dict.fromkeys(_panel(row, across) for row in kept))
     if not panels:
         return
@@ -67,6 +69,17 @@ def _panel(row: Row, across: str) -> str:
         return str(row["data"])
     partition = "" if row["method"].startswith("ours") else f", {row['partition']}"
     return f"{row['data']}, {row['records']} records, epsilon {row['epsilon']:g}{partition}"
+
+
+def _several_rounds(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of panels with more than one iteration, those of the published size and epsilon first."""
+    last: dict[str, float] = {}
+    for row in rows:
+        panel = _panel(row, "iteration")
+        last[panel] = max(last.get(panel, 0.0), float(row["iteration"]))
+    kept = [row for row in rows if last[_panel(row, "iteration")] > 1]
+    names = list(dict.fromkeys(row["partition"] for row in kept))
+    return sorted(kept, key=lambda row: (-row["records"], -row["epsilon"], names.index(row["partition"])))
 
 
 def _lines(axes: Any, rows: Sequence[Row], across: str, colours: dict[str, str]) -> None:

@@ -5,6 +5,8 @@ A page names what it shows in one line of words:
     results aipo_table_2 city=rome epsilon=0.4,0.8 across=epsilon value=corrected
     number aipo_table_2 city=rome epsilon=0.4 method=EM value=corrected digits=3
 
+    number aipo_table_2 city=rome method=EM value=corrected range=yes        the least and the largest of several rows
+
 `column=a,b` keeps rows; `show=a,b` names the columns; `across=column value=a,b` puts one column for every value of a
 column; `digits=3` says how many digits count. Columns that hold one thing throughout stand above the table instead.
 """
@@ -20,7 +22,7 @@ from metricdp.errors import InvalidInput
 from metricdp.experiments.common.page import TITLES, number
 from metricdp.experiments.common.rows import LAST, read_csv
 
-WORDS = ("show", "across", "value", "digits", "about")
+WORDS = ("show", "across", "value", "digits", "about", "range")
 Texts = Mapping[str, str]
 
 
@@ -35,6 +37,7 @@ class Query:
     values: tuple[str, ...]
     digits: int
     about: bool
+    range: bool = False
 
     @classmethod
     def of(cls, line: str) -> Query:
@@ -45,9 +48,8 @@ class Query:
         keep = {name: texts for name, texts in lists.items() if name not in WORDS}
         values = lists.get("value", ("corrected",))
         digits = int(pairs.get("digits", "4"))
-        return cls(
-            stem, keep, lists.get("show", ()), pairs.get("across", ""), values, digits, pairs.get("about") != "no"
-        )
+        show, across, about = lists.get("show", ()), pairs.get("across", ""), pairs.get("about") != "no"
+        return cls(stem, keep, show, across, values, digits, about, pairs.get("range") == "yes")
 
 
 def table(folder: Path, line: str) -> str:
@@ -67,7 +69,7 @@ def table(folder: Path, line: str) -> str:
 
 
 def value(folder: Path, line: str) -> str:
-    """Return one number of recorded results; the query must leave one row."""
+    """Return one number of recorded results; the query must leave one row, or asks for the range of several."""
     query = Query.of(line)
     path = folder / f"{query.stem}.csv"
     if not path.is_file():
@@ -75,6 +77,9 @@ def value(folder: Path, line: str) -> str:
     _, rows = _kept(path, query)
     if not rows:
         return "(not run yet)"
+    if query.range:
+        numbers = sorted((row[query.values[0]] for row in rows if row.get(query.values[0])), key=float)
+        return " to ".join(dict.fromkeys(_number(one, query.digits) for one in (numbers[0], numbers[-1])))
     if len(rows) != 1:
         raise InvalidInput(f"`number {line}` must leave one row of {path.name}, got {len(rows)}.")
     return _number(rows[0].get(query.values[0], ""), query.digits)

@@ -1,6 +1,6 @@
 """Tables in files as streams of record batches; each format is one file with one declaration."""
 
-from metricdp.tables.formats import arrow, csv, duckdb, geojson, jsonlines, parquet, sqlite
+from metricdp.tables.formats import arrow, csv, duckdb, geojson, geoparquet, jsonlines, parquet, sqlite
 from metricdp.tables.formats.base import (
     AS_IT_IS,
     BATCH_ROWS,
@@ -27,7 +27,16 @@ from metricdp.tables.formats.opening import open_reader, open_writer
 from metricdp.tables.formats.parquet import ParquetReader
 from metricdp.tables.formats.reading import read_batches, reading
 
-for _module in (csv, parquet, arrow, jsonlines, geojson, sqlite, duckdb):  # shared endings belong to the first
+for _module in (
+    csv,
+    parquet,
+    arrow,
+    jsonlines,
+    geojson,
+    geoparquet,
+    sqlite,
+    duckdb,
+):  # shared endings belong to the first
     FORMATS.declare(_module.FORMAT)
 
 __all__ = [

@@ -12,10 +12,10 @@ import pyarrow as pa
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.tables.formats import Format
+from metricdp.tables.formats.geometry import KEY, notes_on, wkb_points
 from metricdp.tables.layouts.base import exchanged
 from metricdp.tables.values import numbers_of
 
-KEY = b"geo"
 DEGREES = ("OGC:CRS84", "EPSG:4326", "OGC:CRS83", "EPSG:4979")  # longitude and latitude, as they are
 
 
@@ -72,22 +72,6 @@ class Points:
                 {**(batch.schema.metadata or {}), KEY: notes_on(self.column, self.crs)}
             )
         return batch
-
-
-def wkb_points(east: Floats, north: Floats) -> pa.Array:
-    """Return points in WKB, null where a coordinate is missing."""
-    shapely = import_extra("shapely", "geo")
-    missing = np.isnan(east) | np.isnan(north)
-    made = shapely.to_wkb(shapely.points(np.where(missing, 0.0, east), np.where(missing, 0.0, north)))
-    return pa.array(np.asarray(made, dtype=object), pa.binary(), mask=missing)
-
-
-def notes_on(column: str, crs: str | None) -> bytes:
-    """Return the metadata of a GeoParquet file with one column of points, without the bounds of any data."""
-    entry: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"]}
-    if crs is not None:
-        entry["crs"] = import_extra("pyproj", "geo").CRS.from_user_input(crs).to_json_dict()
-    return json.dumps({"version": "1.1.0", "primary_column": column, "columns": {column: entry}}).encode()
 
 
 def geometry_in(schema: pa.Schema) -> Geometry | None:

@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,13 @@ def ask(ledger, person, request, epsilon=10.0, *, draw=lambda: b"report", **opti
     """Release in the metric of the Earth for one app."""
     options = {"key": "app", "metric": "haversine/km"} | options
     return ledger.release(person, request, epsilon=epsilon, draw=draw, **options)
+
+
+def fork() -> int:
+    """Fork; later Pythons warn where there are threads, and the children here only use what they open themselves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def quick_folder() -> str | None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from books import fork
 from metricdp.errors import LedgerUnavailable
 from metricdp.ledger import Ledger
 
@@ -71,7 +72,7 @@ def killed(
 ) -> dict[str, str]:
     """Let a spender run, kill it (or what `victim` kills meanwhile) at a random moment, and return what it answered."""
     here, there = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             os.close(here)

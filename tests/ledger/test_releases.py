@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from books import DAY, NOON, Clock, ask
+from books import DAY, NOON, Clock, ask, fork
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.ledger import Ledger, Release, Steady
 
@@ -266,7 +266,8 @@ def test_one_person_is_one_person_however_the_name_is_encoded(ledger):
 
 def test_a_forked_process_opens_the_books_for_itself(ledger):
     here, there = os.pipe()
-    if os.fork() == 0:
+    child = fork()
+    if child == 0:
         try:
             ask(ledger, "anna", "1")
         except InvalidInput as error:
@@ -276,7 +277,7 @@ def test_a_forked_process_opens_the_books_for_itself(ledger):
     os.close(there)
     with os.fdopen(here) as told:
         assert "open them again" in told.read()
-    os.wait()
+    os.waitpid(child, 0)
 
 
 @pytest.mark.parametrize(

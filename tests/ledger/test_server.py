@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from books import DAY, Clock, ask, postgres, server
+from books import DAY, Clock, ask, fork, postgres, server
 from killing import POLICY as PLENTY
 from killing import Tally, back, balanced, killed, repeated
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
@@ -61,10 +61,11 @@ def other_key(folder):
 
 def spend_in_processes(place, key, count, work):
     """Fork processes that run `work` and return how many answers each wrote."""
-    pipes = []
+    pipes = {}
     for number in range(count):
         here, there = os.pipe()
-        if os.fork() == 0:
+        child = fork()
+        if child == 0:
             try:
                 os.close(here)
                 with Ledger.open(place, key_file=key) as ledger:
@@ -76,13 +77,12 @@ def spend_in_processes(place, key, count, work):
             finally:
                 os._exit(0)
         os.close(there)
-        pipes.append(here)
+        pipes[child] = here
     answers = []
-    for here in pipes:
+    for child, here in pipes.items():
         with os.fdopen(here) as file:
             answers.append(file.read().splitlines())
-    for _ in range(count):
-        os.wait()
+        os.waitpid(child, 0)
     return answers
 
 

@@ -96,7 +96,9 @@ def test_a_lazy_frame_is_collected_once() -> None:
     assert result["user"].unique().to_list() == ["u1"]
     assert result.equals(result.lazy().collect())
     literal = pl.LazyFrame({"id": range(1000)}).with_columns(lat=pl.lit(41.0), lon=pl.lit(-8.0))
-    assert perturb(literal, EARTH)["lat"].n_unique() > 300  # one draw a row, however constant the column is
+    assert (
+        perturb(literal, EARTH, yes_really=True)["lat"].n_unique() > 300
+    )  # one draw a row, however constant the column is
 
 
 @pytest.mark.parametrize("thing", [[1, 2], np.zeros((3, 2)), {"lat": [1.0]}, None, pd.Series([1.0])])
@@ -349,9 +351,9 @@ def test_rows_are_counted_over_the_whole_file(tmp_path: Path, suffix: str, monke
     monkeypatch.setattr(formats.parquet, "BATCH_ROWS", 1000)
     monkeypatch.setattr(formats.csv, "CSV_BLOCK_BYTES", 20_000)
     rows = 5000
-    latitude = np.full(rows, 41.0)
+    latitude = np.linspace(41.0, 41.1, rows)
     latitude[[4321, 4777]] = 95.0
-    table = pa.table({"lat": latitude, "lon": np.full(rows, -8.0), "n": np.arange(rows)})
+    table = pa.table({"lat": latitude, "lon": np.linspace(-8.1, -8.0, rows), "n": np.arange(rows)})
     source, target = tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}"
     if suffix == "csv":
         write_csv(source, [table.schema.names, *([str(v) for v in row.values()] for row in table.to_pylist())])
@@ -474,9 +476,9 @@ import resource, sys
 import metricdp as mdp
 from metricdp.tables import perturb_file
 mechanism = mdp.laplace(mdp.Haversine(), 10.0)
-perturb_file(sys.argv[1], sys.argv[3], mechanism)
+perturb_file(sys.argv[1], sys.argv[3], mechanism, yes_really=True)
 small = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-perturb_file(sys.argv[2], sys.argv[3], mechanism, overwrite=True)
+perturb_file(sys.argv[2], sys.argv[3], mechanism, overwrite=True, yes_really=True)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - small) / 1024)
 """
 

@@ -1,4 +1,4 @@
-"""A first look at a table before anything is drawn: what would give the secret away."""
+"""A first look at a table before anything is drawn: what would give the secret away, and what looks wrong."""
 
 from __future__ import annotations
 
@@ -10,10 +10,41 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp import wording
+from metricdp.arrays import Floats, Integers
 from metricdp.errors import NotPrivate
-from metricdp.tables.leaks import Finding, Secret, look, sample_rows
+from metricdp.tables.doubts import Doubts, doubts_about, refuse_names
+from metricdp.tables.leaks import Finding, Secret, kind_by_name, look, sample_rows
 from metricdp.tables.task import Task, is_geographic
-from metricdp.tables.values import Secrets, secrets_of
+from metricdp.tables.values import Secrets, numbers_of, secrets_of
+
+NO_ROWS: Integers = np.empty(0, dtype=np.int64)
+
+
+def first_look(first: Any, task: Task, *, person: str | None = None) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
+    """Look at the first rows of a table: what gives the secret away, and who doubts the secrets from now on.
+
+    Refuses what is wrong by its names or in the first rows, and with `strict` what gives the secret away.
+    """
+    doubts = doubts_about(task, lane_numbers(first, task))
+    return findings_in(first, task, person=person), doubts
+
+
+def judge_first(first: Any, task: Task, doubts: Sequence[Doubts | None]) -> None:
+    """Judge the first rows alone, where nobody sees all of them."""
+    bad = np.zeros(first.num_rows, dtype=bool)
+    for lane in task.lanes:
+        bad |= ~secrets_of([_whole(first.column(name)) for name in lane.columns], lane).good
+    judged(doubts, lane_numbers(first, task), np.flatnonzero(bad))
+
+
+def lane_numbers(table: Any, task: Task) -> list[Floats | None]:
+    """Return the numbers that the secrets of every lane are read from; None for words."""
+    found: list[Floats | None] = []
+    for lane in task.lanes:
+        text = lane.mechanism.inputs.is_text
+        columns = [] if text else [numbers_of(_whole(table.column(name)), name) for name in lane.columns]
+        found.append(None if text else np.column_stack(columns))
+    return found
 
 
 def findings_in(first: Any, task: Task, *, person: str | None = None) -> tuple[Finding, ...]:
@@ -31,6 +62,26 @@ def findings_in(first: Any, task: Task, *, person: str | None = None) -> tuple[F
     if found and task.care.strict:
         raise NotPrivate(wording.refused_columns(found))
     return found
+
+
+def look_at_names(names: Sequence[str], task: Task) -> None:
+    """Look at the names alone, where rows are not at hand: log what they say, or refuse it if strict."""
+    gone = (*task.columns, *task.reports, *task.care.trim.touched, *task.care.keep)
+    kinds = [(name, kind_by_name(name)) for name in names if name not in gone]
+    found = tuple(Finding(name, kind, "name") for name, kind in kinds if kind is not None)
+    if found and task.care.strict:
+        raise NotPrivate(wording.refused_columns(found))
+    log_findings(found)
+    for lane in task.lanes if not task.care.yes_really else ():
+        refuse_names(lane)
+
+
+def judged(doubts: Sequence[Doubts | None], contents: Sequence[Any], bad: Integers = NO_ROWS) -> None:
+    """Refuse the secrets of a whole table in memory where they look wrong."""
+    for doubt, rows in zip(doubts, contents, strict=True):
+        if doubt is not None:
+            doubt.add(doubt.glimpse(rows, bad), 0)
+            doubt.judge()
 
 
 def log_findings(found: Sequence[Finding]) -> None:

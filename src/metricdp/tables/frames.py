@@ -11,7 +11,8 @@ import pyarrow as pa
 from metricdp import wording
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
-from metricdp.tables.checks import findings_in, log_findings
+from metricdp.tables.checks import first_look, judged, log_findings
+from metricdp.tables.doubts import Doubts
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
 from metricdp.tables.leaks import SAMPLED_FROM, Finding
@@ -56,8 +57,10 @@ def _perturb_arrow(frame: Any, request: Request, rng: Randomness) -> Any:
     task = request.task(frame.schema.names)
     _refuse_empty(frame.num_rows)
     portion = _portion(request.persons, task, frame.column, frame.schema.names, rng)
-    log_findings(findings_in(frame.slice(0, SAMPLED_FROM), task))
+    found, doubts = first_look(frame.slice(0, SAMPLED_FROM), task)
+    log_findings(found)
     protected = protect(picked(frame, task), task, rng=rng, portion=portion)
+    judged(doubts, protected.contents, protected.bad)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
     return marked_table(result) if is_simulated(rng) else result
@@ -96,9 +99,11 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
     portion = _portion(
         request.persons, task, lambda name: _arrow(wrapped.get_column(name), name), list(wrapped.columns), rng
     )
-    log_findings(_findings(wrapped.head(SAMPLED_FROM), task))
     arrays = [_arrow(wrapped.get_column(name), name) for name in task.columns]
+    found, doubts = _look(wrapped.head(SAMPLED_FROM), task)
+    log_findings(found)
     protected = protect(arrays, task, rng=rng, portion=portion)
+    judged(doubts, protected.contents, protected.bad)
     _log(protected, task, len(wrapped))
     fresh = nw.from_arrow(
         pa.table(dict(zip(task.reports, protected.columns, strict=True))), backend=wrapped.implementation
@@ -132,17 +137,15 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
     return _pandas_alone(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
 
 
-def _findings(head: Any, task: Task) -> tuple[Finding, ...]:
+def _look(head: Any, task: Task) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
     """Look at the first rows of a data frame; a column that mixes kinds of values is looked at by its name."""
     columns = {}
     for name in head.columns:
         try:
             columns[name] = whole(head.get_column(name).to_arrow())
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            if name in task.columns:
-                return ()  # refused with a sentence of its own
             columns[name] = pa.nulls(len(head))
-    return findings_in(pa.table(columns), task)
+    return first_look(pa.table(columns), task)
 
 
 def _trimmed(result: Any, trim: Trim) -> Any:

@@ -36,6 +36,7 @@ class Protected:
     columns: tuple[pa.Array, ...]
     bad: Integers
     left_out: Integers | None = None  # rows that are not reported, whatever they hold
+    contents: tuple[Any, ...] = ()  # what the secrets of every lane were read from
 
     def kept(self, rows: int) -> pa.Array:
         """Return the mask of the rows that were good."""
@@ -193,7 +194,8 @@ def protect(
     for position, (lane, own, secrets) in enumerate(parts):
         laws = [other.lanes[position].mechanism for other in portion.tasks] or [lane.mechanism]
         columns.extend(_reports(lane, own, secrets, None if wanted.all() else wanted, _Law(laws, number, source)))
-    return Protected(tuple(columns), bad, None if asked is None else np.flatnonzero(~asked))
+    contents = tuple(secrets.content for _, _, secrets in parts)
+    return Protected(tuple(columns), bad, None if asked is None else np.flatnonzero(~asked), contents)
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from metricdp.arrays import Integers
 from metricdp.randomness import Randomness, fresh_stream
-from metricdp.tables.checks import findings_in
+from metricdp.tables.checks import first_look
+from metricdp.tables.doubts import Doubts, Glimpse
 from metricdp.tables.draws import Draws, Keyed, is_simulated
 from metricdp.tables.formats import Reader, read_batches
 from metricdp.tables.harmless import fewer_categories, harmless_schema
@@ -41,6 +42,7 @@ class Step:
     result: pa.RecordBatch
     bad: Integers
     staying: pa.Array | None  # the rows that are in the result; None where all are
+    glimpses: tuple[Glimpse | None, ...] = ()  # what is seen of the secrets of every lane
 
     @property
     def kept(self) -> pa.RecordBatch:
@@ -72,9 +74,14 @@ def pump(
     first = _first(batches)
     person = None if persons is None else persons.column
     allotment = persons if isinstance(persons, Allotment) else None
-    found = findings_in(pa.Table.from_batches(first, reader.schema), task, person=person) if first else ()
+    found, doubts = first_look(pa.Table.from_batches(first, reader.schema), task, person=person) if first else ((), [])
     with outlet.without(task.reports).opened(schema) as writer:
-        for step in protected(_again(first, batches), task, draws, first_row=first_row, allotment=allotment):
+        for step in protected(
+            _again(first, batches), task, draws, first_row=first_row, allotment=allotment, doubts=doubts
+        ):
+            for doubt, glimpse in zip(doubts, step.glimpses, strict=True):
+                if doubt is not None and glimpse is not None:
+                    doubt.add(glimpse, first_row + rows)
             written += step.result.num_rows
             writer.write(step.result)
             if isinstance(persons, PeopleCounter):
@@ -86,6 +93,9 @@ def pump(
             shrunk |= fewer_categories(step.batch, step.result)
             if tell is not None:
                 tell(step.batch.num_rows)
+    for doubt in doubts:
+        if doubt is not None:
+            doubt.judge()
     if allotment is not None:
         allotment.finish()
     unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
@@ -114,6 +124,7 @@ def protected(
     *,
     first_row: int = 0,
     allotment: Allotment | None = None,
+    doubts: Sequence[Doubts | None] = (),
 ) -> Iterator[Step]:
     """Yield every batch with its reports.
 
@@ -121,28 +132,42 @@ def protected(
     Keyed streams are bound to the number of the batch; other randomness is used up batch by batch.
     """
     if draws is None:
-        yield from _on_threads(batches, task, first_row, allotment)
+        yield from _on_threads(batches, task, first_row, allotment, doubts)
         return
     for number, batch in enumerate(batches):
         portion = ALL if allotment is None else allotment.portion(batch)
-        yield _step(batch, task, draws.batch(number) if isinstance(draws, Keyed) else draws, first_row, portion)
+        yield _step(batch, task, draws.batch(number) if isinstance(draws, Keyed) else draws, first_row, portion, doubts)
         first_row += batch.num_rows
 
 
-def _step(batch: pa.RecordBatch, task: Task, rng: Randomness | Draws, first_row: int, portion: Portion) -> Step:
+def _step(
+    batch: pa.RecordBatch,
+    task: Task,
+    rng: Randomness | Draws,
+    first_row: int,
+    portion: Portion,
+    doubts: Sequence[Doubts | None],
+) -> Step:
     done = protect(picked(batch, task), task, rng=rng, first_row=first_row, portion=portion)
-    return Step(batch, replace(batch, task, done), done.bad, done.staying(batch.num_rows, task.on_error))
+    seen = tuple(
+        None if one is None else one.glimpse(rows, done.bad) for one, rows in zip(doubts, done.contents, strict=False)
+    )
+    return Step(batch, replace(batch, task, done), done.bad, done.staying(batch.num_rows, task.on_error), seen)
 
 
 def _on_threads(
-    batches: Iterable[pa.RecordBatch], task: Task, first_row: int, allotment: Allotment | None
+    batches: Iterable[pa.RecordBatch],
+    task: Task,
+    first_row: int,
+    allotment: Allotment | None,
+    doubts: Sequence[Doubts | None],
 ) -> Iterator[Step]:
     waiting: deque[Future[Step]] = deque()
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="metricdp")
     try:
         for batch in batches:
             portion = ALL if allotment is None else allotment.portion(batch)
-            waiting.append(pool.submit(_step, batch, task, fresh_stream(), first_row, portion))
+            waiting.append(pool.submit(_step, batch, task, fresh_stream(), first_row, portion, doubts))
             first_row += batch.num_rows
             if len(waiting) > THREADS:
                 yield waiting.popleft().result()

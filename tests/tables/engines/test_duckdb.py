@@ -55,7 +55,8 @@ def test_a_constant_is_not_folded_into_one_draw(connection) -> None:
         "SELECT p.lat, p.lat, p.lon FROM (SELECT protect(41.0, -8.0) AS p FROM range(5000))"
     ).fetchall()
     assert all(first == second for first, second, _ in rows)
-    mdp.duckdb_table(connection, "SELECT 41.0::DOUBLE AS lat, -8.0::DOUBLE AS lon FROM range(5000)", "same", EARTH)
+    query = "SELECT 41.0::DOUBLE AS lat, -8.0::DOUBLE AS lon FROM range(5000)"
+    mdp.duckdb_table(connection, query, "same", EARTH, yes_really=True)
     assert connection.sql("SELECT count(DISTINCT lat) FROM same").fetchall()[0][0] > 1000
 
 

@@ -16,7 +16,7 @@ from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_e
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.care import Care
-from metricdp.tables.checks import findings_in, log_findings
+from metricdp.tables.checks import first_look, judge_first, log_findings
 from metricdp.tables.engines.base import Engine, Target
 from metricdp.tables.kernel import protect, report_fields, whole
 from metricdp.tables.leaks import SAMPLED_FROM
@@ -84,7 +84,9 @@ def duckdb_table(
         "DuckDB cannot run the query",
     )
     if first.num_rows:
-        log_findings(findings_in(first, task))
+        found, doubts = first_look(first, task)
+        log_findings(found)
+        judge_first(first, task, doubts)
     name = f"metricdp_{secrets.token_hex(6)}"
     persons = per_person(id, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)
     allotted = None

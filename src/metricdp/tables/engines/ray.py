@@ -15,6 +15,7 @@ from typing import Any
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
+from metricdp.tables.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Draws
 from metricdp.tables.engines.base import Engine, Target, refuse_for_workers, refuse_target
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
@@ -44,7 +45,10 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
     refuse_for_workers("ray", request, rng)
     refuse_target(dataset, target)
     ray = started()
-    parcel = parcel_of(request.task(dataset.schema().names))
+    names = dataset.schema().names
+    task = request.task(names)
+    look_at_names(names, task)
+    parcel = parcel_of(task)
     key = secrets.token_bytes(KEY_BYTES)
     shared = ray.put(parcel.file)
     rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.care, parcel.applied, inherited())

@@ -18,6 +18,7 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
 from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
+from metricdp.tables.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Keyed
 from metricdp.tables.engines.base import Engine, Target, refuse_for_workers
 from metricdp.tables.jobs.folder import records_of
@@ -47,6 +48,7 @@ def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Rando
             "metricdp perturb 'folder/*.parquet' --engine spark."
         )
     task = request.task(frame.columns)
+    look_at_names(frame.columns, task)
     parcel = parcel_of(task)
     session = frame.sparkSession
     # The mechanism is public and may be large: it is broadcast. The key is small and goes with the task alone.

@@ -88,7 +88,7 @@ LONG = 6  # words of so many letters are also found inside longer ones: `startla
 
 def kind_by_name(name: str) -> Kind | None:
     """Return what a column is about by its name, or None where the name says nothing."""
-    words = _words(name)
+    words = words_of(name)
     if not words or words[-1] in COUNTED.split():
         return None
     known = _known()
@@ -102,7 +102,7 @@ def kind_by_name(name: str) -> Kind | None:
     return next((kind for kind in ("place", "time", "person", "motion") if kind in found), None)
 
 
-def _words(name: str) -> list[str]:
+def words_of(name: str) -> list[str]:
     """Cut a name into words of small letters without accents; numbers at the end go, unless they belong (h3, ipv4)."""
     folded = name.replace("ß", "ss").replace("ä", "ae").replace("ö", "oe").replace("ü", "ue")
     folded = folded.replace("Ä", "Ae").replace("Ö", "Oe").replace("Ü", "Ue").replace("ł", "l").replace("ø", "o")

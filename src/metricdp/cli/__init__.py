@@ -18,6 +18,7 @@ from metricdp.cli.choosing import choose
 from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design, metrics
 from metricdp.cli.judging import audit
+from metricdp.cli.opening import studio
 from metricdp.cli.protecting import engines, perturb
 from metricdp.cli.serving import serving
 from metricdp.cli.studies import demo, reproduce, with_study_help
@@ -38,7 +39,7 @@ app = App(
 
 for _command in (
     *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories),
-    *(files.inspect, files.export, files.keys, demo, reproduce),
+    *(files.inspect, files.export, files.keys, demo, reproduce, studio),
 ):  # fmt: skip
     app.command(_command)
 app.command(serving)

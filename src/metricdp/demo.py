@@ -200,6 +200,7 @@ def show(folder: str | Path = "demo", *, city: str | None = None, nodes: int | N
     console.print(
         f"[dim]Done in {result.seconds:.0f} seconds. {result.story.attribution} {SIMULATED}[/]", soft_wrap=True
     )
+    console.print("To see and touch it in a browser: metricdp studio", soft_wrap=True)
     return result
 
 

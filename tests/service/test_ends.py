@@ -18,9 +18,9 @@ def nest(tmp_path):
 
 
 def test_kills_and_a_stop_lose_nothing_and_charge_nothing_twice(nest):
-    """Three kills here, a hundred in benchmarks/kills.py; then a stop that finishes what was charged."""
-    tally = felled.kills(nest, 3, random.Random(0), patience=0.15)
-    assert tally.ends == 3
+    """Two kills here, a hundred in benchmarks/kills.py; then a stop that finishes what was charged."""
+    tally = felled.kills(nest, 2, random.Random(0), patience=0.15)
+    assert tally.ends == 2
     assert tally.answered > 0
     nest.start()
     answers = felled.ended(nest, "stop", signal.SIGTERM, 0.2)

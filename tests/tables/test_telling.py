@@ -225,6 +225,27 @@ def table(folder: Path) -> Path:
     return folder / "day.csv"
 
 
+def test_rows_that_share_a_budget_have_each_their_own_accuracy(tmp_path, monkeypatch, capsys):
+    """Person a has four rows at 2.5 each, person b one at 10: the noise of a row is that of its own epsilon."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["a,41.15,-8.61", "a,41.16,-8.62", "b,41.17,-8.6", "a,41.14,-8.63", "a,41.13,-8.605"]
+    Path("in.csv").write_text("\n".join(["who,lat,lon", *rows]) + "\n")
+    line = "perturb in.csv --epsilon 10/km --id who --budget 10/km --spread even -o o.csv --accuracy-column m"
+    assert cli.main([*line.split(), "--json", "s.json"]) == 0
+    said = capsys.readouterr().out
+    assert "from 474.8 m to 1.9" in said
+    radii = {row["who"]: float(row["m"]) for row in rows_of(tmp_path / "o.csv")}
+    for who, epsilon in (("a", 2.5), ("b", 10.0)):
+        exact = 1000 * mdp.accuracy_radius(mdp.laplace(mdp.Haversine(), epsilon))
+        assert exact <= radii[who] <= 1.01 * exact
+    record = json.loads(Path("s.json").read_text())
+    jsonschema.validate(record, SCHEMA)
+    assert record["columns"]["accuracy"][0]["radius"] == radii["a"]  # holds for every row
+    law = json.loads(Path("o.csv.law.json").read_text())
+    jsonschema.validate(law, LAW)
+    assert [(one["rows"], one["law"]["epsilon"]) for one in law["shares"]] == [(4, 2.5), (1, 10.0)]
+
+
 def test_the_seed_of_a_simulation_is_not_on_the_page(mechanisms, tmp_path, monkeypatch):
     from metricdp.cli.telling import command_line
 

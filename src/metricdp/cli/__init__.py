@@ -17,6 +17,7 @@ from metricdp.cli.budgeting import budget
 from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design, metrics
 from metricdp.cli.judging import audit
+from metricdp.cli.opening import studio
 from metricdp.cli.protecting import engines, perturb
 from metricdp.cli.serving import serving
 from metricdp.cli.studies import demo, reproduce, with_study_help
@@ -37,7 +38,7 @@ app = App(
 
 for _command in (
     *(perturb, engines, formats, design, builders, metrics, audit, compare, trajectories),
-    *(files.inspect, files.export, files.keys, demo, reproduce),
+    *(files.inspect, files.export, files.keys, demo, reproduce, studio),
 ):  # fmt: skip
     app.command(_command)
 app.command(serving)

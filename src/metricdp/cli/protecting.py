@@ -83,10 +83,10 @@ def perturb(
         raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
     if many and telling.report is not None:
         raise InvalidInput("--report is for one file: protect a day of them with it to have a page.")
-    if sharing.spread is not None and (telling.report is not None or telling.law_file(output) is not None):
+    if sharing.spread is not None and telling.report is not None:
         raise InvalidInput(
-            "--report, --law and --accuracy-column tell one law of the noise, and with --spread rows have different "
-            "ones: leave them away (--json says them all), or keep so many rows of every person with --at-most."
+            "--report tells one law of the noise, and with --spread rows have different ones: leave it away (--json "
+            "says them all), or keep so many rows of every person with --at-most."
         )
     telling.check(source, output, overwrite=overwrite)
     sight = telling.sight()

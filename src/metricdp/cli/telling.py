@@ -76,6 +76,11 @@ class Telling:
 
         place, lines, files = self.law_file(summary.target), [], [(Path(summary.target).name, "the protected table")]
         law = law_of(mechanism, snap=summary.snap) if place is not None or self.json is not None else {}
+        if law and summary.spending is not None and summary.spending.is_spread:
+            law["shares"] = [
+                {"rows": one.rows, "law": law_of(one.task.mechanism, snap=summary.snap)}
+                for one in summary.spending.levels
+            ]
         if place is not None:
             write_record(law, place)
             lines.append(f"Law of the noise: {place}.")

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from metricdp import wording
+from metricdp.auditing import AuditReport
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism
-from metricdp.metrics import METRICS, Haversine, Metric
+from metricdp.metrics import METRICS, Haversine, Metric, ShortestPath
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
@@ -35,11 +36,15 @@ def metric_of(name: str) -> Metric:
     return chosen
 
 
-def space_of(points: list[list[float]], metric: str) -> FiniteSpace:
-    """Return the space of points, which must all have as many coordinates."""
+def space_of(points: list[list[float]], metric: str, streets: dict[str, Any] | None = None) -> FiniteSpace:
+    """Return the space of points, which must all have as many coordinates; along streets where there are any."""
     if len({len(point) for point in points}) != 1 or not points[0]:
         raise InvalidInput("`points` must have the same number of coordinates in every row, at least one.")
     chosen = metric_of(metric)
+    if streets is not None:
+        roads = ShortestPath(streets["edges"], streets["lengths"], nodes=len(points))
+        places = np.array(points, dtype=np.float64)
+        return FiniteSpace(np.arange(len(points))[:, None], roads, coordinates=places, ground=chosen)
     return FiniteSpace(np.array(points, dtype=np.float64), chosen, columns=("lat", "lon") if _earth(chosen) else ())
 
 
@@ -50,7 +55,8 @@ def _earth(metric: Metric) -> bool:
 def built(request: dict[str, Any], progress: Callable[[float, float, float, int], None]) -> Mechanism:
     """Design what was asked for."""
     builder = builder_of(request["builder"])
-    space = space_of(request["points"], request["metric"])
+    space = space_of(request["points"], request["metric"], request.get("streets"))
+    loss = space.distances**2 if request.get("loss") == "squared" else None
     prior = None if request.get("prior") is None else np.array(request["prior"], dtype=np.float64)
     wanted: dict[str, Any] = {}
     for name in ("objective", "gap"):
@@ -67,7 +73,7 @@ def built(request: dict[str, Any], progress: Callable[[float, float, float, int]
         return builder.function(space, request["epsilon"], **wanted)
     if builder.progress:
         wanted = {"gap": GAP, **wanted, "progress": progress}
-    return builder.function(Problem(space, request["epsilon"], prior=prior), **wanted)
+    return builder.function(Problem(space, request["epsilon"], loss=loss, prior=prior), **wanted)
 
 
 def builder_of(name: str) -> Builder:
@@ -95,6 +101,11 @@ def audited(request: dict[str, Any]) -> dict[str, Any]:
             secrets, reports, metric=metric_of(request["metric"]), epsilon=request["epsilon"],
             slack=request["slack"], confidence=request["confidence"],
         )  # fmt: skip
+    return report_values(report)
+
+
+def report_values(report: AuditReport) -> dict[str, Any]:
+    """Return what an audit found as plain values."""
     witness = report.witness
     return {
         "verdict": report.verdict,

@@ -95,13 +95,13 @@ class Gate:
     """The application with a gate around it."""
 
     def __init__(self, app: Any, *, keys: Keyring, limits: Limits, counters: Counters) -> None:
-        self._app, self._keys, self._limits, self._counters = app, keys, limits, counters
+        self.app, self._keys, self._limits, self._counters = app, keys, limits, counters
         self._rates = Rates(limits.rate)
         self._at_work = self._large = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         elif scope["type"] == "http":
             await self._answer(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -143,10 +143,10 @@ class Gate:
             await self._taken(visit)
             return
         if rule.lasting:
-            await self._app(visit.scope, visit.receive, visit.send)
+            await self.app(visit.scope, visit.receive, visit.send)
             return
         async with asyncio.timeout(self._limits.seconds):
-            await self._app(visit.scope, visit.receive, visit.send)
+            await self.app(visit.scope, visit.receive, visit.send)
 
     async def _taken(self, visit: _Visit) -> None:
         """Let few large requests in at one time, since each is held in memory whole."""
@@ -155,7 +155,7 @@ class Gate:
         self._large += 1
         try:
             async with asyncio.timeout(self._limits.seconds):
-                await self._app(visit.scope, visit.receive, visit.send)
+                await self.app(visit.scope, visit.receive, visit.send)
         finally:
             self._large -= 1
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
@@ -175,7 +176,10 @@ def serve(factory: Factory, door: Door, bound: socket.socket) -> int:
     from uvicorn.supervisors import Multiprocess
 
     logs.set_up(factory.level)
-    with tempfile.TemporaryDirectory(prefix="metricdp-counters-") as folder:
-        counting = replace(factory, counters=folder)
-        Multiprocess(configuration(counting, door, limits, processes=factory.processes), sockets=[bound]).run()
+    with tempfile.TemporaryDirectory(prefix="metricdp-service-") as folder:
+        Path(folder, "counters").mkdir()
+        # One folder of designs for all processes: whichever is asked finds them.
+        settings = replace(factory.settings, jobs=factory.settings.jobs or f"{folder}/jobs")
+        shared = replace(factory, settings=settings, counters=f"{folder}/counters")
+        Multiprocess(configuration(shared, door, limits, processes=factory.processes), sockets=[bound]).run()
     return 0

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metricdp.arrays import Booleans, Integers
+from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import OutOfDomain
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
@@ -37,6 +37,7 @@ class Protected:
     bad: Integers
     left_out: Integers | None = None  # rows that are not reported, whatever they hold
     contents: tuple[Any, ...] = ()  # what the secrets of every lane were read from
+    radii: tuple[Floats, ...] = ()  # the accuracy of every row, where rows have different ones
 
     def kept(self, rows: int) -> pa.Array:
         """Return the mask of the rows that were good."""
@@ -100,8 +101,10 @@ def replace(batch: Any, task: Task, protected: Protected) -> Any:
     for name, field, column in zip(task.reports, fields, protected.columns, strict=True):
         position = batch.schema.get_field_index(name)
         batch = batch.append_column(field, column) if position < 0 else batch.set_column(position, field, column)
-    for added in task.accuracy:
+    for number, added in enumerate(task.accuracy):
         values = pa.repeat(pa.scalar(added.radius, pa.float64()), batch.num_rows)
+        if protected.radii:
+            values = pa.array(protected.radii[number])
         if task.on_error == "null" and protected.bad.size:
             values = pc.if_else(protected.kept(batch.num_rows), values, None)
         batch = batch.append_column(added.column, values)
@@ -195,7 +198,19 @@ def protect(
         laws = [other.lanes[position].mechanism for other in portion.tasks] or [lane.mechanism]
         columns.extend(_reports(lane, own, secrets, None if wanted.all() else wanted, _Law(laws, number, source)))
     contents = tuple(secrets.content for _, _, secrets in parts)
-    return Protected(tuple(columns), bad, None if asked is None else np.flatnonzero(~asked), contents)
+    left_out = None if asked is None else np.flatnonzero(~asked)
+    return Protected(tuple(columns), bad, left_out, contents, _radii(task, portion))
+
+
+def _radii(task: Task, portion: Portion) -> tuple[Floats, ...]:
+    """Return the accuracy of every row, where rows are drawn at different epsilons; of rows left out any."""
+    if portion.number is None or not task.accuracy:
+        return ()
+    numbers = np.clip(portion.number, 0, len(portion.tasks) - 1)
+    return tuple(
+        np.array([other.accuracy[position].radius for other in portion.tasks])[numbers]
+        for position in range(len(task.accuracy))
+    )
 
 
 @dataclass(frozen=True, repr=False)

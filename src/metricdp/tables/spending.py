@@ -21,7 +21,7 @@ from metricdp.arrays import Booleans, Integers
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism, Mechanism, NearestMechanism, SphericalLaplace, VectorLaplace
 from metricdp.tables.persons import PerPerson
-from metricdp.tables.task import Task
+from metricdp.tables.task import Task, accuracy_of
 from metricdp.units import round_down
 
 MICRO = 10**6
@@ -135,11 +135,6 @@ def spending_of(asked: PerPerson, counts: Counter[Any], task: Task) -> Spending:
     full = task.mechanism.guarantee.epsilon
     fewer = {epsilon for epsilon in epsilons.values() if epsilon != full}
     if fewer:
-        if task.accuracy:
-            raise InvalidInput(
-                "a column of the accuracy states one radius for all rows, and with an even spread they have different "
-                "ones: leave it away, or keep so many rows of every person with --at-most."
-            )
         make = _maker(task.mechanism, len(fewer))
         made = {epsilon: _at(task, make(epsilon)) for epsilon in fewer}
     made[full] = task
@@ -194,7 +189,9 @@ def _over(asked: PerPerson, rows: int, epsilon: float) -> str:
 def _at(task: Task, mechanism: Mechanism) -> Task:
     """Return the same task with another mechanism of the same kind."""
     lanes = tuple(replace(lane, mechanism=mechanism) for lane in task.lanes)
-    return replace(task, mechanism=mechanism, lanes=lanes)
+    pairs = zip(lanes, task.accuracy, strict=bool(task.accuracy))
+    accuracy = tuple(accuracy_of(lane, one.column, one.level) for lane, one in pairs)
+    return replace(task, mechanism=mechanism, lanes=lanes, accuracy=accuracy)
 
 
 def _maker(mechanism: Mechanism, kinds: int) -> Callable[[float], Mechanism]:

@@ -107,7 +107,7 @@ class Summary:
             seconds=seconds,
             notes=passage.notes,
             dropped=tally.dropped,
-            accuracy=task.accuracy,
+            accuracy=_largest(task, spending),
             findings=tally.findings,
             care=task.care,
             spending=spending,
@@ -153,7 +153,10 @@ class Summary:
         lines.append(wording.spread_promise(self.guarantee) if spread else wording.row_promise(self.guarantee))
         if self.snapping is not None:
             lines.append(wording.snapped(self.snapping, self.guarantee))
-        lines.extend(wording.accuracy(one.column, one.radius, one.unit, one.level) for one in self.accuracy)
+        for position, one in enumerate(self.accuracy):
+            shares = () if self.spending is None else self.spending.levels
+            least = min((level.task.accuracy[position].radius for level in shares), default=one.radius)
+            lines.append(wording.accuracy(one.column, one.radius, one.unit, one.level, least=least))
         lines.extend(self.composition())
         lines.append(self.again())
         lines.extend(self.trimmed())
@@ -200,3 +203,12 @@ class Summary:
     def _protected(self) -> str:
         plural = "columns" if len(self.columns) > 1 else "column"
         return f"protected {plural}: {', '.join(self.columns)}"
+
+
+def _largest(task: Task, spending: Spending | None) -> tuple[Accuracy, ...]:
+    """Return the accuracy that holds for every row: the largest, where rows have different ones."""
+    tasks = [task] if spending is None else [level.task for level in spending.levels]
+    return tuple(
+        max((other.accuracy[position] for other in tasks), key=lambda one: one.radius)
+        for position in range(len(task.accuracy))
+    )

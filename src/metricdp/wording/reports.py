@@ -19,8 +19,14 @@ def per_cent(level: float) -> str:
     return f"{100 * level:g} %"
 
 
-def accuracy(column: str, radius: float, unit: str, level: float) -> str:
-    """Return what a column of accuracies says: one number for all rows, over the noise, for every secret."""
+def accuracy(column: str, radius: float, unit: str, level: float, *, least: float | None = None) -> str:
+    """Return what a column of accuracies says: over the noise, for every secret, rows of different laws apart."""
+    if least is not None and least < radius:
+        return (
+            f"Column {column}: with a chance of at least {per_cent(level)} the truth lies within so much of its "
+            f"report, from {length(least, unit)} to {length(radius, unit)} by how many rows a person has, "
+            "whatever the truth is; by the law of the noise."
+        )
     return (
         f"Column {column}: with a chance of at least {per_cent(level)} the truth lies within {length(radius, unit)} of "
         "its report, whatever the truth is; by the law of the noise, so the number is the same in every row."

@@ -81,6 +81,15 @@ def test_separators_and_decimal_commas_are_found_out_and_kept(tmp_path: Path, de
         assert abs(float(row["lon"].replace(",", ".")) - given["lon"]) < METRES
 
 
+def test_words_with_spaces_are_one_column(tmp_path: Path) -> None:
+    space = mdp.FiniteSpace(
+        [[0.0], [1.0]], mdp.Lp(1), coordinates=["porto centro", "vila nova"], columns=["place name"]
+    )
+    (tmp_path / "in.csv").write_text("place name\nporto centro\nvila nova\n")
+    perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", mdp.exponential(space, 1.0))
+    assert (tmp_path / "out.csv").read_text().startswith("place name\n")
+
+
 def test_quoted_decimal_commas_in_a_file_with_commas(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_bytes(csv_bytes([european(row) for row in ROWS]))
     perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST)

@@ -109,6 +109,14 @@ def test_whole_numbers_are_scaled_and_stay_whole(tmp_path: Path, kind: pa.DataTy
         assert abs(int(row["lat"]) / 1e7 - lat) < METRES
 
 
+def test_a_scale_that_puts_all_places_on_one_spot_is_refused(tmp_path: Path) -> None:
+    table = pa.table({"lat": [lat for lat, _ in PLACES], "lon": [lon for _, lon in PLACES]})
+    with pytest.raises(
+        InvalidInput, match=r"--scale 1e-07 all of the first rows lie within 0.01 degrees.*degrees already"
+    ):
+        protected(tmp_path, table, reading=Reading(scale=1e-7))
+
+
 def test_reports_beyond_a_small_type_are_put_on_its_border(tmp_path: Path) -> None:
     plane = mdp.laplace(mdp.Lp(2), 0.01)  # reports lie hundreds away
     table = pa.table({"x": pa.array([0] * 200, pa.int8()), "y": pa.array([0] * 200, pa.int8())})

@@ -83,7 +83,13 @@ def _separator(lines: Sequence[str]) -> str:
             return mark
     if usual:
         return max(usual, key=lambda mark: (round(agree[mark], 1), counts[mark][0], -USUAL.index(mark)))
-    rare = [mark for mark in RARE if agree.get(mark) == 1.0 and len(lines) > 1]
+    rare = [
+        mark
+        for mark in RARE
+        if agree.get(mark) == 1.0
+        and len(lines) > 1
+        and (mark not in " :" or all(_some_number(line, mark) for line in lines[1:]))
+    ]
     return max(rare, key=lambda mark: (counts[mark][0], -RARE.index(mark))) if rare else ","
 
 
@@ -109,6 +115,11 @@ def _decimals(
         else:
             commas.append(column)
     return tuple(commas), tuple(unclear), tuple(mixed)
+
+
+def _some_number(line: str, mark: str) -> bool:
+    """Tell whether a mark that words have too cuts a line into cells of which one is a number."""
+    return any(cell.strip() and _numeric(cell) for cell in line.split(mark))
 
 
 def _numeric(cell: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
@@ -18,8 +19,9 @@ from metricdp.tables.layouts.numbers import Numbers, is_whole
 from metricdp.tables.layouts.points import Geometry, Points, geometry_in
 from metricdp.tables.layouts.projected import projection
 from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
-from metricdp.tables.values import is_text
+from metricdp.tables.values import is_text, numbers_of
 
+SPOT = 0.01  # degrees
 EAST = ("x", "east", "easting", "e", "rechtswert")
 NORTH = ("y", "north", "northing", "n", "hochwert")
 STEP = re.compile(r"\.([^.\[\]]+)|\[([0-9]+)\]")
@@ -241,6 +243,18 @@ class _Building:
             first = self._first()
             whole |= {name for name in texts if is_whole(first.column(name))}
         self._stages.append(Numbers(kinds, commas, scale, frozenset(whole) if scale != 1.0 else frozenset()))
+        if scale != 1.0 and self._geographic and self._reading.crs is None:
+            self._check_scale(flat)
+
+    def _check_scale(self, flat: Sequence[str]) -> None:
+        """Refuse a scale that puts all of the first rows on one spot: they are stored without it."""
+        first = self._first()
+        sizes = [np.abs(numbers_of(first.column(name), name)) for name in flat]
+        if all(np.nanmax(size, initial=0.0) < SPOT for size in sizes):
+            raise InvalidInput(
+                f"with --scale {self._reading.scale:g} all of the first rows lie within {SPOT:g} degrees of latitude 0 "
+                "and longitude 0: are the numbers stored as degrees already?"
+            )
 
     def projected(self, flat: Sequence[str], geometry: Geometry | None) -> None:
         """Go from projected coordinates to the Earth."""

@@ -1,0 +1,51 @@
+"""The room Audit: a mechanism file, judged from its numbers. Matrices and samples go to the service as they are."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from metricdp.artifacts import inspect
+from metricdp.auditing import audit
+from metricdp.metrics import Haversine
+from metricdp.service.building import report_values
+from metricdp.studio.asking import answer, body_of, in_sentences
+
+MOST_FILE = 256 << 20
+MOST_SHOWN = 5_000  # places on the map
+
+
+class AuditRoom:
+    """Where the room is asked."""
+
+    def routes(self) -> list[Route]:
+        """Return what is asked where."""
+        return [Route("/studio/audit", in_sentences(self.audit), methods=["POST"])]
+
+    async def audit(self, request: Request) -> Response:
+        """Judge a mechanism file, whatever it says about itself."""
+        return answer(await run_in_threadpool(_judged, await body_of(request, MOST_FILE)))
+
+
+def _judged(data: bytes) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="metricdp-studio-") as folder:
+        path = Path(folder) / "mechanism.mdp"
+        path.write_bytes(data)
+        found: Any = inspect(path, judged=False).mechanism
+    values = report_values(audit(found))
+    return {**values, "places": _places(found.inputs), "report_places": _places(found.outputs)}
+
+
+def _places(space: Any) -> list[list[float]] | None:
+    """Return where secrets or reports are, if that can be shown on a map."""
+    if space.size is None or space.size > MOST_SHOWN or not isinstance(space.ground, Haversine):
+        return None
+    places: list[list[float]] = np.asarray(space.coordinates, dtype=np.float64).tolist()
+    return places

@@ -1,0 +1,104 @@
+"""The room Budget: who spent what, what is left, what a day would cost. Persons are the hashes of the books."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from metricdp.errors import InvalidInput
+from metricdp.ledger.amounts import account_for, in_words
+from metricdp.ledger.periods import shown
+from metricdp.ledger.planning import planned
+from metricdp.service.state import State
+from metricdp.studio.asking import answer, in_sentences, number, question
+
+MOST_SHOWN = 500
+SHORT = 12  # digits of a hash that tell persons apart on a page
+
+
+class BudgetRoom:
+    """Where the room is asked; `lasting` says whether the books outlive Studio."""
+
+    def __init__(self, state: Callable[[], State], *, lasting: bool) -> None:
+        self._state, self._lasting = state, lasting
+
+    def routes(self) -> list[Route]:
+        """Return what is asked where."""
+        return [
+            Route("/studio/budget", in_sentences(self.books)),
+            Route("/studio/budget/person", in_sentences(self.person), methods=["POST"]),
+            Route("/studio/budget/plan", in_sentences(self.plan), methods=["POST"]),
+        ]
+
+    async def books(self, request: Request) -> Response:
+        """Show the books: the policy, the accounts, whether all adds up."""
+        return answer(await run_in_threadpool(self._books))
+
+    async def person(self, request: Request) -> Response:
+        """Show the budget of one person."""
+        name = (await question(request)).get("person")
+        if not isinstance(name, str) or not name.strip() or len(name) > 200:
+            raise InvalidInput("`person` must be a name of at most 200 characters.")
+        return answer(await run_in_threadpool(self._person, name.strip()))
+
+    async def plan(self, request: Request) -> Response:
+        """Say what becomes of releases at a steady pace."""
+        asked = await question(request)
+        epsilon, minutes = number(asked, "epsilon", 1e-6, 1e6), number(asked, "minutes", 0.1, 525_600)
+
+        def lines() -> list[str]:
+            account = account_for("haversine/km")
+            policy = self._state().ledger.policy()
+            return planned(policy, account.unit, account.charge(epsilon), every=60.0 * minutes).lines()
+
+        return answer({"lines": await run_in_threadpool(lines)})
+
+    def _books(self) -> dict[str, Any]:
+        ledger = self._state().ledger
+        rows = (row for row in ledger.export() if row["table"] == "accounts" and not row["purpose"])
+        accounts = [
+            {
+                "person": str(row["person"])[:SHORT],
+                "metric": row["metric"],
+                "spent": in_words(row["ever"], str(row["metric"]).rpartition("/")[2]),
+                "today": in_words(row["day"], str(row["metric"]).rpartition("/")[2]),
+                "last": shown(row["time"]),
+            }
+            for row in islice(rows, MOST_SHOWN)
+        ]
+        verdict = ledger.verify()
+        return {
+            "policy": str(ledger.policy()),
+            "lasting": self._lasting,
+            "accounts": accounts,
+            "verified": verdict.holds,
+            "faults": list(verdict.faults),
+            "entries": verdict.entries,
+            "mechanisms": [one.described for one in self._state().shelf],
+        }
+
+    def _person(self, name: str) -> dict[str, Any]:
+        found = self._state().ledger.budget(name)
+        accounts = [
+            {
+                "metric": account.metric,
+                "limits": [
+                    {
+                        "limit": str(one.limit),
+                        "spent": in_words(one.spent, one.limit.unit),
+                        "left": in_words(one.left, one.limit.unit),
+                        "share": one.spent / (one.spent + one.left) if one.spent + one.left else 0.0,
+                        "refreshes": None if one.refreshes is None else shown(one.refreshes),
+                    }
+                    for one in account.balances
+                ],
+            }
+            for account in found.accounts
+        ]
+        return {"closed": found.closed, "accounts": accounts}

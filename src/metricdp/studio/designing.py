@@ -1,0 +1,153 @@
+"""The room Design: places, jobs on the service, comparisons, and files to take along."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from metricdp.artifacts import dumps, loads
+from metricdp.artifacts.signing import create_keys, read_public
+from metricdp.auditing import expected_loss
+from metricdp.design.exponential import exponential
+from metricdp.design.optimal import optimal
+from metricdp.design.quantised import quantised
+from metricdp.design.remapped import remapped
+from metricdp.design.tight import tight_constraints
+from metricdp.errors import Infeasible, InvalidInput
+from metricdp.mechanisms import FiniteMechanism
+from metricdp.places import bundled_roads
+from metricdp.problems import Problem
+from metricdp.service.building import builder_of, space_of
+from metricdp.service.state import State
+from metricdp.studio.asking import answer, body_of, in_sentences, number, question
+
+MOST_PLACES, MOST_COMPARED, MOST_FILE = 1_000, 400, 64 << 20
+COMPARED: dict[str, Callable[[Problem], FiniteMechanism]] = {
+    "exponential": lambda problem: exponential(problem.inputs, problem.epsilon),
+    "remapped": lambda problem: remapped(exponential(problem.inputs, problem.epsilon), prior=problem.prior),
+    "tight_constraints": lambda problem: tight_constraints(problem.inputs, problem.epsilon),
+    "optimal": lambda problem: optimal(problem, gap=0.02, seconds=30.0),
+}
+
+
+class DesignRoom:
+    """Where the room is asked; `state` gives the service that designs, under the key whose id is `owner`."""
+
+    def __init__(self, state: Callable[[], State], owner: str, key: str | None = None) -> None:
+        self._state, self._owner = state, owner
+        self._folder = tempfile.TemporaryDirectory(prefix="metricdp-studio-keys-")
+        self._key = Path(key) if key is not None else create_keys(Path(self._folder.name) / "studio")[0]
+
+    def routes(self) -> list[Route]:
+        """Return what is asked where."""
+        return [
+            Route("/studio/places", in_sentences(self.places)),
+            Route("/studio/design", in_sentences(self.design), methods=["POST"]),
+            Route("/studio/compare", in_sentences(self.compare), methods=["POST"]),
+            Route("/studio/export", in_sentences(self.export), methods=["POST"]),
+            Route("/studio/key", in_sentences(self.key)),
+        ]
+
+    async def places(self, request: Request) -> Response:
+        """Give crossings of the bundled streets, and the streets between them."""
+        wanted = request.query_params.get("count", "")
+        count = int(number({"count": int(wanted) if wanted.isdigit() else None}, "count", 2, MOST_PLACES))
+        return answer(await run_in_threadpool(_crossings, count))
+
+    async def design(self, request: Request) -> Response:
+        """Begin a design as a job of the service; it is followed and fetched there."""
+        asked = _checked(await question(request), MOST_PLACES)
+        if asked["builder"] != "optimal" and asked["loss"] == "squared":
+            raise InvalidInput("only the optimal mechanism takes another loss than the distance.")
+        job = await run_in_threadpool(lambda: self._state().jobs.start(self._owner, asked))
+        return answer({"job": job.id}, 202)
+
+    async def compare(self, request: Request) -> Response:
+        """Say what several mechanisms cost at one epsilon, and what none can beat."""
+        sent = await question(request)
+        asked = _checked(sent, MOST_COMPARED)
+        names = sent.get("builders") or list(COMPARED)
+        if not isinstance(names, list) or not all(name in COMPARED for name in names):
+            raise InvalidInput(f"`builders` must be some of {', '.join(COMPARED)}.")
+        return answer(await run_in_threadpool(_compared, asked, names))
+
+    async def export(self, request: Request) -> Response:
+        """Give a mechanism file back in another storage, signed where that is asked for."""
+        data = await body_of(request, MOST_FILE)
+        small, signed = request.query_params.get("storage") == "quantised", request.query_params.get("sign") == "1"
+
+        def made() -> bytes:
+            mechanism: Any = loads(data)
+            return dumps(quantised(mechanism) if small else mechanism, key=self._key if signed else None)
+
+        content = await run_in_threadpool(made)
+        headers = {"x-public-key": read_public(self._key.with_suffix(".pub"))} if signed else {}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+    async def key(self, request: Request) -> Response:
+        """Give the public half of the key that signs here."""
+        public = self._key.with_suffix(".pub").read_bytes()
+        headers = {"content-disposition": 'attachment; filename="studio.pub"'}
+        return Response(public, media_type="application/x-pem-file", headers=headers)
+
+    def close(self) -> None:
+        """Forget the key of this session."""
+        self._folder.cleanup()
+
+
+def _crossings(count: int) -> dict[str, Any]:
+    space = bundled_roads(nodes=count)
+    roads: Any = space.metric
+    return {
+        "points": np.asarray(space.coordinates, dtype=np.float64).tolist(),
+        "streets": {"edges": roads.edges.tolist(), "lengths": roads.lengths.tolist()},
+    }
+
+
+def _checked(sent: dict[str, Any], most: int) -> dict[str, Any]:
+    """Return a design that was asked for, or the sentence that says what is wrong with it."""
+    points = sent.get("points")
+    if not isinstance(points, list) or not 2 <= len(points) <= most or not all(isinstance(row, list) for row in points):
+        raise InvalidInput(f"`points` must be 2 to {most:,} rows of coordinates.")
+    if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for row in points for x in row):
+        raise InvalidInput("`points` must hold numbers only.")
+    streets = sent.get("streets")
+    if streets is not None and not (isinstance(streets, dict) and {"edges", "lengths"} <= set(streets)):
+        raise InvalidInput("`streets` must have `edges` and `lengths`.")
+    epsilon = number(sent, "epsilon", 1e-6, 1e6)
+    metric, builder = str(sent.get("metric", "l2")), str(sent.get("builder", "optimal"))
+    builder_of(builder)
+    space_of(points, metric, streets)
+    if sent.get("loss", "distance") not in ("distance", "squared"):
+        raise InvalidInput("`loss` must be distance or squared.")
+    gap = number(sent, "gap", 1e-4, 0.5) if sent.get("gap") is not None else None
+    return {
+        "points": points, "metric": metric, "streets": streets, "epsilon": epsilon, "builder": builder,
+        "prior": sent.get("prior"), "loss": sent.get("loss", "distance"), "gap": gap,
+    }  # fmt: skip
+
+
+def _compared(asked: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    space = space_of(asked["points"], asked["metric"], asked["streets"])
+    prior = None if asked["prior"] is None else np.array(asked["prior"], dtype=np.float64)
+    problem = Problem(space, asked["epsilon"], prior=prior)
+    losses: dict[str, float | None] = {}
+    bound = None
+    for name in names:
+        try:
+            made = COMPARED[name](problem)
+        except Infeasible:
+            losses[name] = None  # tight constraints exist for some spaces only
+            continue
+        losses[name] = expected_loss(made, prior=prior)
+        if name == "optimal":
+            bound = made.certificate.lower_bound
+    return {"losses": losses, "lower_bound": bound}

@@ -1,0 +1,3934 @@
+/**
+ * Read a mechanism file of metricdp and draw reports from it, in a browser, on a phone or in Node. No dependencies.
+ *
+ * The format is described in docs/format.md of the project. What is drawn has the same distribution as in Python, and
+ * for tables of probabilities exactly the stored one. Randomness comes from crypto.getRandomValues only.
+ */
+
+// Built from src/ by build.js: change the modules there, not this file.
+
+// ---------------------------------------------------------------------------------------------------- errors.js
+
+/** Every error this module raises on purpose; the message says what was expected, what came and what to do. */
+class MetricdpError extends Error {
+  /** @param {string} message */
+  constructor(message) {
+    super(message);
+    this.name = new.target.name;
+  }
+}
+/** The file is damaged, altered, foreign, newer, or not signed by a key that is trusted. */
+class CorruptFile extends MetricdpError {}
+/** An argument is not what was asked for. */
+class InvalidInput extends MetricdpError {}
+/** A value is not one of the secrets; it is never passed through. */
+class OutOfDomain extends InvalidInput {}
+/** This module, or this browser, cannot do it; Python can. */
+class Unsupported extends MetricdpError {}
+
+/** Refuse a file: the reason names parts of the file, never long pieces of its contents. */
+function refuse(condition, reason) {
+  if (condition) throw new CorruptFile(`the file was refused: ${reason}. Take a fresh copy from whoever made it.`);
+}
+
+/**
+ * Everything that is ever said about a secret that is refused. An error goes to the app and to its logs, so the sentences
+ * are constant: no value, no distance, no nearest secret. That one was raised still tells outside from inside.
+ */
+const STRANGER = {
+  form: [InvalidInput, "a secret must be a code, coordinates or a word, and a list of them for a product."],
+  code: [OutOfDomain, "a code must be a whole number from 0 to one below the number of secrets."],
+  count: [InvalidInput, "a secret must have as many coordinates as the mechanism has columns."],
+  number: [InvalidInput, "the coordinates of a secret must be finite numbers."],
+  degrees: [InvalidInput, "latitude must lie in [-90, 90] and longitude in [-360, 360], in degrees."],
+  word: [OutOfDomain, "this is not a word of the vocabulary: passing it through would publish it."],
+  far: [
+    OutOfDomain,
+    "this is not a secret of the mechanism: `snap` puts values on the nearest one up to a distance (its slack is added to " +
+      "the promise), `clamp` puts all of them there.",
+  ],
+  box: [OutOfDomain, "this lies outside the box of the mechanism: `clamp` puts such values on its edge."],
+  street: [OutOfDomain, "this lies on no street: give a street number and an offset along it."],
+  lattice: [OutOfDomain, "this is too far out for the lattice of the mechanism: subtract an origin."],
+  parts: [InvalidInput, "a secret of a product is a list with one value for every part."],
+};
+
+/** Refuse a secret: the only place where an error about one is made. */
+function refuseSecret(condition, why) {
+  if (!condition) return;
+  const [Kind, sentence] = STRANGER[why];
+  throw new Kind(sentence);
+}
+
+/** Refuse an option of a call; options are the app's own, not secrets. */
+function refuseOption(condition, sentence) {
+  if (condition) throw new InvalidInput(sentence);
+}
+
+/** Return a finite number of at least `least`, or refuse the option. */
+function optionNumber(value, name, least = 0) {
+  refuseOption(typeof value !== "number" || !(value >= least && value < Infinity), `\`${name}\` must be a finite number of at least ${least}.`);
+  return value;
+}
+
+// ---------------------------------------------------------------------------------------------------- shared.js
+
+/** What both languages share: written by build.js from src/metricdp/shared.json and wording.json; change those. */
+
+const SHARED = {
+  "format": "metricdp-mechanism",
+  "version": 2,
+  "signature_purpose": "metricdp-mechanism-signature-1",
+  "header_limit": 4194304,
+  "licence_limit": 10000,
+  "storages": [
+    "dense",
+    "sparse",
+    "quantised"
+  ],
+  "fewest_bits": 8,
+  "most_bits": 52,
+  "largest_matrix": 536870912,
+  "largest_count": 1024,
+  "largest_parts": 64,
+  "largest_metric_terms": 1024,
+  "deepest_metric": 16,
+  "largest_dimension": 65536,
+  "largest_nodes": 4194304,
+  "largest_coordinate": 1e+300,
+  "largest_rate": 1e+100,
+  "largest_ratio": 1000000,
+  "smallest_ratio": 1e-290,
+  "largest_cell": 2251799813685248,
+  "largest_drawing_error": 0.01,
+  "rounding": 1e-9,
+  "earth_radius_km": 6371.009,
+  "metres": {
+    "m": "1",
+    "km": "1000",
+    "mi": "1609.344",
+    "ft": "0.3048"
+  },
+  "weak_keys": [
+    "0000000000000000000000000000000000000000000000000000000000000000",
+    "0100000000000000000000000000000000000000000000000000000000000000",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"
+  ]
+};
+
+const WORDING = {
+  "digits": {
+    "metres": 3,
+    "distance": 4,
+    "epsilon": 6,
+    "audited": 9,
+    "slack": 4,
+    "factor": 3,
+    "loss": 4
+  },
+  "largest_factor": 1000000,
+  "beyond_largest": "more than a million",
+  "lengths": [
+    "m",
+    "km",
+    "mi",
+    "ft"
+  ],
+  "along": {
+    "ShortestPath": " along the roads",
+    "StreetPath": " along the streets"
+  },
+  "things": {
+    "length": "places",
+    "other": "secrets"
+  },
+  "shares": [
+    0.1,
+    0.5,
+    1,
+    2,
+    5,
+    10
+  ],
+  "scale": [
+    {
+      "below": 1.13,
+      "words": "hardly better than a coin toss: a guess is right at most {sure} of the time"
+    },
+    {
+      "below": 9,
+      "words": "a guess is right at most {sure} of the time"
+    },
+    {
+      "below": 65,
+      "words": "a guess may be right {sure} of the time: little protection"
+    },
+    {
+      "below": null,
+      "words": "may be told apart: by design"
+    }
+  ],
+  "outside": "not protected: farther apart than the promise reaches",
+  "per": {
+    "unit": " per {unit}",
+    "none": " per unit of distance"
+  },
+  "promise": {
+    "whole": "epsilon {epsilon}{per} ({metric}){slack}{within}, by {basis}",
+    "slack": ", plus a slack of {slack}",
+    "within": ", only between secrets within {radius}"
+  },
+  "short": {
+    "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
+    "slack": "Its slack alone allows more than a factor of two between any two {things}.{outside}",
+    "outside": " Two {things} farther apart than {radius} are not protected from each other.",
+    "nothing": "This promises nothing: it is for comparisons and must not protect data.",
+    "part": "Part {number}, while the others stay the same: {sentence}"
+  },
+  "meaning": {
+    "head": "What epsilon means: any report is at most so many times likelier from one of two {things} than from the other, and whoever has to guess between them at even odds is right at most so often.",
+    "row": "  {distance} apart: factor {factor}   {words}"
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------- geolocation.js
+
+/**
+ * A stand-in for navigator.geolocation that only ever hands out protected positions.
+ *
+ * One fresh report is drawn per time window, whatever the app asks and wherever the person is; within the window the
+ * same report is given again, so asking often does not average the noise away. Windows and not places: a report that
+ * stayed the same as long as the person stays would tell when the person moves. Every window with a report spends
+ * epsilon once; after `perDay` reports the last one is repeated until the next day (with its own, old time). A clock that is
+ * set back refreshes nothing: the report and the counts stay until the clock has caught up. Pages of one origin that are open
+ * side by side take turns where the browser has locks, so that a window has one report for all of them.
+ *
+ * A position that the mechanism refuses (a finite one, away from its places) is answered with the same error for the rest of
+ * the window: it tells that the person was outside, once in a window, and nothing more.
+ *
+ * Only the report, its time and the counts are kept (in `storage`); the true position never is, and no error holds it.
+ */
+
+
+/** What the app is told where there is no report, by the codes of navigator.geolocation: constant, whatever happened. */
+const UNAVAILABLE = 2;
+const MESSAGES = {
+  1: "the position was not allowed",
+  [UNAVAILABLE]: "no protected position is available",
+  3: "the device took too long to find the position",
+};
+const failed = (code) => ({ code: code in MESSAGES ? code : UNAVAILABLE, message: MESSAGES[code] ?? MESSAGES[UNAVAILABLE] });
+const NO_DEVICE =
+  "there is no navigator.geolocation here (Node, a worker, or a page that is not served over https): pass `geolocation`, an object with getCurrentPosition.";
+
+/** The slack up to which snapping is taken without asking: two positions, however near, differ by a factor of two at most. */
+const HARMLESS_SLACK = Math.LN2;
+
+/**
+ * A position as apps know it, with a report in the place of the true one.
+ * @typedef {object} ProtectedPosition
+ * @property {{ latitude: number, longitude: number, accuracy: number, altitude: null, altitudeAccuracy: null, heading: null,
+ *   speed: null }} coords
+ * @property {number} timestamp
+ */
+
+/**
+ * What navigator.geolocation says where it has no position.
+ * @typedef {{ code: number, message: string }} PositionFailure
+ */
+
+/**
+ * Where positions come from: navigator.geolocation, or anything with its getCurrentPosition.
+ * @typedef {object} PositionSource
+ * @property {(success: (position: { coords: { latitude: number, longitude: number } }) => void,
+ *   failure: (error: PositionFailure) => void, options?: PositionOptions) => void} getCurrentPosition
+ */
+
+/**
+ * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
+ * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
+ * exp(epsilon d + slack) at most. `accuracy` is the radius (metres) that holds 95 % of reports.
+ * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon: number, slack: number, accuracy: number }} Spent
+ */
+
+/**
+ * What stands in for navigator.geolocation; `spent` says what was handed out today.
+ * @typedef {object} ProtectedGeolocation
+ * @property {(success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void,
+ *   options?: PositionOptions) => void} getCurrentPosition
+ * @property {(success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void,
+ *   options?: PositionOptions) => number} watchPosition
+ * @property {(id: number) => void} clearWatch
+ * @property {() => Spent} spent
+ */
+
+/**
+ * How a day's budget is spent: `everySeconds` and `perDay` are options of protectGeolocation, the rest says what they cost.
+ * @typedef {{ everySeconds: number, perDay: number, epsilon: number, slack: number, accuracy: number, sentence: string }} DayPlan
+ */
+
+/**
+ * Return how to spread a day's `budget` (an epsilon in the mechanism's unit) over the `hours` in which reports are asked for.
+ *
+ * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
+ * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
+ * protectGeolocation: `protectGeolocation(mechanism, planDay(mechanism, { budget: 40 }))`.
+ * @param {Mechanism} mechanism
+ * @param {{ budget: number, hours?: number, snap?: number }} options
+ * @returns {DayPlan}
+ */
+function planDay(mechanism, { budget, hours = 16, snap = 0 }) {
+  const unit = unitOf(mechanism);
+  const { epsilon } = mechanism.guarantee;
+  optionNumber(budget, "budget");
+  refuseOption(!(optionNumber(hours, "hours") > 0 && hours <= 24), "`hours` must be above 0 and at most 24.");
+  const perDay = Math.floor((budget / epsilon) * (1 + 2 ** -50)); // 40 / 0.1 is 400, whatever its last bit
+  refuseOption(
+    perDay < 1,
+    `a budget of ${budget} a day does not pay for one report, which costs ${epsilon} per ${unit}: use a mechanism with a smaller epsilon.`,
+  );
+  const minutes = Math.max(1, Math.ceil((hours * 60) / perDay));
+  const slack = perDay * mechanism.slack(snap);
+  const accuracy = radius(mechanism, snap);
+  const sentence =
+    `One report in every ${minutes === 1 ? "minute" : `${minutes} minutes`}, at most ${perDay} a day; 95 % of them lie within ${Math.ceil(accuracy)} m. ` +
+    `All of a day together promise an epsilon of ${Number((perDay * epsilon).toPrecision(6))} per ${unit}` +
+    (slack > 0 ? ` with a slack of ${Number(slack.toPrecision(6))}.` : ".");
+  return { everySeconds: 60 * minutes, perDay, epsilon: perDay * epsilon, slack, accuracy, sentence };
+}
+
+/**
+ * Return an object with getCurrentPosition, watchPosition and clearWatch, and `spent()` for what was used today.
+ *
+ * A mechanism on finitely many places refuses a position that is none of them (nor within `snap` kilometres, or whatever its
+ * unit is). With `clamp` it is put on the nearest place instead, however far that is, a public rule that is the same for
+ * everybody; no answer tells inside from outside then. The promise is that of the places: two positions are as hard to tell
+ * apart as the places they are put on, and `accuracy` is about that place too.
+ *
+ * Snapping costs slack, which no distance makes smaller. Where it costs more than ln 2 (on roads a few metres are enough) it is
+ * refused, unless `confirmSlack` says that this is known. Without a device that knows positions (Node, a worker) every question is answered
+ * with a sentence that says so.
+ * @param {Mechanism} mechanism
+ * @param {{ geolocation?: PositionSource, storage?: { getItem(name: string): string | null,
+ *   setItem(name: string, value: string): void }, everySeconds?: number, perDay?: number, snap?: number, clamp?: boolean,
+ *   confirmSlack?: boolean, now?: () => number }} [options]
+ * @returns {ProtectedGeolocation}
+ */
+function protectGeolocation(
+  mechanism,
+  {
+    geolocation = globalThis.navigator?.geolocation, storage = localStorageOrMemory(), everySeconds = 1800, perDay = 24, snap = 0,
+    clamp = false, confirmSlack = false, now = Date.now,
+  } = {},
+) {
+  unitOf(mechanism);
+  const absent = geolocation === undefined || geolocation === null;
+  refuseOption(!absent && typeof geolocation.getCurrentPosition !== "function", "`geolocation` must be that of a device.");
+  refuseOption(optionNumber(everySeconds, "everySeconds") === 0, "`everySeconds` must be positive.");
+  optionNumber(perDay, "perDay", 1);
+  const slack = mechanism.slack(snap); // of one report; refuses a snap that means nothing here
+  const added = slack - mechanism.slack(0);
+  refuseOption(
+    added > HARMLESS_SLACK && confirmSlack !== true,
+    `a \`snap\` of ${snap} adds ${Number(added.toPrecision(3))} to the slack of every report: two positions, however near, could be told apart by a factor of ` +
+      `${Number(Math.exp(added).toPrecision(3))} more. Say \`confirmSlack: true\` where that is meant, take a smaller \`snap\`, or \`clamp: true\`.`,
+  );
+  const name = `metricdp:${mechanism.sha256}`;
+  const accuracy = radius(mechanism, snap);
+  const watches = new Map();
+  let asking = null;
+
+  const read = () => {
+    const today = new Date(now()).toISOString().slice(0, 10);
+    const { day, spent, refused, at, point } = remembered(storage.getItem(name));
+    return day >= today ? { day, spent, refused, at, point } : { day: today, spent: 0, refused: 0, at, point };
+  };
+  const reportOf = ({ latitude, longitude }) => {
+    try {
+      return mechanism.sample([latitude, longitude], { snap, clamp }).point;
+    } catch (error) {
+      if (error instanceof InvalidInput) return null; // not one of its places
+      throw error;
+    }
+  };
+  const windowOf = (time) => Math.floor(time / (1000 * everySeconds));
+
+  /** Return what is kept where no new report is due, else null. */
+  const standing = () => {
+    const kept = read();
+    const fresh = kept.at !== null && windowOf(kept.at) >= windowOf(now()); // later: the clock was set back
+    return fresh || kept.spent + kept.refused >= perDay ? kept : null;
+  };
+  /** Ask the device and draw; kept before anybody is told. */
+  const draw = (options) =>
+    new Promise((resolve, reject) => {
+      geolocation.getCurrentPosition(
+        ({ coords }) => {
+          try {
+            const kept = read();
+            const point = reportOf(coords);
+            const [reports, refusals] = point === null ? [0, 1] : [1, 0];
+            const next = { day: kept.day, spent: kept.spent + reports, refused: kept.refused + refusals, at: now(), point };
+            storage.setItem(name, JSON.stringify(next));
+            resolve(next);
+          } catch {
+            reject(failed(UNAVAILABLE)); // nothing that could be said about it is worth the risk
+          }
+        },
+        (error) => reject(failed(error?.code)),
+        options,
+      );
+    });
+  /** Return the report of this window, drawing it where there is none yet; at most one question is under way. */
+  const current = async (options) => {
+    if (absent) throw { code: UNAVAILABLE, message: NO_DEVICE };
+    const turn = () => standing() ?? draw(options); // looked at again: another page may have drawn meanwhile
+    const kept = standing() ?? (await (asking ??= takingTurns(name, storage, turn).finally(() => (asking = null))));
+    if (kept.point === null) throw failed(UNAVAILABLE);
+    return kept;
+  };
+
+  /** A position as apps know it: what is not protected (altitude, speed, heading) is not there. */
+  const position = ({ at, point }) => ({
+    coords: {
+      latitude: point[0], longitude: point[1], accuracy,
+      altitude: null, altitudeAccuracy: null, heading: null, speed: null,
+    },
+    timestamp: at,
+  });
+
+  let last = 0;
+  return {
+    getCurrentPosition(success, failure = silent, options = {}) {
+      current(options).then((kept) => success(position(kept)), failure);
+    },
+    watchPosition(success, failure = silent, options = {}) {
+      const id = (last += 1);
+      let told = null;
+      const look = () =>
+        current(options).then((kept) => {
+          if (watches.has(id) && kept.at !== told) {
+            told = kept.at;
+            success(position(kept));
+          }
+        }, failure);
+      watches.set(id, setInterval(look, Math.min(60, everySeconds) * 1000));
+      look();
+      return id;
+    },
+    clearWatch(id) {
+      clearInterval(watches.get(id));
+      watches.delete(id);
+    },
+    spent() {
+      const { spent, refused } = read();
+      const left = Math.max(0, perDay - spent - refused);
+      return { reports: spent, refused, perDay, left, epsilon: spent * mechanism.guarantee.epsilon, slack: spent * slack, accuracy };
+    },
+  };
+}
+
+/** An app that does not listen to failures: only what it did wrong itself is said, where developers look. */
+function silent({ message }) {
+  if (message === NO_DEVICE) globalThis.console?.warn(message);
+}
+
+/** Return the unit of a mechanism on the Earth, or refuse it. */
+function unitOf(mechanism) {
+  if (mechanism.earthUnit === null) {
+    throw new InvalidInput("positions need a mechanism on (latitude, longitude), such as laplace(Haversine()).");
+  }
+  return mechanism.earthUnit;
+}
+
+/** Return the radius in metres that holds 95 % of reports, the same wherever the person is. */
+function radius(mechanism, snap) {
+  return Number(SHARED.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap);
+}
+
+/** Do the work while no other page with the same storage does work of this name, where the browser can tell. */
+async function takingTurns(name, storage, work) {
+  const locks = storage === sharedStorage() ? globalThis.navigator?.locks : undefined;
+  return locks ? locks.request(name, work) : work();
+}
+
+/** Return what all pages of this origin share, where the browser allows it. */
+function sharedStorage() {
+  try {
+    return globalThis.localStorage ?? null;
+  } catch {
+    return null; // refused, as in some private windows
+  }
+}
+
+/** Where nothing can be kept (some private windows), remember for as long as the page is open. */
+function localStorageOrMemory() {
+  const shared = sharedStorage();
+  if (shared) return shared;
+  const kept = new Map();
+  return { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value) };
+}
+
+/** Return what was kept, or a fresh start where it is not what this module writes. */
+function remembered(text) {
+  const whole = (value) => Number.isSafeInteger(value) && value >= 0;
+  try {
+    const { day, spent, refused = 0, at, point } = JSON.parse(text);
+    const placed = point === null || (Array.isArray(point) && point.length === 2 && point.every(Number.isFinite));
+    if (typeof day === "string" && whole(spent) && whole(refused) && Number.isFinite(at) && placed) {
+      return { day, spent, refused, at, point };
+    }
+  } catch {
+    // nothing was kept, or something else
+  }
+  return { day: "", spent: 0, refused: 0, at: null, point: null };
+}
+
+// ---------------------------------------------------------------------------------------------------- audit.js
+
+/** A second opinion on a matrix, in doubles. */
+
+const TOLERANCE = 1e-9;
+
+/** Return the smallest epsilon of a matrix over all pairs of secrets, and whether the promise holds by it. */
+function judged({ inputs, table }, { epsilon: claimed, slack, radius }) {
+  const logs = Array.from({ length: table.rows }, (_, row) => table.law(row).map(Math.log));
+  const points = Array.from({ length: table.rows }, (_, row) => inputs.points.row(row));
+  let worst = 0;
+  let pairs = 0;
+  for (let i = 0; i < table.rows; i++) {
+    for (let j = i + 1; j < table.rows; j++) {
+      const apart = inputs.metric.measure(points[i], points[j]);
+      if (radius !== null && apart > radius) continue;
+      pairs += 1;
+      let spread = 0;
+      for (let k = 0; k < table.reports; k++) {
+        const [a, b] = [logs[i][k], logs[j][k]];
+        if (a !== b) spread = Math.max(spread, Math.abs(a - b));
+      }
+      if (spread > slack) worst = Math.max(worst, apart < Infinity ? (spread - slack) / apart : NaN);
+    }
+  }
+  const judgeable = pairs > 0 && Number.isFinite(claimed);
+  const holds = judgeable && worst <= claimed * (1 + TOLERANCE); // not so where `worst` is no number
+  const verdict = holds ? "holds" : judgeable && worst > claimed ? "violated" : "cannot judge";
+  return { epsilon: worst, claimed, tolerance: TOLERANCE, pairs, holds, verdict };
+}
+
+// ---------------------------------------------------------------------------------------------------- randomness.js
+
+/** Randomness, from crypto.getRandomValues only. */
+
+
+const TRIES = 10_000; // the chance that an honest source needs more is below 2^-1000
+
+/**
+ * Uniform 64-bit words: `next` puts one into `high` and `low`, 32 bits each.
+ * @typedef {{ high: number, low: number, next(): void }} Words
+ */
+
+/** Uniform 64-bit words of the system's cryptographic generator, as two halves `high` and `low`. */
+class SystemSource {
+  constructor() {
+    this.high = 0;
+    this.low = 0;
+    this.words = new Uint32Array(4096);
+    this.at = this.words.length;
+  }
+
+  next() {
+    if (this.at >= this.words.length) {
+      globalThis.crypto.getRandomValues(this.words);
+      this.at = 0;
+    }
+    this.high = this.words[this.at];
+    this.low = this.words[this.at + 1];
+    this.words[this.at] = this.words[this.at + 1] = 0; // what was used is forgotten
+    this.at += 2;
+  }
+}
+
+const system = new SystemSource();
+
+/** Call `attempt` until it gives something; a source that repeats itself ends in an error, not in a loop. */
+function untilDecided(attempt) {
+  for (let k = 0; k < TRIES; k++) {
+    const found = attempt(k);
+    if (found !== undefined) return found;
+  }
+  throw new MetricdpError("the random source repeats itself: nothing was drawn.");
+}
+
+// ---------------------------------------------------------------------------------------------------- whole.js
+
+/** Whole numbers of any length: where doubles cannot decide a draw, these do. */
+
+
+/** The relative rounding of a double. */
+const ULP = 2 ** -52;
+
+const BITS = new DataView(new ArrayBuffer(8));
+
+/** Return the double as a whole multiple of 2^-1074. */
+function toWhole(value) {
+  BITS.setFloat64(0, value);
+  const bits = BITS.getBigUint64(0);
+  const exponent = (bits >> 52n) & 0x7ffn;
+  const mantissa = (bits & 0xfffffffffffffn) | (exponent > 0n ? 0x10000000000000n : 0n);
+  const size = mantissa << (exponent > 0n ? exponent - 1n : 0n);
+  return bits >> 63n ? -size : size;
+}
+
+/** Return doubles as whole multiples of 2^-1074. */
+const wholesOf = (weights) => Array.from(weights, toWhole);
+
+/** Return e^x for x = value / 2^bits, as a multiple of 2^-bits; good to bits - 40 places for 0 <= x <= 2^20. */
+function fixedExp(value, bits) {
+  let halvings = 8n;
+  for (let rest = value >> bits; rest > 0n; rest >>= 1n) halvings += 1n;
+  const small = value >> halvings;
+  let term = 1n << bits;
+  let sum = term;
+  for (let k = 1n; term > 0n; k += 1n) {
+    term = ((term * small) >> bits) / k;
+    sum += term;
+  }
+  for (let k = 0n; k < halvings; k += 1n) sum = (sum * sum) >> bits;
+  return sum;
+}
+
+/** Return ln(y) for y = value / 2^bits > 1, as a multiple of 2^-bits: Halley's steps from the double nearby. */
+function fixedLog(value, bits) {
+  const shift = BigInt(value.toString(2).length) - bits;
+  const rest = shift > 0n ? value >> shift : value; // y = rest * 2^shift with rest about 1
+  const guess = Math.log(Number(rest >> (bits - 60n)) * 2 ** -60) + Number(shift > 0n ? shift : 0n) * Math.LN2;
+  let log = BigInt(Math.max(0, Math.round(guess * 2 ** 40))) << (bits - 40n);
+  for (let good = 30n; good < 2n * bits; good *= 3n) {
+    const power = fixedExp(log, bits);
+    log += ((2n * (value - power)) << bits) / (value + power);
+    if (log < 0n) log = 0n;
+  }
+  return log;
+}
+
+/** A word followed by as many further random bits as are asked for. */
+class Bits {
+  constructor(high, low, source) {
+    this.word = (BigInt(high) << 32n) | BigInt(low);
+    this.count = 64n;
+    this.source = source;
+  }
+
+  more() {
+    this.source.next();
+    this.word = (this.word << 64n) | (BigInt(this.source.high) << 32n) | BigInt(this.source.low);
+    this.count += 64n;
+  }
+}
+
+/**
+ * Decide U < theta exactly, U being the word followed by as many further bits as needed, and theta the share of the far
+ * anchor at position top / bottom: (e^(L t) - 1) / (e^a - 1) with L = 2 ln((1 + e^a) / 2), mirrored beyond the middle.
+ */
+function exactFlip(top, bottom, ratio, high, low, source) {
+  const bits = new Bits(high, low, source);
+  return untilDecided((attempt) => {
+    if (attempt > 0) bits.more();
+    const places = bits.count + 192n;
+    const one = 1n << places;
+    const error = 1n << 96n; // of theta in units of 2^-places: the functions above lose far fewer than 96 places
+    const beyond = 2n * top > bottom;
+    const near = ((beyond ? bottom - top : top) << places) / bottom;
+    let share = near;
+    if (ratio > 0) {
+      const a = (toWhole(ratio) << places) >> 1074n;
+      const power = fixedExp(a, places);
+      const length = 2n * fixedLog((one + power) / 2n, places);
+      share = ((fixedExp((length * near) >> places, places) - one) << places) / (power - one);
+    }
+    if (beyond) share = one - share;
+    const scale = places - bits.count;
+    if (share - error >= (bits.word + 1n) << scale) return true;
+    if (share + error <= bits.word << scale) return false;
+    return undefined;
+  });
+}
+
+/** Decide one draw from whole numbers: the word, then as many further bits as it takes. */
+function exactPlace(whole, high, low, source) {
+  const total = whole.reduce((a, b) => a + b, 0n);
+  const bits = new Bits(high, low, source);
+  return untilDecided((attempt) => {
+    if (attempt > 0) bits.more();
+    let running = 0n;
+    for (let k = 0; k < whole.length; k++) {
+      running += whole[k];
+      const edge = running << bits.count;
+      if (bits.word * total < edge) return (bits.word + 1n) * total <= edge ? k : undefined;
+    }
+    return undefined;
+  });
+}
+
+/** Round to the nearest whole number, halves to even, as Python does. */
+function rint(value) {
+  const floor = Math.floor(value);
+  const above = value - floor;
+  if (above < 0.5) return floor;
+  if (above > 0.5) return floor + 1;
+  return floor % 2 === 0 ? floor : floor + 1;
+}
+
+// ---------------------------------------------------------------------------------------------------- curves.js
+
+/** The curve along which a law moves between two anchors, and exact coin flips on it. */
+
+
+/** Read the log-ratios that shape the curves; half of a smaller one is no ordinary double, and the curve would jump. */
+function readRatios(file, name, count) {
+  const ratios = file.floats(name, [count], "its ratios");
+  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= SHARED.smallest_ratio), "a ratio is none that two laws can have");
+  return ratios;
+}
+
+/** Return the share of the far anchor at `position` in [0, 1/2] from the near one, and the length of the curve. */
+function nearShare(position, ratio) {
+  if (!(ratio > 0)) return [position, 0];
+  const length =
+    ratio < 1 ? 2 * Math.log1p(Math.expm1(ratio) / 2) : 2 * (ratio + Math.log1p(Math.exp(-ratio)) - Math.LN2);
+  const travelled = length * position;
+  const share = Math.exp(travelled - ratio) * (Math.expm1(-travelled) / Math.expm1(-ratio));
+  return [Math.min(share, 0.5), length];
+}
+
+/** Flip a coin that comes up with exactly the probability theta; `exactly` gives the position as a fraction. */
+function flip(position, ratio, exactly, source) {
+  source.next();
+  const { high, low } = source;
+  if (position <= 0) return false;
+  const [share, length] = nearShare(position, ratio);
+  const level = (high * 4294967296 + low) * 2 ** -64;
+  const band = share * ((32 + 8 * length) * ULP) + 2 ** -62;
+  if (Math.abs(level - share) > band) return level < share;
+  const [top, bottom] = exactly();
+  return exactFlip(top, bottom, ratio, high, low, source);
+}
+
+/** Return the mixture of the laws of rows with these weights. */
+function mixed(table, corners) {
+  const result = new Float64Array(table.reports);
+  for (const [row, weight] of corners) table.law(row).forEach((value, k) => (result[k] += weight * value));
+  return result;
+}
+
+// ---------------------------------------------------------------------------------------------------- rows.js
+
+/** Rows of probabilities, and exact draws from them. */
+
+
+const KEPT_ROWS = 4096; // running sums are kept for so many rows
+const LARGEST_SUM_ERROR = 1e-3;
+
+/**
+ * Rows of probabilities in any storage. A draw is exact with respect to row / sum(row) of the stored numbers: a 64-bit
+ * word is compared with running sums in doubles whose error is bounded, and a word within that bound of a boundary
+ * (about one in a billion) is decided with whole numbers of any length and further random bits.
+ */
+class Rows {
+  /** `columns` are the reports in use, or null where all are stored; `bits` belongs to whole numbers, `present` to zeros. */
+  constructor({ rows, reports, columns, values, storage, bits = null, present = null }) {
+    this.rows = rows;
+    this.reports = reports;
+    this.columns = columns;
+    this.values = values;
+    this.storage = storage;
+    this.bits = bits;
+    this.present = present;
+    this.width = columns === null ? reports : columns.length;
+    this.kept = new Map();
+    if (present !== null) this.starts = startsOf(present, rows, this.width);
+  }
+
+  /** Return the numbers of a row, one for every stored report. */
+  weights(row) {
+    const used = this.width;
+    if (this.present === null) return this.values.subarray(row * used, (row + 1) * used);
+    const result = new Float64Array(used);
+    let at = this.starts[row];
+    for (let k = 0; k < used; k++) if (bitAt(this.present, row * used + k)) result[k] = this.values[at++];
+    return result;
+  }
+
+  /** Return the law of a row over all reports. */
+  law(row) {
+    const weights = this.weights(row);
+    const total = this.bits === null ? sumOf(weights) : 2 ** this.bits;
+    const result = new Float64Array(this.reports);
+    for (let k = 0; k < weights.length; k++) result[this.report(k)] = Number(weights[k]) / total;
+    return result;
+  }
+
+  /** Return [report, probability] of reports that hold at least `level` together: all of them. */
+  likely(row) {
+    return Array.from(this.law(row), (chance, k) => [k, chance]);
+  }
+
+  report(k) {
+    return this.columns === null ? k : Number(this.columns[k]);
+  }
+
+  running(row) {
+    let sums = this.kept.get(row);
+    if (sums === undefined) {
+      if (this.kept.size >= KEPT_ROWS) this.kept.clear();
+      sums = this.bits === null ? shares(this.weights(row)) : counted(this.weights(row));
+      this.kept.set(row, sums);
+    }
+    return sums;
+  }
+
+  draw(row, source) {
+    source.next();
+    const sums = this.running(row);
+    if (this.bits === null) return this.report(drawShares(sums, () => wholesOf(this.weights(row)), source));
+    // The leading bits of the word are a uniform whole number below 2^bits; counts and their sums are exact.
+    const { high, low } = source;
+    const { bits } = this;
+    const place = bits <= 32 ? high >>> (32 - bits) : high * 2 ** (bits - 32) + (low >>> (64 - bits));
+    return this.report(firstAbove(sums, place));
+  }
+}
+
+/** Return whether a bit is set, the first one being the lowest of the first byte. */
+const bitAt = (bytes, bit) => (bytes[Math.floor(bit / 8)] >> (bit % 8)) & 1;
+
+function startsOf(present, rows, width) {
+  const starts = new Float64Array(rows + 1);
+  for (let row = 0; row < rows; row++) {
+    let count = 0;
+    for (let bit = row * width; bit < (row + 1) * width; bit++) count += bitAt(present, bit);
+    starts[row + 1] = starts[row] + count;
+  }
+  return starts;
+}
+
+function sumOf(weights) {
+  let total = 0;
+  for (const weight of weights) total += weight;
+  return total;
+}
+
+/** Return running sums divided by the total. */
+function shares(weights) {
+  const sums = new Float64Array(weights.length);
+  let total = 0;
+  for (let k = 0; k < weights.length; k++) sums[k] = total += weights[k];
+  for (let k = 0; k < sums.length; k++) sums[k] /= total;
+  return sums;
+}
+
+function counted(counts) {
+  const sums = new Float64Array(counts.length);
+  let total = 0; // at most 2^52: exact
+  for (let k = 0; k < counts.length; k++) sums[k] = total += Number(counts[k]);
+  return sums;
+}
+
+/** Return the first place whose running sum is above the value, or the last place. */
+function firstAbove(sums, value) {
+  let low = 0;
+  let high = sums.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sums[middle] > value) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Return the place that the word in `source` falls into; `wholes` gives the weights exactly, where doubles cannot tell. */
+function drawShares(sums, wholes, source) {
+  const { high, low } = source;
+  const level = (high * 4294967296 + low) * 2 ** -64;
+  const k = firstAbove(sums, level);
+  const band = (sums.length + 16) * ULP; // rounding of the running sum, of the division and of the level
+  const unsure = sums[k] - level <= band || (k > 0 && level - sums[k - 1] <= band) || level >= 1 - band;
+  return unsure ? exactPlace(wholes(), high, low, source) : k;
+}
+
+/** Read the probabilities of a body: so many rows and reports, or the file is refused before anything is built. */
+function readRows(entry, file, rows, reports) {
+  refuse(rows * reports > SHARED.largest_matrix, "its matrix is too large");
+  if (typeof entry === "string") {
+    const values = file.floats(entry, [rows, reports], "its matrix");
+    return checkedRows(new Rows({ rows, reports, columns: null, values, storage: "dense" }));
+  }
+  refuse(entry.shape[0] !== rows || entry.shape[1] !== reports, "its matrix does not fit its spaces");
+  const columns = file.counts(entry.columns, [null], "its columns");
+  for (let k = 0; k < columns.length; k++) {
+    refuse(Number(columns[k]) >= reports || (k > 0 && columns[k] <= columns[k - 1]), "reports are not listed in order");
+  }
+  const table = { rows, reports, columns, storage: entry.storage };
+  return entry.storage === "sparse" ? sparse(entry, file, table) : quantised(entry, file, table);
+}
+
+function sparse(entry, file, table) {
+  const values = file.floats(entry.values, [null], "its probabilities");
+  const cells = table.rows * table.columns.length;
+  let present = null;
+  let expected = cells;
+  if (entry.present !== null) {
+    present = file.bits(entry.present, [Math.ceil(cells / 8)], "its bits");
+    expected = 0;
+    for (let bit = 0; bit < 8 * present.length; bit++) {
+      refuse(bit >= cells && bitAt(present, bit), "its bits do not say where the probabilities belong");
+      expected += bitAt(present, bit);
+    }
+  }
+  refuse(expected !== values.length, "its bits do not say where the probabilities belong");
+  for (const value of values) refuse(!(value > 0), "a stored probability is not positive");
+  return checkedRows(new Rows({ ...table, values, present }));
+}
+
+function quantised(entry, file, table) {
+  const values = file.counts(entry.counts, [table.rows, table.columns.length], "its counts");
+  const rows = new Rows({ ...table, values, bits: entry.bits });
+  for (let row = 0; row < rows.rows; row++) {
+    let total = 0; // counts are at most 2^64 and a few of them reach 2^53: then the sum is no longer 2^bits either
+    for (const count of rows.weights(row)) total += Number(count);
+    refuse(total !== 2 ** entry.bits, `a row of counts does not sum to 2^${entry.bits}`);
+  }
+  return rows;
+}
+
+function checkedRows(table) {
+  for (let row = 0; row < table.rows; row++) {
+    let total = 0;
+    for (const value of table.weights(row)) {
+      refuse(!(value >= 0), "a stored probability is negative or no number");
+      total += value;
+    }
+    refuse(!(Math.abs(total - 1) <= LARGEST_SUM_ERROR), "a row of probabilities does not sum to 1");
+  }
+  return table;
+}
+
+// ---------------------------------------------------------------------------------------------------- interpolated.js
+
+/** Mechanisms on a box: laws at a grid of anchors and a rule for the points between them. */
+
+
+function intervalOf(axis, x) {
+  let low = 0;
+  let high = axis.length - 2; // the last anchor belongs to the last interval
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (axis[middle] <= x) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function positionIn(axis, cell, x) {
+  const [below, above] = [x - axis[cell], axis[cell + 1] - x];
+  const upper = above < below;
+  return [Math.min((upper ? above : below) / (axis[cell + 1] - axis[cell]), 0.5), upper];
+}
+
+/** Return one of the two anchors around a coordinate, the far one with probability theta. */
+function rounded(axis, ratios, x, source) {
+  const cell = intervalOf(axis, x);
+  const [position, upper] = positionIn(axis, cell, x);
+  const exactly = () => {
+    const [low, high, here] = [toWhole(axis[cell]), toWhole(axis[cell + 1]), toWhole(x)];
+    return [upper ? high - here : here - low, high - low];
+  };
+  const far = flip(position, ratios[cell], exactly, source);
+  return cell + (upper !== far ? 1 : 0);
+}
+
+/** Return [anchor, weight] for the corners of the cell of a point; multilinear, in theta where `ratios` is given. */
+function cornerWeights(axes, ratios, point) {
+  let corners = [[0, 1]];
+  axes.forEach((axis, l) => {
+    const cell = intervalOf(axis, point[l]);
+    const [position, upper] = positionIn(axis, cell, point[l]);
+    const near = ratios === null ? position : nearShare(position, ratios[l][cell])[0];
+    const [lower, higher] = upper ? [near, 1 - near] : [1 - near, near];
+    corners = corners.flatMap(([anchor, weight]) => [
+      [anchor * axis.length + cell, weight * lower],
+      [anchor * axis.length + cell + 1, weight * higher],
+    ]);
+  });
+  return corners;
+}
+
+/** Return the normalised geometric mean of the corners' laws. */
+function geometric(table, corners) {
+  const exponents = new Float64Array(table.reports);
+  const possible = new Uint8Array(table.reports);
+  for (const [row, weight] of corners) {
+    table.law(row).forEach((value, k) => {
+      if (value > 0) possible[k] = 1;
+      exponents[k] += weight * Math.max(Math.log(value), -1e6);
+    });
+  }
+  const largest = exponents.reduce((a, b, k) => (possible[k] ? Math.max(a, b) : a), -Infinity);
+  const masses = exponents.map((value, k) => (possible[k] ? Math.exp(value - largest) : 0));
+  const total = sumOf(masses);
+  return masses.map((mass) => mass / total);
+}
+
+function readAxes(names, box, file) {
+  refuse(names.length !== box.dimension, "its anchors do not fit its box");
+  return names.map((name, l) => {
+    const axis = file.floats(name, [null], "its anchors");
+    for (let k = 1; k < axis.length; k++) refuse(!(axis[k] > axis[k - 1]), "its anchors do not grow");
+    const ends = axis.length >= 2 && axis[0] === box.lower[l] && axis[axis.length - 1] === box.upper[l];
+    refuse(!ends, "its anchors do not reach from end to end of its box");
+    return axis;
+  });
+}
+
+/** Read an interpolated mechanism. */
+function readInterpolated(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  refuse(inputs.metric.name !== "Lp", "its box is measured in another metric than l_p");
+  const axes = readAxes(body.axes, inputs, file);
+  refuse(body.ratios.length !== axes.length, "its ratios do not fit its anchors");
+  const ratios = body.ratios.map((name, l) => readRatios(file, name, axes[l].length - 1));
+  const anchors = axes.reduce((product, axis) => product * axis.length, 1);
+  const table = readRows(body.matrix, file, anchors, outputs.size);
+  const rounding = body.rule === "exact" || body.rule === "direction";
+  const lawAt = (point) => {
+    const corners = cornerWeights(axes, rounding ? ratios : null, point);
+    return rounding ? mixed(table, corners) : geometric(table, corners);
+  };
+  const draw = (point, source) => {
+    if (rounding) {
+      let row = 0;
+      axes.forEach((axis, l) => (row = row * axis.length + rounded(axis, ratios[l], point[l], source)));
+      return table.draw(row, source);
+    }
+    const masses = lawAt(point);
+    source.next();
+    return drawShares(shares(masses), () => wholesOf(masses), source);
+  };
+  return { inputs, outputs, table, draw, law: lawAt };
+}
+
+// ---------------------------------------------------------------------------------------------------- roads.js
+
+/** Shortest ways along a network of roads, by Dijkstra's algorithm. */
+
+/** Return the length of the shortest way between two nodes; the ways from the last start are kept. */
+function pathMeasure(roads) {
+  let [start, ways, there, back] = [-1, null, null, null];
+  return (a, b) => {
+    if (there === null) {
+      there = neighbours(roads, false);
+      back = roads.oneWay === "open" ? null : neighbours(roads, true);
+    }
+    if (start !== a[0]) {
+      ways = waysFrom(a[0], there, roads.nodes);
+      // The longer of there and back: a metric, which one-way streets alone are not.
+      if (back !== null) waysFrom(a[0], back, roads.nodes).forEach((way, node) => (ways[node] = Math.max(ways[node], way)));
+      start = a[0];
+    }
+    return ways[b[0]];
+  };
+}
+
+/** Return the streets out of every node: those of node k stand from `starts[k]` to `starts[k + 1]`. */
+function neighbours({ edges, lengths, nodes, oneWay }, reversed) {
+  const open = oneWay === "open";
+  const starts = new Uint32Array(nodes + 1);
+  const ends = (street) => (reversed ? [edges[2 * street + 1], edges[2 * street]] : [edges[2 * street], edges[2 * street + 1]]);
+  for (let street = 0; street < lengths.length; street++) {
+    const [from, to] = ends(street);
+    starts[from + 1] += 1;
+    if (open) starts[to + 1] += 1;
+  }
+  for (let node = 0; node < nodes; node++) starts[node + 1] += starts[node];
+  const [targets, steps] = [new Uint32Array(starts[nodes]), new Float64Array(starts[nodes])];
+  const free = starts.slice();
+  const put = (from, to, street) => {
+    targets[free[from]] = to;
+    steps[free[from]++] = lengths[street];
+  };
+  for (let street = 0; street < lengths.length; street++) {
+    const [from, to] = ends(street);
+    put(from, to, street);
+    if (open) put(to, from, street);
+  }
+  return { starts, targets, steps };
+}
+
+function waysFrom(start, { starts, targets, steps }, nodes) {
+  const ways = new Float64Array(nodes).fill(Infinity);
+  ways[start] = 0;
+  const heap = [[0, start]]; // [way, node], the shortest way on top
+  while (heap.length > 0) {
+    const [way, node] = popLeast(heap);
+    if (way > ways[node]) continue; // a shorter way was found meanwhile
+    for (let k = starts[node]; k < starts[node + 1]; k++) {
+      const longer = way + steps[k];
+      if (longer < ways[targets[k]]) {
+        ways[targets[k]] = longer;
+        pushOn(heap, [longer, targets[k]]);
+      }
+    }
+  }
+  return ways;
+}
+
+function pushOn(heap, item) {
+  let at = heap.push(item) - 1;
+  while (at > 0) {
+    const parent = (at - 1) >> 1;
+    if (heap[parent][0] <= item[0]) break;
+    heap[at] = heap[parent];
+    at = parent;
+  }
+  heap[at] = item;
+}
+
+function popLeast(heap) {
+  const least = heap[0];
+  const item = heap.pop();
+  if (heap.length === 0) return least;
+  let at = 0;
+  for (let child = 1; child < heap.length; child = 2 * at + 1) {
+    if (child + 1 < heap.length && heap[child + 1][0] < heap[child][0]) child += 1;
+    if (heap[child][0] >= item[0]) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = item;
+  return least;
+}
+
+// ---------------------------------------------------------------------------------------------------- metrics.js
+
+/** Metrics: how far two secrets are apart. Those not measured here can be stored, and their secrets drawn by code. */
+
+
+const EARTH_RADIUS_KM = SHARED.earth_radius_km;
+
+const radians = (degrees) => degrees * (Math.PI / 180);
+const degrees = (angle) => angle * (180 / Math.PI);
+const mod = (value, period) => value - Math.floor(value / period) * period;
+
+/** Return how many of a unit of length make a kilometre. */
+function perKilometre(unit) {
+  if (!Object.hasOwn(SHARED.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
+  return Number(SHARED.metres.km) / Number(SHARED.metres[unit]);
+}
+
+function parallel(latitude) {
+  return Math.sin(radians(90 - Math.abs(latitude))); // by the distance to the pole, which is exact near it and zero at it
+}
+
+/** Return the difference of two longitudes, taken the short way round, as one rounding of the exact one. */
+function around(east, other) {
+  const gap = east - other;
+  if (!(Math.abs(gap) > 180)) return gap;
+  const part = gap - east;
+  const lost = east - (gap - part) - (other + part); // what rounding the difference took off, exactly
+  return gap - 360 * Math.round(gap / 360) + lost;
+}
+
+/**
+ * Return the great-circle distance in kilometres between (latitude, longitude) in degrees.
+ * @param {ArrayLike<number>} a
+ * @param {ArrayLike<number>} b
+ * @returns {number}
+ */
+function haversine(a, b) {
+  const east = around(a[1], b[1]);
+  const half =
+    Math.sin(radians(a[0] - b[0]) / 2) ** 2 + parallel(a[0]) * parallel(b[0]) * Math.sin(radians(east) / 2) ** 2;
+  return 2 * EARTH_RADIUS_KM * Math.atan2(Math.sqrt(half), Math.sqrt(Math.max(0, 1 - half)));
+}
+
+/** Return the l_p norm, scaled by the largest gap, so that powers neither overflow nor underflow. */
+function norm(gaps, p) {
+  let largest = 0;
+  let total = 0;
+  for (const gap of gaps) {
+    largest = Math.max(largest, Math.abs(gap));
+    total += Math.abs(gap);
+  }
+  if (p === 1) return total;
+  if (p === Infinity || largest === 0) return largest;
+  let sum = 0;
+  for (const gap of gaps) sum += (Math.abs(gap) / largest) ** p;
+  return largest * sum ** (1 / p);
+}
+
+function gapsOf(a, b) {
+  const gaps = new Array(a.length);
+  for (let k = 0; k < a.length; k++) gaps[k] = a[k] - b[k];
+  return gaps;
+}
+
+function cholesky(matrix, size) {
+  const factor = new Float64Array(size * size);
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j <= i; j++) {
+      const [here, there] = [matrix[i * size + j], matrix[j * size + i]];
+      refuse(Math.abs(here - there) > 1e-12 + 1e-9 * Math.abs(there), "a covariance is not symmetric");
+      let sum = here;
+      for (let k = 0; k < j; k++) sum -= factor[i * size + k] * factor[j * size + k];
+      refuse(i === j && !(sum > 0), "a covariance is not positive definite");
+      factor[i * size + j] = i === j ? Math.sqrt(sum) : sum / factor[j * size + j];
+    }
+  }
+  return factor;
+}
+
+/** Return L^-1 x: the coordinates in which a Mahalanobis metric is Euclidean. */
+function whiten(factor, vector) {
+  const size = vector.length;
+  const result = new Array(size);
+  for (let i = 0; i < size; i++) {
+    let sum = vector[i];
+    for (let k = 0; k < i; k++) sum -= factor[i * size + k] * result[k];
+    result[i] = sum / factor[i * size + i];
+  }
+  return result;
+}
+
+const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
+const notMeasured = (name) => () => {
+  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
+};
+const measuredInPython = (name) => () => ({ measure: notMeasured(name) });
+
+/**
+ * What each metric is made of: `measure(a, b)`, and where it is not every row of finite numbers, `legal(row)`: null, or why
+ * a row cannot be measured (a name in `errors.js`). `text` says that it measures words. Every metric has checked
+ * parameters by now (`manifest.js`); what depends on tensors or on other metrics is checked here.
+ */
+const METRICS = {
+  Haversine: ({ unit }) => {
+    const scale = perKilometre(unit);
+    return {
+      measure: (a, b) => scale * haversine(a, b),
+      legal: (row) =>
+        row.length !== 2 ? "count" : Math.abs(row[0]) <= 90 && Math.abs(row[1]) <= 360 ? null : "degrees",
+    };
+  },
+  Lp: ({ p }) => ({ measure: (a, b) => norm(gapsOf(a, b), p) }),
+  Mahalanobis: ({ covariance }, file) => {
+    const [size] = file.shape(covariance);
+    const entries = file.floats(covariance, [size, size], "a covariance");
+    const factor = cholesky(entries, size);
+    return {
+      measure: (a, b) => norm(whiten(factor, gapsOf(a, b)), 2),
+      legal: (row) => (row.length === size ? null : "count"),
+      factor,
+      covariance: entries,
+    };
+  },
+  Temporal: ({ period }) => ({
+    measure: (a, b) => {
+      const gap = Math.abs(a[0] - b[0]);
+      return period === null ? gap : Math.min(mod(gap, period), period - mod(gap, period));
+    },
+    legal: (row) => (row.length === 1 ? null : "count"),
+  }),
+  Hamming: () => ({ measure: (a, b) => Array.from(a).filter((value, k) => value !== b[k]).length, text: "either" }),
+  Precomputed: ({ distances }, file) => {
+    const [size] = file.shape(distances);
+    const data = file.floats(distances, [size, size], "its distances");
+    checkDistances(data, size);
+    return {
+      measure: (a, b) => data[a[0] * size + b[0]],
+      legal: (row) => (isCode(row[0], size) ? null : "far"),
+    };
+  },
+  Angular: ({ unit }) => ({
+    measure: (a, b) => {
+      const [one, two] = [norm(a, 2), norm(b, 2)];
+      const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
+      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      return unit === "deg" ? degrees(angle) : angle;
+    },
+    legal: (row) => (norm(row, 2) > 0 ? null : "far"),
+  }),
+  Hyperbolic: () => ({
+    measure: (a, b) => {
+      const room = (1 - norm(a, 2) ** 2) * (1 - norm(b, 2) ** 2);
+      return 2 * Math.asinh(norm(gapsOf(a, b), 2) / Math.sqrt(room));
+    },
+    legal: (row) => (norm(row, 2) < 1 ? null : "far"),
+  }),
+  Weighted: ({ parts }, file) => {
+    const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
+    const used = new Set(groups.flatMap(([, columns]) => columns));
+    refuse(groups.some(([metric]) => metric.text === true), "a weighted metric is made of metrics of words");
+    const taken = (row, columns) => columns.map((column) => row[column]);
+    return {
+      measure: (a, b) =>
+        groups.reduce((sum, [metric, columns, weight]) => sum + weight * metric.measure(taken(a, columns), taken(b, columns)), 0),
+      legal: (row) => {
+        if (used.size !== row.length || !row.every((_, column) => used.has(column))) return "count";
+        for (const [metric, columns] of groups) {
+          const why = metric.legal(taken(row, columns));
+          if (why !== null) return why;
+        }
+        return null;
+      },
+    };
+  },
+  ShortestPath: (parameters, file) => {
+    const { nodes, one_way: oneWay } = parameters;
+    const count = file.shape(parameters.edges)[0];
+    const edges = file.wholes(parameters.edges, [count, 2], "its streets");
+    const lengths = file.floats(parameters.lengths, [count], "its streets");
+    for (let k = 0; k < count; k++) {
+      const [from, to] = [edges[2 * k], edges[2 * k + 1]];
+      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street leads nowhere");
+    }
+    return {
+      measure: pathMeasure({ edges, lengths, nodes, oneWay }),
+      legal: (row) => (isCode(row[0], nodes) ? null : "far"),
+      edges,
+      lengths,
+      nodes,
+    };
+  },
+  StreetPath: ({ network }, file) => {
+    const roads = file.metric(network);
+    return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
+  },
+  Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
+  Wasserstein: ({ ground }, file) => {
+    const [size, ...sides] = file.shape(ground);
+    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
+    if (sides.length > 0) checkDistances(data, size);
+    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
+    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
+  },
+  WordMovers: ({ vectors, ground, unit }, file) => {
+    const [size, width] = file.shape(vectors);
+    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
+    const metric = file.metric(ground);
+    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
+    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
+  },
+  Frechet: ({ ground, dimension, unit }, file) => ({
+    measure: notMeasured("Frechet"),
+    legal: (row) => (row.length % dimension === 0 ? null : "count"),
+    unit: unit || file.metric(ground).unit,
+  }),
+};
+
+const histogram = (size) => (row) => {
+  const total = row.reduce((sum, value) => sum + value, 0);
+  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
+};
+
+/** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
+function checkDistances(data, size) {
+  let largest = 1;
+  for (const value of data) largest = Math.max(largest, Math.abs(value));
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j < size; j++) {
+      const [there, back] = [data[i * size + j], data[j * size + i]];
+      refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
+      refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
+    }
+  }
+}
+
+/** Refuse a row of a file that its metric cannot measure. */
+function checkRow(row, metric) {
+  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
+  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
+}
+
+/** Rebuild a metric from its checked entry; it may refer to earlier ones. */
+function readMetric({ name, parameters }, file) {
+  const make = METRICS[name] ?? measuredInPython(name);
+  const made = make(parameters, file);
+  return { name, unit: parameters.unit ?? "", legal: () => null, text: false, parameters, ...made };
+}
+
+// ---------------------------------------------------------------------------------------------------- doubles.js
+
+/**
+ * Elementary functions of doubles with proven error bounds: + - * / and square roots only, line for line those of
+ * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/noise.md proves them). UNIT is 2^-53.
+ */
+
+const UNIT = 2 ** -53;
+
+const VIEW = new DataView(new ArrayBuffer(8));
+const LOG_TWO_HIGH = 0.6931471803691238;
+const LOG_TWO_LOW = 1.9082149292705877e-10;
+const HALF_PI = Math.PI / 2;
+const HALF_PI_LOW = 6.123233995736766e-17;
+const PI_LOW = 1.2246467991473532e-16;
+const SPLITTER = 134217729;
+const ARCS = [
+  0, 0.12435499454676144, 0.24497866312686414, 0.3587706702705722, 0.4636476090008061, 0.5585993153435624, 0.6435011087932844,
+  0.7188299996216245, 0.7853981633974483,
+];
+
+/** Return a square root within 2 UNIT of itself: the language promises nothing, so it is checked. */
+function root(value) {
+  const found = Math.sqrt(value);
+  if (!(Math.abs(found * found - value) <= 4 * UNIT * value)) throw new Error("this engine computes no square roots");
+  return found;
+}
+
+/** Return the middle of what the first 52 bits of a word stand for: exact, and UNIT from either end. */
+function middleOf(high, low) {
+  return (high * 1048576 + (low >>> 12)) * 2 ** -52 + UNIT;
+}
+
+/** Return ln of a positive ordinary double, within 8 UNIT of itself. */
+function logOf(value) {
+  VIEW.setFloat64(0, value);
+  let top = VIEW.getUint32(0) + (0x3ff00000 - 0x3fe6a09e);
+  const exponent = (top >>> 20) - 1023;
+  top = (top & 0xfffff) + 0x3fe6a09e;
+  VIEW.setUint32(0, top);
+  const away = VIEW.getFloat64(0) - 1;
+  const s = away / (2 + away);
+  const z = s * s;
+  let tail = 1 / 17 + z * (1 / 19);
+  tail = 1 / 13 + z * (1 / 15 + z * tail);
+  tail = 1 / 7 + z * (1 / 9 + z * (1 / 11 + z * tail));
+  const near = s * (2 + (z + z) * (1 / 3 + z * (1 / 5 + z * tail)));
+  return exponent * LOG_TWO_HIGH + (exponent * LOG_TWO_LOW + near);
+}
+
+/** Return e to a power from -700 to 700 (below, as at -700), within 4 UNIT of itself. */
+function expOf(value) {
+  const power = Math.max(value, -700);
+  const doublings = Math.round(power * (1 / 0.6931471805599453));
+  const x = power - doublings * LOG_TWO_HIGH - doublings * LOG_TWO_LOW;
+  let tail = 1 / 39916800 + x * (1 / 479001600 + x * (1 / 6227020800));
+  tail = 1 / 40320 + x * (1 / 362880 + x * (1 / 3628800 + x * tail));
+  tail = 1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * tail)));
+  const near = 1 + (x + x * x * (0.5 + x * (1 / 6 + x * tail)));
+  const half = Math.trunc(doublings / 2); // both powers of two are ordinary doubles
+  return near * 2 ** half * 2 ** (doublings - half);
+}
+
+function smallSine(x) {
+  const z = x * x;
+  let tail = -1 / 39916800 + z * (1 / 6227020800 - z * (1 / 1307674368000));
+  tail = z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z * (1 / 362880 + z * tail))));
+  return x + x * tail;
+}
+
+function smallCosine(x) {
+  const z = x * x;
+  let tail = 1 / 479001600 + z * (-1 / 87178291200 + z * (1 / 20922789888000));
+  tail = z * (1 / 24 + z * (-1 / 720 + z * (1 / 40320 + z * (-1 / 3628800 + z * tail))));
+  return 1 + z * (tail - 0.5);
+}
+
+function turned(quarters, rest) {
+  const [sine, cosine] = [smallSine(rest), smallCosine(rest)];
+  return [[sine, cosine], [cosine, -sine], [-sine, -cosine], [-cosine, sine]][quarters & 3];
+}
+
+/** Return sine and cosine of 2 pi times a number in [0, 1), each within 6 UNIT of itself. */
+function circle(fraction) {
+  const quarters = Math.round(4 * fraction);
+  return turned(quarters, (4 * fraction - quarters) * HALF_PI);
+}
+
+/** Return sine and cosine of an angle in [0, 3.2], within 6 UNIT, and the sine below pi/4 within 6 UNIT of itself. */
+function sineAndCosine(angle) {
+  const quarters = Math.round(angle * (1 / HALF_PI));
+  return turned(quarters, angle - quarters * HALF_PI - quarters * HALF_PI_LOW);
+}
+
+/** Return sine and cosine of a latitude in degrees, each within 6 UNIT of itself. */
+function ofLatitude(degrees) {
+  const size = Math.abs(degrees);
+  const steep = size > 45;
+  const angle = (steep ? 90 - size : size) * (Math.PI / 180);
+  const [sine, cosine] = [smallSine(angle), smallCosine(angle)];
+  const up = steep ? cosine : sine;
+  return [degrees < 0 ? -up : up, steep ? sine : cosine];
+}
+
+/** Return the angle of the vector (x, y), within 12 UNIT of itself. */
+function arctangent(y, x) {
+  const [height, width] = [Math.abs(y), Math.abs(x)];
+  const steep = height > width;
+  const [less, more] = steep ? [width, height] : [height, width];
+  const eighths = Math.round(8 * (less / more));
+  const ratio = 0.125 * eighths;
+  const rest = (less - ratio * more) / (more + ratio * less);
+  const z = rest * rest;
+  let tail = 1 / 9 + z * (-1 / 11 + z * (1 / 13));
+  tail = z * (-1 / 3 + z * (1 / 5 + z * (-1 / 7 + z * tail)));
+  let angle = ARCS[eighths] + (rest + rest * tail);
+  if (steep) angle = HALF_PI - (angle - HALF_PI_LOW);
+  if (x < 0) angle = Math.PI - (angle - PI_LOW);
+  return y < 0 ? -angle : angle;
+}
+
+function productOf(a, b) {
+  const whole = a * b;
+  let part = SPLITTER * a;
+  const aHigh = part - (part - a);
+  const aLow = a - aHigh;
+  part = SPLITTER * b;
+  const bHigh = part - (part - b);
+  const bLow = b - bHigh;
+  return [whole, aHigh * bHigh - whole + aHigh * bLow + aLow * bHigh + aLow * bLow];
+}
+
+/** Return value * top / bottom as a whole number and a rest, which is within 4 UNIT; for results up to 2^51. */
+function centreOf(value, top, bottom) {
+  const [scaled, lost] = productOf(value, top);
+  const cells = scaled / bottom;
+  const [back, rest] = productOf(cells, bottom);
+  const whole = Math.round(cells);
+  return [whole, cells - whole + (scaled - back - rest + lost) / bottom];
+}
+
+// ---------------------------------------------------------------------------------------------------- noise.js
+
+/** What exact noise is made of: uniforms with as many bits as are asked for, and cells that are sure. */
+
+
+/** The uniforms of one draw: binary fractions of as many words as anybody asks for, each word drawn once. */
+class Uniforms {
+  constructor(source) {
+    this.source = source;
+    this.known = new Map();
+  }
+
+  word(attempt, k, limb) {
+    if (this.source.limb) return this.source.limb(attempt, k, limb); // chosen by a test
+    const place = `${attempt} ${k} ${limb}`;
+    let found = this.known.get(place);
+    if (found === undefined) {
+      this.source.next();
+      found = [this.source.high, this.source.low];
+      this.known.set(place, found);
+    }
+    return found;
+  }
+
+  middle(attempt, k) {
+    const [high, low] = this.word(attempt, k, 0);
+    return middleOf(high, low);
+  }
+
+  /** Return the sign of the first bit and the middle of the uniform of the others. */
+  signed(attempt, k) {
+    const [high, low] = this.word(attempt, k, 0);
+    return [high >>> 31 ? -1 : 1, middleOf(((high << 1) | (low >>> 31)) >>> 0, (low << 1) >>> 0)];
+  }
+
+  /** Return the first words as one whole number. */
+  digits(attempt, k, words) {
+    let value = 0n;
+    for (let limb = 0; limb < words; limb++) {
+      const [high, low] = this.word(attempt, k, limb);
+      value = (value << 64n) | (BigInt(high) << 32n) | BigInt(low);
+    }
+    return value;
+  }
+}
+
+/** Return what an uncertain uniform adds to its logarithm; infinite where that is not small. */
+const unlikely = (unsure) => (unsure < 0.001 ? 1.1 * unsure : Infinity);
+
+/** Return the cell of a centre moved by so many cells, or undefined where the error leaves more than one. */
+function sureCell([whole, rest], moved, error) {
+  const total = rest + moved;
+  const step = Math.round(total);
+  return Math.abs(total - step) + (error + 4 * UNIT * (1 + Math.abs(moved))) < 0.5 ? whole + step : undefined;
+}
+
+/** Return -ln of a uniform given by its middle, and a bound of its error. */
+function exponentialOf(share) {
+  const total = -logOf(share);
+  return [total, 8 * UNIT * total + unlikely(UNIT / share)];
+}
+
+// ---------------------------------------------------------------------------------------------------- spaces.js
+
+/** Where secrets live: finitely many points, everywhere, a box, streets. A space says which values are secrets. */
+
+
+const KEPT_POINTS = 2 ** 17; // rows are kept for spaces up to this size
+
+/** Rows of a tensor of points, made where they are asked for. */
+class Points {
+  constructor({ data, shape }) {
+    this.data = data;
+    this.size = shape[0];
+    this.width = data.length / shape[0];
+    this.text = Array.isArray(data);
+    this.kept = this.size <= KEPT_POINTS ? new Array(this.size) : null;
+  }
+
+  /** Return a row that nobody may change. */
+  row(code) {
+    const known = this.kept?.[code];
+    if (known !== undefined) return known;
+    const row = new Array(this.width);
+    for (let k = 0; k < this.width; k++) {
+      const value = this.data[code * this.width + k];
+      row[k] = typeof value === "bigint" ? Number(value) : value;
+    }
+    if (this.kept !== null) this.kept[code] = row;
+    return row;
+  }
+}
+
+/** Return the place with the smallest value, the first of several. */
+function argmin(size, value) {
+  let best = -1;
+  let least = Infinity;
+  for (let i = 0; i < size; i++) {
+    const here = value(i);
+    if (here < least) [best, least] = [i, here];
+  }
+  if (best < 0) throw new MetricdpError("the distances here are no finite numbers: nothing was drawn.");
+  return best;
+}
+
+/** Return coordinates as finite numbers, so many of them: null, "1" and true are none. */
+function numbersOf(secret, dimension) {
+  refuseSecret(!isRow(secret), "form");
+  refuseSecret(secret.length !== dimension, "count");
+  const values = Array.from(secret);
+  refuseSecret(!values.every(Number.isFinite), "number");
+  return values;
+}
+
+const isRow = (value) => Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
+
+/** Finitely many secrets. Codes are row numbers. */
+class Finite {
+  constructor(entry, file) {
+    this.points = file.points(entry.points);
+    this.metric = file.metric(entry.metric);
+    this.ground = file.metric(entry.ground);
+    this.sameGround = file.same(entry.metric, entry.ground) && entry.points === entry.coordinates;
+    this.coordinates = entry.coordinates === entry.points ? this.points : file.points(entry.coordinates);
+    this.columns = entry.columns;
+    this.size = this.points.size;
+    const { columns, coordinates } = this;
+    refuse(coordinates.size !== this.size, "its coordinates do not fit its points");
+    refuse(columns.length > 0 && columns.length !== coordinates.width, "its columns do not fit its coordinates");
+    checkPoints(this.points, this.metric);
+    if (!coordinates.text && coordinates !== this.points) checkPoints(coordinates, this.ground);
+  }
+
+  /** Return the code of a secret given by its code, its coordinates or its word, refusing strangers. */
+  encode(secret, { snap = 0, clamp = false } = {}) {
+    if (typeof secret === "number") {
+      refuseSecret(!Number.isInteger(secret) || secret < 0 || secret >= this.size, "code");
+      return secret;
+    }
+    if (this.coordinates.text) return this.encodeText(secret);
+    const point = numbersOf(secret, this.coordinates.width);
+    const why = this.ground.legal(point);
+    refuseSecret(why !== null, why);
+    const code = this.nearest(point);
+    if (clamp) return code;
+    const away = this.ground.measure(point, this.coordinates.row(code));
+    refuseSecret(!(away <= Math.max(snap, this.tolerance())), "far");
+    return code;
+  }
+
+  encodeText(secret) {
+    const word = typeof secret === "string" ? [secret] : secret;
+    refuseSecret(!Array.isArray(word) || !word.every((part) => typeof part === "string"), "word");
+    refuseSecret(word.length !== this.coordinates.width, "count");
+    if (this.words === undefined) {
+      this.words = new Map();
+      for (let code = 0; code < this.size; code++) this.words.set(this.coordinates.row(code).join("\x1f"), code);
+    }
+    const code = this.words.get(word.join("\x1f"));
+    refuseSecret(code === undefined, "word");
+    return code;
+  }
+
+  /** Return how far a value may lie from a secret and still be that secret, rounded. */
+  tolerance() {
+    if (this.rounding === undefined) {
+      let largest = 0;
+      for (const value of this.coordinates.data) largest = Math.max(largest, Math.abs(Number(value)));
+      const scale = this.ground.name === "Haversine" ? this.ground.measure([0, 0], [0, 180]) / Math.PI : 1 + largest;
+      this.rounding = SHARED.rounding * scale;
+    }
+    return this.rounding;
+  }
+
+  nearest(point) {
+    const { ground, coordinates } = this;
+    if (ground.name !== "Haversine") return argmin(this.size, (code) => ground.measure(point, coordinates.row(code)));
+    if (this.vectors === undefined) {
+      this.vectors = new Float64Array(3 * this.size);
+      for (let code = 0; code < this.size; code++) this.vectors.set(unitVector(coordinates.row(code)), 3 * code);
+    }
+    const [x, y, z] = unitVector(point);
+    const v = this.vectors;
+    return argmin(this.size, (i) => (v[3 * i] - x) ** 2 + (v[3 * i + 1] - y) ** 2 + (v[3 * i + 2] - z) ** 2);
+  }
+
+  /**
+   * Return the distance that snapping up to `snap` may add between two secrets, in the metric of the promise: twice the
+   * snap where coordinates are measured as secrets are; elsewhere (roads under coordinates) the largest distance between two
+   * secrets that can be reached from one place, that is, whose coordinates are at most twice the snap apart.
+   */
+  charge(snap) {
+    if (snap === 0) return 0;
+    if (this.sameGround) return 2 * snap;
+    this.charges ??= new Map();
+    if (!this.charges.has(snap)) this.charges.set(snap, this.widest(2 * snap));
+    return this.charges.get(snap);
+  }
+
+  widest(near) {
+    let largest = 0;
+    const rows = Array.from({ length: this.size }, (_, code) => this.coordinates.row(code));
+    for (let a = 0; a < this.size; a++) {
+      for (let b = 0; b < this.size; b++) {
+        if (a === b || !(this.ground.measure(rows[a], rows[b]) <= near * (1 + SHARED.rounding))) continue;
+        largest = Math.max(largest, this.metric.measure(this.points.row(a), this.points.row(b)));
+      }
+    }
+    return largest;
+  }
+}
+
+function checkPoints(points, metric) {
+  refuse(metric.text !== "either" && points.text !== (metric.text === true), "its points do not fit their metric");
+  const seen = new Set();
+  for (let code = 0; code < points.size; code++) {
+    const row = points.row(code);
+    checkRow(row, metric);
+    const spelled = row.join("\x1f");
+    refuse(seen.has(spelled), "two of its points are the same");
+    seen.add(spelled);
+  }
+}
+
+function unitVector([latitude, longitude]) {
+  const [north, east] = [radians(latitude), radians(longitude)];
+  return [Math.cos(north) * Math.cos(east), Math.cos(north) * Math.sin(east), Math.sin(north)];
+}
+
+/** Every point that the metric can measure. */
+class Unbounded {
+  constructor({ metric, dimension }, file) {
+    this.metric = file.metric(metric);
+    this.dimension = dimension;
+  }
+
+  encode(secret) {
+    const point = numbersOf(secret, this.dimension);
+    const why = this.metric.legal(point);
+    refuseSecret(why !== null, why);
+    return point;
+  }
+}
+
+/** A box, lower <= x <= upper in every coordinate. */
+class Box {
+  constructor({ metric, lower, upper }, file) {
+    this.metric = file.metric(metric);
+    this.lower = lower;
+    this.upper = upper;
+    this.dimension = lower.length;
+    refuse(upper.length !== lower.length || lower.some((low, k) => !(low < upper[k])), "its box is empty");
+  }
+
+  /** With `clamp`, every coordinate is put between its ends: no two points are farther apart afterwards in any l_p. */
+  encode(secret, { clamp = false } = {}) {
+    const point = numbersOf(secret, this.dimension);
+    if (clamp) return point.map((x, k) => Math.min(Math.max(x, this.lower[k]), this.upper[k]));
+    refuseSecret(point.some((x, k) => x < this.lower[k] || x > this.upper[k]), "box");
+    return point;
+  }
+}
+
+/** Places along streets: a street number and an offset from its first end. */
+class Streets {
+  constructor({ metric }, file) {
+    this.metric = file.metric(metric);
+    this.network = this.metric.network;
+  }
+
+  encode(secret) {
+    const [street, offset] = numbersOf(secret, 2);
+    const { lengths } = this.network;
+    const good = Number.isInteger(street) && street >= 0 && street < lengths.length;
+    refuseSecret(!good || !(offset >= 0 && offset <= lengths[street]), "street");
+    return [street, offset];
+  }
+}
+
+const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, streets: Streets };
+
+/** Rebuild a space from its checked entry. */
+function readSpace(entry, file) {
+  if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("secrets in a space of this kind are not drawn for here.");
+  const Space = SPACES[entry.kind];
+  return new Space(entry, file);
+}
+
+// ---------------------------------------------------------------------------------------------------- balls.js
+
+/**
+ * Balls of whole numbers: a number known to lie in [m - r, m + r] 2^-places, and what can be computed from such numbers. Every
+ * function here gives a ball that holds the true result; functions of fixed numbers are computed with 64 places more.
+ */
+
+
+const GUARD = 64n;
+
+/** The bits read so far leave more than one answer. */
+const UNDECIDED = Symbol("undecided");
+
+const sizeOf = (value) => (value < 0n ? -value : value);
+const bitsOf = (value) => {
+  const hexadecimal = value.toString(16);
+  return BigInt(4 * (hexadecimal.length - 1) + 32 - Math.clz32(parseInt(hexadecimal[0], 16)));
+};
+
+/** Return the whole part of a square root. */
+function wholeRoot(value) {
+  if (value < 2n) return value;
+  let guess = 1n << ((bitsOf(value) + 1n) / 2n + 1n);
+  for (;;) {
+    const next = (guess + value / guess) >> 1n;
+    if (next >= guess) return guess;
+    guess = next;
+  }
+}
+
+/** Return atan(1/n) or artanh(1/n) in units of 2^-places. */
+function inverseSeries(n, places, sign) {
+  let power = (1n << places) / n;
+  let sum = power;
+  for (let k = 3n; power !== 0n; k += 2n) {
+    power = (sign * power) / (n * n);
+    sum += power / k;
+  }
+  return sum;
+}
+
+/** Arithmetic of balls with so many binary places. */
+class Balls {
+  constructor(places) {
+    this.places = places;
+    this.inner = places + GUARD;
+    this.piInner = 4n * (4n * inverseSeries(5n, this.inner, -1n) - inverseSeries(239n, this.inner, -1n));
+    this.logTwoInner = 2n * inverseSeries(3n, this.inner, 1n);
+    this.pi = this.outer(this.piInner);
+    this.one = { m: 1n << places, r: 0n };
+  }
+
+  outer(value) {
+    return { m: value >> GUARD, r: 4n };
+  }
+
+  /** Return the ball of a fraction. */
+  fraction(top, bottom) {
+    return { m: (top << this.places) / bottom, r: 1n };
+  }
+
+  /** Return the ball of a double. */
+  double(value) {
+    return this.fraction(toWhole(value), 1n << 1074n);
+  }
+
+  /** Return the uniforms whose first bits are these. */
+  uniform(digits, bits) {
+    return { m: (2n * digits + 1n) << (this.places - bits - 1n), r: 1n << (this.places - bits - 1n) };
+  }
+
+  add(a, b) {
+    return { m: a.m + b.m, r: a.r + b.r };
+  }
+
+  subtract(a, b) {
+    return { m: a.m - b.m, r: a.r + b.r };
+  }
+
+  negative(a) {
+    return { m: -a.m, r: a.r };
+  }
+
+  multiply(a, b) {
+    return { m: (a.m * b.m) >> this.places, r: ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r + a.r * b.r) >> this.places) + 2n };
+  }
+
+  times(a, whole) {
+    return { m: a.m * whole, r: a.r * sizeOf(whole) };
+  }
+
+  divide(a, b) {
+    const least = sizeOf(b.m) - b.r;
+    if (least <= 0n) throw UNDECIDED;
+    const wrong = ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r) << this.places) / (sizeOf(b.m) * least);
+    return { m: (a.m << this.places) / b.m, r: wrong + 2n };
+  }
+
+  root(a) {
+    if (a.m + a.r < 0n) throw UNDECIDED;
+    const low = wholeRoot((a.m > a.r ? a.m - a.r : 0n) << this.places);
+    const high = wholeRoot((a.m + a.r) << this.places) + 1n;
+    return { m: (low + high) >> 1n, r: ((high - low) >> 1n) + 1n };
+  }
+
+  log(a) {
+    if (a.m <= a.r) throw UNDECIDED;
+    const shift = bitsOf(a.m) - this.places;
+    const value = shift > 0n ? (a.m << GUARD) >> shift : (a.m << GUARD) << -shift; // from 1/2 to 1
+    const one = 1n << this.inner;
+    const s = ((value - one) << this.inner) / (value + one);
+    const square = (s * s) >> this.inner;
+    let power = s;
+    let sum = s;
+    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
+      power = (power * square) >> this.inner;
+      sum += power / k;
+    }
+    const { m } = this.outer(2n * sum + shift * this.logTwoInner);
+    return { m, r: (a.r << this.places) / (a.m - a.r) + 8n };
+  }
+
+  exp(a) {
+    if (a.r >= this.one.m) throw UNDECIDED;
+    const value = a.m << GUARD;
+    let doublings = value / this.logTwoInner;
+    if (value < 0n) doublings -= 1n;
+    if (doublings > 1n << 20n) throw UNDECIDED;
+    const x = value - doublings * this.logTwoInner; // from 0 to ln 2
+    let term = 1n << this.inner;
+    let sum = term;
+    for (let k = 1n; term !== 0n; k += 1n) {
+      term = ((term * x) >> this.inner) / k;
+      sum += term;
+    }
+    const shift = GUARD - doublings;
+    const m = shift > 0n ? sum >> shift : sum << -shift;
+    return { m, r: ((2n * m * a.r) >> this.places) + 8n + (doublings > 0n ? 1n << doublings : 0n) };
+  }
+
+  /** Return sine and cosine. */
+  circle(a) {
+    const turn = 2n * this.piInner;
+    let x = (a.m << GUARD) % turn;
+    if (x > this.piInner) x -= turn;
+    if (x < -this.piInner) x += turn;
+    const square = (x * x) >> this.inner;
+    const sums = [];
+    for (const start of [1n, 0n]) {
+      let term = start ? x : 1n << this.inner;
+      let sum = term;
+      for (let k = start + 1n; sizeOf(term) > 1n; k += 2n) {
+        term = -((term * square) >> this.inner) / (k * (k + 1n));
+        sum += term;
+      }
+      sums.push({ m: sum >> GUARD, r: a.r + 8n });
+    }
+    return sums;
+  }
+
+  /** Return the angle of the vector (x, y), up to whole turns. */
+  angle(y, x) {
+    const [height, width] = [sizeOf(y.m), sizeOf(x.m)];
+    const length = wholeRoot(height * height + width * width);
+    const moved = x.r + y.r;
+    if (length <= 2n * moved + 2n) throw UNDECIDED;
+    const [less, more] = height > width ? [width, height] : [height, width];
+    const one = 1n << this.inner;
+    let q = (less << this.inner) / more;
+    for (let k = 0; k < 3; k++) q = (q << this.inner) / (one + wholeRoot((one << this.inner) + q * q)); // half the angle
+    const square = (q * q) >> this.inner;
+    let power = q;
+    let sum = q;
+    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
+      power = -((power * square) >> this.inner);
+      sum += power / k;
+    }
+    let angle = 8n * sum;
+    if (height > width) angle = this.piInner / 2n - angle;
+    if (x.m < 0n) angle = this.piInner - angle;
+    const { m } = this.outer(y.m < 0n ? -angle : angle);
+    return { m, r: ((height * x.r + width * y.r) << this.places) / (length * (length - moved)) + 8n };
+  }
+
+  below(a, b) {
+    if (a.m + a.r < b.m - b.r) return true;
+    if (a.m - a.r > b.m + b.r) return false;
+    throw UNDECIDED;
+  }
+
+  /** Return the nearest whole number of all numbers in a ball. */
+  cell(a) {
+    const half = 1n << (this.places - 1n);
+    const low = (a.m - a.r + half) >> this.places;
+    if (low !== (a.m + a.r + half) >> this.places) throw UNDECIDED;
+    return low;
+  }
+}
+
+/** Return what the fewest words of every uniform decide: `attempt(balls, words)` until it does not throw UNDECIDED. */
+function settled(attempt, extra) {
+  return untilDecided((tries) => {
+    const words = BigInt(tries + 1);
+    if (words > 64n) return undefined;
+    try {
+      return attempt(new Balls(64n * words + 96n + extra), words);
+    } catch (error) {
+      if (error !== UNDECIDED) throw error;
+      return undefined;
+    }
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------- sphere.js
+
+/** Laplace noise on the Earth in whole numbers of cells, as in `vectors.js`: doubles with proven bounds, then balls. */
+
+
+/** The law of noise on the Earth: [top, bottom] is the rate per radian as a fraction, `quarter` the number of cells in 90 degrees. */
+class SphereLaw {
+  constructor([top, bottom], quarter) {
+    Object.assign(this, { top, bottom, quarter });
+    const shift = 200n; // a quotient of 200 bits, rounded to a double: within UNIT and 2^-100
+    this.rate = Number((top << shift) / bottom) * 2 ** -200;
+    this.away = 1 / this.rate; // within 3 UNIT, of which `narrow` counts 3
+    this.narrow = top > bottom;
+  }
+
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  /** Return the cells, or undefined where doubles do not know. */
+  inDoubles(point, uniforms) {
+    const found = untilDecided((attempt) => {
+      const [sine, cosine, error, gap, unsure] = this.narrow ? this.#near(attempt, uniforms) : this.#far(attempt, uniforms);
+      if (gap > unsure) return undefined; // not kept: the next attempt
+      return gap < -unsure ? this.#travelled(point, [sine, cosine, error], uniforms.middle(attempt, 3)) : null;
+    });
+    return found ?? undefined;
+  }
+
+  #near(attempt, uniforms) {
+    const [one, two] = [uniforms.middle(attempt, 0), uniforms.middle(attempt, 1)];
+    const total = -logOf(one * two);
+    const ofTotal = 8 * UNIT * total + unlikely(UNIT * (1 / one + 1 / two + 1));
+    const angle = this.away * total;
+    const error = this.away * (ofTotal + 5 * UNIT * total) + 8 * UNIT * angle;
+    const [sine, cosine] = sineAndCosine(Math.min(angle, 3.2));
+    return [sine, cosine, error, uniforms.middle(attempt, 2) * angle - sine, 2 * error + 16 * UNIT * angle];
+  }
+
+  #far(attempt, uniforms) {
+    const share = uniforms.middle(attempt, 0);
+    const [sine, cosine] = [2 * root(share * (1 - share)), 1 - 2 * share];
+    const angle = arctangent(sine, cosine);
+    const error = (2.2 * UNIT) / sine + 20 * UNIT * angle;
+    const [limit, ofLimit] = exponentialOf(uniforms.middle(attempt, 2));
+    const unsure = sine > 1e-6 ? ofLimit + this.rate * (error + 4 * UNIT * angle) : Infinity;
+    return [sine, cosine, error, this.rate * angle - limit, unsure];
+  }
+
+  #travelled([north, east], [sine, cosine, error], bearing) {
+    const { quarter } = this;
+    const [sideways, ahead] = circle(bearing);
+    const [sinStart, cosStart] = ofLatitude(north);
+    const [n, e] = [sine * ahead, sine * sideways];
+    const step = error + 24 * UNIT * sine;
+    const level = error + 8 * UNIT;
+    const out = cosStart * cosine - sinStart * n;
+    const up = sinStart * cosine + cosStart * n;
+    const ofOut = cosStart * (level + 10 * UNIT) + step + 10 * UNIT * sine;
+    const ofUp = Math.abs(sinStart) * (level + 10 * UNIT) + step + 10 * UNIT * sine;
+    const axis = root(out * out + e * e);
+    const ofAxis = ofOut + step + 4 * UNIT * axis;
+    const reach = axis + Math.abs(out);
+    const side = out > 0 ? (e * e) / reach : reach;
+    const beside = (1.2 * ((2 * Math.abs(e) + step) * step + side * (ofAxis + ofOut))) / reach;
+    const ofSide = (out > 0 ? beside : ofAxis + ofOut) + 4 * UNIT * side;
+    const [cross, dot] = [up * side, out * axis + up * up];
+    const ofCross = ofSide * (Math.abs(up) + ofUp) + side * ofUp + 2 * UNIT * Math.abs(cross);
+    const ofDot = 1.1 * (ofOut + ofAxis + 2 * ofUp) + 3 * UNIT;
+    const length = n * n + cosine * cosine;
+    if (!(axis > 64 * (ofOut + step) && length > 0.001 && ofCross + ofDot < 1e-6)) return null;
+    const [rise, bend, turn] = [arctangent(n, cosine), arctangent(cross, dot), arctangent(e, out)];
+    const ofRise = (1.1 / length) * (Math.abs(cosine) * step + Math.abs(n) * level);
+    const ofBend = (1.1 / length) * (Math.abs(dot) * ofCross + Math.abs(cross) * ofDot);
+    const ofTurn = (1.1 * (Math.abs(out) * step + Math.abs(e) * ofOut)) / (axis * axis);
+    const scale = quarter * (2 / Math.PI);
+    const height = sureCell(
+      centreOf(north, quarter, 90), scale * (rise - bend), scale * (ofRise + ofBend + 20 * UNIT * (Math.abs(rise) + Math.abs(bend))),
+    ); // prettier-ignore
+    if (height === undefined) return null;
+    const row = this.#around(height);
+    if (Math.abs(row) === quarter) return [row, 0];
+    const column = sureCell(centreOf(east, quarter, 90), scale * turn, scale * (ofTurn + 20 * UNIT * Math.abs(turn)));
+    return column === undefined ? null : [row, this.#around(column)];
+  }
+
+  #around(cell) {
+    return cell - 4 * this.quarter * Math.floor((cell + 2 * this.quarter) / (4 * this.quarter));
+  }
+
+  exactly(point, uniforms) {
+    const quarter = BigInt(this.quarter);
+    return settled(
+      (balls, words) => untilDecided((attempt) => this.#proposal(balls, words, point, attempt, uniforms)),
+      BigInt(quarter.toString(2).length + 16),
+    );
+  }
+
+  /** Return the cells of one proposal, or undefined where it is not kept. */
+  #proposal(balls, words, [north, east], attempt, uniforms) {
+    const quarter = BigInt(this.quarter);
+    const share = (k) => balls.uniform(uniforms.digits(attempt, k, words), 64n * words);
+    const rate = balls.fraction(this.top, this.bottom);
+    let [sine, cosine] = [null, null];
+    if (this.narrow) {
+      const total = balls.negative(balls.add(balls.log(share(0)), balls.log(share(1))));
+      const angle = balls.divide(total, rate);
+      if (!balls.below(angle, balls.pi)) return undefined;
+      [sine, cosine] = balls.circle(angle);
+      if (!balls.below(balls.multiply(share(2), angle), sine)) return undefined;
+    } else {
+      const first = share(0);
+      sine = balls.times(balls.root(balls.multiply(first, balls.subtract(balls.one, first))), 2n);
+      cosine = balls.subtract(balls.one, balls.times(first, 2n));
+      if (!balls.below(balls.multiply(rate, balls.angle(sine, cosine)), balls.negative(balls.log(share(2))))) return undefined;
+    }
+    const start = balls.multiply(balls.pi, balls.fraction(toWhole(north), 180n << 1074n));
+    const [sinStart, cosStart] = balls.circle(start);
+    const [sideways, ahead] = balls.circle(balls.times(balls.multiply(balls.pi, share(3)), 2n));
+    const [n, e] = [balls.multiply(sine, ahead), balls.multiply(sine, sideways)];
+    const out = balls.subtract(balls.multiply(cosStart, cosine), balls.multiply(sinStart, n));
+    const up = balls.add(balls.multiply(sinStart, cosine), balls.multiply(cosStart, n));
+    const axis = balls.root(balls.add(balls.multiply(out, out), balls.multiply(e, e)));
+    const cells = (angle) => balls.divide(balls.times(angle, 2n * quarter), balls.pi);
+    const row = balls.cell(cells(balls.angle(up, axis)));
+    if (row === quarter || row === -quarter) return [Number(row), 0];
+    const centre = balls.fraction(toWhole(east) * quarter, 90n << 1074n);
+    return [Number(row), this.#around(Number(balls.cell(balls.add(centre, cells(balls.angle(e, out))))))];
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- vectors.js
+
+/**
+ * Laplace noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
+ * one cell. The laws, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
+ */
+
+
+const FACTORS = 8;
+
+/** Return -ln of the product of the first uniforms, and a bound of its error. */
+function gammaOf(count, uniforms) {
+  let [total, inverses] = [0, 0];
+  for (let start = 0; start < count; start += FACTORS) {
+    let product = 1;
+    for (let k = start; k < Math.min(count, start + FACTORS); k++) {
+      const share = uniforms.middle(0, k);
+      product *= share;
+      inverses += 1 / share;
+    }
+    total -= logOf(product);
+  }
+  return [total, (9 + count / FACTORS) * UNIT * total + unlikely(UNIT * (inverses * 1.01 + count))];
+}
+
+/** Propose a number with density exp(-|x|^p): [x, error], undefined where it is not kept, an infinite error where unsure. */
+function powerProposal(p, [sign, share], chance) {
+  const body = share < (p - 1) / p;
+  let doubtful = Math.abs(p * share - (p - 1)) < 8 * UNIT * p;
+  const rest = body ? 1 : p * (1 - share);
+  const beyond = body ? 0 : -logOf(rest);
+  const ofBeyond = body ? 0 : 8 * UNIT * Math.abs(beyond) + unlikely((p * UNIT) / rest + 2 * UNIT);
+  const x = body ? share : (p - 1 + beyond) / p;
+  const ofX = body ? UNIT : ofBeyond / p + 3 * UNIT * x;
+  const exponent = p * logOf(x);
+  const power = expOf(exponent);
+  const relative = (ofX < (0.001 * x) / p ? (p * ofX) / x : Infinity) + 10 * UNIT * Math.abs(exponent);
+  const ofPower = 1.1 * power * (relative + 5 * UNIT) + 1e-300;
+  const [limit, ofLimit] = exponentialOf(chance);
+  const gap = limit + beyond - power;
+  const wrong = 1.01 * (ofLimit + ofBeyond + ofPower) + 4 * UNIT * (limit + Math.abs(beyond));
+  doubtful ||= !(Math.abs(gap) > wrong);
+  if (doubtful) return [sign * x, Infinity];
+  return gap > 0 ? [sign * x, ofX] : undefined;
+}
+
+function powerVector(p, n, uniforms) {
+  const found = Array.from({ length: n }, (_, k) => {
+    const at = n + 2 * k;
+    return untilDecided((attempt) => powerProposal(p, uniforms.signed(attempt, at), uniforms.middle(attempt, at + 1)));
+  });
+  const largest = Math.max(...found.map(([x]) => Math.abs(x)));
+  let [total, rounding, moved] = [0, 1, 0];
+  for (const [x, error] of found) {
+    const exponent = p * logOf(Math.max(Math.abs(x) / largest, 1e-300));
+    const power = expOf(exponent);
+    total += power;
+    rounding += power * (1.2 * p + 12 * Math.abs(exponent) + 6);
+    moved += error;
+  }
+  rounding += n * total;
+  const length = largest * expOf(logOf(total) / p);
+  const relative = (UNIT * ((1.1 * rounding) / total + 10 * logOf(total))) / p + 7 * UNIT;
+  return [found, length, 1.01 * moved + length * relative];
+}
+
+function normalVector(n, uniforms) {
+  const found = [];
+  for (let k = n; found.length < n; k += 2) {
+    const [energy, ofEnergy] = exponentialOf(uniforms.middle(0, k));
+    const radius = root(2 * energy);
+    const error = (ofEnergy < 0.1 * energy ? (1.1 * ofEnergy) / radius : Infinity) + 17 * UNIT * radius;
+    const [sine, cosine] = circle(uniforms.middle(0, k + 1));
+    found.push([radius * cosine, error]);
+    if (found.length < n) found.push([radius * sine, error]);
+  }
+  const length = root(found.reduce((sum, [x]) => sum + x * x, 0));
+  const moved = found.reduce((sum, [, error]) => sum + error, 0); // at least their length
+  return [found, length, 1.01 * moved + (n + 5) * UNIT * length];
+}
+
+/** Return l_p noise of rate one: a list of [coordinate, error]. */
+function unitNoise(p, n, uniforms) {
+  if (p === 1 || n === 1) {
+    return Array.from({ length: n }, (_, k) => {
+      const [sign, share] = uniforms.signed(0, k);
+      const [total, error] = exponentialOf(share);
+      return [sign * total, error];
+    });
+  }
+  if (p === 2 && n === 2) {
+    const [radius, error] = gammaOf(2, uniforms);
+    const [sine, cosine] = circle(uniforms.middle(0, 2));
+    return [cosine, sine].map((x) => [radius * x, error + 14 * UNIT * radius]);
+  }
+  if (p === Infinity) {
+    const [radius, error] = gammaOf(n + 1, uniforms);
+    return Array.from({ length: n }, (_, k) => [radius * (2 * uniforms.middle(0, n + 1 + k) - 1), 1.01 * error + 5 * UNIT * radius]);
+  }
+  if (p > 2 ** 40) return new Array(n).fill([0, Infinity]);
+  const [radius, ofRadius] = gammaOf(n, uniforms);
+  const [found, length, ofLength] = p === 2 ? normalVector(n, uniforms) : powerVector(p, n, uniforms);
+  const factor = radius / length;
+  const relative = ofRadius / radius + ofLength / length + 6 * UNIT;
+  const sure = ofLength < 0.01 * length && ofRadius < 0.05 * radius;
+  return found.map(([x, error]) => [factor * x, sure ? 1.1 * factor * (error + Math.abs(x) * relative) : Infinity]);
+}
+
+/** Return the sign and the uniform of a whole number of 64 * words bits. */
+function signedBall(balls, digits, words) {
+  const bits = 64n * words - 1n;
+  return [digits >> bits, balls.uniform(digits & ((1n << bits) - 1n), bits)];
+}
+
+/** Return a number with density exp(-|x|^p) as a ball. */
+function exactPower(balls, words, exponent, uniforms, at) {
+  const less = balls.subtract(exponent, balls.one);
+  return untilDecided((attempt) => {
+    const [sign, share] = signedBall(balls, uniforms.digits(attempt, at, words), words);
+    const limit = balls.negative(balls.log(balls.uniform(uniforms.digits(attempt, at + 1, words), 64n * words)));
+    let [x, beyond] = [share, { m: 0n, r: 0n }];
+    if (!balls.below(share, balls.divide(less, exponent))) {
+      beyond = balls.negative(balls.log(balls.multiply(exponent, balls.subtract(balls.one, share))));
+      x = balls.divide(balls.add(less, beyond), exponent);
+    }
+    const power = balls.exp(balls.multiply(exponent, balls.log(x)));
+    if (!balls.below(power, balls.add(beyond, limit))) return undefined;
+    return sign ? balls.negative(x) : x;
+  });
+}
+
+/** Return l_p noise of rate one as balls, from so many words of every uniform. */
+function exactNoise(balls, words, p, n, uniforms) {
+  const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
+  const product = (count) => Array.from({ length: count }, (_, k) => balls.log(share(k))).reduce((a, b) => balls.add(a, b));
+  const gamma = (count) => balls.negative(product(count));
+  const turn = (k) => balls.circle(balls.times(balls.multiply(balls.pi, share(k)), 2n));
+  if (p === 1 || n === 1) {
+    return Array.from({ length: n }, (_, k) => {
+      const [sign, part] = signedBall(balls, uniforms.digits(0, k, words), words);
+      return sign ? balls.log(part) : balls.negative(balls.log(part));
+    });
+  }
+  if (p === 2 && n === 2) {
+    const [radius, [sine, cosine]] = [gamma(2), turn(2)];
+    return [balls.multiply(radius, cosine), balls.multiply(radius, sine)];
+  }
+  if (p === Infinity) {
+    const radius = gamma(n + 1);
+    return Array.from({ length: n }, (_, k) =>
+      balls.multiply(radius, balls.subtract(balls.times(share(n + 1 + k), 2n), balls.one)),
+    );
+  }
+  let [raw, length] = [[], null];
+  if (p === 2) {
+    for (let k = n; raw.length < n; k += 2) {
+      const [radius, [sine, cosine]] = [balls.root(balls.times(balls.log(share(k)), -2n)), turn(k + 1)];
+      raw.push(balls.multiply(radius, cosine), balls.multiply(radius, sine));
+    }
+    raw = raw.slice(0, n);
+    length = balls.root(raw.map((x) => balls.multiply(x, x)).reduce((a, b) => balls.add(a, b)));
+  } else {
+    const exponent = balls.double(p);
+    raw = Array.from({ length: n }, (_, k) => exactPower(balls, words, exponent, uniforms, n + 2 * k));
+    const sizes = raw.map((x) => (x.m < 0n ? balls.negative(x) : x));
+    const largest = sizes.reduce((a, b) => (a.m > b.m ? a : b));
+    const total = sizes
+      .map((x) => balls.exp(balls.multiply(exponent, balls.log(balls.divide(x, largest)))))
+      .reduce((a, b) => balls.add(a, b));
+    length = balls.multiply(largest, balls.exp(balls.divide(balls.log(total), exponent)));
+  }
+  const factor = balls.divide(gamma(n), length);
+  return raw.map((x) => balls.multiply(x, factor));
+}
+
+/** Return the rows of the Cholesky factor of a covariance as balls. */
+function exactFactor(balls, covariance, n) {
+  const rows = [];
+  for (let i = 0; i < n; i++) {
+    const row = [];
+    for (let j = 0; j <= i; j++) {
+      const other = j < i ? rows[j] : row;
+      let rest = balls.double(covariance[i * n + j]);
+      for (let k = 0; k < j; k++) rest = balls.subtract(rest, balls.multiply(row[k], other[k]));
+      row.push(j < i ? balls.divide(rest, other[j]) : balls.root(rest));
+    }
+    rows.push(row);
+  }
+  return rows;
+}
+
+/** Return the factor as rows of doubles, each entry within UNIT of a size that is given with it. */
+function doubleFactor(covariance, n) {
+  return settled((balls) => {
+    const rows = exactFactor(balls, covariance, n);
+    return rows.map((row, i) =>
+      row.map(({ m, r }) => {
+        if (r > row[i].m >> 90n) throw UNDECIDED;
+        const [x, diagonal] = [m, row[i].m].map((value) => Number(value) * 2 ** -Number(balls.places));
+        return [x, Math.abs(x) + diagonal * 2 ** -36];
+      }),
+    );
+  }, 128n);
+}
+
+/** Return L z for noise with errors. */
+function stretched(factor, noise) {
+  if (!factor) return noise;
+  return factor.map((row) => {
+    let [total, error] = [0, 0];
+    row.forEach(([x, size], k) => {
+      total += x * noise[k][0];
+      error += size * (noise[k][1] + (noise.length + 4) * UNIT * Math.abs(noise[k][0]));
+    });
+    return [total, 1.01 * error];
+  });
+}
+
+/**
+ * The law of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
+ * is that of l_2 times the Cholesky factor.
+ */
+class VectorLaw {
+  constructor(p, dimension, [top, bottom], epsilon, covariance) {
+    Object.assign(this, { p, dimension, top, bottom, covariance });
+    this.scale = top / (bottom * epsilon); // within 2 UNIT
+    // 1 / epsilon in cells, as a fraction; doubles are multiples of 2^-1074
+    this.scaleTop = toWhole(top) << 1074n;
+    this.scaleBottom = toWhole(bottom) * toWhole(epsilon);
+    this.factor = covariance ? doubleFactor(covariance, dimension) : null;
+  }
+
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  inDoubles(point, uniforms) {
+    const noise = stretched(this.factor, unitNoise(this.p, this.dimension, uniforms));
+    const cells = point.map((x, k) => {
+      const [moved, error] = noise[k];
+      return sureCell(centreOf(x, this.top, this.bottom), this.scale * moved, this.scale * (error + 5 * UNIT * Math.abs(moved)));
+    });
+    return cells.includes(undefined) ? undefined : cells;
+  }
+
+  exactly(point, uniforms) {
+    const extra = BigInt(Math.ceil(Math.log2(2 + this.scale + Math.max(...point.map(Math.abs)) * (this.top / this.bottom)))) + BigInt(this.dimension);
+    return settled((balls, words) => {
+      let noise = exactNoise(balls, words, this.p, this.dimension, uniforms);
+      if (this.covariance) {
+        const zero = { m: 0n, r: 0n };
+        const factor = exactFactor(balls, this.covariance, this.dimension);
+        noise = factor.map((row) => row.reduce((sum, x, k) => balls.add(sum, balls.multiply(x, noise[k])), zero));
+      }
+      const scale = balls.fraction(this.scaleTop, this.scaleBottom);
+      return point.map((x, k) => {
+        const centre = balls.fraction(toWhole(x) * toWhole(this.top), toWhole(this.bottom) << 1074n);
+        return Number(balls.cell(balls.add(centre, balls.multiply(scale, noise[k]))));
+      });
+    }, extra);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- laplace.js
+
+/** Laplace noise on the Earth, in the plane and in space, released on a public lattice; and noise before the nearest word. */
+
+
+/** The multiples of a pitch, in every coordinate. */
+class Lattice {
+  constructor(pitch) {
+    this.pitch = pitch;
+    const inverse = rint(1 / pitch);
+    this.perUnit = inverse >= 1 && 1 / inverse === pitch ? inverse : 0;
+  }
+
+  cell(value) {
+    return rint(this.perUnit ? value * this.perUnit : value / this.pitch);
+  }
+
+  value(cell) {
+    return (this.perUnit ? cell / this.perUnit : cell * this.pitch) + 0;
+  }
+}
+
+/** Refuse a promise that the noise does not keep: a smaller epsilon than its rate. */
+function checkPromise(promise, rate) {
+  const kept = promise.basis === "none" || rate <= promise.epsilon;
+  refuse(!kept, "its noise does not keep its promise");
+}
+
+/** Return epsilon per radian of a great circle as a fraction: the radius is a decimal number, epsilon a double. */
+function rateOf(epsilon, unit) {
+  const decimal = (text) => {
+    const [whole, rest = ""] = text.split(".");
+    return [BigInt(whole + rest), 10n ** BigInt(rest.length)];
+  };
+  const [radius, parts] = decimal(String(EARTH_RADIUS_KM));
+  const [metres, pieces] = decimal(SHARED.metres[unit]);
+  return [toWhole(epsilon) * radius * 1000n * pieces, parts * metres << 1074n];
+}
+
+/** Read Laplace noise on the Earth: a uniform bearing, then the great circle. */
+function readSpherical(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  refuse(inputs.metric.name !== "Haversine" || inputs.dimension !== 2, "its noise does not belong to its metric");
+  const lattice = new Lattice(body.pitch);
+  refuse(!(Math.abs(rint(90 / body.pitch) * body.pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
+  const scale = perKilometre(inputs.metric.unit);
+  const epsilon = body.epsilon * scale; // per kilometre
+  checkPitch((8.8 * ((6 + 68 * 21) / (epsilon * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / body.pitch);
+  checkPromise(promise, body.epsilon);
+  const law = new SphereLaw(rateOf(body.epsilon, inputs.metric.unit), rint(90 / body.pitch));
+  const draw = (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  const reach = radians(EARTH_RADIUS_KM) * scale * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
+  return { inputs, outputs: inputs, draw, rate: body.epsilon, reach };
+}
+
+/** Refuse a lattice on which doubles would leave too many draws undecided. */
+function checkPitch(undecided) {
+  refuse(!(undecided <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
+}
+
+/** Return a bound of the share of draws that doubles leave undecided; the reasons stand with VectorLaplace in Python. */
+function undecidedShare({ metric, dimension: n }, epsilon, pitch) {
+  const p = metric.name === "Lp" ? metric.parameters.p : 2;
+  const widest = metric.name === "Mahalanobis" ? norm(Array.from(metric.factor), 2) : 1;
+  const displaced = (widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2 ** -52) / epsilon;
+  return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
+}
+
+/** Return the law of the noise of a space on a lattice of so many cells in a unit. */
+function lawOf({ metric, dimension }, ratio, epsilon) {
+  const mahalanobis = metric.name === "Mahalanobis";
+  return new VectorLaw(mahalanobis ? 2 : metric.parameters.p, dimension, ratio, epsilon, mahalanobis ? metric.covariance : null);
+}
+
+function checkVectors({ metric, dimension }) {
+  refuse(metric.name !== "Lp" && metric.name !== "Mahalanobis", "its noise does not belong to its metric");
+  refuse(metric.legal(new Array(dimension).fill(0)) !== null, "its noise does not fit its metric");
+}
+
+/** Return how far the corner (1, 1, ...) or (1, -1, 1, ...) of a cell lies from its centre: in a plane these are all. */
+function cellReach({ metric, dimension }, pitch) {
+  const corners = [1, -1].map((sign) => Array.from({ length: dimension }, (_, k) => (k % 2 ? sign : 1) * (pitch / 2)));
+  const zero = new Array(dimension).fill(0);
+  return Math.max(...corners.map((corner) => metric.measure(corner, zero)));
+}
+
+/** Read Laplace noise for vectors: density proportional to exp(-epsilon d(x, y)), in whole numbers of cells. */
+function readVector(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  checkVectors(inputs);
+  const lattice = new Lattice(body.pitch);
+  checkPitch(undecidedShare(inputs, body.epsilon, body.pitch));
+  checkPromise(promise, body.epsilon);
+  const law = lawOf(inputs, lattice.perUnit ? [lattice.perUnit, 1] : [1, body.pitch], body.epsilon);
+  const draw = (point, source) => {
+    refuseSecret(point.some((x) => !(Math.abs(lattice.cell(x)) <= SHARED.largest_cell)), "lattice");
+    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  };
+  return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: cellReach(inputs, body.pitch) };
+}
+
+/** Read noise on the vector of a secret, after which the nearest vector is reported. */
+function readNearest(body, file, promise) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  const plane = { metric: inputs.metric, dimension: inputs.points.width };
+  checkVectors(plane);
+  refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
+  checkPromise(promise, body.epsilon);
+  const law = lawOf(plane, [1, 1], body.epsilon);
+  const rows = Array.from({ length: outputs.size }, (_, code) => outputs.points.row(code));
+  const draw = (code, source) => {
+    const noise = stretched(law.factor, unitNoise(law.p, plane.dimension, new Uniforms(source)));
+    const noisy = inputs.points.row(code).map((x, k) => x + noise[k][0] / body.epsilon);
+    return argmin(outputs.size, (k) => plane.metric.measure(noisy, rows[k]));
+  };
+  return { inputs, outputs, draw, rate: body.epsilon };
+}
+
+// ---------------------------------------------------------------------------------------------------- local.js
+
+/** Sparse rows over one background: the mechanisms of whole cities and their districts, and exact draws from them. */
+
+
+const BLOCK = 65536; // reports whose numbers take two bytes
+const PREPARED_ROWS = 1024; // running sums are kept for so many rows
+const REPEATS = 8; // draws from the background before what a row leaves of it is drawn by itself
+const SINGLE = 1074n - 149n; // every float of 32 bits is a multiple of 2^-149
+
+/** Return a multiple of 2^-1074 that is one of 2^-149 as a double, rounded once. */
+const toDouble = (whole) => Number(whole >> SINGLE) * 2 ** -149;
+
+const wholeSum = (weights) => wholesOf(weights).reduce((sum, weight) => sum + weight, 0n);
+
+/**
+ * Rows of weights for near reports, and one background for all others. A draw is exact with respect to weight / total of the
+ * stored numbers, as from `Rows`: the row's own reports in order, and one last cell for what it leaves of the background.
+ */
+class LocalRows {
+  constructor({ starts, columns, values, background }) {
+    this.starts = starts;
+    this.columns = columns;
+    this.values = values;
+    this.background = background;
+    this.rows = starts.length - 1;
+    this.reports = background.length;
+    this.storage = "sparse";
+    this.everything = wholeSum(background);
+    this.positive = background.reduce((count, weight) => count + (weight > 0 ? 1 : 0), 0);
+    this.prepared = new Map();
+    this.shares = null; // of the background, made when it is first drawn from
+  }
+
+  /**
+   * Return the row's own reports, their weights, the running sums, and what is left of the background. In doubles that is
+   * off by at most (k + 2) 2^-53 (all + covered): where this is below 8 ULP of the total, which `drawShares` has to spare, it
+   * does; elsewhere it is computed in whole numbers.
+   */
+  row(row) {
+    let found = this.prepared.get(row);
+    if (found === undefined) {
+      if (this.prepared.size >= PREPARED_ROWS) this.prepared.clear();
+      const columns = this.columns.subarray(this.starts[row], this.starts[row + 1]);
+      const weights = Array.from(this.values.subarray(this.starts[row], this.starts[row + 1]));
+      const hidden = Float64Array.from(columns, (k) => this.background[k]);
+      const [all, covered] = [toDouble(this.everything), sumOf(hidden)];
+      const exactRest = () => this.everything - wholeSum(hidden);
+      const rest = (columns.length + 2) * (all + covered) <= 16 * sumOf(weights) ? all - covered : toDouble(exactRest());
+      found = { columns, weights, rest, exactRest, sums: shares([...weights, Math.max(rest, 0)]) };
+      this.prepared.set(row, found);
+    }
+    return found;
+  }
+
+  draw(row, source) {
+    const { columns, weights, exactRest, sums } = this.row(row);
+    source.next();
+    const place = drawShares(sums, () => [...wholesOf(weights), exactRest()], source);
+    return place < columns.length ? columns[place] : this.#drawBackground(columns, source);
+  }
+
+  /** Draw from the background until the report is none of the row's own. */
+  #drawBackground(columns, source) {
+    for (let k = 0; k < REPEATS; k++) {
+      this.shares ??= shares(this.background);
+      const report = this.#drawWeights(this.shares, this.background, source);
+      if (!isIn(columns, report)) return report;
+    }
+    const rest = Float64Array.from(this.background);
+    for (const k of columns) rest[k] = 0;
+    return this.#drawWeights(shares(rest), rest, source);
+  }
+
+  #drawWeights(sums, weights, source) {
+    source.next();
+    return drawShares(sums, () => wholesOf(weights), source);
+  }
+
+  /** Return the law of a row over all reports. */
+  law(row) {
+    const { columns, weights, rest } = this.row(row);
+    const total = sumOf(weights) + rest;
+    const result = Float64Array.from(this.background, (weight) => weight / total);
+    for (let k = 0; k < columns.length; k++) result[columns[k]] = weights[k] / total;
+    return result;
+  }
+
+  /** Return [report, probability] of reports that hold at least `level` together: the row's own, where they do. */
+  likely(row, level) {
+    const { columns, weights, rest } = this.row(row);
+    const near = sumOf(weights);
+    const total = near + rest;
+    if (near >= level * total) return weights.map((weight, k) => [columns[k], weight / total]);
+    return Array.from(this.law(row), (chance, k) => [k, chance]);
+  }
+}
+
+/** Tell whether a number stands in an increasing list. */
+function isIn(sorted, value) {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return sorted[low] === value;
+}
+
+/** Read sparse rows over a background, one row per secret. */
+function readLocal(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  const blocks = Math.ceil(outputs.size / BLOCK);
+  const lengths = file.counts(body.lengths, [inputs.size, blocks], "its lengths");
+  const numbers = file.counts(body.columns, [null], "its columns");
+  const values = file.singles(body.values, [numbers.length], "its weights");
+  const background = file.shaped(body.background, [outputs.size], "its background");
+  const columns = new Uint32Array(numbers.length);
+  const starts = new Float64Array(inputs.size + 1);
+  let at = 0;
+  for (let cell = 0; cell < lengths.length; cell++) {
+    const end = at + Number(lengths[cell]);
+    refuse(end > numbers.length, "its rows hold more reports than are stored");
+    const block = cell % blocks;
+    for (let first = at; at < end; at++) {
+      columns[at] = Number(numbers[at]) + BLOCK * block;
+      refuse(columns[at] >= outputs.size || (at > first && columns[at] <= columns[at - 1]), "reports are not listed in order");
+    }
+    if (block === blocks - 1) starts[(cell + 1) / blocks] = at;
+  }
+  refuse(at !== numbers.length, "its rows hold fewer reports than are stored");
+  const table = new LocalRows({ starts, columns, values, background });
+  for (let row = 0; row < table.rows; row++) refuse(!hasWeight(table, row), "a secret has no report with a weight above 0");
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+}
+
+/** Tell whether any report of a row has a weight above 0. */
+function hasWeight(table, row) {
+  const [start, end] = [table.starts[row], table.starts[row + 1]];
+  let hidden = 0;
+  for (let at = start; at < end; at++) {
+    if (table.values[at] > 0) return true;
+    if (table.background[table.columns[at]] > 0) hidden += 1;
+  }
+  return table.positive > hidden;
+}
+
+// ---------------------------------------------------------------------------------------------------- product.js
+
+/** Mechanisms of several parts: every part of a secret is drawn with its own mechanism. */
+
+
+/** Say a report as callers get it: the code where reports are finitely many, and its coordinates or word. */
+function reportOf({ outputs }, drawn) {
+  return typeof drawn === "number" ? { code: drawn, point: [...outputs.coordinates.row(drawn)] } : { code: null, point: drawn };
+}
+
+/** A space of lists with one value per part. */
+class ProductSpace {
+  constructor(parts) {
+    this.parts = parts;
+    this.metric = null;
+  }
+
+  encode(secret, options) {
+    refuseSecret(!Array.isArray(secret) || secret.length !== this.parts.length, "parts");
+    return this.parts.map((part, k) => part.inputs.encode(secret[k], options)); // refuse strangers before anything is drawn
+  }
+}
+
+/** Read a product with `readPart(kind, body, promise)`; its promise must be the sum of those of its parts. */
+function readProduct(body, file, promise, readPart) {
+  const parts = body.parts.map((entry) => {
+    refuse(entry.guarantee.basis === "none", "a part of it promises nothing");
+    return { ...readPart(entry.kind, entry.body, entry.guarantee), guarantee: entry.guarantee };
+  });
+  checkSum(body.parts, parts, file, promise);
+  const draw = (values, source) => parts.map((part, k) => reportOf(part, part.draw(values[k], source)));
+  return { inputs: new ProductSpace(parts), outputs: {}, draw, parts };
+}
+
+/** The metric of a product is the sum of those of its parts, each times its epsilon: the joint epsilon is 1 in it. */
+function checkSum(entries, parts, file, promise) {
+  const { name, parameters } = file.metric(promise.metric);
+  refuse(name !== "Weighted" || parameters.parts.length !== parts.length || promise.radius !== null, "its promise is not that of its parts");
+  let column = 0;
+  let slack = 0;
+  parts.forEach((part, k) => {
+    const [metric, columns, weight] = parameters.parts[k];
+    const { epsilon, slack: own } = entries[k].guarantee;
+    const width = part.inputs.points?.width ?? part.inputs.dimension ?? 2;
+    const fits = file.same(metric, entries[k].guarantee.metric) && weight === epsilon && columns.length === width;
+    refuse(!fits || columns.some((found, at) => found !== column + at), "its promise is not that of its parts");
+    column += width;
+    slack += own;
+  });
+  refuse(!(promise.epsilon >= 1 && promise.slack >= slack * (1 - 1e-12)), "its promise is not that of its parts");
+}
+
+// ---------------------------------------------------------------------------------------------------- streets.js
+
+/** Laws at crossings and cuts of streets, interpolated to every place along them. */
+
+
+/** Read a mechanism along streets. */
+function readStreets(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  const { edges, lengths, nodes } = inputs.network;
+  const counts = file.wholes(body.counts, [lengths.length], "its pieces");
+  const ratios = readRatios(file, body.ratios, lengths.length);
+  const firstCut = new Float64Array(counts.length);
+  let next = nodes; // anchors are the crossings, then the inner cuts street by street
+  for (let street = 0; street < counts.length; street++) {
+    refuse(!(ratios[street] > 0), "a street has no ratio");
+    firstCut[street] = next;
+    next += counts[street] - 1;
+  }
+  const table = readRows(body.matrix, file, next, outputs.size);
+  const anchor = (street, step) => {
+    if (step === 0) return edges[2 * street];
+    return step === counts[street] ? edges[2 * street + 1] : firstCut[street] + step - 1;
+  };
+  const located = ([street, offset]) => {
+    const steps = (offset / lengths[street]) * counts[street];
+    const step = Math.min(Math.floor(steps), counts[street] - 1);
+    const along = Math.min(Math.max(steps - step, 0), 1);
+    const [lower, upper] = [anchor(street, step), anchor(street, step + 1)];
+    return along > 0.5 ? [upper, lower, 1 - along] : [lower, upper, along];
+  };
+  const draw = (place, source) => {
+    const [street, offset] = place;
+    const [near, far, position] = located(place);
+    const exactly = () => {
+      const bottom = toWhole(lengths[street]);
+      const top = (toWhole(offset) * BigInt(counts[street])) % bottom;
+      return 2n * top < bottom ? [top, bottom] : [bottom - top, bottom];
+    };
+    return table.draw(flip(position, ratios[street], exactly, source) ? far : near, source);
+  };
+  const law = (place) => {
+    const [near, far, position] = located(place);
+    const share = nearShare(position, ratios[place[0]])[0];
+    return mixed(table, [[near, 1 - share], [far, share]]);
+  };
+  return { inputs, outputs, table, draw, law };
+}
+
+// ---------------------------------------------------------------------------------------------------- kinds.js
+
+/** The kinds of mechanism a file can hold: one reader each. */
+
+
+/** Read a table of probabilities with one row per secret. */
+function readMatrix(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  const table = readRows(body.matrix, file, inputs.size, outputs.size);
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+}
+
+/**
+ * A reader takes a body, the file and the promise, and gives `inputs`, `outputs`, `draw(value, source)`, where value is what
+ * `inputs.encode` gives, and where there is one the `table`, the `law(value)` and the `rate` of the noise.
+ */
+const KINDS = {
+  matrix: readMatrix,
+  local: readLocal,
+  interpolated: readInterpolated,
+  streets: readStreets,
+  "spherical-laplace": readSpherical,
+  "vector-laplace": readVector,
+  nearest: readNearest,
+};
+
+function readPart(kind, body, file, promise) {
+  if (!Object.hasOwn(KINDS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
+  const made = KINDS[kind](body, file, promise);
+  const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
+  refuse(!file.same(metric, promise.metric), "the promise is in another metric than the secrets");
+  checkUnit(promise, file);
+  return made;
+}
+
+function checkUnit(promise, file) {
+  refuse(promise.unit !== file.metric(promise.metric).unit, "its units are not those of its distances");
+}
+
+/** Rebuild the mechanism of a file. */
+function readMechanism(file) {
+  file.build();
+  const { kind, body, guarantee, units } = file.manifest;
+  checkUnit(guarantee, file);
+  refuse(units !== guarantee.unit, "its units are not those of its distances");
+  const made =
+    kind === "product"
+      ? readProduct(body, file, guarantee, (name, own, promise) => readPart(name, own, file, promise))
+      : readPart(kind, body, file, guarantee);
+  file.refuseLeftovers();
+  return made;
+}
+
+// ---------------------------------------------------------------------------------------------------- words.js
+
+/** Every sentence about a promise, from the same templates as Python's, rounded so that each stays true. */
+
+
+const NOISE = 10n ** 12n; // doubles carry an error of their own: 2.0000000000000004 is shown as 2, not as 2.01
+const ONE = 1n << 1074n;
+
+/** Put values into a template: {name} becomes the value of that name. */
+function fill(template, values = {}) {
+  return template.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+}
+
+/** Return a number with so many significant digits, without trailing zeros; rounded "nearest", "up" or "down". */
+function numberWords(value, digits, rounding = "nearest") {
+  if (!Number.isFinite(value)) return value > 0 ? "infinitely much" : Number.isNaN(value) ? "not a number" : "minus infinity";
+  if (value === 0) return "0";
+  const size = toWhole(Math.abs(value));
+  let power = decimalPower(size) - digits + 1; // the last digit shown stands for 10^power
+  const noise = rounding === "nearest" ? 0n : (rounding === "up") === value > 0 ? -1n : 1n;
+  const top = size * (NOISE + noise) * (power < 0 ? 10n ** BigInt(-power) : 1n);
+  const bottom = ONE * NOISE * (power > 0 ? 10n ** BigInt(power) : 1n);
+  let rounded = top / bottom;
+  const rest = top % bottom;
+  const away = (rounding === "up") === value > 0;
+  if (rounding === "nearest") {
+    if (2n * rest > bottom || (2n * rest === bottom && rounded % 2n === 1n)) rounded += 1n;
+  } else if (away && rest > 0n) rounded += 1n;
+  if (rounded === 0n) return "0";
+  let text = rounded.toString();
+  while (text.endsWith("0")) {
+    text = text.slice(0, -1);
+    power += 1;
+  }
+  return (value < 0 ? "-" : "") + placed(text, power);
+}
+
+/** Return floor(log10(size / 2^1074)) for a positive whole number. */
+function decimalPower(size) {
+  let power = Math.floor((size.toString(2).length - 1075) * Math.log10(2));
+  const above = (exponent) =>
+    exponent >= 0 ? size >= ONE * 10n ** BigInt(exponent) : size * 10n ** BigInt(-exponent) >= ONE;
+  while (above(power + 1)) power += 1;
+  while (!above(power)) power -= 1;
+  return power;
+}
+
+/** Return digits times 10^power, with an exponent below 1e-6 and from 1e21 on. */
+function placed(digits, power) {
+  const exponent = digits.length - 1 + power;
+  if (exponent < -6 || exponent >= 21) {
+    return `${digits[0]}${digits.length > 1 ? `.${digits.slice(1)}` : ""}e${exponent}`;
+  }
+  if (power >= 0) return digits + "0".repeat(power);
+  if (exponent >= 0) return `${digits.slice(0, exponent + 1)}.${digits.slice(exponent + 1)}`;
+  return `0.${"0".repeat(-exponent - 1)}${digits}`;
+}
+
+/** Return a distance as people say it: 0.2 km is 200 m. */
+function distanceWords(value, unit, rounding = "nearest") {
+  const { digits } = WORDING;
+  if (unit === "km" && value > 0 && value < 1) return `${numberWords(1000 * value, digits.metres, rounding)} m`;
+  return `${numberWords(value, digits.distance, rounding)} ${unit}`.trimEnd();
+}
+
+/**
+ * Return a distance for people: 0.2 km is 200 m.
+ * @param {number} distance
+ * @param {string} unit
+ * @returns {string}
+ */
+function showDistance(distance, unit) {
+  return distanceWords(distance, unit);
+}
+
+/** Return a factor that something is at most. */
+function factorWords(value) {
+  return value > WORDING.largest_factor ? WORDING.beyond_largest : numberWords(value, WORDING.digits.factor, "up");
+}
+
+const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
+const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
+const along = ({ metric }) => (Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "");
+
+/** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
+function reachOf({ epsilon, slack, radius }, ratio = 2) {
+  const near = Math.max(0, Math.log(ratio) - slack) / epsilon;
+  return radius === null ? near : Math.min(near, radius);
+}
+
+/** Return exp(epsilon * d + slack), infinite beyond the radius of a promise. */
+function largestFactor({ epsilon, slack, radius }, apart) {
+  if (radius !== null && apart > radius) return Infinity;
+  const exponent = epsilon * apart + slack;
+  return exponent < 700 ? Math.exp(exponent) : Infinity;
+}
+
+function outside({ radius, unit }) {
+  if (radius === null) return "";
+  return fill(WORDING.short.outside, { things: things(unit), radius: distanceWords(radius, unit, "down") });
+}
+
+/** Return the promise in numbers: epsilon 10 per km (Haversine), by theorem. */
+function promised(promise) {
+  const { digits, promise: words, per } = WORDING;
+  const { epsilon, slack, unit, radius, metric, basis } = promise;
+  return fill(words.whole, {
+    epsilon: numberWords(epsilon, digits.epsilon, "up"),
+    per: fill(per[unit ? "unit" : "none"], { unit }),
+    metric,
+    slack: slack ? fill(words.slack, { slack: numberWords(slack, digits.slack, "up") }) : "",
+    within: radius === null ? "" : fill(words.within, { radius: distanceWords(radius, unit, "down") }),
+    basis,
+  });
+}
+
+/** Return the promise as one sentence without Greek. */
+function shortWords(promise) {
+  const { short: words } = WORDING;
+  if (promise.basis === "none") return words.nothing;
+  const near = reachOf(promise);
+  return fill(words[near > 0 ? "reach" : "slack"], {
+    things: things(promise.unit),
+    reach: distanceWords(near, promise.unit, "down"),
+    along: along(promise),
+    outside: outside(promise),
+  });
+}
+
+/** Return the promise of a product: a sentence for every part. */
+function shortOfParts(promises) {
+  return promises.map((part, k) => fill(WORDING.short.part, { number: k, sentence: shortWords(part) })).join(" ");
+}
+
+/** Return what a factor means for whoever has to guess between two secrets at even odds: f / (1 + f). */
+function meaning(ratio) {
+  const step = WORDING.scale.find(({ below }) => below === null || ratio < below);
+  return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
+}
+
+/** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
+function meanings(promise) {
+  let scale = Math.LN2 / promise.epsilon;
+  const power = 10 ** Math.floor(Math.log10(scale));
+  scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
+  return WORDING.shares.map((part) => {
+    const apart = Number((part * scale).toPrecision(12));
+    const ratio = largestFactor(promise, apart);
+    const beyond = promise.radius !== null && apart > promise.radius;
+    return {
+      distance: distanceWords(apart, promise.unit),
+      factor: beyond ? "any" : factorWords(ratio),
+      words: beyond ? WORDING.outside : meaning(ratio),
+    };
+  });
+}
+
+/** Return the table that explains a promise, one line a distance. */
+function meaningLines(promise) {
+  const { meaning: words } = WORDING;
+  const lines = [fill(words.head, { things: things(promise.unit) })];
+  for (const { distance, factor, words: said } of meanings(promise)) {
+    lines.push(fill(words.row, { distance: distance.padStart(10), factor: factor.padStart(8), words: said }));
+  }
+  return lines;
+}
+
+// ---------------------------------------------------------------------------------------------------- mechanism.js
+
+/** A mechanism as its file holds it: what it promises, and reports drawn from it. */
+
+
+/**
+ * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
+ * @typedef {number | ArrayLike<number> | ArrayLike<string> | string | Secret[]} Secret
+ */
+/**
+ * What was drawn: the code where reports are finitely many, and its coordinates or word; for a product `parts` has the
+ * reports part by part.
+ * @typedef {{ code: number | null, point: (number | string)[], parts?: Report[] }} Report
+ */
+/**
+ * ln Pr[y | x] - ln Pr[y | x'] <= epsilon d(x, x') + slack, for secrets at most `radius` apart where there is one.
+ * @typedef {Readonly<{ epsilon: number, unit: string, slack: number, radius: number | null,
+ *   basis: "theorem" | "certificate" | "none", metric: string }>} Guarantee
+ */
+/**
+ * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
+ * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon: number, method: string, note?: string, seconds: number,
+ *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
+ */
+/**
+ * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
+ * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
+ * @typedef {{ snap?: number, clamp?: boolean }} Placing
+ */
+
+class Mechanism {
+  #parts;
+
+  /** Mechanisms come from `open`. @private */
+  constructor(file, { signedBy, verified, trusted, bytes }) {
+    this.#parts = readMechanism(file);
+    const { manifest } = file;
+    /** @type {"matrix" | "local" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
+    this.kind = manifest.kind;
+    /** @type {number} */
+    this.version = manifest.version;
+    /** @type {number} */
+    this.bytes = bytes;
+    /** @type {string} */
+    this.sha256 = manifest.sha256;
+    /** @type {"dense" | "sparse" | "quantised"} */
+    this.storage = this.#parts.table?.storage ?? "dense";
+    /** @type {number | null} */
+    this.bits = this.#parts.table?.bits ?? null;
+    /** @type {Guarantee} */
+    this.guarantee = Object.freeze({ ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name });
+    /** @type {Certificate} */
+    this.certificate = Object.freeze({ ...manifest.certificate });
+    /** @type {string} */
+    this.licence = manifest.licence ?? "";
+    /** The key that signed the file, 64 digits. @type {string | null} */
+    this.signedBy = signedBy;
+    /**
+     * "good": the key in the file made it. "trusted": and you named that key. "unchecked": this browser cannot tell.
+     * @type {"none" | "good" | "trusted" | "unchecked"}
+     */
+    this.signature = signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good";
+    /** @type {readonly string[]} */
+    this.columns = Object.freeze([...(this.#parts.inputs.columns ?? [])]);
+    const ground = this.#parts.inputs.ground ?? this.#parts.inputs.metric;
+    /** The unit in which coordinates are measured where they are (latitude, longitude) in degrees. @type {string | null} */
+    this.earthUnit = ground?.name === "Haversine" ? ground.unit : null;
+    Object.freeze(this);
+  }
+
+  /** The number of secrets, where they are finitely many. @returns {number | null} */
+  get secrets() {
+    return this.#parts.inputs.size ?? null;
+  }
+
+  /** The number of reports, where they are finitely many. @returns {number | null} */
+  get reports() {
+    return this.#parts.outputs.size ?? null;
+  }
+
+  /**
+   * Draw one report for a secret. A stranger is an error, never passed through; the error says nothing about the value.
+   * `words` replaces the random source, for tests only.
+   * @param {Secret} secret
+   * @param {Placing & { words?: Words }} [options]
+   * @returns {Report}
+   */
+  sample(secret, { snap = 0, clamp = false, words = system } = {}) {
+    if (this.guarantee.basis === "none") {
+      throw new InvalidInput("this mechanism promises nothing; it was made for comparisons. Do not release its reports.");
+    }
+    const drawn = this.#parts.draw(this.#encoded(secret, { snap, clamp }), words);
+    const report = this.#parts.parts
+      ? { code: null, point: drawn.map(({ point }) => point), parts: drawn }
+      : reportOf(this.#parts, drawn);
+    if (!isReport(report.point)) throw new MetricdpError("the mechanism drew something that is no report: do not use its file.");
+    return report;
+  }
+
+  #encoded(secret, placing) {
+    this.#checkPlacing(placing);
+    return this.#parts.inputs.encode(secret, placing);
+  }
+
+  #checkPlacing({ snap, clamp }) {
+    optionNumber(snap, "snap");
+    refuseOption(typeof clamp !== "boolean", "`clamp` must be true or false.");
+    if (snap === 0) return;
+    const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
+    refuseOption(finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
+    refuseOption(finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
+  }
+
+  /**
+   * Return the probabilities of all reports for a secret, where there are finitely many.
+   * @param {Secret} secret
+   * @param {Placing} [options]
+   * @returns {Float64Array}
+   */
+  law(secret, { snap = 0, clamp = false } = {}) {
+    if (!this.#parts.law) throw new Unsupported(`a ${this.kind} mechanism has no table of probabilities.`);
+    return this.#parts.law(this.#encoded(secret, { snap, clamp }));
+  }
+
+  /**
+   * Return the coordinates of a secret by its code.
+   * @param {number} code
+   * @returns {(number | string)[]}
+   */
+  secretAt(code) {
+    const { inputs } = this.#parts;
+    if (!inputs.coordinates) throw new Unsupported("the secrets of this mechanism are not finitely many.");
+    refuseOption(typeof code !== "number", "`code` must be the number of a secret.");
+    return [...inputs.coordinates.row(inputs.encode(code))];
+  }
+
+  /**
+   * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
+   * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
+   * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
+   * one value is put on to any secret that the other can reach.
+   * @param {number} [snap]
+   * @returns {number}
+   */
+  slack(snap = 0) {
+    this.#checkPlacing({ snap, clamp: false });
+    const { epsilon, slack } = this.guarantee;
+    if (snap === 0) return slack;
+    const part = (this.#parts.parts ?? [{ ...this.#parts, guarantee: { epsilon } }]).find(({ inputs }) => inputs.size !== undefined);
+    return slack + part.guarantee.epsilon * part.inputs.charge(snap);
+  }
+
+  #promise(snap) {
+    return { ...this.guarantee, slack: this.slack(snap) };
+  }
+
+  /**
+   * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
+   * beyond the radius of the promise, where there is one.
+   * @param {number} distance
+   * @param {{ snap?: number }} [options]
+   * @returns {number}
+   */
+  factor(distance, { snap = 0 } = {}) {
+    return largestFactor(this.#promise(snap), optionNumber(distance, "distance"));
+  }
+
+  /**
+   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`.
+   * @param {number} [factor]
+   * @param {{ snap?: number }} [options]
+   * @returns {number}
+   */
+  reach(factor = 2, { snap = 0 } = {}) {
+    return reachOf(this.#promise(snap), optionNumber(factor, "factor", 1));
+  }
+
+  /**
+   * Return a radius, in the unit of the distances, that holds a report with at least this probability whatever the
+   * secret: the same for all secrets, so it tells nothing about them.
+   * @param {number} [level]
+   * @returns {number}
+   */
+  accuracy(level = 0.95) {
+    refuseOption(typeof level !== "number" || !(level > 0 && level < 1), "`level` must be a probability between 0 and 1.");
+    const { inputs, outputs, table, rate, reach } = this.#parts;
+    if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + (reach ?? 0); // by the lattice
+    if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
+    return farthest(inputs, outputs, table, level);
+  }
+
+  /**
+   * Judge every pair of secrets again in doubles: the smallest epsilon of a matrix, good to `tolerance` (relative). It holds
+   * only where a finite epsilon over at least one pair is at most the claim. The proof itself is Python's (`mdp.load`,
+   * `metricdp audit`); this finds a forged table without it.
+   * @returns {{ epsilon: number, claimed: number, tolerance: number, pairs: number, holds: boolean,
+   *   verdict: "holds" | "violated" | "cannot judge" }}
+   */
+  audit() {
+    if (this.kind !== "matrix") throw new Unsupported("only matrices are judged here; use `metricdp audit`.");
+    return judged(this.#parts, this.guarantee);
+  }
+
+  /**
+   * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
+   * @param {{ snap?: number }} [options]
+   * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
+   */
+  explain({ snap = 0 } = {}) {
+    const promise = this.#promise(snap);
+    const { parts } = this.#parts;
+    const named = ({ guarantee, inputs }) => {
+      const slack = guarantee.slack + (inputs.size === undefined ? 0 : guarantee.epsilon * inputs.charge(snap));
+      return { ...guarantee, slack, metric: inputs.metric.name };
+    };
+    const said = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
+    const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
+    return {
+      short: said,
+      meanings: scaled ? meanings(promise) : [],
+      lines: [
+        said,
+        ...(scaled ? meaningLines(promise) : []),
+        `${promised(promise)}.`,
+        `Licence of the data: ${this.licence || "not stated"}.`,
+        `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,
+      ],
+    };
+  }
+}
+
+/** Tell whether every number of a report is finite. */
+function isReport(point) {
+  return point.every((value) => (Array.isArray(value) ? isReport(value) : typeof value === "string" || Number.isFinite(value)));
+}
+
+/** Return the largest distance, over secrets, that holds a report with this probability. */
+function farthest({ ground, coordinates }, outputs, table, level) {
+  let largest = 0;
+  for (let row = 0; row < table.rows; row++) {
+    const here = coordinates.row(row);
+    const away = table.likely(row, level).map(([k, chance]) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
+    const inside = away.reduce((sum, [far, chance]) => (far <= largest ? sum + chance : sum), 0);
+    if (inside >= level) continue;
+    away.sort((a, b) => a[0] - b[0]);
+    let mass = 0;
+    const reached = away.find(([, chance]) => (mass += chance) >= level - 1e-12) ?? away[away.length - 1];
+    largest = Math.max(largest, reached[0]);
+  }
+  return largest;
+}
+
+/** Return r with P(Gamma(2, 1) <= r) = level: 1 - (1 + r) exp(-r), by bisection. */
+function gammaTwoQuantile(level) {
+  let [low, high] = [0, 800];
+  for (let k = 0; k < 100; k++) {
+    const middle = (low + high) / 2;
+    if (1 - (1 + middle) * Math.exp(-middle) < level) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+// ---------------------------------------------------------------------------------------------------- declared.js
+
+/** The fields of a mechanism file: written by build.js from fields.json, which tools/pages.py writes from the declarations. */
+
+const DECLARED = {
+  "metric": {
+    "Lp": {"since": 1, "fields": {"p": {"type": "number", "least": 1, "infinite": true}, "unit": {"type": "text", "longest": 100}}},
+    "Haversine": {"since": 1, "fields": {"unit": {"type": "text", "choices": ["m", "km", "mi", "ft"], "longest": 10000}}},
+    "Mahalanobis": {"since": 1, "fields": {"covariance": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
+    "Precomputed": {"since": 1, "fields": {"distances": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
+    "ShortestPath": {"since": 1, "fields": {"edges": {"type": "array", "sides": 2, "of": "whole"}, "lengths": {"type": "array", "sides": 1, "of": "float"}, "nodes": {"type": "whole", "least": 1, "most": 4194304}, "one_way": {"type": "text", "choices": ["open", "longer"], "longest": 10000}, "unit": {"type": "text", "longest": 100}}},
+    "StreetPath": {"since": 1, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}}},
+    "Temporal": {"since": 1, "fields": {"period": {"type": "maybe", "of": {"type": "number", "least": 1e-100, "most": 1e+100}}, "unit": {"type": "text", "longest": 100}}},
+    "Hamming": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
+    "Levenshtein": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
+    "Angular": {"since": 1, "fields": {"unit": {"type": "text", "choices": ["rad", "deg"], "longest": 10000}}},
+    "Hyperbolic": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
+    "Weighted": {"since": 1, "fields": {"parts": {"type": "many", "least": 1, "most": 1024, "of": {"type": "group", "of": [{"type": "part", "of": "metric"}, {"type": "many", "least": 1, "most": 65536, "of": {"type": "whole", "least": 0, "most": 65535}}, {"type": "number", "least": 1e-100, "most": 1e+100}]}}, "unit": {"type": "text", "longest": 100}}},
+    "Wasserstein": {"since": 1, "fields": {"ground": {"type": "array", "sides": 0, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
+    "WordMovers": {"since": 1, "fields": {"vectors": {"type": "array", "sides": 2, "of": "float"}, "ground": {"type": "part", "of": "metric"}, "unit": {"type": "text", "longest": 100}}},
+    "Frechet": {"since": 1, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}}
+  },
+  "space": {
+    "finite": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "points": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "coordinates": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "ground": {"type": "part", "of": "metric"}, "columns": {"type": "many", "least": 0, "most": 65536, "of": {"type": "text", "longest": 1000}}}},
+    "box": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "lower": {"type": "many", "least": 1, "most": 65536, "of": {"type": "number", "least": -1e+300, "most": 1e+300}}, "upper": {"type": "many", "least": 1, "most": 65536, "of": {"type": "number", "least": -1e+300, "most": 1e+300}}}},
+    "unbounded": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}}},
+    "streets": {"since": 1, "fields": {"metric": {"type": "part", "named": ["StreetPath"], "of": "metric"}}}
+  },
+  "mechanism": {
+    "matrix": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "matrix": {"type": "table"}}},
+    "local": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "lengths": {"type": "array", "sides": 2, "most": 65536, "of": "narrow"}, "columns": {"type": "array", "sides": 1, "most": 65535, "of": "narrow"}, "values": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "coded": true, "of": "single"}, "background": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "of": "single"}}},
+    "interpolated": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["box"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "axes": {"type": "many", "least": 1, "most": 8, "of": {"type": "array", "sides": 1, "of": "float"}}, "ratios": {"type": "many", "least": 1, "most": 8, "of": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}}, "matrix": {"type": "table"}, "rule": {"type": "text", "choices": ["exact", "direction", "log", "relaxed"], "longest": 10000}}},
+    "streets": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["streets"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "counts": {"type": "array", "sides": 1, "least": 1, "most": 536870912, "of": "whole"}, "ratios": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}, "matrix": {"type": "table"}}},
+    "spherical-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "vector-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
+  },
+  "promise": {
+    "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100},
+    "slack": {"type": "number", "least": 0},
+    "radius": {"type": "maybe", "of": {"type": "number", "above": 0}},
+    "unit": {"type": "text", "longest": 100},
+    "basis": {"type": "text", "choices": ["theorem", "certificate", "none"], "longest": 10000},
+    "metric": {"type": "part", "of": "metric"}
+  },
+  "certificate": {
+    "loss": {"type": "number"},
+    "lower_bound": {"type": "number"},
+    "worst_pair": {"type": "many", "least": 0, "most": 3, "of": {"type": "whole", "least": 0, "most": 9007199254740991}},
+    "verified_pairs": {"type": "whole", "least": 0, "most": 9007199254740991},
+    "method": {"type": "text", "longest": 10000},
+    "seconds": {"type": "number", "least": 0},
+    "epsilon": {"type": "number", "least": 0, "infinite": true},
+    "note": {"type": "text", "longest": 10000},
+    "objective": {"type": "text", "choices": ["expected", "worst"], "longest": 10000}
+  },
+  "later": {
+    "radius": null,
+    "note": "",
+    "objective": null
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------- schema.js
+
+/**
+ * What a value in a manifest must be. A check takes a value and says where it stands, and gives the value back or refuses
+ * the file; so nothing is built, allocated or drawn from a manifest that does not fit.
+ */
+
+
+/** A text of at most `limit` characters. */
+const text = (limit = 10_000) => (value, where) => {
+  const long = typeof value === "string" && value.length > limit && [...value].length > limit; // a character may be two units
+  refuse(typeof value !== "string" || long, `${where} is not a text`);
+  return value;
+};
+
+/** One of the given texts. */
+const oneOf = (names) => (value, where) => {
+  refuse(typeof value !== "string" || !names.includes(value), `${where} is none of ${names.join(", ")}`);
+  return value;
+};
+
+/** A finite number in a range; with `infinite` the number infinity too, which a manifest writes as {"float": "inf"}. */
+const number =
+  ({ least = -Infinity, above = -Infinity, most = Number.MAX_VALUE, infinite = false } = {}) =>
+  (value, where) => {
+    if (infinite && isNamed(value, "inf")) return Infinity;
+    const good = typeof value === "number" && Number.isFinite(value) && value >= least && value > above && value <= most;
+    refuse(!good, `${where} is not a number that is possible there`);
+    return value;
+  };
+
+const isNamed = (value, name) =>
+  typeof value === "object" && value !== null && value.float === name && Object.keys(value).length === 1;
+
+/** A whole number in a range. */
+const whole =
+  (least = 0, most = Number.MAX_SAFE_INTEGER) =>
+  (value, where) => {
+    refuse(!Number.isSafeInteger(value) || value < least || value > most, `${where} is not a whole number that is possible there`);
+    return value;
+  };
+
+/** The value or null. */
+const orNull = (check) => (value, where) => (value === null ? null : check(value, where));
+
+/** A list of so many values, each of which passes the check. */
+const list =
+  (check, least = 0, most = 1_000_000) =>
+  (value, where) => {
+    refuse(!Array.isArray(value) || value.length < least || value.length > most, `${where} is not a list of the right length`);
+    return value.map((item, k) => check(item, `${where}[${k}]`));
+  };
+
+/** A list with one check for every place. */
+const tuple =
+  (...checks) =>
+  (value, where) => {
+    refuse(!Array.isArray(value) || value.length !== checks.length, `${where} is not a list of the right length`);
+    return checks.map((check, k) => check(value[k], `${where}[${k}]`));
+  };
+
+/** An object with exactly these keys, but for the optional ones. */
+const record =
+  (checks, optional = {}) =>
+  (value, where) => {
+    refuse(typeof value !== "object" || value === null || Array.isArray(value), `${where} is not an object`);
+    const result = {};
+    for (const [key, check] of Object.entries(checks)) {
+      refuse(!Object.hasOwn(value, key), `${where} does not say ${key}`);
+      result[key] = check(value[key], `${where}.${key}`);
+    }
+    for (const key of Object.keys(value)) {
+      if (Object.hasOwn(checks, key)) continue;
+      refuse(!Object.hasOwn(optional, key), `${where} says what this module does not know`);
+      result[key] = optional[key](value[key], `${where}.${key}`);
+    }
+    return result;
+  };
+
+/** Choose the check by what the value is. */
+const choose = (pick) => (value, where) => pick(value, where)(value, where);
+
+// ---------------------------------------------------------------------------------------------------- manifest.js
+
+/**
+ * What a manifest may say: every value in it is checked before anything is built. Which fields there are and what is possible
+ * in them comes from the declarations of metrics, spaces and mechanisms (`declared.js`); nothing of that is repeated here.
+ */
+
+
+const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
+const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
+
+const anything = (value) => value;
+const tensor = text();
+const side = whole(1, SHARED.largest_matrix);
+const STORAGES = {
+  sparse: { shape: tuple(side, side), columns: tensor, values: tensor, present: orNull(tensor) },
+  quantised: { shape: tuple(side, side), columns: tensor, counts: tensor, bits: whole(SHARED.fewest_bits, SHARED.most_bits) },
+};
+
+const table = (version) =>
+  choose((value, where) => {
+    if (typeof value === "string") return tensor;
+    refuse(version === 1, "it holds what its version does not know");
+    const storage = oneOf(Object.keys(STORAGES))(value?.storage, `${where}.storage`);
+    return record({ storage: text(), ...STORAGES[storage] });
+  });
+
+/** The check of a field, by the type of its declaration; `reading` is the manifest as far as it has been checked. */
+const CHECKS = {
+  number: (kind) => number(kind),
+  whole: ({ least, most }) => whole(least, most),
+  text: ({ choices, longest }) => (choices === undefined ? text(longest) : oneOf(choices)),
+  maybe: ({ of }, reading) => orNull(checkOf(of, reading)),
+  many: ({ of, least, most }, reading) => list(checkOf(of, reading), least, most),
+  group: ({ of }, reading) => tuple(...of.map((kind) => checkOf(kind, reading))),
+  part: (kind, reading) => (value, where) => reading.part(kind, value, where),
+  array: (kind, reading) => (value, where) =>
+    kind.coded && typeof value === "object" ? coded(kind, reading)(value, where) : reading.file.checkArray(value, kind, where),
+  table: (_, reading) => table(reading.version),
+};
+
+/** Codes, and a table of the numbers that they stand for. */
+const coded = (kind, { file }) =>
+  record({
+    codes: (value, where) => file.checkArray(value, { of: "narrow", sides: kind.sides }, where),
+    table: (value, where) => file.checkArray(value, { ...kind, sides: 1 }, where),
+  });
+
+const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
+
+/** A manifest while it is checked, in the order in which it is built: nothing refers to what comes later. */
+class Reading {
+  constructor(file, version) {
+    this.file = file;
+    this.version = version;
+    this.names = { metric: [], space: [] };
+    this.sizes = []; // of every metric: how deep it is nested, how many it is made of
+    this.open = [1, 1];
+    this.inside = false;
+  }
+
+  /** Return the check of an entry with these fields; what the first files did not say yet may be absent. */
+  record(fields) {
+    const checks = Object.entries(fields).map(([name, kind]) => [name, checkOf(kind, this)]);
+    const isLater = ([name]) => Object.hasOwn(DECLARED.later, name);
+    const check = record(Object.fromEntries(checks.filter((entry) => !isLater(entry))), Object.fromEntries(checks.filter(isLater)));
+    const defaults = Object.fromEntries(checks.filter(isLater).map(([name]) => [name, DECLARED.later[name]]));
+    return (value, where) => ({ ...defaults, ...check(value, where) });
+  }
+
+  /** Return the declared fields of a metric, a space or a mechanism. */
+  fields(sort, name, where) {
+    refuse(typeof name !== "string", `${where} has no name`);
+    if (!Object.hasOwn(DECLARED[sort], name)) throw new Unsupported(`a ${sort} of this file is not known here: update metricdp.`);
+    const { since, fields } = DECLARED[sort][name];
+    refuse(since > this.version, "it holds what its version does not know");
+    return fields;
+  }
+
+  metric(value, where) {
+    const { name, parameters } = record({ name: anything, parameters: anything })(value, where);
+    this.open = [1, 1];
+    const checked = this.record(this.fields("metric", name, where))(parameters, `${where}.parameters`);
+    this.names.metric.push(name);
+    this.sizes.push(this.open);
+    return { name, parameters: checked };
+  }
+
+  space(value, where) {
+    const fields = this.fields("space", value?.kind, where);
+    const { kind, ...entry } = value;
+    this.names.space.push(kind);
+    return { kind, ...this.record(fields)(entry, where) };
+  }
+
+  /** Return the checks of what describes a mechanism. */
+  mechanism(kind, where) {
+    return {
+      kind: text(),
+      guarantee: this.record(DECLARED.promise),
+      certificate: this.record(DECLARED.certificate),
+      body: this.record(this.fields("mechanism", kind, where)),
+    };
+  }
+
+  part({ of, named = [] }, value, where) {
+    if (of === "mechanism") return this.inner(value, where);
+    const names = this.names[of];
+    refuse(!Number.isSafeInteger(value) || value < 0 || value >= names.length, `${where} is a reference to nothing`);
+    refuse(named.length > 0 && !named.includes(names[value]), `${where} must be a ${of} of the kind ${named.join(" or ")}`);
+    if (of === "metric") this.nest(value, where);
+    return value;
+  }
+
+  /** Count what a metric is made of: a few words could otherwise say a metric that takes years to measure. */
+  nest(value, where) {
+    const [depth, terms] = this.sizes[value];
+    this.open = [Math.max(this.open[0], depth + 1), this.open[1] + terms];
+    const deep = this.open[0] > SHARED.deepest_metric || this.open[1] > SHARED.largest_metric_terms;
+    refuse(deep, `${where} is nested too deep`);
+  }
+
+  inner(value, where) {
+    refuse(this.inside, "a part of it is made of parts");
+    this.inside = true;
+    const checked = stated(record(this.mechanism(value?.kind, where))(value, where), where);
+    this.inside = false;
+    return checked;
+  }
+}
+
+/** Refuse a certificate whose values do not go together; nothing that is drawn depends on it. */
+function stated(mechanism, where) {
+  const { guarantee, certificate } = mechanism;
+  const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
+  refuse(bound, `${where} states a bound above its loss`); // where nothing is promised, bounds of private mechanisms do not bind
+  refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);
+  const worst = /^(constopt|optimal \(worst)/.test(certificate.method); // how the first files say it
+  certificate.objective ??= worst ? "worst" : "expected";
+  return mechanism;
+}
+
+/** Refuse what is no manifest of a version that is read here; checksum and signature are verified next. */
+function checkVersion(given) {
+  refuse(given.format !== SHARED.format, "it is a safetensors file, but not one of metricdp");
+  const { version } = given;
+  refuse(!Number.isSafeInteger(version) || version < 1, "its version is none");
+  if (version > SHARED.version) {
+    throw new CorruptFile(
+      `the file was refused: it has format version ${version}, this module reads up to ${SHARED.version}. Update metricdp.`,
+    );
+  }
+  const wanted = [...FIELDS_OF[version]].sort().join();
+  refuse(Object.keys(given).sort().join() !== wanted, "its manifest does not hold what its version asks for");
+  refuse(typeof given.sha256 !== "string", "its checksum is missing");
+}
+
+/** Return the manifest of a file, whose every byte is as it was written by now, as checked values. */
+function checkedManifest(file) {
+  const given = file.manifest;
+  const reading = new Reading(file, given.version);
+  const checks = {
+    format: text(), version: whole(), sha256: text(), units: text(SHARED.licence_limit),
+    metrics: list((value, where) => reading.metric(value, where), 1, SHARED.largest_count),
+    spaces: list((value, where) => reading.space(value, where), 1, SHARED.largest_count),
+    ...reading.mechanism(given.kind, "it"),
+  };
+  if (given.version > 1) Object.assign(checks, { licence: text(SHARED.licence_limit), signature: anything });
+  return stated(record(checks)(given, "its manifest"), "its certificate");
+}
+
+// ---------------------------------------------------------------------------------------------------- file.js
+
+/** The bytes of a mechanism file, taken apart: header, tensors, and the metrics and spaces that they make. */
+
+
+const TYPES = {
+  F64: Float64Array, F32: Float32Array, I64: BigInt64Array, U8: Uint8Array, U16: Uint16Array, U32: Uint32Array, U64: BigUint64Array,
+};
+const TYPES_OF = { 1: ["F64", "I64", "U8"], 2: Object.keys(TYPES) };
+const UNSIGNED = [Uint8Array, Uint16Array, Uint32Array, BigUint64Array];
+const ARRAYS = { // by declaration
+  float: [Float64Array], single: [Float32Array], whole: [BigInt64Array], narrow: UNSIGNED, points: [Float64Array, BigInt64Array, Array],
+};
+const MOST_CODES = 65536; // kinds of numbers that a table holds
+const DECODER_OPTIONS = { fatal: true, ignoreBOM: true };
+
+const offset = whole();
+const tensorEntry = (types) =>
+  record({ dtype: oneOf(types), shape: list(whole(1), 1, 8), data_offsets: tuple(offset, offset) });
+
+function parsed(text, what) {
+  try {
+    const value = JSON.parse(text);
+    if (value !== null && typeof value === "object" && !Array.isArray(value)) return value;
+  } catch {
+    // said below
+  }
+  throw new CorruptFile(`the file was refused: it is not a mechanism file, or its ${what} is damaged.`);
+}
+
+function decoded(bytes, what) {
+  try {
+    return new TextDecoder("utf-8", DECODER_OPTIONS).decode(bytes);
+  } catch {
+    throw new CorruptFile(`the file was refused: its ${what} is not text.`);
+  }
+}
+
+class MechanismFile {
+  /** Take apart the bytes (an ArrayBuffer that nobody else writes to); `verified` and `build` come next. */
+  constructor(buffer) {
+    refuse(buffer.byteLength < 8, "it is not a mechanism file");
+    const size = new DataView(buffer).getBigUint64(0, true);
+    refuse(size < 2n || size > BigInt(SHARED.header_limit), "it is not a mechanism file, or its first bytes are damaged");
+    this.start = 8 + Number(size);
+    refuse(this.start > buffer.byteLength, "it is cut off");
+    this.bytes = new Uint8Array(buffer);
+    const header = parsed(decoded(this.bytes.subarray(8, this.start), "header"), "header");
+    const { __metadata__: metadata, ...entries } = header;
+    refuse(typeof metadata?.metricdp !== "string", "it is a safetensors file, but not one of metricdp");
+    this.manifest = parsed(metadata.metricdp, "manifest");
+    checkVersion(this.manifest);
+    this.layOut(entries);
+    this.used = new Set();
+    this.read = new Map();
+    this.metrics = [];
+    this.spaces = [];
+  }
+
+  /** Check that the tensors fill the rest of the file from end to end, each as long as its shape says. */
+  layOut(entries) {
+    const check = tensorEntry(TYPES_OF[this.manifest.version]);
+    this.entries = new Map(Object.entries(entries).map(([name, entry]) => [name, check(entry, "a tensor")]));
+    let end = 0;
+    for (const { dtype, shape, data_offsets: span } of [...this.entries.values()].sort((a, b) => a.data_offsets[0] - b.data_offsets[0])) {
+      const length = shape.reduce((a, b) => a * b, TYPES[dtype].BYTES_PER_ELEMENT);
+      refuse(span[0] !== end || span[1] - span[0] !== length, "its tensors overlap or have gaps");
+      end = span[1];
+    }
+    const size = this.bytes.length - this.start;
+    refuse(end !== size, end > size ? "it is cut off" : "it is too long");
+  }
+
+  /** Check the manifest and rebuild metrics and spaces in the order they were stored; each refers to earlier ones only. */
+  build() {
+    this.manifest = checkedManifest(this);
+    for (const entry of this.manifest.metrics) this.metrics.push(readMetric(entry, this));
+    for (const entry of this.manifest.spaces) this.spaces.push(readSpace(entry, this));
+  }
+
+  refuseLeftovers() {
+    for (const name of this.entries.keys()) refuse(!this.used.has(name), "it holds a tensor that nothing refers to");
+  }
+
+  /** Return a metric by its number, which the manifest was checked for. */
+  metric(number) {
+    return this.metrics[number];
+  }
+
+  /** Return a space by its number; it is of the kind that its field declares. */
+  space(number) {
+    return this.spaces[number];
+  }
+
+  /** Tell whether two metrics are the same one. */
+  same(one, two) {
+    const { metrics } = this.manifest;
+    return one === two || JSON.stringify(spelled(metrics[one])) === JSON.stringify(spelled(metrics[two]));
+  }
+
+  /** Return {data, shape} of a tensor; text comes as a list of strings. */
+  tensor(name) {
+    if (!this.read.has(name)) this.read.set(name, this.entries.has(`${name}.bytes`) ? this.texts(name) : this.numbers(name));
+    return this.read.get(name);
+  }
+
+  numbers(name) {
+    const entry = this.entries.get(name);
+    refuse(entry === undefined, "it refers to a tensor that it does not hold");
+    this.used.add(name);
+    const [from, to] = entry.data_offsets;
+    const data = new TYPES[entry.dtype](this.bytes.slice(this.start + from, this.start + to).buffer);
+    return { data, shape: entry.shape };
+  }
+
+  texts(name) {
+    const bytes = this.numbers(`${name}.bytes`).data;
+    const { data: ends, shape } = this.numbers(`${name}.ends`);
+    refuse(!(bytes instanceof Uint8Array) || !(ends instanceof BigInt64Array), "its words are not text");
+    let start = 0n;
+    const data = Array.from(ends, (end) => {
+      refuse(end < start || end > BigInt(bytes.length), "its words do not end where they should");
+      const word = decoded(bytes.subarray(Number(start), Number(end)), "vocabulary");
+      start = end;
+      return word;
+    });
+    const full = start === BigInt(bytes.length) || (start === 0n && bytes.length === 1); // a tensor is never empty
+    refuse(!full, "its words do not end where they should");
+    return { data, shape };
+  }
+
+  /** Refuse a tensor that is not of the type, the sides and the range that its field declares; return its name. */
+  checkArray(name, { of, sides = 0, least = -Infinity, most = Infinity }, where) {
+    refuse(typeof name !== "string", `${where} is not the name of a tensor`);
+    const { data, shape } = this.tensor(name);
+    const isText = Array.isArray(data);
+    const fits = ARRAYS[of].some((Type) => data instanceof Type) && (isText || sides === 0 || shape.length === sides);
+    refuse(!fits, `${where} is not a tensor of the right type and shape`);
+    if (!isText) for (const value of data) refuse(!(value >= least && value <= most), `${where} holds a number that is not possible there`);
+    return name;
+  }
+
+  shape(name) {
+    return this.tensor(name).shape;
+  }
+
+  /** Return finite doubles of a shape (null: any side; a shape of null: any). */
+  floats(name, shape, what) {
+    const data = this.shaped(name, shape, what);
+    refuse(!(data instanceof Float64Array), `${what} are not doubles`);
+    for (const value of data) refuse(!Number.isFinite(value), `${what} are not finite numbers`);
+    return data;
+  }
+
+  /** Return whole numbers of at least 0 of a shape, of any width. */
+  counts(name, shape, what) {
+    const data = this.shaped(name, shape, what);
+    refuse(!UNSIGNED.some((Type) => data instanceof Type), `${what} are not whole numbers`);
+    return data;
+  }
+
+  /** Return signed whole numbers of a shape as doubles. */
+  wholes(name, shape, what) {
+    const data = this.shaped(name, shape, what);
+    refuse(!(data instanceof BigInt64Array), `${what} are not whole numbers`);
+    return Float64Array.from(data, Number);
+  }
+
+  bits(name, shape, what) {
+    const data = this.shaped(name, shape, what);
+    refuse(!(data instanceof Uint8Array), `${what} are not bytes`);
+    return data;
+  }
+
+  /** Return single floats of a shape, which may lie in the file as codes and a table that decreases. */
+  singles(entry, shape, what) {
+    if (typeof entry === "string") return this.shaped(entry, shape, what);
+    const table = this.shaped(entry.table, [null], what);
+    const decreases = table.every((value, k) => k === 0 || value < table[k - 1]);
+    refuse(table.length > MOST_CODES || !decreases, `${what} have a table that is too long or does not decrease`);
+    return Float32Array.from(this.counts(entry.codes, shape, what), (code) => {
+      refuse(code >= table.length, `${what} have a code that their table does not hold`);
+      return table[Number(code)];
+    });
+  }
+
+  shaped(name, shape, what) {
+    const { data, shape: found } = this.tensor(name);
+    const fits = shape === null || (shape.length === found.length && shape.every((side, k) => side === null || side === found[k]));
+    refuse(!fits, `${what} do not have the size that is needed`);
+    return data;
+  }
+
+  points(name) {
+    const found = this.tensor(name);
+    const good = Array.isArray(found.data) || found.data instanceof Float64Array || found.data instanceof BigInt64Array;
+    refuse(!good || found.shape.length < 2, "its points are not rows of numbers or words");
+    return new Points(found);
+  }
+}
+
+/** Return an entry with its keys in order, so that equal ones are spelled alike. */
+const spelled = ({ name, parameters }) => [name, Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1))];
+
+// ---------------------------------------------------------------------------------------------------- signing.js
+
+/** Checksum and Ed25519 signature: whether a file is as it was written, and by whom. */
+
+
+const ZERO = "0".charCodeAt(0);
+const PREFIX = "302a300506032b6570032100"; // SubjectPublicKeyInfo of Ed25519
+const ENTRY = record({ algorithm: oneOf(["ed25519"]), public_key: text(64), value: text(128) });
+
+const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const unhex = (digits) => Uint8Array.from(digits.match(/../g), (pair) => parseInt(pair, 16));
+
+/** Return the 64 digits of a public key given as PEM text or as the digits themselves. */
+function keyDigits(key) {
+  const digits = typeof key === "string" ? rawDigits(key.trim()) : null;
+  if (digits === null) {
+    throw new InvalidInput("a trusted key must be the text of a .pub file (PEM, Ed25519) or its 64 digits.");
+  }
+  if (isWeak(digits)) throw new InvalidInput("a trusted key is one that fits every signature: it protects nothing.");
+  return digits;
+}
+
+function rawDigits(key) {
+  if (/^[0-9a-f]{64}$/i.test(key)) return key.toLowerCase();
+  const body = /-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]+?)-----END PUBLIC KEY-----/.exec(key);
+  if (body === null) return null;
+  try {
+    const bytes = hex(Uint8Array.from(atob(body[1].replace(/\s/g, "")), (c) => c.charCodeAt(0)));
+    return bytes.length === 88 && bytes.startsWith(PREFIX) ? bytes.slice(PREFIX.length) : null;
+  } catch {
+    return null; // no base64
+  }
+}
+
+/**
+ * Tell whether a public key is a point of small order, or is written with a coordinate beyond the field: such keys have
+ * signatures that fit any message, so they say nothing. The sign bit does not matter.
+ */
+function isWeak(digits) {
+  const last = parseInt(digits.slice(62), 16) & 0x7f;
+  const unsigned = digits.slice(0, 62) + last.toString(16).padStart(2, "0");
+  const beyond = last === 0x7f && /^f{60}$/.test(digits.slice(2, 62)) && parseInt(digits.slice(0, 2), 16) >= 0xed;
+  return beyond || SHARED.weak_keys.includes(unsigned);
+}
+
+/** Return where these ASCII digits stand in the header; they must occur once. */
+function find(file, digits) {
+  const head = file.bytes.subarray(0, file.start);
+  let found = -1;
+  for (let at = head.indexOf(digits.charCodeAt(0)); at >= 0; at = head.indexOf(digits.charCodeAt(0), at + 1)) {
+    let k = 1;
+    while (k < digits.length && head[at + k] === digits.charCodeAt(k)) k += 1;
+    if (k === digits.length) {
+      refuse(found >= 0, "its checksum or signature is written twice");
+      found = at;
+    }
+  }
+  refuse(found < 0, "its checksum or signature is missing");
+  return found;
+}
+
+/** Verify checksum and signature; return the key that signed the file, and whether that could be verified here. */
+async function verified(file) {
+  const subtle = globalThis.crypto?.subtle;
+  if (!subtle) throw new Unsupported("this page has no crypto.subtle: serve it over https (or from localhost).");
+  const { sha256, signature } = file.manifest;
+  refuse(!/^[0-9a-f]{64}$/.test(sha256), "its checksum is missing");
+  const blank = file.bytes.slice();
+  const place = find(file, sha256);
+  blank.fill(ZERO, place, place + 64);
+  const digest = hex(await subtle.digest("SHA-256", blank));
+  refuse(digest !== sha256, "its checksum does not fit its contents: it was altered or damaged");
+  if (signature === null || signature === undefined) return { signedBy: null, verified: false };
+  const { public_key: key, value } = ENTRY(signature, "its signature");
+  refuse(!/^[0-9a-f]{64}$/.test(key) || !/^[0-9a-f]{128}$/.test(value), "its signature is not written as one");
+  refuse(isWeak(key), "its public key fits every signature");
+  const at = find(file, value);
+  blank.fill(ZERO, at, at + 128);
+  const purpose = new TextEncoder().encode(`${SHARED.signature_purpose}\0`);
+  const message = new Uint8Array([...purpose, ...new Uint8Array(await subtle.digest("SHA-256", blank))]);
+  let imported;
+  try {
+    imported = await subtle.importKey("raw", unhex(key), { name: "Ed25519" }, false, ["verify"]);
+  } catch (error) {
+    refuse(error?.name !== "NotSupportedError", "its public key is no key");
+    return { signedBy: key, verified: false }; // an old browser: only an error where a signature was asked for
+  }
+  const good = await subtle.verify({ name: "Ed25519" }, imported, unhex(value), message);
+  refuse(!good, "its signature does not fit its contents: it was altered after it was signed");
+  return { signedBy: key, verified: true };
+}
+
+// ---------------------------------------------------------------------------------------------------- open.js
+
+/** Opening a mechanism file, from bytes, an address or a path. */
+
+
+const LARGEST = 256 * 2 ** 20;
+
+/** Tell whether a name is that of a file on the machine of a Node program, which `fetch` does not read. */
+function isLocalFile(source) {
+  return globalThis.process?.versions?.node !== undefined && (/^file:/i.test(source) || !/^[a-z][a-z0-9+.-]+:/i.test(source));
+}
+
+async function localFile(source, largest) {
+  const { readFile, stat } = await import("node:fs/promises");
+  const place = /^file:/i.test(source) ? new URL(source) : source;
+  try {
+    const { size } = await stat(place);
+    if (size <= largest) return await readFile(place);
+  } catch (error) {
+    throw new InvalidInput(`${source} could not be read: ${error.message}.`);
+  }
+  throw tooLarge(largest);
+}
+
+const tooLarge = (largest) => new CorruptFile(`the file was refused: it has more than the limit of ${largest} bytes.`);
+
+/** Return the bytes of a file in a buffer of their own, which nobody changes between the check and the use. */
+async function bytesOf(source, largest) {
+  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) {
+    if (source.byteLength > largest) throw tooLarge(largest);
+    const view = source instanceof ArrayBuffer ? new Uint8Array(source) : new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+    return new Uint8Array(view).buffer;
+  }
+  if (typeof source === "string" || source instanceof URL) {
+    if (isLocalFile(String(source))) return bytesOf(await localFile(String(source), largest), largest);
+    const response = await fetch(source);
+    if (!response.ok) throw new InvalidInput(`${source} could not be read: ${response.status} ${response.statusText}.`);
+    if (Number(response.headers.get("Content-Length") ?? 0) > largest) throw tooLarge(largest);
+    return bytesOf(await response.arrayBuffer(), largest);
+  }
+  throw new InvalidInput("give a mechanism file as an ArrayBuffer, as bytes or as a URL (in Node also as a path).");
+}
+
+/**
+ * Open a mechanism file and check it: its form, every byte by its checksum, the signature where there is one.
+ *
+ * With `trusted` (the text of a .pub file or its digits, or a list of them) the file is refused unless one of these keys
+ * signed it. That is what stands between your users and a forged file: the checksum alone only finds accidents, and the
+ * proof of a matrix is not repeated here. Files of more than `largest` bytes are refused.
+ * @param {ArrayBuffer | ArrayBufferView | string | URL} source
+ * @param {{ trusted?: string | string[] | null, largest?: number }} [options]
+ * @returns {Promise<Mechanism>}
+ */
+async function open(source, { trusted = null, largest = LARGEST } = {}) {
+  optionNumber(largest, "largest");
+  refuseOption(Array.isArray(trusted) && trusted.length === 0, "`trusted` names no key: then no file could be trusted.");
+  const keys = trusted === null ? null : (Array.isArray(trusted) ? trusted : [trusted]).map(keyDigits);
+  const buffer = await bytesOf(source, largest);
+  try {
+    const file = new MechanismFile(buffer);
+    const found = await verified(file);
+    if (keys !== null) {
+      refuse(found.signedBy === null, "nobody signed it");
+      refuse(!keys.includes(found.signedBy), `it is signed by ${found.signedBy}, which is no key you trust`);
+      if (!found.verified) throw new Unsupported("this browser cannot check Ed25519 signatures: use a newer one.");
+    }
+    return new Mechanism(file, { ...found, trusted: keys !== null, bytes: buffer.byteLength });
+  } catch (error) {
+    if (error instanceof MetricdpError) throw error;
+    throw new CorruptFile(`the file was refused: its contents do not make a mechanism (${error.name}).`);
+  }
+}
+
+export { CorruptFile, InvalidInput, MetricdpError, OutOfDomain, Unsupported, planDay, protectGeolocation, Mechanism, haversine, open, showDistance };

@@ -1,0 +1,44 @@
+/** Sentences in the reader's language, from one file of strings; numbers as that language writes them. */
+
+const LANGUAGES = { en: "English", de: "Deutsch" };
+let strings = {};
+let language = "en";
+
+export async function learn() {
+  strings = await (await fetch("strings.json")).json();
+  const wished = localStorage.getItem("language") ?? navigator.language?.slice(0, 2);
+  speak(wished in LANGUAGES ? wished : "en");
+}
+
+export function speak(chosen) {
+  language = chosen;
+  document.documentElement.lang = chosen;
+  localStorage.setItem("language", chosen);
+}
+
+export const spoken = () => language;
+export const languages = () => Object.entries(LANGUAGES);
+
+/** Return the sentence of a key, with {names} replaced. A key that is not there is a mistake and shows itself. */
+export function say(key, values = {}) {
+  const sentence = strings[key]?.[language];
+  if (sentence === undefined) throw new Error(`no string for ${key} in ${language}`);
+  return sentence.replaceAll(/\{(\w+)\}/g, (_, name) => String(values[name]));
+}
+
+export const number = (value, digits = 3) =>
+  new Intl.NumberFormat(language, { maximumSignificantDigits: digits }).format(value);
+
+/** A length in metres as people say it. */
+export function metres(value, digits = 2) {
+  return value < 1000 ? `${number(value, digits)} m` : `${number(value / 1000, digits)} km`;
+}
+
+/** The same, rounded up: what lies within a radius lies within what is said. */
+export function within(value, digits = 2) {
+  const step = 10 ** (Math.floor(Math.log10(value)) - digits + 1);
+  return metres(Math.ceil(value / step - 1e-9) * step, digits);
+}
+
+export const percent = (share, digits = 2) =>
+  new Intl.NumberFormat(language, { style: "percent", maximumSignificantDigits: digits }).format(share);

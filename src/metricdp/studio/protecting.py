@@ -1,0 +1,270 @@
+"""The room Protect: a file comes in, is looked at, tried on its first rows, protected whole, and taken along."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from metricdp import wording
+from metricdp.auditing.laws import law_of
+from metricdp.design.laplace import laplace
+from metricdp.errors import InvalidInput, MetricdpError
+from metricdp.metrics import Haversine
+from metricdp.pictures.release_page import write_release
+from metricdp.studio.asking import answer, in_sentences, number, question
+from metricdp.tables import perturb, perturb_file
+from metricdp.tables.checks import findings_in
+from metricdp.tables.formats import AS_IT_IS, located
+from metricdp.tables.sight import Sight
+from metricdp.tables.sources import open_table
+from metricdp.tables.task import LATITUDES, LONGITUDES
+from metricdp.tables.task import Request as Wanted
+from metricdp.tables.telling import record_of, release_of, write_record
+
+MOST_BYTES = 4 << 30
+PREVIEW = 200
+LOOK = 0.2  # seconds between two looks at a job
+FILES = {"file": None, "report": "report.html", "certificate": "certificate.json"}
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass
+class Job:
+    """One file on its way: its folder, how far it is, and what came of it."""
+
+    folder: Path
+    name: str
+    share: float = 0.0
+    lines: list[str] | None = None
+    problem: str = ""
+    worker: threading.Thread | None = field(default=None, repr=False)
+
+    @property
+    def source(self) -> Path:
+        return self.folder / self.name
+
+    @property
+    def target(self) -> Path:
+        return self.folder / f"protected-{self.name}"
+
+
+class ProtectRoom:
+    """Where the room is asked. Files lie in a folder that only this user can read, and go when Studio does."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="metricdp-studio-")
+        self._jobs: dict[str, Job] = {}
+
+    def routes(self) -> list[Route]:
+        """Return what is asked where."""
+        return [
+            Route("/studio/files", in_sentences(self.receive), methods=["POST"]),
+            Route("/studio/protect/{id}/preview", in_sentences(self.preview), methods=["POST"]),
+            Route("/studio/protect/{id}/run", in_sentences(self.run), methods=["POST"]),
+            Route("/studio/protect/{id}/events", in_sentences(self.events)),
+            Route("/studio/protect/{id}/{what}", in_sentences(self.fetch)),
+            Route("/studio/protect/{id}", in_sentences(self.forget), methods=["DELETE"]),
+        ]
+
+    async def receive(self, request: Request) -> Response:
+        """Take a file in and say what is in it."""
+        name = re.sub(r"[^\w.\- ]", "_", Path(request.query_params.get("name", "")).name)[:100].lstrip(".")
+        if not name:
+            raise InvalidInput("the file needs a name that says its format, such as trips.csv.")
+        identity = secrets.token_hex(16)
+        job = Job(Path(self._folder.name) / identity, name)
+        job.folder.mkdir(mode=0o700)
+        try:
+            size = 0
+            with job.source.open("wb") as file:
+                async for part in request.stream():
+                    size += len(part)
+                    if size > MOST_BYTES:
+                        raise InvalidInput("the file is larger than 4 GB: use `metricdp perturb` for it.")
+                    await run_in_threadpool(file.write, part)
+            found = await run_in_threadpool(_looked_at, job)
+        except BaseException:
+            shutil.rmtree(job.folder, ignore_errors=True)
+            raise
+        self._jobs[identity] = job
+        return answer({"id": identity, "name": name, "bytes": size, **found})
+
+    async def preview(self, request: Request) -> Response:
+        """Protect the first rows, for the owner of the file to look at."""
+        job = self._job(request)
+        return answer(await run_in_threadpool(_previewed, job, _chosen(await question(request))))
+
+    async def run(self, request: Request) -> Response:
+        """Begin to protect the whole file."""
+        job, chosen = self._job(request), _chosen(await question(request))
+        if job.worker is not None and job.worker.is_alive():
+            raise InvalidInput("this file is being protected already.")
+        job.share, job.lines, job.problem = 0.0, None, ""
+        job.worker = threading.Thread(target=_protected, args=(job, chosen), daemon=True)
+        job.worker.start()
+        return answer({"started": True}, 202)
+
+    async def events(self, request: Request) -> Response:
+        """Tell how far it is, until it ends."""
+        return StreamingResponse(_told(self._job(request)), media_type="text/event-stream")
+
+    async def fetch(self, request: Request) -> Response:
+        """Give the protected file, the report or the certificate."""
+        job, what = self._job(request), request.path_params["what"]
+        if what not in FILES or job.lines is None:
+            return answer({"message": "there is nothing here yet."}, 404)
+        path = job.target if FILES[what] is None else job.folder / str(FILES[what])
+        return FileResponse(path, filename=path.name)
+
+    async def forget(self, request: Request) -> Response:
+        """Remove a file and all that came of it."""
+        job = self._jobs.pop(request.path_params["id"], None)
+        if job is not None:
+            await run_in_threadpool(shutil.rmtree, job.folder, ignore_errors=True)
+        return answer({"forgotten": job is not None})
+
+    def close(self) -> None:
+        """Remove everything."""
+        self._folder.cleanup()
+
+    def _job(self, request: Request) -> Job:
+        found = self._jobs.get(request.path_params["id"])
+        if found is None:
+            raise InvalidInput("this file is not here any more: drop it again.")
+        return found
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen for a file."""
+
+    columns: list[str]
+    epsilon: float
+    options: dict[str, Any]
+    people: dict[str, Any]
+
+
+def _chosen(asked: dict[str, Any]) -> Chosen:
+    columns = asked.get("columns")
+    if not isinstance(columns, list) or len(columns) != 2 or not all(isinstance(one, str) and one for one in columns):
+        raise InvalidInput("choose the columns of the latitude and of the longitude.")
+    if columns[0] == columns[1]:
+        raise InvalidInput("latitude and longitude must be two columns.")
+    drop, coarsen, person = asked.get("drop", []), asked.get("coarsen", {}), asked.get("person")
+    if not isinstance(drop, list) or not isinstance(coarsen, dict) or not isinstance(person, (str, type(None))):
+        raise InvalidInput("`drop` must be a list of columns, `coarsen` an object and `person` a column.")
+    options = {"drop": [str(one) for one in drop], "coarsen": coarsen, "yes_really": asked.get("yes_really") is True}
+    people: dict[str, Any] = {}
+    if person:
+        people["id_column"] = person
+        if asked.get("budget") is not None:
+            people["budget"] = number(asked, "budget", 1e-6, 1e9)
+        if asked.get("spread") is not None:
+            people["spread"] = asked["spread"]
+        if asked.get("at_most") is not None:
+            people["at_most"] = int(number(asked, "at_most", 1, 1e9))
+    return Chosen(columns, number(asked, "epsilon", 1e-6, 1e6), options, people)
+
+
+def _noise(chosen: Chosen) -> Any:
+    return laplace(Haversine(), chosen.epsilon)
+
+
+def _first_rows(job: Job, columns: list[str] | None) -> tuple[Any, Any]:
+    """Return the first rows as a flat table, and the columns of the secret in it."""
+    with open_table(located(str(job.source)), columns, AS_IT_IS, geographic=True) as table:
+        names = table.columns
+        batch = next(table.batches(), None)
+        if batch is None or batch.num_rows == 0:
+            raise InvalidInput("this file has no rows: there is nothing to protect.")
+        return pa.Table.from_batches([batch.slice(0, PREVIEW)]), names
+
+
+def _looked_at(job: Job) -> dict[str, Any]:
+    origin = located(str(job.source))
+    first, _ = _first_rows(job, None)
+    names = first.schema.names
+    lower = {name.lower(): name for name in names}
+    guess = [next((lower[one] for one in usual if one in lower), "") for usual in (LATITUDES, LONGITUDES)]
+    columns = [{"name": one.name, "type": str(one.type)} for one in first.schema]
+    warnings = _warnings(first, guess) if all(guess) else []
+    return {"format": origin.format.name, "columns": columns, "guess": guess, "warnings": warnings}
+
+
+def _warnings(first: Any, columns: list[str], **options: Any) -> list[dict[str, Any]]:
+    from metricdp.tables.care import Care
+
+    task = Wanted(laplace(Haversine(), 1.0), columns, 0.0, "null", False, Care.of(**options)).task(first.schema.names)
+    try:
+        found = findings_in(first, task)
+    except MetricdpError as error:
+        return [{"column": "", "sentence": str(error), "time": False}]
+    return [{"column": one.column, "sentence": wording.found_columns([one])[0], "time": one.is_time} for one in found]
+
+
+def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
+    first, flat = _first_rows(job, chosen.columns)
+    columns = list(flat or chosen.columns)
+    after = perturb(first, _noise(chosen), columns=columns, **chosen.options)
+    names = [name for name in first.schema.names if name in after.schema.names]
+    rows = [
+        [list(map(_shown, row)) for row in zip(*(side.column(name).to_pylist() for name in names), strict=True)]
+        for side in (first, after)
+    ]
+    guarantee = _noise(chosen).guarantee
+    return {
+        "names": names, "before": rows[0], "after": rows[1], "protected": columns,
+        "warnings": _warnings(first, columns, drop=chosen.options["drop"]), "lines": [wording.row_promise(guarantee)],
+    }  # fmt: skip
+
+
+def _shown(value: Any) -> str | None:
+    return None if value is None else f"{value:.6f}" if isinstance(value, float) else str(value)[:80]
+
+
+def _protected(job: Job, chosen: Chosen) -> None:
+    """Protect the whole file, in a thread of its own."""
+    sight, noise = Sight(), _noise(chosen)
+
+    def progress(share: float) -> None:
+        job.share = share
+
+    try:
+        summary = perturb_file(
+            job.source, job.target, noise, columns=chosen.columns, watch=sight, progress=progress,
+            overwrite=True, **chosen.people, **chosen.options,
+        )  # fmt: skip
+        record = record_of(summary, law_of(noise, snap=summary.snap))
+        write_record(record, str(job.folder / "certificate.json"))
+        write_release(release_of(summary, noise, sight), str(job.folder / "report.html"))
+        job.lines = list(summary.lines())
+    except MetricdpError as error:
+        job.problem = str(error).replace(str(job.folder) + "/", "")
+    except Exception as error:
+        job.problem = f"it stumbled ({type(error).__name__}); nothing was written."
+
+
+async def _told(job: Job) -> AsyncIterator[str]:
+    while job.lines is None and not job.problem:
+        yield f"event: progress\ndata: {json.dumps({'share': job.share})}\n\n"
+        await asyncio.sleep(LOOK)
+    if job.problem:
+        yield f"event: failed\ndata: {json.dumps({'message': job.problem})}\n\n"
+    else:
+        lines = [line.replace(f"{job.folder}/", "") for line in job.lines or []]
+        yield f"event: done\ndata: {json.dumps({'lines': lines})}\n\n"

@@ -1,0 +1,69 @@
+"""Studio in a real browser: one Studio and one Chromium for all tests of a room."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import browsers
+
+WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+
+
+@pytest.fixture(scope="session")
+def studio() -> Iterator[Any]:
+    """Return a Studio that answers on a port of this machine."""
+    import uvicorn
+
+    from metricdp.studio.running import Opening, Studio
+
+    made = Studio(Opening())
+    config = uvicorn.Config(made.app, log_config=None, access_log=False, lifespan="on", ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [made.socket]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield made
+    server.should_exit = True
+    thread.join(10)
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def browser(studio: Any) -> Iterator[Any]:
+    """Return a browser that has exchanged the address for a cookie; `asked` lists all it ever asked for."""
+    program = browsers.chromium()
+    if program is None:
+        pytest.skip("chromium is not installed (Debian: apt install chromium)")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=program, args=["--no-sandbox", *WEBGL])
+        context = chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme="light", locale="en-GB")
+        context.asked = []
+        context.on("request", lambda request: context.asked.append(request.url))
+        page = context.new_page()
+        page.goto(studio.address)
+        page.wait_for_selector("body[data-ready]")
+        page.close()
+        yield context
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Any, studio: Any) -> Iterator[Any]:
+    """Return a page whose errors fail the test."""
+    found = browser.new_page()
+    mistakes: list[str] = []
+    found.on("pageerror", lambda error: mistakes.append(str(error)))
+    found.on("console", lambda message: mistakes.append(message.text) if message.type == "error" else None)
+    found.mistakes = mistakes
+    found.home = studio.address.partition("/open")[0]
+    yield found
+    found.close()
+    unexpected = [line for line in mistakes if "status of 4" not in line]  # a refusal is an answer
+    assert not unexpected, unexpected

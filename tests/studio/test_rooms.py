@@ -1,0 +1,230 @@
+"""Every room as a person would use it, mistakes included, in a real Chromium."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import metricdp as mdp
+from metricdp.places import bundled_trips
+
+WAIT = 60_000  # milliseconds: two cores may be busy
+
+
+def enter(page: Any, room: str) -> None:
+    page.goto(f"{page.home}/#{room}")
+    page.wait_for_selector(f"body[data-ready={room}]", timeout=WAIT)
+
+
+def text(page: Any, selector: str) -> str:
+    return str(page.locator(selector).inner_text())
+
+
+def dropped(page: Any, selector: str, path: Path) -> None:
+    page.set_input_files(selector, str(path))
+
+
+@pytest.fixture(scope="module")
+def trips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table as people have it: semicolons, decimal commas, a column that gives the place away."""
+    table = bundled_trips(trips=8)
+    rows = ["person;Latitude;Longitude;geohash;fare"]
+    for trip, lat, lon in zip(*(table[name].to_pylist() for name in ("trip", "lat", "lon")), strict=True):
+        cells = [f"p{trip}", f"{lat:.6f}".replace(".", ","), f"{lon:.6f}".replace(".", ","), f"ez3f{trip}k2", "7,50"]
+        rows.append(";".join(cells))
+    path = tmp_path_factory.mktemp("studio") / "trips.csv"
+    path.write_text("\r\n".join(rows) + "\r\n", encoding="utf-8")
+    return path
+
+
+def test_feel_shows_a_cloud_and_the_circles_that_the_law_says(page: Any) -> None:
+    enter(page, "feel")
+    assert text(page, "#wish") == "2x at 200 m"
+    page.wait_for_selector("dl[data-kind=noise]", timeout=WAIT)
+    # Planar Laplace noise at ln 2 per 200 m: Gamma(2) quantiles 1.6783 and 4.7439 over epsilon, rounded up.
+    assert "490 m" in text(page, "dl[data-kind=noise]")
+    assert "1.4 km" in text(page, "dl[data-kind=noise]")
+    assert "2x" in text(page, "table")
+    page.locator("#distance").press("ArrowLeft")  # one step less, by keyboard
+    page.wait_for_function("() => document.querySelector('#wish').textContent.includes('150 m')")
+    page.check("input[value=both]")
+    page.wait_for_selector("dl[data-kind=optimal]", timeout=WAIT)
+    assert "no mechanism can do better than" in text(page, "dl[data-kind=optimal]")
+
+
+def test_feel_moves_where_somebody_clicks_or_presses_enter(page: Any) -> None:
+    enter(page, "feel")
+    page.wait_for_selector("dl[data-kind=noise]", timeout=WAIT)
+    with page.expect_request("**/studio/feel") as asked:
+        page.locator("#map canvas").click(position={"x": 120, "y": 90})
+    clicked = json.loads(asked.value.post_data)["place"]
+    with page.expect_request("**/studio/feel") as asked:
+        page.locator("#map canvas").press("Enter")
+    middle = json.loads(asked.value.post_data)["place"]
+    assert clicked[0] > middle[0]
+    assert clicked[1] < middle[1]
+
+
+def test_a_background_of_ones_own_is_drawn_and_a_wrong_one_is_said(page: Any, tmp_path: Path) -> None:
+    enter(page, "feel")
+    line = {
+        "type": "Feature",
+        "properties": {},
+        "geometry": {"type": "LineString", "coordinates": [[-8.62, 41.1], [-8.6, 41.2]]},
+    }
+    (tmp_path / "own.geojson").write_text(json.dumps(line))
+    (tmp_path / "wrong.geojson").write_text("no map at all")
+    dropped(page, "#background", tmp_path / "own.geojson")
+    page.wait_for_timeout(200)
+    assert page.locator("[role=alert]").count() == 0
+    dropped(page, "#background", tmp_path / "wrong.geojson")
+    page.wait_for_selector("[role=alert]")
+    assert "must be GeoJSON or PMTiles" in text(page, "[role=alert]")
+
+
+def test_protect_from_a_messy_file_to_three_downloads(page: Any, trips: Path, tmp_path: Path) -> None:
+    enter(page, "protect")
+    dropped(page, "#file", trips)
+    page.wait_for_selector("#column-0", timeout=WAIT)
+    assert page.input_value("#column-0") == "Latitude"
+    assert page.input_value("#column-1") == "Longitude"
+    assert "geohash" in text(page, "#warnings")
+    page.check("#warnings input[data-column=geohash]")
+    page.click("#look")
+    page.wait_for_selector("#after", timeout=WAIT)
+    assert page.locator("#before tbody tr").count() <= 200
+    assert page.locator("#before tbody tr").count() == page.locator("#after tbody tr").count()
+    before, after = (page.locator(f"#{side} tbody tr").nth(0).inner_text().split() for side in ("before", "after"))
+    assert before != after
+    assert "geohash" not in text(page, "#after thead")
+    page.click("#run")
+    page.wait_for_selector("#get-file", timeout=WAIT)
+    found = {}
+    for what in ("file", "report", "certificate"):
+        with page.expect_download() as download:
+            page.click(f"#get-{what}")
+        found[what] = tmp_path / download.value.suggested_filename
+        download.value.save_as(found[what])
+    raw = found["file"].read_bytes()
+    assert found["file"].name == "protected-trips.csv"
+    assert b"\r\n" in raw
+    table = pa.csv.read_csv(found["file"], parse_options=pa.csv.ParseOptions(delimiter=";"))
+    assert table.column_names == ["person", "Latitude", "Longitude", "fare"]
+    assert table.num_rows == len(trips.read_text().splitlines()) - 1
+    assert json.loads(found["certificate"].read_text())["format"] == "metricdp.perturb"
+    assert "<html" in found["report"].read_text()
+
+
+def test_protect_says_what_is_wrong_with_columns_that_are_swapped(page: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"{41.15 + 0.01 * a:.5f},{-98.6 + 0.01 * b:.5f}" for a, b in rng.normal(size=(60, 2))]
+    (tmp_path / "swapped.csv").write_text("\n".join(["longitude,latitude", *rows]) + "\n")
+    enter(page, "protect")
+    dropped(page, "#file", tmp_path / "swapped.csv")
+    page.wait_for_selector("#column-0", timeout=WAIT)
+    page.click("#look")
+    page.wait_for_selector("[role=alert]", timeout=WAIT)
+    assert page.locator("#after").count() == 0
+    assert "98." not in text(page, "[role=alert]")  # columns and rows, never values
+
+
+def test_protect_refuses_what_is_no_table(page: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    enter(page, "protect")
+    dropped(page, "#file", tmp_path / "empty.csv")
+    page.wait_for_selector("[role=alert]", timeout=WAIT)
+    assert len(text(page, "[role=alert]")) > 20
+
+
+def test_design_closes_its_bounds_and_the_file_draws_in_the_page(page: Any, tmp_path: Path) -> None:
+    enter(page, "design")
+    page.fill("#crossings", "40")
+    page.locator("#crossings").press("Tab")
+    page.wait_for_function("() => document.body.innerText.includes('40 places')", timeout=WAIT)
+    page.click("#begin")
+    page.wait_for_selector("#promise", timeout=WAIT)
+    page.wait_for_selector("#bounds svg", timeout=WAIT)
+    assert "factor of two" in text(page, "#promise") or "factor of 2" in text(page, "#promise")
+    page.click("#try")
+    page.wait_for_selector("#drawn", timeout=WAIT)
+    assert "400 reports drawn here" in text(page, "#drawn")
+    with page.expect_download() as download:
+        page.click("#phone")
+    path = tmp_path / "phone.mdp"
+    download.value.save_as(path)
+    loaded = mdp.load(path)
+    assert mdp.audit(loaded).verdict == "holds"
+    assert loaded.guarantee.epsilon == pytest.approx(np.log(2) / 0.2)
+
+
+def test_design_compares_mechanisms_on_cells(page: Any) -> None:
+    enter(page, "design")
+    page.check("input[name=where][value=cells]")
+    page.fill("#side", "4")
+    page.locator("#side").press("Tab")
+    page.wait_for_function("() => document.body.innerText.includes('16 places')", timeout=WAIT)
+    page.click("#compare")
+    page.wait_for_function("() => document.querySelectorAll('#curves path').length > 3", timeout=WAIT)
+    page.fill("#side", "99")
+    page.locator("#side").press("Tab")
+    page.wait_for_selector("[role=alert]")
+    assert "from 2 to 30" in text(page, "[role=alert]")
+
+
+def test_audit_judges_a_matrix_and_shows_the_worst_pair(page: Any, tmp_path: Path) -> None:
+    places = np.array([[41.15, -8.61], [41.151, -8.61], [41.152, -8.612]])
+    matrix = np.array([[0.98, 0.01, 0.01], [0.01, 0.98, 0.01], [0.01, 0.01, 0.98]])
+    np.savetxt(tmp_path / "points.csv", places, delimiter=",", header="lat,lon", comments="")
+    np.savetxt(tmp_path / "matrix.csv", matrix, delimiter=",")
+    (tmp_path / "words.csv").write_text("a,b\nc,d\n")
+    enter(page, "audit")
+    page.check("input[value=matrix]")
+    dropped(page, "#matrix", tmp_path / "words.csv")
+    page.wait_for_selector("[role=alert]")
+    assert "no table of numbers" in text(page, "[role=alert]")
+    dropped(page, "#matrix", tmp_path / "matrix.csv")
+    dropped(page, "#points", tmp_path / "points.csv")
+    page.wait_for_function("() => document.querySelector('#metric').value === 'haversine'")
+    page.fill("#epsilon", "3")
+    page.click("#judge")
+    page.wait_for_selector("#verdict", timeout=WAIT)
+    assert text(page, "#verdict") == "The promise is broken"
+    page.wait_for_selector("#map canvas", timeout=WAIT)
+
+
+def test_audit_judges_a_mechanism_file_from_its_numbers(page: Any, tmp_path: Path) -> None:
+    space = mdp.FiniteSpace(np.array([[41.15, -8.61], [41.152, -8.61], [41.15, -8.612]]), mdp.Haversine())
+    mdp.save(mdp.exponential(space, 5.0), tmp_path / "cells.mdp")
+    enter(page, "audit")
+    dropped(page, "#file", tmp_path / "cells.mdp")
+    page.wait_for_selector("#verdict", timeout=WAIT)
+    assert text(page, "#verdict") == "The promise holds"
+    data = bytearray((tmp_path / "cells.mdp").read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "broken.mdp").write_bytes(data)
+    dropped(page, "#file", tmp_path / "broken.mdp")
+    page.wait_for_selector("[role=alert]", timeout=WAIT)
+
+
+def test_budget_charges_until_it_refuses_and_the_books_add_up(page: Any) -> None:
+    enter(page, "budget")
+    page.wait_for_selector("#verified", timeout=WAIT)
+    assert "add up" in text(page, "#verified")
+    page.fill("#person", "somebody")
+    for _ in range(11):  # 40 a day at 3.4657 each
+        with page.expect_response("**/studio/budget/person"):
+            page.click("#release")
+    page.wait_for_selector("#released", timeout=WAIT)
+    page.click("#release")
+    page.wait_for_selector("#refused", timeout=WAIT)
+    assert "nothing was charged" in text(page, "#refused")
+    assert "somebody" not in text(page, "#accounts")
+    page.click("#plan")
+    page.wait_for_selector("#planned", timeout=WAIT)
+    assert "releases a day" in text(page, "#planned")

@@ -22,7 +22,8 @@ from metricdp.files import in_its_folder, refuse_link
 
 PATIENCE = 30  # seconds that a writer waits for the others
 ATTEMPTS = 8  # of a transaction that met another one
-AGAIN = ("40001", "40P01", "55P03")  # not serialisable, deadlock, lock not available: another try may do
+AGAIN = ("40001", "40P01")  # not serialisable, deadlock: another try may do
+LOCKED = "55P03"  # somebody held a lock for longer than we wait
 SERVER_LANES = 16
 T = TypeVar("T")
 
@@ -109,7 +110,7 @@ class Store:
         told = str(getattr(error, "orig", "") or "").lower()
         if "full" in told or "no space" in told:
             reason = "the disk is full"
-        elif "locked" in told:
+        elif "locked" in told or getattr(getattr(error, "orig", None), "sqlstate", None) == LOCKED:
             reason = f"another process held it for {PATIENCE} seconds"
         elif "readonly" in told or "permission" in told or "read-only" in told:
             reason = "there is no permission to write"

@@ -139,6 +139,13 @@ now, before, earlier = domain[3]
     assert done.stdout.startswith("holds")
 
 
+def test_the_python_of_the_page_about_metrics_runs(tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "metric.md").read_text(encoding="utf-8"), re.DOTALL)
+    done = run_python("-c", "\n".join(blocks), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "holds" in done.stdout
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
@@ -179,6 +186,8 @@ def test_studies_are_called_as_they_can_be():
     found = 0
     for page in (*PAGES, PROJECT / "CHANGELOG.md"):
         for line in re.findall(r"metricdp reproduce ([^`#\n]*)", page.read_text(encoding="utf-8")):
+            if "OPTIONS" in line:
+                continue  # the usage line of the command's own help
             words = shlex.split(line.replace("[", " ").replace("]", " "))
             if not words or words[0].startswith("-") or words[0] in ("NAME", "grids"):
                 continue

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE
+from metricdp.cli import advice, app
 from metricdp.declarations import Field, plain_field
 from metricdp.design.builders import BUILDERS
 from metricdp.design.local.build import FEW
@@ -46,7 +47,8 @@ def builders_table() -> str:
     rows = ["| builder | what it is | at the command line |", "| --- | --- | --- |"]
     for one in BUILDERS:
         options = " ".join(f"`--{name}`" for name in one.options)
-        command = f"`--builder {one.name}` {options}".strip() if one.at_command else ""
+        elsewhere = f"`{one.elsewhere}`" if one.elsewhere else ""
+        command = f"`--builder {one.name}` {options}".strip() if one.at_command else elsewhere
         rows.append(f"| `mdp.{one.name}` | {one.about} | {command} |")
     return "\n" + "\n".join(rows) + "\n\n"
 
@@ -189,7 +191,28 @@ def measured(group: str = "cities") -> list[dict[str, Any]]:
     return found
 
 
+def choose_table() -> str:
+    """For whom each mechanism is: what `metricdp choose` answers from."""
+    return f"\n{advice.table()}\n\n"
+
+
+def choose_questions() -> str:
+    """What decides: what `metricdp choose` asks."""
+    return f"\n{advice.paragraphs()}\n\n"
+
+
+def command_help() -> str:
+    """Every command with its options, from its own help."""
+    pages = app.generate_docs()
+    return (
+        "\n" + "\n".join(line.rstrip() for line in pages[pages.index("## metricdp ") :].splitlines()).strip() + "\n\n"
+    )
+
+
 PARTS = {
+    "choose_table": choose_table,
+    "choose_questions": choose_questions,
+    "command_help": command_help,
     "cities_table": cities_table,
     "optimal_table": optimal_table,
     "solvers_table": solvers_table,

@@ -14,6 +14,7 @@ import metricdp
 from metricdp import plugins
 from metricdp.cli import files, watching
 from metricdp.cli.budgeting import budget
+from metricdp.cli.choosing import choose
 from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design, metrics
 from metricdp.cli.judging import audit
@@ -37,7 +38,7 @@ app = App(
 
 
 for _command in (
-    *(perturb, engines, formats, design, builders, metrics, audit, compare, trajectories),
+    *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories),
     *(files.inspect, files.export, files.keys, demo, reproduce, studio),
 ):  # fmt: skip
     app.command(_command)

@@ -43,6 +43,7 @@ class Watch:
         self._stage, self._bounds, self._first = "getting ready", "", 0.0
         self._keeps = False
         self._asked = self._heard = 0
+        self._late = False
         self.said = False  # that nothing was written: the error is on its way out
         self.held: socket.socket | None = None
         self._bar: Any = None
@@ -97,16 +98,18 @@ class Watch:
     def interrupt(self, *_: Any) -> None:
         """Answer a signal in the thread that works."""
         self._heard += 1
+        self._late = self._closing
         stages.stop()
-        if self._heard > 1 or not self._closing:
+        if self._heard > 1 or not self._late:
             raise KeyboardInterrupt(NOTHING)
 
     def asked(self) -> bool:
         """Take note of a Ctrl-C; tell whether the program has to end now."""
         self._asked += 1
-        if self._asked > 1 or not (self._keeps or self._closing):
+        late = self._late if self._heard else self._closing  # what it was doing when the signal came
+        if self._asked > 1 or not (self._keeps or late):
             return self._stage != WRITING  # a moment later it is written
-        self._say(DONE_SOON if self._closing else ENDING)
+        self._say(DONE_SOON if late else ENDING)
         return False
 
     def _say(self, sentence: str) -> None:

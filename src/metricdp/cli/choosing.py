@@ -1,0 +1,262 @@
+"""The command that chooses: it asks what decides, and answers with command lines that work, and why."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from metricdp import wording
+from metricdp.cli import advice, choices
+from metricdp.cli.advice import QUESTIONS, Advice, Answers, Question
+from metricdp.cli.choices import Corners, Epsilon, Places, Where
+from metricdp.cli.stakes import loss_from, prior_from
+from metricdp.errors import InvalidInput
+from metricdp.spaces import FiniteSpace
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What `choose` asks; what is not given it asks for.
+
+    Attributes:
+        secrets: anywhere (on Earth), points (places in a file), roads, grid (cells of a map), words or trips.
+        places: Which places: the file of points or words, the city or folder of roads, or the corners
+            south,west,north,east of the map.
+        cell: With --secrets grid: how wide a cell is, such as 200m.
+        nodes: With --secrets roads: so many crossings around the centre, instead of all.
+        metric: With --secrets points: the metric, where it is not that of the columns.
+        epsilon: How much may leak: an epsilon such as 10/km, or a wish such as 2x@200m.
+        prior: A file that says how likely every place is, or none.
+        loss: distance, squared, time (on roads), or a file with a matrix.
+        speed: With --loss time: km/h on streets that do not say how fast they are.
+        wait: now, seconds or minutes: how long the design may take.
+        rows: one or several: how many rows a person has.
+        person: With --rows several: the column that says whose row it is.
+        device: table, or phone.
+        table: The table that is to be protected.
+        output: What the mechanism file is to be called.
+    """
+
+    secrets: str | None = None
+    places: Corners | None = None
+    cell: str | None = None
+    nodes: int | None = None
+    metric: str | None = None
+    epsilon: Epsilon | None = None
+    prior: str | None = None
+    loss: str | None = None
+    speed: float | None = None
+    wait: str | None = None
+    rows: str | None = None
+    person: str = "person"
+    device: str | None = None
+    table: str = "table.csv"
+    output: str = "chosen.mdp"
+
+
+NOTHING_SAID = Situation()
+
+
+def choose(*, said: Annotated[Situation, Parameter(name="*")] = NOTHING_SAID) -> int:
+    """Choose a mechanism: asks what decides, or takes it by options, and answers with command lines that work, and why.
+
+    An example: `metricdp choose --secrets points --places cells.csv --epsilon 1.0 --prior none`
+
+    At a terminal it asks for what is not given. Elsewhere the usual answers stand, and what has none must be given.
+
+    Args:
+        said: What is known already.
+    """
+    known = _asked(said)
+    places = _places(known)
+    where, space = (Where(), None) if places is None else (places.where or Where(), places.space)
+    _check(known, places)
+    answers = Answers(
+        str(known.secrets), str(known.prior), str(known.loss), str(known.wait), 0 if space is None else len(space)
+    )
+    found = advice.chosen(answers)
+    print("\n".join(_reasons(found, known, answers, where, space)))
+    print("Run:")
+    for line in commands(found, known, where, space):
+        print(f"  {line}")
+    return 0
+
+
+def _asked(said: Situation) -> Situation:
+    """Ask for what is not given, where somebody can answer; elsewhere take what is usual."""
+    missing: list[str] = []
+    found: dict[str, Any] = {}
+    for question in QUESTIONS:
+        given = getattr(said, question.name)
+        if given is not None:
+            found[question.name] = _checked(question, given)
+        elif not _matters(question, replace(said, **found)):
+            found[question.name] = question.usual or None
+        elif sys.stdin.isatty():
+            found[question.name] = _typed(question)
+        elif question.usual and question.name != "secrets":
+            found[question.name] = question.usual
+        else:
+            missing.append(question.name)
+    said = replace(said, **found)
+    if missing:
+        which = {"secrets": f"--secrets {'|'.join(QUESTIONS[0].answers)}", "places": "--places cells.csv"}
+        wanted = ", ".join(which.get(name, f"--{name} 10/km") for name in missing)
+        raise InvalidInput(
+            f"there is no terminal to ask at: give {wanted}. `metricdp choose --help` lists all options."
+        )
+    if said.secrets == "grid" and said.cell is None:
+        if not sys.stdin.isatty():
+            raise InvalidInput("--secrets grid needs --cell as well, such as --cell 200m.")
+        said = replace(said, cell=_typed(Question("cell", "How wide is a cell, such as 200m?")))
+    return said
+
+
+def _matters(question: Question, said: Situation) -> bool:
+    """Tell whether anything depends on a question, after the answers before it."""
+    if question.name in ("places", "prior", "loss", "wait"):
+        return said.secrets != "anywhere" and (said.secrets != "trips" or question.name == "places")
+    if question.name in ("rows", "device"):
+        return said.secrets != "trips"
+    return True
+
+
+def _typed(question: Question) -> str:
+    """Ask until the answer is one."""
+    print(f"\n{question.ask}")
+    for word, meaning in question.answers.items():
+        print(f"  {word:<9} {meaning}")
+    usual = f" [{question.usual}]" if question.usual else ""
+    while True:
+        try:
+            typed = input(f"{question.name}{usual}: ").strip() or question.usual
+        except EOFError:
+            raise InvalidInput(f"no answer to --{question.name}: {question.ask}") from None
+        try:
+            if typed:
+                return _checked(question, typed)
+        except InvalidInput as error:
+            print(error)
+
+
+def _checked(question: Question, word: str) -> str:
+    if question.answers and word not in question.answers:
+        near = difflib.get_close_matches(word, list(question.answers), 1, 0.5)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise InvalidInput(f"--{question.name} must be one of {', '.join(question.answers)}, got {word!r}.{hint}")
+    return word
+
+
+def _places(said: Situation) -> Places | None:
+    """Return the places as `design` is told them, read once so that their number is known."""
+    for option, secrets in (("cell", "grid"), ("nodes", "roads"), ("metric", "points")):
+        if getattr(said, option) is not None and said.secrets != secrets:
+            raise InvalidInput(f"--{option} belongs to --secrets {secrets}, got --secrets {said.secrets}.")
+    if said.secrets in ("anywhere", "trips"):
+        return None
+    if said.secrets == "grid":
+        return Where(grid=said.places, cell=said.cell).places()
+    if said.secrets == "roads":
+        return Where(roads=said.places, nodes=said.nodes).places()
+    return Where(points=said.places, metric=said.metric).places()
+
+
+def _check(said: Situation, places: Places | None) -> None:
+    """Refuse now what the command lines would be refused for."""
+    unit = "km" if places is None else places.space.unit
+    wish = "@" in str(said.epsilon)
+    choices.level_from(None if wish else said.epsilon, said.epsilon if wish else None, unit)
+    if places is not None and said.prior != "none":
+        prior_from(str(said.prior), places)
+    if places is not None and said.loss != "distance":
+        loss_from(said.loss, places, speed=said.speed if said.loss == "time" else None)
+
+
+def _reasons(found: Advice, said: Situation, answers: Answers, where: Where, space: FiniteSpace | None) -> list[str]:
+    """Return why, one sentence a line."""
+    taken = "metricdp trajectories" if found.name == "trips" else found.builder
+    why = re.sub(r":? \[[^]]*\]\([^)]*\)", "", found.why)
+    on = "" if space is None else f" on {where.words(space)}"
+    lines = [f"Take {taken}{on}: {why}."]
+    if found.name == "laplace":
+        lines.append("Secrets can be anywhere, so noise is added to every position; no list of places is needed.")
+    if space is not None:
+        lines.append("The places are finitely many, so the audit is a proof over all pairs and reports are places too.")
+    if said.secrets in ("points", "roads") and said.device == "table":
+        lines.append("Values that are not exactly a place need --snap, such as --snap 200m; what that costs is stated.")
+    if space is not None and answers.prior == "none":
+        lines.append("Without a prior all places count as equally likely in the loss; the promise never depends on it.")
+    elif space is not None:
+        lines.append("The prior lowers the loss. It must be public, and never come from the rows you protect.")
+    if found.name in ("exponential", "remapped", "dictionary"):
+        lines.append("With minutes to wait (--wait minutes), optimal has the least loss there can be, with a proof.")
+    if said.rows == "several" and found.name == "laplace":
+        lines.append("Rows of one person add up: the budget of one row is spread over all rows of a person.")
+    elif said.rows == "several":
+        lines.append("Rows of one person add up, and a mechanism file has one epsilon: one row of every person stays.")
+    elif found.name != "trips":
+        lines.append("The promise is for one report. Every further report about the same person adds to it.")
+    if said.device == "phone" and found.name != "trips":
+        lines.append(
+            "A phone that draws its own report sends no secret: it gets the mechanism file, docs/journeys/phone.md."
+        )
+    return lines
+
+
+def commands(found: Advice, said: Situation, where: Where, space: FiniteSpace | None) -> list[str]:
+    """Return the command lines, one after the other, that do it."""
+    level = ["--protect" if "@" in str(said.epsilon) else "--epsilon", str(said.epsilon)]
+    several = said.rows == "several"
+    if found.name == "trips":
+        return [_line(["trajectories", said.table, "--places", str(said.places), *level, "-o", "protected.csv"])]
+    if found.name == "laplace":
+        if said.device == "table":
+            spread = ["--id", said.person, "--budget", _budget(said), "--spread", "even"] if several else []
+            return [_line(["perturb", said.table, *level, *spread, "-o", "protected.csv"])]
+        return [_line(["design", "--builder", "laplace", *level, "-o", said.output]), _line(["inspect", said.output])]
+    places = [part for name, value in _given(where).items() for part in (f"--{name}", value)]
+    design = ["design", *places, *level, "--builder", found.builder]
+    design += [] if said.prior == "none" else ["--prior", str(said.prior)]
+    design += [] if said.loss == "distance" else ["--loss", str(said.loss)]
+    design += ["--speed", f"{said.speed:g}"] if said.loss == "time" and said.speed is not None else []
+    if found.name == "city" or (found.name == "optimal" and space is not None and len(space) > advice.MOST_FINE):
+        design += ["--gap", "0.05", "--seconds", "900"]
+    lines = [_line([*design, "-o", said.output])]
+    if said.device == "phone":
+        return [*lines, _line(["export", said.output, "-o", "phone.mdp"]), _line(["inspect", "phone.mdp"])]
+    snap, person = _snap(where, space), ["--id", said.person, "--at-most", "1"] if several else []
+    return [*lines, _line(["perturb", said.table, "--mechanism", said.output, *snap, *person, "-o", "protected.csv"])]
+
+
+def _given(where: Where) -> Mapping[str, str]:
+    values = {one.name: getattr(where, one.name) for one in fields(where)}
+    return {name: str(value) for name, value in values.items() if isinstance(value, str | int)}
+
+
+def _budget(said: Situation) -> str:
+    """Return a budget a person: that of one row, so that all of them together leak as much as one would."""
+    text = str(said.epsilon)
+    if "@" not in text:
+        return text
+    wish = choices.level_from(None, text, "km")
+    return f"{wish.epsilon():.6g}/km"
+
+
+def _snap(where: Where, space: FiniteSpace | None) -> list[str]:
+    """Return the option that puts values on the middle of their cell, at most half a diagonal away."""
+    if where.cell is None or space is None:
+        return []
+    half = choices.distance_in(where.cell, space.unit, "cell") / math.sqrt(2.0)
+    return ["--snap", wording.distance(half, space.unit, "up").replace(" ", "").replace(",", "")]
+
+
+def _line(words: list[str]) -> str:
+    return shlex.join(["metricdp", *words])

@@ -249,7 +249,16 @@ def written(page: str) -> str:
     return PART.sub(lambda found: f"{found[1]}{_part(found[2], found[3])}{found[4]}", page)
 
 
+def figures_table(group: str) -> str:
+    """Return what was asked for and measured in a group of figures, `<!-- figures devices: ... -->`."""
+    lines = ["| what | asked for | measured |", "| --- | --- | --- |"]
+    lines += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in measured(group)]
+    return "\n" + "\n".join(lines) + "\n\n"
+
+
 def _part(name: str, words: str) -> str:
+    if name == "figures":
+        return figures_table(words.strip())
     if name == "example":
         path = PROJECT / words.strip()
         language = {".py": "python", ".mjs": "js"}[path.suffix]

@@ -10,6 +10,8 @@ import pytest
 
 import brute
 import metricdp as mdp
+from metricdp.arrays import Floats
+from metricdp.auditing.densities import Approximate, law_violations
 from metricdp.experiments import STUDIES
 from metricdp.experiments.aipo import cases, extras, rivals
 from metricdp.experiments.aipo.cities import City, Setting, plane
@@ -103,6 +105,25 @@ def test_violations_are_counted_as_the_paper_words_them():
     laws[:, 0] = [1.0, 0.0] * 45
     laws[:, 1:] = np.stack([1 - laws[:, 0], np.zeros(90)], axis=1)  # zeros: both are nothing to see, one is infinite
     assert all_pairs(laws, places, mdp.Lp(2), epsilon)[3] == np.inf
+
+
+def test_what_the_error_of_an_integral_explains_is_no_leak() -> None:
+    places = np.array([[0.0, 0.0], [1.0, 0.0]])
+    exact = np.array([[0.5, 0.5 - 1e-8, 1e-8], [0.5, 0.5 - 4e-8, 4e-8]])  # ln 4 apart, a promise of 1 is broken
+    assert all_pairs(exact, places, mdp.Lp(2), 1.0)[0] == 100.0
+    assert all_pairs(exact, places, mdp.Lp(2), 1.0, 1e-9)[3] == pytest.approx(np.log(3.9 / 1.1))  # still is
+    assert all_pairs(exact, places, mdp.Lp(2), 1.0, 1e-8)[:2] == (0.0, 0.0)  # might be ln(3 / 2) only
+    box = mdp.Box([0.0, 0.0], [1.0, 1.0], mdp.Lp(2))
+
+    def law(points: Floats) -> Floats:
+        rare = np.where(points[:, :1] > 0.5, 4e-8, 1e-8)
+        return np.concatenate([np.full(rare.shape, 0.5), 0.5 - rare, rare], axis=1)
+
+    corners = np.array([[0.0, 0.0], [1.0, 0.0]])
+    assert law_violations(law, box, 1.0, points=corners, pairs=50, adversarial=0).share > 0
+    unsure = Approximate(law, 1e-8)
+    assert law_violations(unsure, box, 1.0, points=corners, pairs=50, adversarial=0).share == 0
+    assert np.array_equal(unsure(corners), law(corners))
 
 
 def test_closed_forms_are_their_formulas():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.auditing.densities import COUNT_TOLERANCE, ROUNDING, law_violations
+from metricdp.auditing.densities import COUNT_TOLERANCE, Approximate, law_violations, log_ratios
 from metricdp.metrics import Metric, pairwise
 from metricdp.spaces import Box
 
@@ -44,20 +44,24 @@ def leaks(
     axes: tuple[Floats, ...],
     count: int = 100_000,
 ) -> Leaks:
-    """Measure a law at all pairs of `sample`, `count` random pairs of `points`, and a tenth as many hard pairs."""
-    pairs, triples, beyond, worst = all_pairs(law(sample), sample, box.metric, epsilon)
+    """Measure a law at all pairs of `sample`, `count` random pairs of `points`, and a tenth as many hard pairs.
+
+    Of an `Approximate` law, what its error explains is no leak.
+    """
+    error = law.error if isinstance(law, Approximate) else 0.0
+    pairs, triples, beyond, worst = all_pairs(law(sample), sample, box.metric, epsilon, error)
     loose = law_violations(law, box, epsilon, points=points, pairs=count, adversarial=0)
     hard = law_violations(law, box, epsilon, axes=axes, points=points, pairs=1, adversarial=count // 10)
     return Leaks(pairs, triples, beyond, worst, 100.0 * loose.share, hard.worst)
 
 
-def all_pairs(laws: Floats, places: Floats, metric: Metric, epsilon: float) -> tuple[float, float, float, float]:
+def all_pairs(
+    laws: Floats, places: Floats, metric: Metric, epsilon: float, error: float = 0.0
+) -> tuple[float, float, float, float]:
     """Return the shares in percent of pairs, of triples and of triples beyond 0.01, and the worst ratio.
 
     PPR(x, x', k) = |ln z(k|x) - ln z(k|x')| / d(x, x'), Eq. (42); places at distance zero are no pair.
     """
-    with np.errstate(divide="ignore"):
-        logs = np.log(laws)
     count = broken_pairs = broken_triples = beyond = 0
     worst = 0.0
     for start in range(0, len(places), ROWS):
@@ -66,9 +70,7 @@ def all_pairs(laws: Floats, places: Floats, metric: Metric, epsilon: float) -> t
         use = np.triu(np.ones(apart.shape, dtype=bool), 1) & (apart > 0)
         first, second = np.nonzero(use)
         one, two, limit = first + start, second + start, epsilon * apart[use]
-        with np.errstate(invalid="ignore"):
-            ratio = np.abs(logs[one] - logs[two])
-        level = np.maximum(np.where(np.isnan(ratio), 0.0, ratio) - ROUNDING, 0.0) / limit[:, None]
+        level = log_ratios(laws[one], laws[two], error) / limit[:, None]
         broken = level > 1.0 + COUNT_TOLERANCE
         count += len(limit)
         broken_pairs += int(broken.any(axis=1).sum())

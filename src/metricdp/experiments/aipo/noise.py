@@ -15,15 +15,16 @@ that small probabilities are as accurate as large ones.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
+from metricdp.auditing.densities import Approximate
 
 FAR = 60.0  # borders end where noise has e^-60 left
 POINTS = 4_000_000  # evaluations at a time
+QUADRATURE = 1e-9  # what a probability may be off by: 24 and 60 nodes differ by 4e-10 at most on the maps of the study
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def borders(reports: Floats, reach: float) -> Borders:
     return Borders(*(np.array(part) for part in parts))
 
 
-def nearest_report_law(reports: Floats, p: float, epsilon: float, *, nodes: int = 24) -> Callable[[Floats], Floats]:
+def nearest_report_law(reports: Floats, p: float, epsilon: float, *, nodes: int = 24) -> Approximate:
     """Return the law of the nearest report after noise in the plane, for p = 1 or 2."""
     if p not in (1.0, 2.0):
         raise ValueError("the law is written for l_1 and l_2")
@@ -83,7 +84,7 @@ def nearest_report_law(reports: Floats, p: float, epsilon: float, *, nodes: int 
             result[start : start + step] = np.maximum(masses, 0.0)
         return np.asarray(result / result.sum(axis=1, keepdims=True))
 
-    return law
+    return Approximate(law, QUADRATURE)
 
 
 def _flux(lines: Borders, points: Floats, p: float, epsilon: float, nodes: int) -> Floats:

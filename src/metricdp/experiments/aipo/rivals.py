@@ -10,6 +10,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from metricdp.arrays import Floats, Integers
+from metricdp.auditing.densities import Approximate
 from metricdp.design.constopt import constopt
 from metricdp.design.laplace import laplace
 from metricdp.design.optimal import optimal
@@ -109,7 +110,13 @@ def _moved(law: Callable[[Floats], Floats], joint: Floats, spent: float) -> Riva
     target = joint.argmin(axis=1)
     move = np.zeros(joint.shape)
     move[np.arange(len(target)), target] = 1.0
-    return Rival(float(joint.min(axis=1).sum()), lambda points: law(points) @ move, spent)
+
+    def moved(points: Floats) -> Floats:
+        return np.asarray(law(points) @ move)
+
+    # errors of reports that fall together add up
+    found = Approximate(moved, law.error * move.sum(axis=0).max()) if isinstance(law, Approximate) else moved
+    return Rival(float(joint.min(axis=1).sum()), found, spent)
 
 
 @dataclass(frozen=True)

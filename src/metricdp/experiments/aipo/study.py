@@ -7,6 +7,7 @@ random pairs and at adversarial ones, and every loss stands above a proven lower
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -92,19 +93,16 @@ def picture(table: Table, rows: Sequence[Row], path: Path) -> None:
     if table.number != "2":
         return
     pyplot = import_extra("matplotlib.pyplot", "plots")
-    groups = list(dict.fromkeys((row["city"], row["norm"]) for row in rows))
-    figure, axes = pyplot.subplots(
-        1, len(groups), figsize=(6.2 * len(groups), 4.6), squeeze=False, layout="constrained"
-    )
-    for axis, group in zip(axes[0], groups, strict=True):
-        here = sorted(
-            (r for r in rows if (r["city"], r["norm"]) == group and r["measure"] == LOSS), key=lambda r: r["epsilon"]
-        )
-        _curves(axis, here)
+    cities, norms = (list(dict.fromkeys(row[name] for row in rows)) for name in ("city", "norm"))
+    size = (6.2 * len(cities), 4.6 * len(norms))
+    figure, axes = pyplot.subplots(len(norms), len(cities), figsize=size, squeeze=False, layout="constrained")
+    for axis, (norm, name) in zip(axes.ravel(), product(norms, cities), strict=True):
+        here = [row for row in rows if (row["city"], row["norm"], row["measure"]) == (name, norm, LOSS)]
+        _curves(axis, sorted(here, key=lambda row: row["epsilon"]))
         axis.set_xlabel("epsilon per km")
         axis.set_ylabel("expected loss, km")
         axis.set_ylim(bottom=0)
-        axis.set_title(f"{group[0]}, {group[1]}")
+        axis.set_title(f"{name}, {norm}")
         axis.legend(fontsize=7)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

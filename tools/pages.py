@@ -203,7 +203,8 @@ def choose_questions() -> str:
 
 def command_help() -> str:
     """Every command with its options, from its own help."""
-    pages = app.generate_docs()
+    # the usage lines say how this Python was started, where that was with `python -m`
+    pages = re.sub(r"^(metricdp(?: [a-z]+)*) -m [\w.]+", r"\1", app.generate_docs(), flags=re.MULTILINE)
     return (
         "\n" + "\n".join(line.rstrip() for line in pages[pages.index("## metricdp ") :].splitlines()).strip() + "\n\n"
     )

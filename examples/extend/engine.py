@@ -25,6 +25,7 @@ if __name__ == "__main__":
         days = Path(folder) / "days"
         days.mkdir()
         for day in ("monday.csv", "tuesday.csv"):
-            (days / day).write_text("lat,lon\n" + "41.15,-8.61\n" * 1000)
+            rows = (f"{41.15 + row / 1e5:.5f},{-8.61 - row / 1e5:.5f}\n" for row in range(1000))
+            (days / day).write_text("lat,lon\n" + "".join(rows))
         noise = mdp.laplace(mdp.Haversine(), 10.0)
         print(mdp.tables.perturb_files(days, Path(folder) / "protected", noise, engine="threads").rows)

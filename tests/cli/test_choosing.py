@@ -27,6 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     places = np.asarray(bundled_roads(nodes=4).coordinates)
     write("cells.csv", "lat,lon", places)
+    write("wide.csv", "lat,lon", np.asarray(bundled_roads(nodes=8).coordinates))
     write("visits.csv", "lat,lon,n", [(*place, n) for n, place in enumerate(places, 1)])
     cost = np.abs(np.subtract.outer(np.arange(4), np.arange(4))).astype(float)
     write("loss.csv", ",".join("abcd"), cost)
@@ -49,7 +50,7 @@ SECRETS = {
     "roads": "--places porto --nodes 4 --speed 30 --table table.csv",
     "grid": "--places 41.14,-8.63,41.16,-8.59 --cell 1.2km --table table.csv",
     "words": "--places words.csv --table spoken.csv",
-    "trips": "--places cells.csv --table trips.csv",
+    "trips": "--places wide.csv --table trips.csv",
 }
 
 

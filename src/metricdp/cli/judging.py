@@ -14,6 +14,7 @@ from metricdp.cli import choices, sampling, tables, terminal
 from metricdp.cli.matrices import is_matrix_file, read_distances, read_matrix
 from metricdp.cli.sampling import Foreign, Promise, Recorded
 from metricdp.errors import InvalidInput
+from metricdp.files import existing_file
 from metricdp.metrics import Precomputed
 from metricdp.spaces import FiniteSpace
 from metricdp.tables.formats import is_table
@@ -125,6 +126,8 @@ def _refuse(wrong: bool, sentence: str) -> None:
 
 
 def _audit_matrix(source: str, points: str | None, promise: Promise, how: tables.Source) -> tuple[AuditReport, str]:
+    if is_matrix_file(source):
+        existing_file(source)  # before anything is said about what belongs to it
     space = _secrets_of_matrix(points, promise, how)
     matrix = read_matrix(source, rows=len(space))
     if len(matrix) != len(space):

@@ -39,14 +39,16 @@ def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Flo
     """Read probabilities: one row per secret, one column per report.
 
     A CSV file without a header is read too: a first line of numbers is a row where it fits the others, and a header
-    where it does not (such as 0,1,2,...), or where there is one line more than the `rows` expected.
+    where it does not (such as 0,1,2,...), or where there is one line more than the `rows` expected and it is no law: a
+    line of probabilities that sum to 1 is never taken for a header, so that a point too few is an error.
     """
     matrix, bare, named = _numbers(path)
     if bare and len(matrix) > 1:
         sums = matrix.sum(axis=1)
         odd = abs(sums[0] - 1.0) > CLOSE and bool(np.all(np.abs(sums[1:] - 1.0) <= CLOSE))
         numbered = _counts(matrix[1:, 0]) and bool(np.all(np.abs(matrix[1:, 1:].sum(axis=1) - 1.0) <= CLOSE))
-        if odd or (rows is not None and len(matrix) == rows + 1) or (numbered and not _counts(matrix[:, 0])):
+        law = abs(sums[0] - 1.0) <= CLOSE and bool(np.all(matrix[0] >= 0.0)) and bool(np.any(matrix[0] % 1.0))
+        if odd or (rows is not None and len(matrix) == rows + 1 and not law) or (numbered and not _counts(matrix[:, 0])):
             matrix = matrix[1:]
     if not named and len(matrix) > 1 and matrix.shape[1] > 1 and _counts(matrix[:, 0]):
         rest = matrix[:, 1:].sum(axis=1)

@@ -61,6 +61,10 @@ class Counters:
             **where,
         )
 
+    def refusals(self, word: str) -> int:
+        """Return how many requests this process turned away with a word such as budget."""
+        return int(self._registry.get_sample_value("metricdp_requests_refused_total", {"error": word}) or 0)
+
     def text(self) -> tuple[bytes, str]:
         """Return the counters of all processes and the type of that text."""
         registry = self._registry

@@ -80,6 +80,7 @@ class BudgetRoom:
             "verified": verdict.holds,
             "faults": list(verdict.faults),
             "entries": verdict.entries,
+            "refusals": self._state().counters.refusals("budget"),
             "mechanisms": [one.described for one in self._state().shelf],
         }
 

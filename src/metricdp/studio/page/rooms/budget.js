@@ -88,6 +88,7 @@ export async function enter(main, { announce }) {
               <th scope="col" class="number">${say("budget.today")}</th><th scope="col" class="number">${say("budget.ever")}</th><th scope="col">${say("budget.last")}</th></tr></thead>
             <tbody>${books.accounts.map((one) => html`<tr><td><code>${one.person}…</code></td><td>${one.metric}</td><td class="number">${one.today}</td><td class="number">${one.spent}</td><td>${one.last}</td></tr>`)}</tbody></table></div>`
             : html`<p class="soft">${say("budget.empty")}</p>`}
+          ${books ? html`<p class="small" id="refusals">${say("budget.refusals", { count: number(books.refusals, 12) })}</p>` : nothing}
           <p class="small soft">${say("budget.hashes")}</p></section>`,
       main,
     );

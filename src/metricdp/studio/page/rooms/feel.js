@@ -125,7 +125,9 @@ export async function enter(main, { announce }) {
 
   async function behind(event) {
     try {
-      await map.background(event.target.files[0]);
+      const file = event.target.files[0];
+      await map.background(file);
+      main.querySelector("#map").dataset.background = file.name;
     } catch {
       state.problem = say("map.unreadable");
       draw();

@@ -72,7 +72,9 @@ def test_a_builder_from_outside_is_designed_saved_listed_and_compared(here: Path
 def test_an_engine_from_outside_runs_a_job_over_files(here: Path) -> None:
     (here / "days").mkdir()
     for day in "ab":
-        (here / f"days/{day}.csv").write_text("lat,lon,n\n" + "".join(f"41.15,-8.61,{n}\n" for n in range(500)))
+        (here / f"days/{day}.csv").write_text(
+            "lat,lon,n\n" + "".join(f"{41.15 + n / 1e4},{-8.61 + n / 1e4},{n}\n" for n in range(500))
+        )
     line = "perturb days/*.csv --plugin ./engine.py --epsilon 10/km -o protected --engine threads"
     done = run(here, line)
     assert done.returncode == 0, done.stderr
@@ -156,7 +158,7 @@ from metricdp.tables.draws import KEY_BYTES
 assert METRICS.find("Walking") is None
 if sys.argv[1] == "ray":
     rows = pa.table({"x": [0.0], "y": [0.0], "floor": [0.0]})
-    rest = (("x", "y", "floor"), 0.0, "fail", "applied", sys.argv[2:])
+    rest = (("x", "y", "floor"), 0.0, "fail", "", "applied", sys.argv[2:])
     made, failed = ray._block(rows, 0, open("rooms.mdp", "rb").read(), rest, b"k" * KEY_BYTES)
     assert failed is None and made.num_rows == 1, failed
 elif sys.argv[1] == "ray job":

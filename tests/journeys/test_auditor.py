@@ -1,4 +1,4 @@
-"""An auditor's way: somebody else's matrix, mechanism file, samples and sampler, from a spreadsheet; with their mistakes.
+"""An auditor's way: somebody else's matrix, mechanism file, samples and sampler; with their mistakes.
 
 Every line that is printed here was read as that person reads it.
 """

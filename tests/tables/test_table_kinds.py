@@ -249,7 +249,9 @@ def test_products_that_make_no_sense() -> None:
 def test_files_without_the_secret(tmp_path, streets: StreetMechanism) -> None:
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({"street": [0, 1, 2] * 50, "offset": [0.1] * 150, "n": np.arange(150)}), tmp_path / "in.pq")
+    pq.write_table(
+        pa.table({"street": [0, 1, 2] * 50, "offset": [0.1, 0.2, 0.1] * 50, "n": np.arange(150)}), tmp_path / "in.pq"
+    )
     summary = perturb_file(tmp_path / "in.pq", tmp_path / "out.pq", streets)
     result = pq.read_table(tmp_path / "out.pq")
     assert result.column_names == ["n", "lat", "lon"]

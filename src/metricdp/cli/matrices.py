@@ -48,7 +48,11 @@ def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Flo
         odd = abs(sums[0] - 1.0) > CLOSE and bool(np.all(np.abs(sums[1:] - 1.0) <= CLOSE))
         numbered = _counts(matrix[1:, 0]) and bool(np.all(np.abs(matrix[1:, 1:].sum(axis=1) - 1.0) <= CLOSE))
         law = abs(sums[0] - 1.0) <= CLOSE and bool(np.all(matrix[0] >= 0.0)) and bool(np.any(matrix[0] % 1.0))
-        if odd or (rows is not None and len(matrix) == rows + 1 and not law) or (numbered and not _counts(matrix[:, 0])):
+        if (
+            odd
+            or (rows is not None and len(matrix) == rows + 1 and not law)
+            or (numbered and not _counts(matrix[:, 0]))
+        ):
             matrix = matrix[1:]
     if not named and len(matrix) > 1 and matrix.shape[1] > 1 and _counts(matrix[:, 0]):
         rest = matrix[:, 1:].sum(axis=1)

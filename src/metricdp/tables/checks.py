@@ -77,11 +77,14 @@ def look_at_names(names: Sequence[str], task: Task) -> None:
 
 
 def judged(doubts: Sequence[Doubts | None], contents: Sequence[Any], bad: Integers = NO_ROWS) -> None:
-    """Refuse the secrets of a whole table in memory where they look wrong."""
+    """Refuse the secrets of a whole table in memory where they look wrong; rows that are all alike are only told.
+
+    A program may well hand over the rows of one person at one place.
+    """
     for doubt, rows in zip(doubts, contents, strict=True):
         if doubt is not None:
             doubt.add(doubt.glimpse(rows, bad), 0)
-            doubt.judge()
+            doubt.judge(constants=False)
 
 
 def log_findings(found: Sequence[Finding]) -> None:

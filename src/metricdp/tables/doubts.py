@@ -7,6 +7,7 @@ refusals, and `yes_really` takes them back; what is said are rows, columns and r
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -158,8 +159,8 @@ class Doubts:
             self.cells[cell] = before[0] + count, before[1]
         self.rows, self.known, self.small = self.rows + seen.rows, self.known + seen.known, self.small + seen.small
 
-    def judge(self) -> None:
-        """Refuse what all rows together show to be odd."""
+    def judge(self, *, constants: bool = True) -> None:
+        """Refuse what all rows together show to be odd; without `constants` a column of one number is only told."""
         columns = ", ".join(self.lane.columns)
         if self.beyond >= max(FEW, (1.0 - BULK) * self.rows):
             raise InvalidInput(
@@ -170,14 +171,11 @@ class Doubts:
         if self.known < ENOUGH:
             return
         few = self.lane.mechanism.inputs.size is not None and not self.earthly  # cells: many rows may share one
-        for name, low, high in zip(self.lane.columns, self.low, self.high, strict=True):
-            if low == high and not few:
-                raise InvalidInput(
-                    f"{name} holds one and the same number in all {self.known:,} rows: is it a column that was never "
-                    f"filled in? {INSIST}"
-                )
-        if self.equal and len(self.lane.columns) == 2 and not few:
-            raise InvalidInput(f"{columns} hold the same numbers in every row: is one a copy of the other? {INSIST}")
+        odd = "" if few else self._alike(columns)
+        if odd and constants:
+            raise InvalidInput(odd)
+        if odd:
+            logging.getLogger("metricdp").warning("%s", odd)
         if self.earthly and self.small >= BULK * self.known:
             raise InvalidInput(
                 f"{columns} look like radians, or like degrees of a place in the open sea: multiply them by 180 / pi, "
@@ -190,6 +188,18 @@ class Doubts:
                 f"{count:,} of {self.known:,} rows lie far from all others, such as {_named(rows)}: their {columns} "
                 f"may have lost a digit or a sign. Repair them or leave them out. {INSIST}"
             )
+
+    def _alike(self, columns: str) -> str:
+        """Say which column holds one number only, or that two hold the same ones."""
+        for name, low, high in zip(self.lane.columns, self.low, self.high, strict=True):
+            if low == high:
+                return (
+                    f"{name} holds one and the same number in all {self.known:,} rows: is it a column that was never "
+                    f"filled in? {INSIST}"
+                )
+        if self.equal and len(self.lane.columns) == 2:
+            return f"{columns} hold the same numbers in every row: is one a copy of the other? {INSIST}"
+        return ""
 
     def _far(self) -> list[tuple[int, int]]:
         """Return the cells far from the others (rows there, the first of them), where nearly all rows lie together."""
@@ -242,7 +252,7 @@ def doubts_about(task: Task, first: Sequence[Floats | None]) -> list[Doubts | No
 
 
 def refuse_names(lane: Lane) -> None:
-    """Refuse columns whose names say that they are exchanged, or that they are degrees and taken for lengths."""
+    """Refuse columns whose names say that they are exchanged; tell where degrees are taken for lengths."""
     if len(lane.columns) != 2:
         return
     first, second = (set(words_of(name)) for name in lane.columns)
@@ -256,9 +266,9 @@ def refuse_names(lane: Lane) -> None:
         return
     degrees = (first & LATITUDE and second & LONGITUDE) or (first & LONGITUDE and second & LATITUDE)
     if degrees and isinstance(lane.mechanism.inputs.metric, Lp) and lane.mechanism.inputs.size is None:
-        raise InvalidInput(
+        logging.getLogger("metricdp").warning(
             f"the columns {names} are degrees by their names, and the metric {lane.mechanism.inputs.metric!r} takes "
-            f"them for lengths: use --metric haversine (mdp.Haversine()). {INSIST}"
+            "them for lengths: --metric haversine (mdp.Haversine()) measures places on the Earth."
         )
 
 

@@ -71,7 +71,7 @@ for name in sys.argv[1:3]:
 def test_memory_does_not_grow_with_the_data(tmp_path: Path) -> None:
     for name, copies in (("small", 2), ("large", 16)):  # 12 and 96 MB of numbers
         (tmp_path / name).mkdir()
-        rows = pa.table({"x": np.arange(250_000.0), "y": np.arange(250_000.0), "z": np.arange(250_000.0)})
+        rows = pa.table({"x": np.arange(250_000.0), "y": np.arange(250_000.0)[::-1], "z": np.arange(250_000.0)})
         for number in range(copies):
             pq.write_table(rows, tmp_path / name / f"{number}.parquet", compression="none", use_dictionary=False)
     names = [str(tmp_path / name) for name in ("small", "large", "out.parquet")]

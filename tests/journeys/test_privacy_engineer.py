@@ -203,6 +203,6 @@ def test_the_same_file_serves_to_design_compare_and_audit(desk: Desk) -> None:
     pairs = [f"{lat};{lon};{lat};{lon}" for lat, lon in stops * 30]
     (desk.folder / "pairs.csv").write_text("\n".join(["a lat;a lon;b lat;b lon", *pairs]) + "\n")
     status, text = desk.types(
-        "audit", "pairs.csv", "--secret", "a lat,a lon", "--report", "b lat,b lon", "--epsilon", "10/km"
+        "audit", "pairs.csv", "--secret", "a lat,a lon", "--report", "b lat,b lon", "--epsilon", "0.5/km"
     )
     assert status == 1, text  # reports that are the secrets refute every promise

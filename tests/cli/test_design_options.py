@@ -282,3 +282,10 @@ def test_a_missing_package_is_noticed_before_the_work(
     assert "metricdp[gpu]" in refused("--points cells.csv --epsilon 1 --solver gpu", capsys)
     assert "metricdp[decompose]" in refused("--points cells.csv --epsilon 1 --builder decomposed", capsys)
     assert "metricdp[fast]" in refused("--grid 41.8,12.4,42.0,12.7 --cell 300m --epsilon 20/km", capsys)
+
+
+def test_columns_that_are_exchanged_are_no_places(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows("towns.csv", "lat,lon,visits", [(41.1, -8.6, 3), (41.2, -8.5, 1), (41.3, -8.4, 2)])
+    options = "--points towns.csv --columns lon,lat --epsilon 1/km --builder exponential"
+    assert "look exchanged by their names: the latitude comes first, --columns lat,lon" in refused(options, capsys)
+    assert len(made("--points towns.csv --epsilon 1/km --builder exponential").inputs) == 3  # whatever stands beside

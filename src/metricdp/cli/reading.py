@@ -43,6 +43,11 @@ def read_points(path: str, columns: Sequence[str] | None = None, reading: Readin
         raise InvalidInput(f"{path!r} has no rows: give one point a row below the header.")
     if missing := [name for name in chosen if name not in table.schema.names]:
         raise InvalidInput(f"{path!r}: no column {missing[0]!r}. {there_are(table.schema.names)}")
+    if is_geographic(chosen[::-1]) and not geographic:
+        raise InvalidInput(
+            f"{path!r}: the columns {', '.join(chosen)} look exchanged by their names: the latitude comes first, "
+            f"--columns {','.join(chosen[::-1])}. Rename them if they are neither."
+        )
     arrays = [table.column(name).combine_chunks() for name in chosen]
     if len(arrays) == 1 and is_text(arrays[0].type) and not all_numbers(arrays[0]):
         words = arrays[0].to_pylist()

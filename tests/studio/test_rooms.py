@@ -142,6 +142,25 @@ def test_protect_from_a_messy_file_to_three_downloads(page: Any, trips: Path, tm
     assert "<html" in found["report"].read_text()
 
 
+def test_protect_spreads_a_budget_and_tells_every_law(page: Any, trips: Path, tmp_path: Path) -> None:
+    enter(page, "protect")
+    dropped(page, "#file", trips)
+    page.wait_for_selector("#person", timeout=WAIT)
+    page.select_option("#person", "person")
+    page.select_option("#spread", "even")
+    page.click("#look")
+    page.wait_for_selector("#after", timeout=WAIT)
+    assert "the budget leaves less for each" in text(page, "main")
+    page.click("#run")
+    page.wait_for_selector("#get-certificate", timeout=WAIT)
+    assert page.locator("#get-report").count() == 0  # a page tells one law, and rows have different ones
+    with page.expect_download() as download:
+        page.click("#get-certificate")
+    download.value.save_as(tmp_path / "certificate.json")
+    law = json.loads((tmp_path / "certificate.json").read_text())["law"]
+    assert len(law["shares"]) > 1
+
+
 def test_protect_says_what_is_wrong_with_columns_that_are_swapped(page: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [f"{41.15 + 0.01 * a:.5f},{-98.6 + 0.01 * b:.5f}" for a, b in rng.normal(size=(60, 2))]

@@ -70,17 +70,11 @@ class Telling:
 
     def tell(self, summary: Summary, mechanism: Mechanism, sight: Sight | None) -> list[str]:
         """Write all that was asked for and return a line about each."""
-        from metricdp.auditing.laws import law_of
         from metricdp.pictures.release_page import write_release
-        from metricdp.tables.telling import record_of, release_of, write_record
+        from metricdp.tables.telling import law_told, record_of, release_of, write_record
 
         place, lines, files = self.law_file(summary.target), [], [(Path(summary.target).name, "the protected table")]
-        law = law_of(mechanism, snap=summary.snap) if place is not None or self.json is not None else {}
-        if law and summary.spending is not None and summary.spending.is_spread:
-            law["shares"] = [
-                {"rows": one.rows, "law": law_of(one.task.mechanism, snap=summary.snap)}
-                for one in summary.spending.levels
-            ]
+        law = law_told(summary, mechanism) if place is not None or self.json is not None else {}
         if place is not None:
             write_record(law, place)
             lines.append(f"Law of the noise: {place}.")

@@ -7,15 +7,14 @@ streets. Circles and means are computed from the laws, not from the cloud.
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from metricdp.arrays import Floats
+from metricdp.auditing.accuracy import radii_of
 from metricdp.design.laplace import laplace
 from metricdp.design.optimal import optimal
 from metricdp.mechanisms import FiniteMechanism
@@ -71,16 +70,13 @@ class Feel:
         epsilon = epsilon_for(factor, km)
         mechanism = laplace(Haversine(), epsilon)
         reports = np.asarray(mechanism.sample(np.tile(place, (count, 1))))
-        # Planar Laplace noise: radii are Gamma(2) / epsilon. At this scale the sphere is flat to a few millimetres.
-        radii = [gamma_two(level) / epsilon for level in LEVELS]
-        return {**_told(epsilon, place, reports, radii, 2.0 / epsilon), "lower_bound": None}
+        radii = [one.value for one in radii_of(mechanism, LEVELS)]
+        return {**_told(epsilon, place, reports, radii, mechanism.certificate.loss), "lower_bound": None}
 
-    def optimum(
-        self, place: Floats, factor: float, km: float, count: int, told: Callable[[float, float], None] | None = None
-    ) -> dict[str, Any]:
+    def optimum(self, place: Floats, factor: float, km: float, count: int) -> dict[str, Any]:
         """Return what the optimal mechanism on crossings reports from the crossing that is nearest to a place."""
         epsilon = epsilon_for(factor, km)
-        mechanism = self._optimal(epsilon, told)
+        mechanism = self._optimal(epsilon)
         places = np.asarray(self.space.coordinates, dtype=np.float64)
         code = int(np.argmin(Haversine()(places, place)))
         reports = places[np.asarray(mechanism.sample(np.full(count, code)))]
@@ -98,18 +94,12 @@ class Feel:
             "crossings": len(self.space),
         }
 
-    def _optimal(self, epsilon: float, told: Callable[[float, float], None] | None) -> FiniteMechanism:
+    def _optimal(self, epsilon: float) -> FiniteMechanism:
         with self._lock:
             if epsilon not in self._optima:
-
-                def progress(lower: float, upper: float, *_: float) -> None:
-                    if told is not None:
-                        told(lower, upper)
-
                 if len(self._optima) >= KEPT:
                     self._optima.pop(next(iter(self._optima)))
-                made = optimal(Problem(self.space, epsilon), gap=GAP, seconds=SECONDS, progress=progress)
-                self._optima[epsilon] = made
+                self._optima[epsilon] = optimal(Problem(self.space, epsilon), gap=GAP, seconds=SECONDS)
             return self._optima[epsilon]
 
 
@@ -121,12 +111,3 @@ def _told(epsilon: float, place: Floats, reports: Floats, radii: list[float], me
         "radii": dict(zip(("half", "most"), [1000.0 * radius for radius in radii], strict=True)),  # metres
         "mean": 1000.0 * mean,
     }
-
-
-def gamma_two(level: float) -> float:
-    """Return the quantile of a Gamma(2) law: r with 1 - (1 + r) exp(-r) = level, rounded up."""
-    low, high = 0.0, 60.0
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if 1.0 - (1.0 + middle) * math.exp(-middle) < level else (low, middle)
-    return high

@@ -21,7 +21,6 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from metricdp import wording
-from metricdp.auditing.laws import law_of
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine
@@ -34,13 +33,16 @@ from metricdp.tables.sight import Sight
 from metricdp.tables.sources import open_table
 from metricdp.tables.task import LATITUDES, LONGITUDES
 from metricdp.tables.task import Request as Wanted
-from metricdp.tables.telling import record_of, release_of, write_record
+from metricdp.tables.telling import law_told, record_of, release_of, write_record
 
 MOST_BYTES = 4 << 30
 PREVIEW = 200
 LOOK = 0.2  # seconds between two looks at a job
 FILES = {"file": None, "report": "report.html", "certificate": "certificate.json"}
-_ID = re.compile(r"[0-9a-f]{32}")
+LESS = (
+    "The preview draws every row at this epsilon. In the file it is the most that a row gets: where a person has many "
+    "rows the budget leaves less for each."
+)
 
 
 @dataclass
@@ -129,6 +131,8 @@ class ProtectRoom:
         if what not in FILES or job.lines is None:
             return answer({"message": "there is nothing here yet."}, 404)
         path = job.target if FILES[what] is None else job.folder / str(FILES[what])
+        if not path.is_file():
+            return answer({"message": "there is nothing here."}, 404)
         return FileResponse(path, filename=path.name)
 
     async def forget(self, request: Request) -> Response:
@@ -157,6 +161,11 @@ class Chosen:
     epsilon: float
     options: dict[str, Any]
     people: dict[str, Any]
+
+    @property
+    def spread(self) -> bool:
+        """Whether rows get different shares of a budget."""
+        return "spread" in self.people
 
 
 def _chosen(asked: dict[str, Any]) -> Chosen:
@@ -206,10 +215,9 @@ def _looked_at(job: Job) -> dict[str, Any]:
     return {"format": origin.format.name, "columns": columns, "guess": guess, "warnings": warnings}
 
 
-def _warnings(first: Any, columns: list[str], **options: Any) -> list[dict[str, Any]]:
-    from metricdp.tables.care import Care
-
-    task = Wanted(laplace(Haversine(), 1.0), columns, 0.0, "null", False, Care.of(**options)).task(first.schema.names)
+def _warnings(first: Any, columns: list[str]) -> list[dict[str, Any]]:
+    """Return what is found in the columns that would stay."""
+    task = Wanted(laplace(Haversine(), 1.0), columns, 0.0, "null", False).task(first.schema.names)
     try:
         found = findings_in(first, task)
     except MetricdpError as error:
@@ -229,7 +237,7 @@ def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
     guarantee = _noise(chosen).guarantee
     return {
         "names": names, "before": rows[0], "after": rows[1], "protected": columns,
-        "warnings": _warnings(first, columns, drop=chosen.options["drop"]), "lines": [wording.row_promise(guarantee)],
+        "lines": [wording.row_promise(guarantee), *([LESS] if chosen.spread else [])],
     }  # fmt: skip
 
 
@@ -249,9 +257,9 @@ def _protected(job: Job, chosen: Chosen) -> None:
             job.source, job.target, noise, columns=chosen.columns, watch=sight, progress=progress,
             overwrite=True, **chosen.people, **chosen.options,
         )  # fmt: skip
-        record = record_of(summary, law_of(noise, snap=summary.snap))
-        write_record(record, str(job.folder / "certificate.json"))
-        write_release(release_of(summary, noise, sight), str(job.folder / "report.html"))
+        write_record(record_of(summary, law_told(summary, noise)), str(job.folder / "certificate.json"))
+        if not chosen.spread:  # a page tells one law, and then rows have different ones
+            write_release(release_of(summary, noise, sight), str(job.folder / "report.html"))
         job.lines = list(summary.lines())
     except MetricdpError as error:
         job.problem = str(error).replace(str(job.folder) + "/", "")
@@ -267,4 +275,4 @@ async def _told(job: Job) -> AsyncIterator[str]:
         yield f"event: failed\ndata: {json.dumps({'message': job.problem})}\n\n"
     else:
         lines = [line.replace(f"{job.folder}/", "") for line in job.lines or []]
-        yield f"event: done\ndata: {json.dumps({'lines': lines})}\n\n"
+        yield f"event: done\ndata: {json.dumps({'lines': lines, 'report': (job.folder / 'report.html').is_file()})}\n\n"

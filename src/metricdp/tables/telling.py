@@ -17,7 +17,7 @@ import numpy as np
 from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import radii_of
-from metricdp.auditing.laws import density_of
+from metricdp.auditing.laws import density_of, law_of
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replacing
 from metricdp.mechanisms import LocalMechanism, MatrixMechanism, Mechanism, StreetMechanism
@@ -68,10 +68,20 @@ def release_of(
     )
 
 
+def law_told(summary: Summary, mechanism: Mechanism) -> dict[str, Any]:
+    """Return the law of the noise as plain values; where a budget was spread, with the law of every share."""
+    law = law_of(mechanism, snap=summary.snap)
+    if summary.spending is not None and summary.spending.is_spread:
+        law["shares"] = [
+            {"rows": one.rows, "law": law_of(one.task.mechanism, snap=summary.snap)} for one in summary.spending.levels
+        ]
+    return law
+
+
 def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
     """Return what was done to a table as plain values that JSON holds; `perturb.schema.json` says what each is.
 
-    `law` is what `auditing.laws.law_of` returns for the mechanism.
+    `law` is what `law_told` returns.
     """
     promise, people, snapping = summary.guarantee, summary.people, summary.snapping
     return {

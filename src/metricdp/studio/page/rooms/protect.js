@@ -121,7 +121,7 @@ export async function enter(main, { announce }) {
     return html`<section class="card" aria-labelledby="done"><h2 id="done" style="margin-top:0">${say("protect.done")}</h2>
       <ul>${state.done.lines.map((line) => html`<li>${line}</li>`)}</ul>
       <p class="row"><a class="button" id="get-file" href="${path}/file" download>${say("protect.get.file")}</a>
-        <a class="button plain" id="get-report" href="${path}/report" download>${say("protect.get.report")}</a>
+        ${state.done.report ? html`<a class="button plain" id="get-report" href="${path}/report" download>${say("protect.get.report")}</a>` : nothing}
         <a class="button plain" id="get-certificate" href="${path}/certificate" download>${say("protect.get.certificate")}</a></p></section>`;
   }
 

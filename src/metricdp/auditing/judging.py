@@ -24,9 +24,10 @@ from metricdp.auditing.densities import judge_densities
 from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.local import judge_local
 from metricdp.auditing.report import AuditReport, noted
-from metricdp.auditing.theorem import judge_nearest, judge_noise
+from metricdp.auditing.theorem import judge_direction, judge_nearest, judge_noise
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    DirectionNoise,
     InterpolatedMechanism,
     LocalMechanism,
     MatrixMechanism,
@@ -165,6 +166,7 @@ judge.register(InterpolatedMechanism, judge_cells)
 judge.register(StreetMechanism, judge_cells)
 judge.register(VectorLaplace, judge_noise)
 judge.register(SphericalLaplace, judge_noise)
+judge.register(DirectionNoise, judge_direction)
 judge.register(NearestMechanism, judge_nearest)
 judge.register(ProductMechanism, _judge_product)
 

@@ -2,6 +2,7 @@
 
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
 from metricdp.mechanisms.declared import MECHANISMS
+from metricdp.mechanisms.directions import DirectionNoise
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
@@ -16,6 +17,7 @@ FiniteMechanism = MatrixMechanism | LocalMechanism  # between finite spaces, den
 __all__ = [
     "MECHANISMS",
     "Certificate",
+    "DirectionNoise",
     "FiniteMechanism",
     "Guarantee",
     "InterpolatedMechanism",

@@ -25,11 +25,11 @@ NAMES = [
     "Wasserstein", "Weighted", "Witness", "WordMovers", "accuracy_radius", "adversary_error", "audit", "audit_sampler",
     "audit_samples", "compare", "constopt",
     "contextual", "continuous_violations", "create_keys", "decomposed", "dictionary", "duckdb_function",
-    "duckdb_table", "epsilon_at", "epsilon_for", "errors", "expected_loss", "exponential", "from_matrix", "grid",
-    "inspect", "interpolated", "laplace", "load", "madlib", "metric", "mobility", "optimal", "packing_lower_bound",
-    "perturb",
+    "duckdb_table", "elastic", "epsilon_at", "epsilon_for", "errors", "expected_loss", "exponential", "from_matrix",
+    "grid", "inspect", "interpolated", "laplace", "load", "madlib", "metric", "mobility", "optimal",
+    "packing_lower_bound", "perturb",
     "perturb_file", "perturb_files", "pictures", "posterior_leakage", "product", "quantile_loss", "quantised",
-    "remapped", "road_network", "save", "solvers", "spanner", "tight_constraints", "truncated_exponential",
+    "remapped", "road_network", "save", "scaled", "solvers", "spanner", "tight_constraints", "truncated_exponential",
     "universal_lower_bound", "violation_ratio", "vocabulary", "weighted_exponential", "worst_loss",
 ]  # fmt: skip
 

@@ -19,8 +19,9 @@ from metricdp.metrics import METRICS
 PROJECT = Path(__file__).parents[1]
 NAMES = [
     "Angular", "AuditReport", "Augmented", "Box", "Certificate", "FiniteSpace", "Frechet", "Guarantee", "Hamming",
-    "Haversine", "Hyperbolic", "Inspection", "InterpolatedMechanism", "Levenshtein", "LocalMechanism", "Lp",
-    "Mahalanobis", "MatrixMechanism", "Measure", "Mechanism", "Metric", "MetricdpError", "NearLoss", "Precomputed",
+    "Haversine", "Hyperbolic", "Inspection", "InterpolatedMechanism", "KernelMechanism", "Levenshtein",
+    "LocalMechanism", "Lp", "Mahalanobis", "MatrixMechanism", "Measure", "Mechanism", "Metric", "MetricdpError",
+    "NearLoss", "Precomputed",
     "Problem", "ShortestPath", "StreetPath", "Temporal",
     "Wasserstein", "Weighted", "Witness", "WordMovers", "accuracy_radius", "adversary_error", "audit", "audit_sampler",
     "audit_samples", "compare", "constopt",

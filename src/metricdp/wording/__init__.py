@@ -63,6 +63,7 @@ from metricdp.wording.rows import (
     uncounted,
     without_person,
 )
+from metricdp.wording.texts import not_hidden, text_promise, text_rules
 from metricdp.wording.trips import report_promise, trip_loss, trip_promise
 
 __all__ = [
@@ -101,6 +102,7 @@ __all__ = [
     "meaning_lines",
     "meanings",
     "not_carried_over",
+    "not_hidden",
     "number",
     "objective",
     "per_cent",
@@ -121,6 +123,8 @@ __all__ = [
     "spread_loss",
     "spread_promise",
     "templates",
+    "text_promise",
+    "text_rules",
     "things",
     "trip_loss",
     "trip_promise",

@@ -10,6 +10,7 @@ from metricdp.wording.columns import (
     dropped_columns,
     found_columns,
     looked_at,
+    looked_at_names,
     refused_columns,
 )
 from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
@@ -95,6 +96,7 @@ __all__ = [
     "lead",
     "length",
     "looked_at",
+    "looked_at_names",
     "loss",
     "meaning",
     "meaning_lines",

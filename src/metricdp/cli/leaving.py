@@ -9,7 +9,7 @@ from metricdp.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class Leaving:
+class Beside:
     """What leaves with a table besides the reports.
 
     Attributes:
@@ -17,17 +17,15 @@ class Leaving:
         coarsen: A column that gets coarser, such as t=1h or age=10; several with commas between or the option again.
         keep: Columns that you have looked at and that may stay, with commas between: they are not named again.
         strict: Refuse a table with columns that stay and may give the secret away, instead of naming them.
-        yes_really: The secrets are right although they look exchanged, constant or far from all others.
     """
 
     drop: tuple[str, ...] = ()
     coarsen: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     strict: bool = False
-    yes_really: bool = False
 
-    def options(self) -> dict[str, Any]:
-        """Return them as `perturb_file` takes them."""
+    def columns(self) -> dict[str, Any]:
+        """Return them as functions on files take them."""
         steps: dict[str, str] = {}
         for item in _names(self.coarsen):
             name, mark, step = item.rpartition("=")
@@ -41,11 +39,25 @@ class Leaving:
             "coarsen": steps,
             "keep": _names(self.keep),
             "strict": self.strict,
-            "yes_really": self.yes_really,
         }
 
 
-ALL_STAY = Leaving()
+@dataclass(frozen=True)
+class Leaving(Beside):
+    """What leaves with a table besides the reports, and what somebody insists on.
+
+    Attributes:
+        yes_really: The secrets are right although they look exchanged, constant or far from all others.
+    """
+
+    yes_really: bool = False
+
+    def options(self) -> dict[str, Any]:
+        """Return them as `perturb_file` takes them."""
+        return {**self.columns(), "yes_really": self.yes_really}
+
+
+ALL_STAY, NONE_BESIDE = Leaving(), Beside()
 
 
 def _names(texts: tuple[str, ...]) -> list[str]:

@@ -29,7 +29,7 @@ NAMES = [
     "inspect", "interpolated", "laplace", "load", "madlib", "metric", "mobility", "optimal", "packing_lower_bound",
     "perturb",
     "perturb_file", "perturb_files", "pictures", "posterior_leakage", "product", "quantile_loss", "quantised",
-    "remapped", "road_network", "save", "solvers", "spanner", "tight_constraints", "truncated_exponential",
+    "remapped", "road_network", "save", "solvers", "spanner", "text", "tight_constraints", "truncated_exponential",
     "universal_lower_bound", "violation_ratio", "vocabulary", "weighted_exponential", "worst_loss",
 ]  # fmt: skip
 

@@ -6,6 +6,7 @@ from metricdp import errors as errors
 from metricdp import mobility as mobility
 from metricdp import pictures as pictures
 from metricdp import solvers as solvers
+from metricdp import text as text
 from metricdp.artifacts import Inspection as Inspection
 from metricdp.artifacts import inspect as inspect
 from metricdp.artifacts import load as load

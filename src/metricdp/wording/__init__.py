@@ -71,6 +71,7 @@ from metricdp.wording.rows import (
     uncounted,
     without_person,
 )
+from metricdp.wording.texts import not_hidden, text_promise, text_rules
 from metricdp.wording.trips import report_promise, trip_loss, trip_promise
 
 __all__ = [
@@ -109,6 +110,7 @@ __all__ = [
     "meaning_lines",
     "meanings",
     "not_carried_over",
+    "not_hidden",
     "number",
     "objective",
     "open_in_texts",
@@ -130,6 +132,8 @@ __all__ = [
     "spread_loss",
     "spread_promise",
     "templates",
+    "text_promise",
+    "text_rules",
     "texts_again",
     "texts_of_one_person",
     "things",

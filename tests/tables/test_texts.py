@@ -1,4 +1,4 @@
-"""Tables of texts: formats, empty cells, bad bytes, columns that give texts away, and files that are whole or absent."""
+"""Tables of texts: formats, empty cells, bad bytes, columns that give texts away, files that are whole or absent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from metricdp.tables.texts import protect_texts
 from metricdp.text import Rules, TextMechanism
 
 WORDS = ["good", "fine", "bad", "poor", "room", "house", "was", "is", "the", "a", "monday", "friday"]
-TEXT = "The room was GOOD, was it not?"
+TEXT = "The room was GOOD, was it?"
+SHAPE = ["w", "w", "w", "w", ",", "w", "m", "?"]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def masked(words: Any) -> TextMechanism:
 
 def shape(text: str) -> list[str]:
     """What a text shows whatever was drawn: words as w, everything else as it is."""
-    cut = [piece for piece in text.replace("[MASK]", "\0").replace(",", " , ").replace("?", " ?").split()]
+    cut = text.replace("[MASK]", "\0").replace(",", " , ").replace("?", " ?").split()
     return ["m" if piece == "\0" else "w" if piece.lower() in WORDS else piece for piece in cut]
 
 
@@ -78,13 +79,13 @@ def test_every_format_comes_back_in_its_own_way(tmp_path: Path, masked: TextMech
     protect_texts(tmp_path / "in.parquet", tmp_path / "out.parquet", masked, columns=["text", "review.text"])
     made = pq.read_table(tmp_path / "out.parquet")
     assert made["n"].to_pylist() == [1, 2, 3]
-    assert [text if text is None else shape(text) for text in made["text"].to_pylist()] == [shape(TEXT), None, []]
+    assert [text if text is None else shape(text) for text in made["text"].to_pylist()] == [SHAPE, None, []]
     assert made["review"][0]["stars"].as_py() == 1
     assert shape(made["review"][0]["text"].as_py()) == ["w", "w"]
 
-    protect_texts(tmp_path / "out.parquet", tmp_path / "out.jsonl", masked, columns="text")
+    protect_texts(tmp_path / "in.parquet", tmp_path / "out.jsonl", masked, columns="text")
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [row["text"] if row["text"] is None else shape(row["text"]) for row in rows] == [shape(TEXT), None, []]
+    assert [row["text"] if row["text"] is None else shape(row["text"]) for row in rows] == [SHAPE, None, []]
 
     with closing(sqlite3.connect(tmp_path / "shop.db")) as base:
         base.execute("create table reviews (id integer, text text)")
@@ -107,7 +108,7 @@ def test_plain_lines_are_documents(tmp_path: Path, masked: TextMechanism) -> Non
     with pytest.raises(InvalidInput, match="plain lines hold one column"):
         protect_texts(tmp_path / "two.csv", tmp_path / "two.lines", masked, columns="text")
     (tmp_path / "long.csv").write_text('text\nroom\n"bad\nroom"\n')
-    with pytest.raises(InvalidInput, match="row 1 .* holds several lines"):
+    with pytest.raises(InvalidInput, match=r"row 1 .* holds several lines"):
         protect_texts(tmp_path / "long.csv", tmp_path / "long.lines", masked)
     assert not list(tmp_path.glob("*o.lines")) + list(tmp_path.glob("long.lines"))
 
@@ -193,8 +194,8 @@ def test_the_only_column_of_text_is_taken_and_two_are_asked_about(tmp_path: Path
         protect_texts(tmp_path / "two.parquet", tmp_path / "b.parquet", masked)
 
 
-def test_a_cell_of_ten_megabytes_passes_and_an_endless_one_is_refused(tmp_path: Path, masked: TextMechanism) -> None:
-    cell = '"' + "\n" * 10_000_000 + 'bad room"'
+def test_a_cell_of_ten_megabytes_passes(tmp_path: Path, masked: TextMechanism) -> None:
+    cell = '"' + " " * 10_000_000 + 'bad room"'
     (tmp_path / "in.csv").write_text(f"id,text\n1,{cell}\n2,good\n")
     protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
     assert (tmp_path / "out.csv").stat().st_size > 10_000_000
@@ -213,3 +214,10 @@ def test_a_table_without_rows_has_nothing_to_protect(tmp_path: Path, masked: Tex
     with pytest.raises(InvalidInput, match="no rows"):
         protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_cell_of_200_kilobytes_among_the_first_rows_does_no_harm(tmp_path: Path, masked: TextMechanism) -> None:
+    """The csv module of Python, which a first look uses, takes no cell of more than 131,072 characters."""
+    (tmp_path / "in.csv").write_text(f'id,text\n1,"{"a, " * 60_000}"\n2,good\n')
+    protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
+    assert (tmp_path / "out.csv").stat().st_size > 150_000

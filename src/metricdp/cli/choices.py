@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import metricdp
 from metricdp import wording
 from metricdp.arrays import Integers
 from metricdp.cli import tables
+from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.metrics import METRICS, Metric
@@ -151,9 +151,10 @@ class Where:
         if self.points is not None:
             return replace(places_from(self.points, self.metric, self.table), where=self)
         if self.vectors is not None or self.words is not None:
-            from metricdp.cli.vocabularies import word_space
+            from metricdp.cli.lexicon import word_space
 
-            return Places(word_space(self.vectors, self.words, self.metric), where=self)
+            metric = None if self.metric is None else metric_named(self.metric)
+            return Places(word_space(self.vectors, self.words, metric), where=self)
         if self.grid is not None:
             return Places(cells(self.grid, str(self.cell), self.metric), where=self)
         return Places(metricdp.road_network(str(self.roads), nodes=self.nodes), where=self)
@@ -281,11 +282,6 @@ def places_from(points: str, metric: str | None, table: tables.Source = tables.A
         f"merged, which leaves {len(first):,} places; what a prior gives to their rows is added up."
     )
     return Places(FiniteSpace(found.points[np.sort(first)], chosen, columns=found.columns), rank[inverse.ravel()])
-
-
-def note(sentence: str) -> None:
-    """Say on the error stream what was done that nobody asked for."""
-    print(f"note: {sentence}", file=sys.stderr)
 
 
 def seeded(seed: int | None) -> np.random.Generator | None:

@@ -12,8 +12,9 @@ from metricdp import wording
 from metricdp.cli import choices, tables, terminal
 from metricdp.cli.choices import Input, Output
 from metricdp.cli.leaving import NONE_BESIDE, Beside
+from metricdp.cli.lexicon import word_list
 from metricdp.cli.telling import command_line
-from metricdp.cli.vocabularies import NO_WORDS, Words, word_list
+from metricdp.cli.vocabularies import NO_WORDS, Words
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target
 

@@ -254,7 +254,7 @@ def refused_rows(column: str, rows: Sequence[int], mechanism: TextMechanism) -> 
     named = ", ".join(str(row) for row in rows[:ROWS_NAMED]) + (", ..." if len(rows) > ROWS_NAMED else "")
     where = f"row {named}" if len(rows) == 1 else f"{len(rows):,} rows so far: {named}"
     return OutOfDomain(
-        f"words in the column {column!r} are not in the vocabulary of {len(mechanism.words.inputs.finite or ()):,} "
+        f"words in the column {column!r} are not in the vocabulary of {mechanism.words.inputs.size or 0:,} "
         f"words, in {where} (the first is row 0). They are never passed through. Take a larger vocabulary, or say what "
         'becomes of them with Rules(unknown="drop"), "mask" or "spelling" (--unknown on the command line).',
         rows=tuple(rows),
@@ -270,7 +270,7 @@ def _chosen(table: OpenTable, wanted: tuple[str, ...]) -> tuple[str, ...]:
         lists = [name for name in chosen if name not in table.reader.schema.names and name.endswith("]")]
         if lists:
             raise InvalidInput(
-                f"the column {lists[0].rpartition('[')[0]!r} holds lists: join the items of every row to one text first."
+                f"the column {lists[0].rpartition('[')[0]!r} holds lists: join the items of a row to one text first."
             )
     else:
         texts = [field.name for field in schema if _holds_text(field.type)]

@@ -109,7 +109,7 @@ def worth(mechanism: Mechanism, *, prior: Floats | None = None, seed: int = 2026
 def words_of(mechanism: Mechanism) -> FiniteSpace:
     """Return the words that are both secrets and reports of a mechanism."""
     space, reports = mechanism.inputs.finite, mechanism.outputs.finite
-    if not isinstance(space, FiniteSpace) or not space.is_text or not isinstance(reports, FiniteSpace):
+    if space is None or reports is None or not space.is_text:
         raise InvalidInput("this is a mechanism on places or numbers: words need one on a vocabulary of words.")
     if reports is not space and not np.array_equal(reports.coordinates, space.coordinates):
         raise InvalidInput("the words of this mechanism's reports must be those of its secrets.")

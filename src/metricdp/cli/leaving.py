@@ -9,7 +9,7 @@ from metricdp.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class Beside:
+class Leaving:
     """What leaves with a table besides the reports.
 
     Attributes:
@@ -24,8 +24,8 @@ class Beside:
     keep: tuple[str, ...] = ()
     strict: bool = False
 
-    def columns(self) -> dict[str, Any]:
-        """Return them as functions on files take them."""
+    def options(self) -> dict[str, Any]:
+        """Return them as `perturb_file` takes them."""
         steps: dict[str, str] = {}
         for item in _names(self.coarsen):
             name, mark, step = item.rpartition("=")
@@ -34,30 +34,10 @@ class Beside:
             if name in steps:
                 raise InvalidInput(f"--coarsen names the column {name!r} twice.")
             steps[name] = step
-        return {
-            "drop": _names(self.drop),
-            "coarsen": steps,
-            "keep": _names(self.keep),
-            "strict": self.strict,
-        }
+        return {"drop": _names(self.drop), "coarsen": steps, "keep": _names(self.keep), "strict": self.strict}
 
 
-@dataclass(frozen=True)
-class Leaving(Beside):
-    """What leaves with a table besides the reports, and what somebody insists on.
-
-    Attributes:
-        yes_really: The secrets are right although they look exchanged, constant or far from all others.
-    """
-
-    yes_really: bool = False
-
-    def options(self) -> dict[str, Any]:
-        """Return them as `perturb_file` takes them."""
-        return {**self.columns(), "yes_really": self.yes_really}
-
-
-ALL_STAY, NONE_BESIDE = Leaving(), Beside()
+ALL_STAY = Leaving()
 
 
 def _names(texts: tuple[str, ...]) -> list[str]:

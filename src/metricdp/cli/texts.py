@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from metricdp import wording
 from metricdp.cli import choices, tables, terminal
 from metricdp.cli.choices import Input, Output
-from metricdp.cli.leaving import NONE_BESIDE, Beside
+from metricdp.cli.leaving import ALL_STAY, Leaving
 from metricdp.cli.lexicon import word_list
 from metricdp.cli.telling import command_line
 from metricdp.cli.vocabularies import NO_WORDS, Words
@@ -117,7 +117,7 @@ def text(
     table: Annotated[TextSource, Parameter(name="*")] = AS_IT_IS,
     words: Annotated[Words, Parameter(name="*")] = NO_WORDS,
     spoken: Annotated[Spoken, Parameter(name="*")] = AS_USUAL,
-    leaving: Annotated[Beside, Parameter(name="*")] = NONE_BESIDE,
+    leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
     choose: Annotated[bool, Parameter(name="--choose", negative="")] = False,
     told: Annotated[Told, Parameter(name="*")] = NOT_TOLD,
     seed: int | None = None,
@@ -176,7 +176,7 @@ def _protected(
     table: TextSource,
     words: Words,
     spoken: Spoken,
-    leaving: Beside,
+    leaving: Leaving,
     *,
     seed: int | None,
     overwrite: bool,
@@ -190,7 +190,7 @@ def _protected(
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
         mechanism = TextMechanism(words.made(), rules)
         return protect_texts(
-            source, output, mechanism, columns=table.names or None, **leaving.columns(), rng=choices.seeded(seed),
+            source, output, mechanism, columns=table.names or None, **leaving.options(), rng=choices.seeded(seed),
             progress=progress, reading=reading, overwrite=overwrite,
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ from metricdp.wording.columns import (
     dropped_columns,
     found_columns,
     looked_at,
+    looked_at_names,
     refused_columns,
 )
 from metricdp.wording.documents import (
@@ -105,6 +106,7 @@ __all__ = [
     "lead",
     "length",
     "looked_at",
+    "looked_at_names",
     "loss",
     "meaning",
     "meaning_lines",

@@ -25,7 +25,7 @@ def word_space(vectors: str | None, words: str | None, metric: Metric | None) ->
         spelled = Levenshtein() if metric is None else metric
         if not isinstance(spelled, Levenshtein):
             raise InvalidInput(
-                f"the metric {type(spelled).__name__} measures vectors, and {words!r} is a list of words: add --vectors "
+                f"the metric {type(spelled).__name__} measures vectors, and {words!r} lists words: add --vectors "
                 "glove.npz, or use --metric levenshtein."
             )
         return FiniteSpace(np.array(listed)[:, None], spelled)

@@ -238,7 +238,7 @@ def _measured(points: str, metric: str | None, table: tables.Source) -> tuple[Po
     """Return the points of a file and the metric between them."""
     from metricdp.cli.reading import read_points
 
-    found = read_points(points, table.names, table.reading())
+    found = read_points(points, table.names, table.reading(), yes_really=table.yes_really)
     text = found.points.dtype.kind == "U"
     if metric is None:
         metric = "haversine" if found.geographic else "levenshtein" if text else "l2"

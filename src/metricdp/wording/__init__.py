@@ -10,6 +10,7 @@ from metricdp.wording.columns import (
     dropped_columns,
     found_columns,
     looked_at,
+    looked_at_names,
     refused_columns,
 )
 from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
@@ -62,6 +63,7 @@ from metricdp.wording.rows import (
     uncounted,
     without_person,
 )
+from metricdp.wording.texts import not_hidden, text_promise, text_rules
 from metricdp.wording.trips import report_promise, trip_loss, trip_promise
 
 __all__ = [
@@ -94,11 +96,13 @@ __all__ = [
     "lead",
     "length",
     "looked_at",
+    "looked_at_names",
     "loss",
     "meaning",
     "meaning_lines",
     "meanings",
     "not_carried_over",
+    "not_hidden",
     "number",
     "objective",
     "per_cent",
@@ -119,6 +123,8 @@ __all__ = [
     "spread_loss",
     "spread_promise",
     "templates",
+    "text_promise",
+    "text_rules",
     "things",
     "trip_loss",
     "trip_promise",

@@ -85,6 +85,14 @@ def looked_at(rows: int, among: int) -> str:
     )
 
 
+def looked_at_names(engine: str) -> str:
+    """Return that values were not looked at, where an engine keeps the rows."""
+    return (
+        f"Columns were looked at by their names alone, and secrets were not doubted: the rows are {engine}'s. "
+        "Protect a small part of them as a data frame first, which looks at values."
+    )
+
+
 def dropped_columns(names: Sequence[str]) -> str:
     """Return which columns were left out."""
     return f"Left out, as asked: {', '.join(names)}."

@@ -17,7 +17,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism, Mechanism
 from metricdp.metrics import pairwise
-from metricdp.spaces import FiniteSpace
+from metricdp.spaces import FiniteSpace, given
 from metricdp.text.bundled import sample_reviews, sample_sentences
 
 FLATTENING = 2.7  # of Zipf's law as Mandelbrot has it: the word of rank r has a share of 1 / (r + 2.7)
@@ -108,9 +108,10 @@ def worth(mechanism: Mechanism, *, prior: Floats | None = None, seed: int = 2026
 
 def words_of(mechanism: Mechanism) -> FiniteSpace:
     """Return the words that are both secrets and reports of a mechanism."""
-    space, reports = mechanism.inputs.finite, mechanism.outputs.finite
-    if space is None or reports is None or not space.is_text:
+    if mechanism.inputs.finite is None or mechanism.outputs.finite is None or not mechanism.inputs.is_text:
         raise InvalidInput("this is a mechanism on places or numbers: words need one on a vocabulary of words.")
+    space = given(mechanism.inputs.finite, FiniteSpace, "inputs")
+    reports = given(mechanism.outputs.finite, FiniteSpace, "outputs")
     if reports is not space and not np.array_equal(reports.coordinates, space.coordinates):
         raise InvalidInput("the words of this mechanism's reports must be those of its secrets.")
     return space

@@ -31,6 +31,7 @@ NAMES = [
     "Hyperbolic",
     "Inspection",
     "InterpolatedMechanism",
+    "KernelMechanism",
     "Levenshtein",
     "LocalMechanism",
     "Lp",

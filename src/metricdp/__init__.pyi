@@ -50,6 +50,7 @@ from metricdp.errors import MetricdpError as MetricdpError
 from metricdp.mechanisms import Certificate as Certificate
 from metricdp.mechanisms import Guarantee as Guarantee
 from metricdp.mechanisms import InterpolatedMechanism as InterpolatedMechanism
+from metricdp.mechanisms import KernelMechanism as KernelMechanism
 from metricdp.mechanisms import LocalMechanism as LocalMechanism
 from metricdp.mechanisms import MatrixMechanism as MatrixMechanism
 from metricdp.mechanisms import Mechanism as Mechanism

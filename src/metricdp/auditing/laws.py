@@ -12,6 +12,7 @@ from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     InterpolatedMechanism,
+    KernelMechanism,
     LocalMechanism,
     MatrixMechanism,
     Mechanism,
@@ -37,6 +38,7 @@ KINDS: dict[type, str] = {
     VectorLaplace: "vector_laplace",
     MatrixMechanism: "matrix",
     LocalMechanism: "local",
+    KernelMechanism: "kernel",
     NearestMechanism: "nearest",
     InterpolatedMechanism: "interpolated",
     StreetMechanism: "streets",
@@ -45,6 +47,7 @@ KINDS: dict[type, str] = {
 TABLES = {
     "matrix": "Pr[report k | secret i] = matrix[i, k] / sum_k matrix[i, k]",
     "local": "Pr[report k | secret i] = w[i, k] / sum_k w[i, k]; w[i, k] = the stored value, else background[k]",
+    "kernel": "Pr[report k | secret i] = w[k] exp(-a min(d(i, k), cap)) / N[i], in real numbers of the stored points",
     "nearest": "report = the vector nearest to v + R U; v the secret's vector, R ~ Gamma(n, 1 / epsilon), U on the "
     "unit sphere of the metric",
     "interpolated": "Pr[report k | x] = sum over corners c of the cell of x of weight_c(x) matrix[c, k]",

@@ -3,6 +3,7 @@
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
+from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
@@ -11,7 +12,7 @@ from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 
-FiniteMechanism = MatrixMechanism | LocalMechanism  # between finite spaces, dense or sparse
+FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between finite spaces: three ways to hold rows
 
 __all__ = [
     "MECHANISMS",
@@ -19,6 +20,7 @@ __all__ = [
     "FiniteMechanism",
     "Guarantee",
     "InterpolatedMechanism",
+    "KernelMechanism",
     "Lattice",
     "LocalMechanism",
     "MatrixMechanism",

@@ -58,7 +58,8 @@ def test_every_format_becomes_every_other(tmp_path: Path, name: str, suffix: str
 
 
 def test_every_declared_format_is_tried_both_ways() -> None:
-    ends = [end for one in FORMATS for end in one.suffixes[:1]]
+    # a file of plain lines has one column, which holds texts: tests/tables/test_texts.py
+    ends = [end for one in FORMATS for end in one.suffixes[:1] if one.name != "lines"]
     assert all(any(name.endswith(end) for name in (*WRITERS, "in.sqlite")) for end in ends)
     assert all(any(suffix.startswith(end) for suffix in (*READERS, ".sqlite")) for end in ends)
 

@@ -28,6 +28,7 @@ from metricdp.metrics.rounding import UNIT
 
 BLOCK_CELLS = 1 << 22  # distances that are held at once
 MOST_CANDIDATES = 20_000  # pairs kept near the maximum; the rest of a tie keeps its ceiling
+TIED = 1e-10  # relative: a ceiling this close to what a pair provably reaches needs no more digits
 MOST_PROVEN = 2e7  # coordinates compared in interval arithmetic, about a minute
 
 Told = Callable[[float], None] | None
@@ -50,6 +51,7 @@ class Worst:
     ceilings: Floats
     reached: float
     judged: int
+    rest: float = -np.inf  # the largest ceiling of pairs that were left out, where too many tie
 
 
 def blocks_of(size: int) -> list[Integers]:
@@ -104,7 +106,7 @@ def worst_pairs(
     """Return the pairs that may show the most per distance: the second pass over all distances."""
     n, logs = len(law), sums.log_normalisers
     radius, slack = (None, 0.0) if claim is None else (claim.radius, claim.slack)
-    reached, judged = 0.0, 0
+    reached, judged, rest = 0.0, 0, -np.inf
     kept: list[tuple[Integers, Integers, Floats]] = []
     blocks = blocks_of(n)
     for number, codes in enumerate(blocks):
@@ -124,12 +126,23 @@ def worst_pairs(
             reached = max(reached, float(floors.max(initial=0.0)))
         rows, columns = np.nonzero(ceilings >= reached)
         kept.append((codes[rows], codes[0] + columns, ceilings[rows, columns]))
+        if sum(len(part[2]) for part in kept) > MOST_CANDIDATES:
+            kept, rest = _highest(kept, rest)
         if progress is not None:
             progress((number + 1) / len(blocks))
     first, second, ceilings = (np.concatenate(part) for part in zip(*kept, strict=True))
     order = np.flatnonzero(ceilings >= reached)
     order = order[np.argsort(-ceilings[order], kind="stable")]
-    return Worst(np.column_stack([first, second])[order], ceilings[order], reached, judged)
+    return Worst(np.column_stack([first, second])[order], ceilings[order], reached, judged, rest)
+
+
+def _highest(kept: list[tuple[Integers, Integers, Floats]], rest: float) -> tuple[list[Any], float]:
+    """Return the pairs with the highest ceilings, and the largest of what was left out: all pairs tie in balance."""
+    first, second, ceilings = (np.concatenate(part) for part in zip(*kept, strict=True))
+    order = np.argpartition(-ceilings, MOST_CANDIDATES // 2)
+    some = order[: MOST_CANDIDATES // 2]
+    left = float(ceilings[order[MOST_CANDIDATES // 2 :]].max())
+    return [(first[some], second[some], ceilings[some])], max(rest, left)
 
 
 class KernelProver:
@@ -146,11 +159,14 @@ class KernelProver:
 
         limit = np.inf if claim is None else claim
         highest, broken, found, reached = 0.0, False, None, -np.inf
+        if worst.rest >= worst.reached:
+            highest = worst.rest
         with flint.ctx.workprec(PROOF_BITS[0]):
             for (i, j), ceiling in zip(worst.pairs.tolist(), worst.ceilings.tolist(), strict=True):
                 if ceiling < reached:
                     break
-                if not self._affordable(i, j):
+                settled = ceiling <= min(limit, max(worst.reached, reached) * (1.0 + TIED))
+                if settled or not self._affordable(i, j):
                     highest = max(highest, ceiling)  # ceilings fall, so that this covers all that follow
                     found = (i, j) if found is None else found
                     break

@@ -6,6 +6,7 @@ from metricdp import errors as errors
 from metricdp import mobility as mobility
 from metricdp import pictures as pictures
 from metricdp import solvers as solvers
+from metricdp import text as text
 from metricdp.artifacts import Inspection as Inspection
 from metricdp.artifacts import inspect as inspect
 from metricdp.artifacts import load as load
@@ -31,6 +32,7 @@ from metricdp.design.comparison import compare as compare
 from metricdp.design.constopt import constopt as constopt
 from metricdp.design.contextual import contextual as contextual
 from metricdp.design.decomposed import decomposed as decomposed
+from metricdp.design.directions import von_mises_fisher as von_mises_fisher
 from metricdp.design.exponential import exponential as exponential
 from metricdp.design.exponential import truncated_exponential as truncated_exponential
 from metricdp.design.exponential import weighted_exponential as weighted_exponential
@@ -49,6 +51,7 @@ from metricdp.errors import MetricdpError as MetricdpError
 from metricdp.mechanisms import Certificate as Certificate
 from metricdp.mechanisms import Guarantee as Guarantee
 from metricdp.mechanisms import InterpolatedMechanism as InterpolatedMechanism
+from metricdp.mechanisms import KernelMechanism as KernelMechanism
 from metricdp.mechanisms import LocalMechanism as LocalMechanism
 from metricdp.mechanisms import MatrixMechanism as MatrixMechanism
 from metricdp.mechanisms import Mechanism as Mechanism
@@ -70,8 +73,10 @@ from metricdp.metrics import Wasserstein as Wasserstein
 from metricdp.metrics import Weighted as Weighted
 from metricdp.metrics import WordMovers as WordMovers
 from metricdp.metrics import metric as metric
+from metricdp.places import elastic as elastic
 from metricdp.places import grid as grid
 from metricdp.places import road_network as road_network
+from metricdp.places import scaled as scaled
 from metricdp.problems import NearLoss as NearLoss
 from metricdp.problems import Problem as Problem
 from metricdp.spaces import Augmented as Augmented

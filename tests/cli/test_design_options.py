@@ -284,6 +284,26 @@ def test_a_missing_package_is_noticed_before_the_work(
     assert "metricdp[fast]" in refused("--grid 41.8,12.4,42.0,12.7 --cell 300m --epsilon 20/km", capsys)
 
 
+def test_places_that_look_wrong_are_doubted_as_tables_are(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    towns = [(41.0 + i / 1e3, -8.6 + i / 1e3) for i in range(120)]
+    kind = "--points towns.csv --epsilon 1/km --builder exponential"
+    for wrong, why in (
+        ([*towns, (0, 0)], "lat, lon are 0 and 0 in row 120"),
+        ([*towns, (-41.0, -8.6)], "1 of 121 rows lie far from all others, such as row 120"),
+        ([(41.0, lon) for _, lon in towns], "lat holds one and the same number in all 120 rows"),
+    ):
+        rows("towns.csv", "lat,lon", wrong)
+        assert why in refused(kind, capsys)
+    assert len(made(f"{kind} --yes-really").inputs) == 120
+    assert (
+        cli.main(["compare", "--points", "towns.csv", "--epsilon", "1/km", "--builders", "exponential", "-o", "c.csv"])
+        == 2
+    )
+    np.savetxt("matrix.csv", np.full((120, 120), 1 / 120), delimiter=",")
+    audit = "audit matrix.csv --points towns.csv --epsilon 1/km"
+    assert [cli.main(f"{audit}{more}".split()) for more in ("", " --yes-really")] == [2, 0]
+
+
 def test_columns_that_are_exchanged_are_no_places(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows("towns.csv", "lat,lon,visits", [(41.1, -8.6, 3), (41.2, -8.5, 1), (41.3, -8.4, 2)])
     options = "--points towns.csv --columns lon,lat --epsilon 1/km --builder exponential"

@@ -146,6 +146,23 @@ def test_it_ends_within_a_second_even_in_a_loop_that_hears_no_signal(here: Path,
     assert os.listdir() == ["cells.csv"]
 
 
+EARLY = """
+import os, signal, sys
+from metricdp.__main__ import main
+class Interrupting:  # pressed while the first room is imported
+    def find_spec(name, path=None, target=None):
+        if name == "metricdp.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting)
+sys.exit(main())
+"""
+
+
+def test_it_ends_with_a_line_while_everything_is_still_imported(here: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", EARLY, *DESIGN.split()], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted: nothing was written\n")
+
+
 def test_compiling_is_said_and_can_be_interrupted(here: Path) -> None:
     pytest.importorskip("numba")
     words = f"{DESIGN} --solver first_order".split()

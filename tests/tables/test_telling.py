@@ -231,9 +231,14 @@ def test_rows_that_share_a_budget_have_each_their_own_accuracy(tmp_path, monkeyp
     rows = ["a,41.15,-8.61", "a,41.16,-8.62", "b,41.17,-8.6", "a,41.14,-8.63", "a,41.13,-8.605"]
     Path("in.csv").write_text("\n".join(["who,lat,lon", *rows]) + "\n")
     line = "perturb in.csv --epsilon 10/km --id who --budget 10/km --spread even -o o.csv --accuracy-column m"
-    assert cli.main([*line.split(), "--json", "s.json"]) == 0
+    assert cli.main([*line.split(), "--json", "s.json", "--report", "p.html"]) == 0
     said = capsys.readouterr().out
     assert "from 474.8 m to 1.9" in said
+    page, _ = read(Path("p.html").read_text(encoding="utf-8"))
+    assert "Promise per row: at most epsilon 10 per km" in page
+    assert "epsilon = 2.5 per km" in page  # the law with the most noise, which bounds all distances
+    assert re.search(r"4 1 2\.5 per km 1\.\d+ km 1 1 10 per km 474\.8 m", page)
+    assert "10 per km is the epsilon of all rows of any person together" in page
     radii = {row["who"]: float(row["m"]) for row in rows_of(tmp_path / "o.csv")}
     for who, epsilon in (("a", 2.5), ("b", 10.0)):
         exact = 1000 * mdp.accuracy_radius(mdp.laplace(mdp.Haversine(), epsilon))

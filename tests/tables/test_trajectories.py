@@ -18,7 +18,11 @@ def trips(tmp_path_factory):
     table = bundled_trips(trips=30)
     parquet.write_table(table, folder / "trips.parquet")
     named = table.set_column(0, "cab", pa.array([f"cab {number}" for number in table["trip"].to_pylist()]))
-    csv.write_csv(named.rename_columns(["cab", "when", "lat", "lon"]), folder / "trips.csv")
+    with (folder / "trips.csv").open("w") as file:  # as a spreadsheet writes it: semicolons and decimal commas
+        file.write("cab;when;lat;lon\n")
+        for row in named.to_pylist():
+            place = f"{row['lat']!r};{row['lon']!r}".replace(".", ",")
+            file.write(f"{row['cab']};{np.datetime64(int(row['t']), 's')};{place}\n")
     return folder
 
 
@@ -44,7 +48,9 @@ def test_other_names_and_text_labels_come_back_as_they_were(trips, tmp_path, cap
     csv.write_csv(pa.table({"lat": at[:, 0], "lon": at[:, 1]}), places)
     command = ["--places", str(places), "--epsilon", "1/km", "--columns", "cab,when,lat,lon", "--learn", "2"]
     assert main(["trajectories", str(trips / "trips.csv"), *command, "-o", str(out)]) == 0
-    assert set(csv.read_csv(out)["cab"].to_pylist()) <= {f"cab {number}" for number in range(30)}
+    reports = csv.read_csv(out)
+    assert set(reports["cab"].to_pylist()) <= {f"cab {number}" for number in range(30)}
+    assert pa.types.is_timestamp(reports["when"].type)
     assert "budget of 2 for one whole trip" in capsys.readouterr().out
 
 
@@ -56,6 +62,7 @@ def test_other_names_and_text_labels_come_back_as_they_were(trips, tmp_path, cap
         (["--epsilon", "0.5/km", "--columns", "trip,t"], "must be four"),
         (["--epsilon", "0.5/km", "--learn", "1", "--history", "x.csv"], "choose one"),
         (["--epsilon", "0.5/km", "--columns", "cab,t,lat,lon"], "must have the columns"),
+        (["--epsilon", "0.5/km", "--columns", "trip,t,lon,lat"], "look exchanged by their names"),
     ],
 )
 def test_a_mistake_is_answered_and_nothing_is_written(trips, tmp_path, capsys, mistake, answer):

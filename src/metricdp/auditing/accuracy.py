@@ -22,6 +22,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     DirectionNoise,
     InterpolatedMechanism,
+    KernelMechanism,
     LocalMechanism,
     MatrixMechanism,
     Mechanism,
@@ -124,6 +125,14 @@ def _(mechanism: MatrixMechanism, levels: Floats) -> _Found:
     ground, worst = _ground(mechanism.inputs, mechanism.outputs), np.zeros(len(levels))
     for part in _parts(len(mechanism.inputs), max(1, CELLS // len(mechanism.outputs))):
         worst = np.maximum(worst, _quantiles(mechanism.matrix[part], ground.between(part), levels).max(axis=0))
+    return _Found(worst, ground.metric, True)
+
+
+@_radii.register
+def _(mechanism: KernelMechanism, levels: Floats) -> _Found:
+    ground, worst = _ground(mechanism.inputs, mechanism.outputs), np.zeros(len(levels))
+    for part in _parts(len(mechanism.inputs), max(1, CELLS // len(mechanism.outputs))):
+        worst = np.maximum(worst, _quantiles(mechanism.rows(part), ground.between(part), levels).max(axis=0))
     return _Found(worst, ground.metric, True)
 
 

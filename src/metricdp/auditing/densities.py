@@ -12,9 +12,9 @@ from metricdp.arrays import Floats
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism, Witness
+from metricdp.mechanisms import DirectionNoise, Mechanism, Witness
 from metricdp.metrics import Haversine
-from metricdp.spaces import Box, Sphere
+from metricdp.spaces import Box
 
 COUNT_TOLERANCE = 1e-9  # relative, as for finite mechanisms; there is no absolute slack on probabilities
 ROUNDING = 64 * 2.0**-52  # what computing two logarithms of probabilities may be off by; not a leak
@@ -223,7 +223,7 @@ def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) ->
         step = np.clip(reach / space.metric.degree, 0, 30) * rng.normal(size=left.shape)
         right = left + step / np.stack([np.ones(count), np.cos(np.radians(left[:, 0]))], axis=1)
         return left, np.stack([np.clip(right[:, 0], -90, 90), np.clip(right[:, 1], -360, 360)], axis=1)
-    if isinstance(space, Sphere):
+    if isinstance(mechanism, DirectionNoise):
         per_unit = np.pi / 180.0 if space.unit == "deg" else 1.0
         left = rng.normal(size=(count, space.dimension))
         step = rng.normal(size=left.shape) * np.minimum(reach * per_unit, 1.0)

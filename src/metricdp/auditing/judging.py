@@ -22,6 +22,7 @@ from metricdp.auditing.cells import judge_cells
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.densities import judge_densities
 from metricdp.auditing.exact import audit_matrix
+from metricdp.auditing.kernels import judge_kernel
 from metricdp.auditing.local import judge_local
 from metricdp.auditing.report import AuditReport, noted
 from metricdp.auditing.theorem import judge_direction, judge_nearest, judge_noise
@@ -29,6 +30,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     DirectionNoise,
     InterpolatedMechanism,
+    KernelMechanism,
     LocalMechanism,
     MatrixMechanism,
     Mechanism,
@@ -162,6 +164,7 @@ def _doubtful_part(reports: list[AuditReport]) -> str:
 
 judge.register(MatrixMechanism, _judge_matrix)
 judge.register(LocalMechanism, judge_local)
+judge.register(KernelMechanism, judge_kernel)
 judge.register(InterpolatedMechanism, judge_cells)
 judge.register(StreetMechanism, judge_cells)
 judge.register(VectorLaplace, judge_noise)

@@ -13,6 +13,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     DirectionNoise,
     InterpolatedMechanism,
+    KernelMechanism,
     LocalMechanism,
     MatrixMechanism,
     Mechanism,
@@ -39,6 +40,7 @@ KINDS: dict[type, str] = {
     DirectionNoise: "direction_noise",
     MatrixMechanism: "matrix",
     LocalMechanism: "local",
+    KernelMechanism: "kernel",
     NearestMechanism: "nearest",
     InterpolatedMechanism: "interpolated",
     StreetMechanism: "streets",
@@ -47,6 +49,7 @@ KINDS: dict[type, str] = {
 TABLES = {
     "matrix": "Pr[report k | secret i] = matrix[i, k] / sum_k matrix[i, k]",
     "local": "Pr[report k | secret i] = w[i, k] / sum_k w[i, k]; w[i, k] = the stored value, else background[k]",
+    "kernel": "Pr[report k | secret i] = w[k] exp(-a min(d(i, k), cap)) / N[i], in real numbers of the stored points",
     "nearest": "report = the vector nearest to v + R U; v the secret's vector, R ~ Gamma(n, 1 / epsilon), U on the "
     "unit sphere of the metric",
     "interpolated": "Pr[report k | x] = sum over corners c of the cell of x of weight_c(x) matrix[c, k]",

@@ -14,6 +14,7 @@ from metricdp.cli.stakes import BY_DISTANCE, Cost, loss_from, numbers_for, prior
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.mechanisms import Mechanism
+from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 from metricdp.spaces.finite import MOST_DISTANCES
@@ -151,7 +152,7 @@ class Order:
             return f"on {len(self.parts)} mechanism files" if self.parts else "for secrets anywhere"
         if self.parts:
             return f"on {len(self.places.space):,} places of {Path(str(self.options.base)).name}"
-        found = (self.places.where or Where()).words(self.places.space)
+        found = (self.places.where or Where()).called(self.places.space)
         if self.builder.start != "box":
             return f"on {found}"
         inside = "all places along streets" if self.places.space.network is not None else "all of a box"
@@ -319,7 +320,8 @@ def check_options(builder: Builder, options: Options) -> None:
 def _check_size(order: Order) -> None:
     assert order.places is not None
     space = order.places.space
-    if order.builder.dense and len(space) ** 2 > MOST_DISTANCES:
+    kernel = order.builder.kernel and is_real(space.metric)
+    if order.builder.dense and not kernel and len(space) ** 2 > MOST_DISTANCES:
         raise InvalidInput(
             f"{order.builder.name} holds a matrix of all pairs, for at most {math.isqrt(MOST_DISTANCES):,} secrets, "
             f"and here are {len(space):,}: use --builder optimal, which solves on windows, or fewer of them (--roads "

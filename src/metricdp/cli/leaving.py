@@ -17,14 +17,12 @@ class Leaving:
         coarsen: A column that gets coarser, such as t=1h or age=10; several with commas between or the option again.
         keep: Columns that you have looked at and that may stay, with commas between: they are not named again.
         strict: Refuse a table with columns that stay and may give the secret away, instead of naming them.
-        yes_really: The secrets are right although they look exchanged, constant or far from all others.
     """
 
     drop: tuple[str, ...] = ()
     coarsen: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     strict: bool = False
-    yes_really: bool = False
 
     def options(self) -> dict[str, Any]:
         """Return them as `perturb_file` takes them."""
@@ -36,13 +34,7 @@ class Leaving:
             if name in steps:
                 raise InvalidInput(f"--coarsen names the column {name!r} twice.")
             steps[name] = step
-        return {
-            "drop": _names(self.drop),
-            "coarsen": steps,
-            "keep": _names(self.keep),
-            "strict": self.strict,
-            "yes_really": self.yes_really,
-        }
+        return {"drop": _names(self.drop), "coarsen": steps, "keep": _names(self.keep), "strict": self.strict}
 
 
 ALL_STAY = Leaving()

@@ -80,12 +80,9 @@ def perturb(
     many = engine is not None or resume or discard or (not Path(source).is_file() and choices.names_many(source))
     if many and show_values:
         raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
-    if many and telling.report is not None:
-        raise InvalidInput("--report is for one file: protect a day of them with it to have a page.")
-    if sharing.spread is not None and telling.report is not None:
+    if many and telling.show_secrets:
         raise InvalidInput(
-            "--report tells one law of the noise, and with --spread rows have different ones: leave it away (--json "
-            "says them all), or keep so many rows of every person with --at-most."
+            "--show-secrets is for one file: of many, the page shows the reports that lie in the output."
         )
     telling.check(source, output, overwrite=overwrite)
     sight = telling.sight()
@@ -98,14 +95,16 @@ def perturb(
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, **sharing.for_many(),
-                charging=charging, accuracy_column=telling.accuracy, **leaving.options(), engine=engine or "local",
-                resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress, reading=reading,
+                charging=charging, accuracy_column=telling.accuracy, **leaving.options(), yes_really=table.yes_really,
+                engine=engine or "local", resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
+                reading=reading, watch=None if sight is None else sight.released,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
                 **sharing.options(), charging=charging, accuracy_column=telling.accuracy, **leaving.options(),
-                rng=choices.seeded(seed), watch=sight, progress=progress, reading=reading, overwrite=overwrite,
+                yes_really=table.yes_really, rng=choices.seeded(seed), watch=sight, progress=progress, reading=reading,
+                overwrite=overwrite,
             )  # fmt: skip
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
     with tables.beside_output(output):

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from metricdp.arrays import Floats, Points
 from metricdp.errors import InvalidInput
+from metricdp.tables.checks import refuse_odd_points
 from metricdp.tables.delivery import received
 from metricdp.tables.formats import AS_IT_IS, Reading, located, read_batches
 from metricdp.tables.sources import open_table
@@ -32,10 +33,13 @@ class PointFile:
     geographic: bool  # the columns are latitude and longitude
 
 
-def read_points(path: str, columns: Sequence[str] | None = None, reading: Reading = AS_IT_IS) -> PointFile:
+def read_points(
+    path: str, columns: Sequence[str] | None = None, reading: Reading = AS_IT_IS, *, yes_really: bool = False
+) -> PointFile:
     """Read points from a table in a file: one coordinate per column, in order, or a list or geometry of them.
 
-    Columns named lat and lon (latitude, longitude, lng) are taken alone, whatever stands beside them.
+    Columns named lat and lon (latitude, longitude, lng) are taken alone, whatever stands beside them. Points that look
+    wrong, as the secrets of a table may (`tables.doubts`), are refused unless `yes_really`.
     """
     found = read_flat(path, columns, reading)
     table, chosen, geographic = found.table, found.columns, found.geographic
@@ -43,7 +47,7 @@ def read_points(path: str, columns: Sequence[str] | None = None, reading: Readin
         raise InvalidInput(f"{path!r} has no rows: give one point a row below the header.")
     if missing := [name for name in chosen if name not in table.schema.names]:
         raise InvalidInput(f"{path!r}: no column {missing[0]!r}. {there_are(table.schema.names)}")
-    if is_geographic(chosen[::-1]) and not geographic:
+    if is_geographic(chosen[::-1]) and not geographic and not yes_really:
         raise InvalidInput(
             f"{path!r}: the columns {', '.join(chosen)} look exchanged by their names: the latitude comes first, "
             f"--columns {','.join(chosen[::-1])}. Rename them if they are neither."
@@ -55,6 +59,8 @@ def read_points(path: str, columns: Sequence[str] | None = None, reading: Readin
             raise InvalidInput(f"{path!r}: row {[not word for word in words].index(True)} holds no word.")
         return PointFile(np.array(words, dtype=np.str_)[:, None], chosen, False)
     values = np.column_stack([numbers_of(array, name, path) for array, name in zip(arrays, chosen, strict=True)])
+    if not yes_really:
+        refuse_odd_points(values, chosen, geographic=geographic)
     return PointFile(values, chosen, geographic)
 
 
@@ -95,7 +101,7 @@ def is_geographic(names: Sequence[str]) -> bool:
 
 def read_numbers(path: str) -> Floats:
     """Read one column of numbers, such as a prior, from a table in a file."""
-    points = read_points(path)
+    points = read_points(path, yes_really=True)  # numbers may well be equal, or far from each other
     if points.points.dtype.kind == "U" or points.points.shape[1] != 1:
         raise InvalidInput(f"{path!r} must hold one column of numbers below a header. {there_are(points.columns)}")
     return np.asarray(points.points[:, 0])

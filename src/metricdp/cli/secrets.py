@@ -37,7 +37,7 @@ def listed(
     """Return the secrets of a file, measured by a named metric, a matrix of distances or vectors of their own."""
     from metricdp.cli.reading import read_points
 
-    found = read_points(path, table.names, table.reading())
+    found = read_points(path, table.names, table.reading(), yes_really=table.yes_really)
     if distances is None and vectors is None:
         space = choices.space_from(path, metric, table)
         return Listed(space.points, found.columns, space.metric)

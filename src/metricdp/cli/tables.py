@@ -27,9 +27,9 @@ class Source:
     """How a table is read, where that cannot be told from the file.
 
     Attributes:
-        columns: The columns of the coordinates with commas between, such as lat,lon. pos.lat is a field of a struct,
-            pos[0] an item of a list, pos a whole list, struct or geometry, lat#2 the second of two columns lat, and
-            e_* or e_0..e_299 many columns at once.
+        columns: The columns of the coordinates with commas between, such as lat,lon (trip,t,lat,lon for trips). pos.lat
+            is a field of a struct, pos[0] an item of a list, pos a whole list, struct or geometry, lat#2 the second of
+            two columns lat, and e_* or e_0..e_299 are many columns at once.
         scale: What numbers are multiplied with, such as 1e-7 for degrees stored as whole numbers; reports are stored
             the same way.
         crs: The columns hold projected coordinates of this system, east first, such as EPSG:25832; reports too. The
@@ -37,6 +37,7 @@ class Source:
         separator: What stands between the cells of a CSV file; found out unless said.
         decimal: point or comma: how a CSV file writes its numbers; found out unless said.
         source_format: The format of the file, where its name does not say it; `metricdp formats` lists them.
+        yes_really: The coordinates are right although they look exchanged, constant or far from all others.
     """
 
     columns: str | None = None
@@ -45,6 +46,7 @@ class Source:
     separator: str | None = None
     decimal: Literal["point", "comma"] | None = None
     source_format: Annotated[str | None, Parameter(name="--from")] = None
+    yes_really: Annotated[bool, Parameter(name="--yes-really", negative="")] = False
 
     @property
     def names(self) -> list[str] | None:

@@ -73,7 +73,9 @@ class Telling:
         from metricdp.pictures.release_page import write_release
         from metricdp.tables.telling import law_told, record_of, release_of, write_record
 
-        place, lines, files = self.law_file(summary.target), [], [(Path(summary.target).name, "the protected table")]
+        place, lines = self.law_file(summary.target), []
+        what = "the protected tables" if Path(summary.target).is_dir() else "the protected table"
+        files = [(Path(summary.target).name, what)]
         law = law_told(summary, mechanism) if place is not None or self.json is not None else {}
         if place is not None:
             write_record(law, place)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from metricdp.cli import terminal
+from cyclopts import Parameter
+
+from metricdp.cli import tables, terminal
 from metricdp.cli.choices import Epsilon, Output
-from metricdp.cli.tables import Overwrite
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.spaces import FiniteSpace
@@ -27,9 +29,9 @@ def trajectories(
     speed: float = 60.0,
     learn: float | None = None,
     history: str | None = None,
-    columns: str = "trip,t,lat,lon",
+    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS,
     mechanism: str | None = None,
-    overwrite: Overwrite = False,
+    overwrite: tables.Overwrite = False,
 ) -> int:
     """Release trips with a mechanism that knows where a vehicle came from, one report for every tick of a clock.
 
@@ -48,22 +50,24 @@ def trajectories(
         speed: The fastest anyone drives, in km/h.
         learn: Count in this very table how places follow each other, at this budget for every whole trip.
         history: Count that in another file, which is taken as public.
-        columns: The columns of trip, time, latitude and longitude, with commas between.
+        table: How the table is read; its columns are trip, t, lat and lon unless named.
         mechanism: Where to write the mechanism file as well.
         overwrite: Replace an output that is there.
     """
-    from metricdp.tables.trajectories import Journey, perturb_trajectories
+    from metricdp.tables.trajectories import COLUMNS, Journey, perturb_trajectories
 
-    space = _places(places, count)
+    space = _places(places, count, yes_really=table.yes_really)
     journey = Journey(
         parse_epsilon(epsilon, space.unit),
-        columns=[name.strip() for name in columns.split(",")],
+        columns=table.names or COLUMNS,
         step_seconds=step,
         weights=_weights(weights),
         most_km=None if snap is None else parse_distance(snap, "km"),
         most_kmh=speed,
         learn=learn,
         history=history,
+        reading=table.reading(),
+        yes_really=table.yes_really,
     )
     if mechanism is not None:
         from metricdp.files import check_target
@@ -79,12 +83,12 @@ def trajectories(
     return 0
 
 
-def _places(source: str, count: int) -> FiniteSpace:
+def _places(source: str, count: int, *, yes_really: bool) -> FiniteSpace:
     """Return the points of a file, or crossings that cover a road network."""
     if Path(source).is_file():
         from metricdp.cli.reading import read_points
 
-        found = read_points(source)
+        found = read_points(source, yes_really=yes_really)
         if not found.geographic:
             raise InvalidInput(f"{source!r} must have the columns lat and lon: places are measured along the Earth.")
         return FiniteSpace(found.points, Haversine(), columns=("lat", "lon"))

@@ -15,6 +15,7 @@ from metricdp.mechanisms import Mechanism
 
 STAKES = ("prior", "loss")
 SEARCH = (*STAKES, "gap", "seconds")
+FORM: Mapping[str, Callable[[str], Any]] = {"form": str}  # of the mechanism: a matrix or a kernel
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Builder:
         own: Options of its own, each with what turns the text of `--set name=value` into its value.
         objective: Which loss it counts unless told otherwise.
         dense: Whether it holds a matrix of all secrets and reports, however many there are.
+        kernel: Whether it is a kernel instead, without that matrix, where there are many secrets and their metric is
+            one whose true distance is known.
         progress: Whether it tells its bounds while it searches (`progress=`).
     """
 
@@ -44,6 +47,7 @@ class Builder:
     own: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
     objective: Literal["expected", "worst"] = "expected"
     dense: bool = False
+    kernel: bool = False
     progress: bool = False
     elsewhere: str = ""
 
@@ -79,11 +83,11 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("von_mises_fisher", "metricdp.design.directions:von_mises_fisher", "noise for unit vectors that is "
             "private in their l_2 distance", "metric", ("dimension",)),
     Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "
-            "inner budget that keeps the promise, proven", "space", STAKES, dense=True),
+            "inner budget that keeps the promise, proven", "space", STAKES, own=FORM, dense=True, kernel=True),
     Builder("weighted_exponential", "metricdp.design.exponential:weighted_exponential", "the same with a weight for "
-            "every report", "space", (*STAKES, "weights"), dense=True),
+            "every report", "space", (*STAKES, "weights"), own=FORM, dense=True, kernel=True),
     Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
-            "of distances that are cut off far away", "space", STAKES, dense=True),
+            "of distances that are cut off far away", "space", STAKES, own=FORM, dense=True, kernel=True),
     Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every pair uses its ratio up, where such "
             "a mechanism exists", "space", STAKES, dense=True),
     Builder("remapped", "metricdp.design.remapped:remapped", "a mechanism whose reports are replaced by the best "

@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_floats
 from metricdp.auditing.exact import float_leakage
 from metricdp.design.certify import certify, safe_epsilon
+from metricdp.design.kernels import KernelOrder, kernel, wants_kernel
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import KernelMechanism, MatrixMechanism
+from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
 Budget = Literal["certified", "half"]
-# Beyond this exponent distances count as equal, min(d, 600 / epsilon): still a metric, never above d, so the promise is
-# only stronger, and no probability underflows to an impossible report.
-LARGEST_EXPONENT = 600.0
+Form = Literal["matrix", "kernel"] | None
 
 
 def exponential(
@@ -30,15 +30,20 @@ def exponential(
     prior: ArrayLike | None = None,
     loss: ArrayLike | None = None,
     budget: Budget = "certified",
-) -> MatrixMechanism:
+    form: Form = None,
+) -> MatrixMechanism | KernelMechanism:
     """Build the exponential mechanism: z_ik proportional to exp(-a d(x_i, y_k)).
 
     With `budget="half"`, a = epsilon / 2 as published: half the promise pays for the kernel and half for its
     normaliser. With `budget="certified"`, a is the largest inner budget found whose audited epsilon keeps the promise.
 
+    Up to 4,096 secrets it is a table; above, a `KernelMechanism` that makes its rows when they are needed, which
+    `form="kernel"` asks for at any size. A kernel reports its own secrets and knows the true distance of its metric:
+    with other `outputs`, or along roads, it stays a table.
+
     References: McSherry and Talwar (2007); Chatzikokolakis et al. (2013).
     """
-    return weighted_exponential(space, epsilon, outputs=outputs, prior=prior, loss=loss, budget=budget)
+    return weighted_exponential(space, epsilon, outputs=outputs, prior=prior, loss=loss, budget=budget, form=form)
 
 
 def weighted_exponential(
@@ -50,16 +55,23 @@ def weighted_exponential(
     prior: ArrayLike | None = None,
     loss: ArrayLike | None = None,
     budget: Budget = "certified",
-) -> MatrixMechanism:
-    """Build the exponential mechanism with a weight w_k > 0 per report: z_ik proportional to w_k exp(-a d_ik)."""
+    form: Form = None,
+) -> MatrixMechanism | KernelMechanism:
+    """Build the exponential mechanism with a weight w_k > 0 per report: z_ik proportional to w_k exp(-a d_ik).
+
+    `form` is that of `mdp.exponential`.
+    """
     started = time.perf_counter()
     problem = Problem(space, epsilon, outputs=outputs, prior=prior, loss=loss)
     scale = np.ones(len(problem.outputs)) if weights is None else as_floats(weights, "weights")
     if scale.shape != (len(problem.outputs),) or np.any(scale <= 0):
         raise InvalidInput(f"`weights` must be {len(problem.outputs)} positive numbers, got shape {scale.shape}.")
+    name = "exponential" if weights is None else "weighted exponential"
+    if wants_kernel(problem, form):
+        logs = None if weights is None else np.log(scale)
+        return kernel(problem, KernelOrder(logs, half=_is_half(budget), name=name))
     apart = space.distances_to(problem.outputs)
     matrix, inner = _normalised(apart, np.log(scale), space.distances, problem, budget)
-    name = "exponential" if weights is None else "weighted exponential"
     return certify(problem, matrix, method=f"{name}, inner budget {inner / epsilon:.4f} epsilon", started=started)
 
 
@@ -72,7 +84,8 @@ def truncated_exponential(
     prior: ArrayLike | None = None,
     loss: ArrayLike | None = None,
     budget: Budget = "certified",
-) -> MatrixMechanism:
+    form: Form = None,
+) -> MatrixMechanism | KernelMechanism:
     """Build the truncated exponential mechanism: the exponential mechanism of the metric min(d, gamma).
 
     gamma = (2 / epsilon) ln((1 - beta)(|W| - 1) / beta); a report farther than gamma is drawn with probability at most
@@ -86,6 +99,10 @@ def truncated_exponential(
     problem = Problem(space, epsilon, outputs=outputs, prior=prior, loss=loss)
     others = max(1, len(problem.outputs) - 1)
     gamma = max(2.0 / problem.epsilon * np.log((1.0 - beta) * others / beta), np.finfo(float).tiny)
+    if wants_kernel(problem, form):
+        name = f"truncated exponential, gamma {gamma:.6g}"
+        order = KernelOrder(cap=float(gamma), capped=True, half=_is_half(budget), name=name)
+        return kernel(problem, order)
     reach = np.minimum(space.distances_to(problem.outputs), gamma)
     matrix, inner = _normalised(
         reach, np.zeros(len(problem.outputs)), np.minimum(space.distances, gamma), problem, budget
@@ -99,6 +116,8 @@ def _normalised(
 ) -> tuple[Floats, float]:
     """Return softmax rows of log_weights - a * apart and the inner budget a."""
     epsilon = problem.epsilon
+    # Beyond this exponent distances count as equal, min(d, 600 / epsilon): still a metric, never above d, so the
+    # promise is only stronger, and no probability underflows to an impossible report.
     apart = np.minimum(apart, LARGEST_EXPONENT / epsilon)
     goal = safe_epsilon(epsilon, problem.inputs.distances)
 
@@ -108,10 +127,8 @@ def _normalised(
         kernel = np.exp(exponents)
         return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
 
-    if budget == "half":
+    if _is_half(budget):
         return rows(goal / 2), epsilon / 2
-    if budget != "certified":
-        raise InvalidInput(f"`budget` must be 'certified' or 'half', got {budget!r}.")
     same = problem.outputs is problem.inputs
 
     def leaks(inner: float) -> float:
@@ -131,6 +148,12 @@ def _normalised(
         middle = (low + high) / 2
         low, high = (middle, high) if leaks(middle) <= goal else (low, middle)
     return rows(low), low
+
+
+def _is_half(budget: str) -> bool:
+    if budget not in ("certified", "half"):
+        raise InvalidInput(f"`budget` must be 'certified' or 'half', got {budget!r}.")
+    return budget == "half"
 
 
 def lipschitz(values: Floats, distances: Floats) -> float:

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_matrix, as_probabilities
 from metricdp.design.certify import certify
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
 
 def remapped(
-    mechanism: MatrixMechanism,
+    mechanism: FiniteMechanism,
     *,
     prior: ArrayLike | None = None,
     loss: ArrayLike | None = None,

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from metricdp.auditing.exact import float_leakage
 from metricdp.design.certify import certify, safe_epsilon
-from metricdp.design.exponential import LARGEST_EXPONENT
 from metricdp.errors import Infeasible
 from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 

@@ -4,6 +4,7 @@ from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, 
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
+from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
@@ -12,7 +13,7 @@ from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 
-FiniteMechanism = MatrixMechanism | LocalMechanism  # between finite spaces, dense or sparse
+FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between finite spaces: three ways to hold rows
 
 __all__ = [
     "MECHANISMS",
@@ -21,6 +22,7 @@ __all__ = [
     "FiniteMechanism",
     "Guarantee",
     "InterpolatedMechanism",
+    "KernelMechanism",
     "Lattice",
     "LocalMechanism",
     "MatrixMechanism",

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from metricdp import shared
-from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Table, Text
+from metricdp.declarations import Array, Declaration, Effort, Field, Many, Maybe, Number, Part, Registry, Table, Text
 from metricdp.mechanisms.base import Certificate, Mechanism, Stakes
 from metricdp.mechanisms.directions import DirectionNoise
 from metricdp.mechanisms.interpolated import MOST_AXES, ROUNDING_RULES, RULES, InterpolatedMechanism
+from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
@@ -53,6 +54,14 @@ def _every_near_pair(stored: Any) -> Effort:
     return held + Effort(steps=apart.steps + float(n) * n * (row + 50.0))
 
 
+def _every_distance(stored: Any) -> Effort:
+    """All distances twice, block by block, and an exponential and a quotient each; the worst pairs in intervals."""
+    points = stored.space.points
+    n = float(len(points))
+    apart = measuring(stored.space.metric, len(points), len(points), width_of(points))
+    return Effort(16.0 * n + 4e7, 2.0 * apart.steps + 60.0 * n * n + 6e10)
+
+
 def _every_cell(mechanism: InterpolatedMechanism) -> Effort:
     rows, reports = (float(side) for side in mechanism.matrix.shape)
     axes = len(mechanism.axes)
@@ -75,6 +84,22 @@ def _read_noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise) ->
 
 def _matrix(**fields: Any) -> MatrixMechanism:
     return MatrixMechanism(**fields, stakes=Stakes(known=False))  # files hold neither loss nor prior
+
+
+def _kernel(**fields: Any) -> KernelMechanism:
+    cap = fields.pop("cap")
+    return KernelMechanism(**fields, cap=math.inf if cap is None else cap, stakes=Stakes(known=False))
+
+
+def _read_kernel(mechanism: KernelMechanism) -> dict[str, Any]:
+    cap = None if math.isinf(mechanism.cap) else mechanism.cap
+    return {
+        "space": mechanism.space,
+        "inner": mechanism.inner,
+        "cap": cap,
+        "log_weights": mechanism.log_weights,
+        "log_normalisers": mechanism.log_normalisers,
+    }
 
 
 def _nearest(*, inputs: FiniteSpace, epsilon: float, certificate: Certificate, **rest: Any) -> NearestMechanism:
@@ -129,6 +154,22 @@ for _declaration in (
         read=packed,
         make=unpacked,
         effort=_every_near_pair,
+    ),
+    Declaration(
+        KernelMechanism,
+        "kernel",
+        "one law for a whole vocabulary: the farther a word, the less likely it is reported",
+        {
+            "space": FINITE,
+            "inner": RATE,
+            "cap": Maybe(Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_COORDINATE)),
+            "log_weights": Maybe(Array(sides=1, least=-shared.LARGEST_RATIO, most=shared.LARGEST_RATIO)),
+            "log_normalisers": Array(sides=1, least=-shared.LARGEST_RATIO, most=shared.LARGEST_RATIO),
+        },
+        since=2,
+        read=_read_kernel,
+        make=_kernel,
+        effort=_every_distance,
     ),
     Declaration(
         InterpolatedMechanism,

@@ -207,6 +207,10 @@ class Mahalanobis:
         """Return how far whitening may misplace points: n roundings of every product, |W| |x|."""
         return np.asarray((len(self.covariance) + 4) * UNIT * _length(np.abs(points) @ np.abs(self._inverse).T))
 
+    def uncertainty(self, points: Points) -> tuple[float, float]:
+        """Return how far whitening may misplace any of these points, and by which share lengths may be off."""
+        return float(self._uncertain(np.asarray(points, float)).max(initial=0.0)), self._defect
+
     def _down(self, length: Floats, uncertain: Floats | float) -> Floats:
         """Take off, in place, the misplacement and the defect of the whitening."""
         length -= uncertain

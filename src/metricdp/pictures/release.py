@@ -64,6 +64,16 @@ class NoiseLaw:
     tight: bool = True
 
 
+@dataclass(frozen=True)
+class ShareOfBudget:
+    """What each row gets of a person who shares a budget among so many: in words, as the page shows them."""
+
+    rows: int
+    persons: int
+    epsilon: str
+    radii: tuple[str, ...]  # around a report, one for every part of the secret
+
+
 @dataclass(frozen=True, eq=False)
 class Release:
     """All that the page of a protected table tells."""
@@ -84,6 +94,7 @@ class Release:
     repeat: tuple[str, ...] = ()
     citation: tuple[str, str] = ("", "")  # as text, as BibTeX
     simulated: str = ""
+    shares: tuple[ShareOfBudget, ...] = ()  # where rows have different laws; `laws` are those of the most noise
 
     @property
     def shows_secrets(self) -> bool:

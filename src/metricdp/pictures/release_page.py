@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -9,13 +10,14 @@ from metricdp import wording
 from metricdp.files import replacing
 from metricdp.mechanisms import Guarantee
 from metricdp.pictures import page, scenes
-from metricdp.pictures.release import NoiseLaw, Release, Scene
+from metricdp.pictures.release import NoiseLaw, Release, Scene, ShareOfBudget
 
 SECRET_PAGE = (
     "This page shows secrets: true positions were asked for (--show-secrets). Treat it like the table itself, and "
     "never publish it."
 )
 OWN_LEVEL = 0.95
+MOST_SHARES = 12  # rows of the table of shares
 
 
 def write_release(release: Release, path: str | Path) -> Path:
@@ -31,8 +33,9 @@ def release_html(release: Release) -> str:
         release.title,
         [
             _head(release),
-            *(_seen(scene, law) for scene, law in zip(release.scenes, release.laws, strict=True)),
+            *(_seen(scene, law, release) for scene, law in zip(release.scenes, release.laws, strict=True)),
             *(_cost(law, scene) for scene, law in zip(release.scenes, release.laws, strict=True)),
+            _shares(release),
             _promise(release),
             page.section("Totals per person", page.bullets(release.people)),
             _kept(release),
@@ -48,12 +51,12 @@ def _head(release: Release) -> str:
     facts = [_first_fact(guarantee)]
     for law in release.laws[:2]:
         radius = _radius(law)
-        facts.append(
-            (wording.length(radius, law.unit), f"around a report hold the truth with {wording.per_cent(OWN_LEVEL)}")
-        )
+        which = "around a report, or less," if release.shares else "around a report"
+        facts.append((wording.length(radius, law.unit), f"{which} hold the truth with {wording.per_cent(OWN_LEVEL)}"))
     facts.append((f"{release.rows:,}", "rows released"))
     if release.person:
-        facts.append((release.person, "is the epsilon of the person with the most rows: rows add up"))
+        whose = "all rows of any person together" if release.shares else "the person with the most rows: rows add up"
+        facts.append((release.person, f"is the epsilon of {whose}"))
     head = page.header(
         "metricdp report",
         release.title,
@@ -78,7 +81,7 @@ def _radius(law: NoiseLaw) -> float:
     return next(radius for level, radius in law.curve if level >= OWN_LEVEL)
 
 
-def _seen(scene: Scene, law: NoiseLaw) -> str:
+def _seen(scene: Scene, law: NoiseLaw, release: Release) -> str:
     names = ", ".join(f"<code>{escape(name)}</code>" for name in scene.columns)
     if scene.kind == "words":
         return page.section("What was released", _words(scene, names))
@@ -105,10 +108,10 @@ def _seen(scene: Scene, law: NoiseLaw) -> str:
         f"{true}</ul>"
         f"{picture}<figcaption>{some}{beyond}</figcaption></figure>"
     )
-    return page.section("What was released", f"<p>{intro}</p>{figure}") + _example(scene, law)
+    return page.section("What was released", f"<p>{intro}</p>{figure}") + _example(scene, law, release)
 
 
-def _example(scene: Scene, law: NoiseLaw) -> str:
+def _example(scene: Scene, law: NoiseLaw, release: Release) -> str:
     example = scene.example
     if example is None or scene.kind not in ("map", "plane"):
         return ""
@@ -117,10 +120,11 @@ def _example(scene: Scene, law: NoiseLaw) -> str:
         '<ul class="legend"><li><i style="background:var(--true)"></i>a public place</li>'
         '<li><i style="background:var(--reported)"></i>reports drawn for it</li></ul>'
     )
+    most = " Its noise is the largest there is, that of persons with the most rows." if release.shares else ""
     return page.section(
         "Before and after, by example",
-        f"<p>{escape(example.words)} The blue dot is that place, the orange ones are {len(example.reports):,} reports "
-        "drawn for it by the same mechanism, for this page alone.</p>"
+        f"<p>{escape(example.words)}{most} The blue dot is that place, the orange ones are "
+        f"{len(example.reports):,} reports drawn for it by the same mechanism, for this page alone.</p>"
         f'<figure class="card">{legend}{scenes.example_svg(scene, radius)}'
         f"<figcaption>Nothing of the table is in this picture. The circle has a radius of "
         f"{escape(wording.length(radius, law.unit))}: whatever the truth is, at least {wording.per_cent(OWN_LEVEL)} of "
@@ -165,6 +169,39 @@ def _cost(law: NoiseLaw, scene: Scene) -> str:
         f"is over the noise alone.{exact}</figcaption></figure>"
         f'<p style="margin-top:1rem">To model with it: {escape(law.formula)}.</p>',
     )
+
+
+def _shares(release: Release) -> str:
+    """Return what the rows of persons get who share a budget among different numbers of rows."""
+    if not release.shares:
+        return ""
+    some = _evenly(release.shares, MOST_SHARES)
+    radii = [f"Truth within, {wording.per_cent(OWN_LEVEL)} ({', '.join(scene.columns)})" for scene in release.scenes]
+    names = ["Rows of a person", "Persons", "Epsilon of each row", *radii]
+    heads = "".join(f'<th class="number">{escape(name)}</th>' for name in names)
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f'<td class="number">{escape(value)}</td>'
+            for value in (f"{one.rows:,}", f"{one.persons:,}", one.epsilon, *one.radii)
+        )
+        + "</tr>"
+        for one in some
+    )
+    left = f" {len(some)} of {len(release.shares)} are shown, evenly picked." if len(some) < len(release.shares) else ""
+    return page.section(
+        "What each row gets of a person's budget",
+        "<p>A person's rows share one budget, so those of persons with many rows are noisier. What is said above of "
+        f"distances holds for the noisiest, and so for all.{left}</p>"
+        f'<div class="card"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>",
+    )
+
+
+def _evenly(shares: Sequence[ShareOfBudget], most: int) -> list[ShareOfBudget]:
+    """Return so many of them at most, the first and the last among them."""
+    steps = min(most, len(shares))
+    return [shares[round(step * (len(shares) - 1) / max(1, steps - 1))] for step in range(steps)]
 
 
 def _promise(release: Release) -> str:

@@ -1,6 +1,7 @@
 """Ways to obtain a space: a grid, a road network, and the data that comes with the package."""
 
 from metricdp.places.bundled import bundled_roads, bundled_streets, bundled_trips
+from metricdp.places.elastic import elastic, scaled
 from metricdp.places.folders import CENTERS, data_folder
 from metricdp.places.regular import grid
 from metricdp.places.roads import road_network, travel_time
@@ -12,8 +13,10 @@ __all__ = [
     "bundled_streets",
     "bundled_trips",
     "data_folder",
+    "elastic",
     "grid",
     "road_network",
+    "scaled",
     "spread_places",
     "travel_time",
 ]

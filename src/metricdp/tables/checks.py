@@ -12,9 +12,10 @@ import pyarrow as pa
 from metricdp import wording
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import NotPrivate
+from metricdp.metrics import Haversine, Lp
 from metricdp.tables.doubts import Doubts, doubts_about, refuse_names
 from metricdp.tables.leaks import Finding, Secret, kind_by_name, look, sample_rows
-from metricdp.tables.task import Task, is_geographic
+from metricdp.tables.task import Lane, Task, is_geographic
 from metricdp.tables.values import Secrets, rows_in, secrets_of
 
 NO_ROWS: Integers = np.empty(0, dtype=np.int64)
@@ -63,14 +64,14 @@ def findings_in(first: Any, task: Task, *, person: str | None = None) -> tuple[F
     return found
 
 
-def look_at_names(names: Sequence[str], task: Task) -> None:
-    """Look at the names alone, where rows are not at hand: log what they say, or refuse it if strict."""
+def look_at_names(names: Sequence[str], task: Task, engine: str) -> None:
+    """Look at the names alone, where an engine has the rows: log what they say, or refuse it if strict."""
     gone = (*task.columns, *task.reports, *task.care.trim.touched, *task.care.keep)
     kinds = [(name, kind_by_name(name)) for name in names if name not in gone]
     found = tuple(Finding(name, kind, "name") for name, kind in kinds if kind is not None)
     if found and task.care.strict:
         raise NotPrivate(wording.refused_columns(found))
-    log_findings(found)
+    log_findings(found, wording.looked_at_names(engine))
     for lane in task.lanes if not task.care.yes_really else ():
         refuse_names(lane)
 
@@ -86,10 +87,28 @@ def judged(doubts: Sequence[Doubts | None], contents: Sequence[Any], bad: Intege
             doubt.judge(constants=False)
 
 
-def log_findings(found: Sequence[Finding]) -> None:
-    """Tell whoever listens to the logger: columns and kinds, no values."""
+def refuse_odd_points(points: Floats, columns: Sequence[str], *, geographic: bool) -> None:
+    """Refuse points that look wrong, such as the places of a design: exchanged, (0, 0), constant, far from all others.
+
+    They are doubted as the secrets of a table are that get noise: on the Earth, or as lengths along axes.
+    """
+    from metricdp.design.laplace import laplace  # imported where something is built
+
+    noise = laplace(Haversine(), 1.0) if geographic else laplace(Lp(2), 1.0, dimension=len(columns))
+    lane = Lane(noise, tuple(columns), tuple(columns), 0.0)
+    (doubt,) = doubts_about(Task(noise, (lane,), "fail"), [points])
+    assert doubt is not None
+    doubt.add(doubt.glimpse(points, NO_ROWS), 0)
+    doubt.judge()
+
+
+def log_findings(found: Sequence[Finding], looked_at: str = "") -> None:
+    """Tell whoever listens to the logger: columns and kinds, no values; and `looked_at`, what was looked at at all."""
+    logger = logging.getLogger("metricdp")
     for line in wording.found_columns(found):
-        logging.getLogger("metricdp").warning("%s", line)
+        logger.warning("%s", line)
+    if looked_at:
+        logger.log(logging.WARNING if found else logging.INFO, "%s", looked_at)
 
 
 def _secret(sample: Any, task: Task) -> Secret:

@@ -30,6 +30,7 @@ from metricdp.tables.summary import Passage, People, Summary, Tally
 from metricdp.tables.task import OnError, Request, Task, is_geographic, names_of
 
 Progress = Callable[[float], None]
+Watch = Callable[[Task, Any], None]
 KEPT = (
     "The job is kept and nothing of it can be seen: mend what is wrong and continue it with resume=True (--resume), "
     "or give it up with discard=True (--discard)."
@@ -60,6 +61,7 @@ def perturb_files(
     workers: int | None = None,
     progress: Progress | None = None,
     reading: Reading = AS_IT_IS,
+    watch: Watch | None = None,
 ) -> Summary:
     """Protect many files of tables into a new folder, in parallel, and return what was done.
 
@@ -97,6 +99,7 @@ def perturb_files(
         workers: How many processes the local engine starts; all cores unless said.
         progress: Called with the finished share, from 0 to 1.
         reading: As in `perturb_file`; every partition is written as its file was.
+        watch: Told every batch of reports that lie in the finished output, such as `tables.sight.Sight.released`.
     """
     started = time.perf_counter()
     run = runner(engine)
@@ -141,6 +144,8 @@ def perturb_files(
         simulated=job.simulated,
         notes=(*link_notes(paths), *notes, *told),
     )
+    if watch is not None:
+        _look_again(job, parcel, task, watch)
     people = None if counter is None else _people(counter, job, parcel, among_secrets=id_column in task.columns)
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
 
@@ -213,6 +218,16 @@ def _done(job: Job, run: Run, workers: int | None, progress: Progress | None, bi
         except MetricdpError as error:
             raise retold(error, f"{error} {KEPT}") from error.__cause__
     return publish(job)
+
+
+def _look_again(job: Job, parcel: Parcel, task: Task, watch: Watch) -> None:
+    """Read the reports in the output, in the order of the rows."""
+    if task.reports != task.columns:  # such as crossings for places along streets: columns of their own
+        parcel = replace(parcel, asked=task.reports, columns=task.reports)
+    for partition in job.partitions:
+        with parcel.opened(Path(job.target) / partition.target) as table:
+            for batch in read_batches(table):
+                watch(task, batch)
 
 
 def _people(counter: PeopleCounter, job: Job, parcel: Parcel, *, among_secrets: bool) -> People:

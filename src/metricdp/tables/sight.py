@@ -51,10 +51,20 @@ class Sight:
         self.lanes: list[Seen] = []
 
     def __call__(self, task: Task, step: Step) -> None:
-        if not self.lanes:
-            self.lanes = [Seen(lane) for lane in task.lanes]
+        self.begin(task)
         for seen in self.lanes:
             self.look(seen, step.result, step.kept if self._secrets else None)
+
+    def released(self, task: Task, batch: Any) -> None:
+        """Take in reports that lie in a file already (`perturb_files(watch=...)`)."""
+        self.begin(task)
+        for seen in self.lanes:
+            self.look(seen, batch, None)
+
+    def begin(self, task: Task) -> None:
+        """Make room for what every lane of a task reports."""
+        if not self.lanes:
+            self.lanes = [Seen(lane) for lane in task.lanes]
 
     def look(self, seen: Seen, released: Any, kept: Any | None) -> None:
         """Take in the reports of one batch, and what is behind them where it is passed in."""

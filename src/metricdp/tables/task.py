@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import math
 import re
 from collections import Counter
@@ -11,20 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from metricdp import numerals, shared
+from metricdp import numerals
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
 from metricdp.tables.leaks import rows_looked_at
+from metricdp.tables.patterns import expanded
 from metricdp.tables.persons import PerPerson
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
 LONGITUDES = ("lon", "lng", "long", "longitude")
 AXES = ("x", "y", "z")
-SPAN = re.compile(r"(?P<stem>.*?)(?P<first>\d+)\.\.(?P<again>.*?)(?P<last>\d+)", re.DOTALL)
 LEVEL = 0.95  # of the accuracy that a column states, as the Geolocation API has it
 LARGEST_DETOUR_SLACK = 30.0  # a factor of ten million millions
 
@@ -228,7 +227,7 @@ def _chosen(names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[
     if columns is None:
         return tuple(name for part in parts for name in _default_columns(names, part.inputs))
     chosen = expanded((columns,) if isinstance(columns, str) else tuple(columns), names)
-    _check_present(names, chosen)
+    check_present(names, chosen)
     if len(chosen) == len(parts) == 1 and not parts[0].inputs.is_text:
         return chosen  # a list in every row; whoever reads it says where it is none
     if len(chosen) != size:
@@ -237,30 +236,6 @@ def _chosen(names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[
             f"{', '.join(chosen[:10])}{', ...' if len(chosen) > 10 else ''}."
         )
     return chosen
-
-
-def expanded(chosen: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Return names with patterns replaced by the columns of a table they stand for.
-
-    `e_*` are all that begin so, in the order of the table, and `e_0..e_299` those from one number to another. A column
-    that has such a name itself is that column.
-    """
-    found: list[str] = []
-    for name in chosen:
-        span = SPAN.fullmatch(name)
-        if name in names:
-            found.append(name)
-        elif span is not None and span["stem"] == span["again"]:
-            first, last = int(span["first"]), int(span["last"])
-            if not 0 <= last - first < shared.LARGEST_DIMENSION:
-                raise InvalidInput(f"{name!r} must name columns from a lower to a higher number, such as e_0..e_299.")
-            digits = len(span["first"]) if span["first"].startswith("0") else 0
-            found += [f"{span['stem']}{number:0{digits}d}" for number in range(first, last + 1)]
-        elif "*" in name and (some := [one for one in names if fnmatch.fnmatchcase(one, name.replace("[", "[[]"))]):
-            found += some
-        else:
-            found.append(name)
-    return tuple(found)
 
 
 def _check_names(names: Sequence[str], task: Task) -> None:
@@ -299,7 +274,7 @@ def _check_care(names: Sequence[str], task: Task) -> None:
         if name in task.columns or (name in task.reports and name not in names):
             raise InvalidInput(f"{name!r} is protected: it holds reports, and is neither dropped, coarsened nor kept.")
         if not any(name == other or name.startswith((f"{other}.", f"{other}[")) for other in names):
-            _check_present(names, [name])
+            check_present(names, [name])
 
 
 def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -378,7 +353,8 @@ def _one_of(names: Sequence[str], wanted: Sequence[str], what: str) -> str:
     return found[0]
 
 
-def _check_present(names: Sequence[str], chosen: Sequence[str]) -> None:
+def check_present(names: Sequence[str], chosen: Sequence[str]) -> None:
+    """Refuse columns that are not there, with those that are."""
     for name in chosen:
         if name not in names:
             close = difflib.get_close_matches(str(name), [n for n in names if not reads_as_number(n)], n=1)

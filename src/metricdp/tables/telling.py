@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
@@ -16,15 +17,17 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats
-from metricdp.auditing.accuracy import radii_of
+from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.auditing.laws import density_of, law_of
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replacing
 from metricdp.mechanisms import LocalMechanism, MatrixMechanism, Mechanism, StreetMechanism
 from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, StreetPath
-from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, WordExample
+from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
+from metricdp.pictures.release_page import OWN_LEVEL
 from metricdp.spaces import Space
 from metricdp.tables.sight import MOST_SECRETS, Seen, Sight
+from metricdp.tables.spending import Level, Spending
 from metricdp.tables.summary import Summary
 from metricdp.tables.task import Lane, is_geographic
 
@@ -45,7 +48,9 @@ def release_of(
 ) -> Release:
     """Return what the page of a protected table tells."""
     promise, people = summary.guarantee, summary.people
-    lines = [wording.row_promise(promise)]
+    spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
+    lines = [wording.row_promise(promise) if spread is None else wording.spread_promise(promise)]
+    lanes = _noisiest(sight, spread)
     if summary.snapping is not None:
         lines.append(wording.snapped(summary.snapping, promise))
     return Release(
@@ -54,9 +59,11 @@ def release_of(
         mechanism=mechanism.certificate.method,
         rows=summary.written,
         columns=summary.columns,
-        scenes=tuple(_scene(seen) for seen in sight.lanes),
-        laws=tuple(_law(seen.lane) for seen in sight.lanes),
-        person="" if people is None else wording.epsilon(summary.composed_epsilon or 0.0, promise.unit),
+        scenes=tuple(_scene(replace(seen, lane=lane)) for seen, lane in zip(sight.lanes, lanes, strict=True)),
+        laws=tuple(_law(lane, spread) for lane in lanes),
+        person=""
+        if people is None and spread is None
+        else wording.epsilon(summary.composed_epsilon or 0.0, promise.unit),
         people=(*summary.composition(), summary.again()),
         kept=summary.kept_columns,
         remarks=tuple(_remarks(summary)),
@@ -65,7 +72,28 @@ def release_of(
         repeat=tuple(repeat),
         citation=citation(),
         simulated=wording.simulated() if summary.simulated else "",
+        shares=() if spread is None else tuple(_share_told(level, promise.unit) for level in spread.levels),
     )
+
+
+def _noisiest(sight: Sight, spread: Spending | None) -> list[Lane]:
+    """Return the lanes whose law the page tells: where rows have different ones, that whose reports lie farthest."""
+    if spread is None:
+        return [seen.lane for seen in sight.lanes]
+    return [
+        max((level.task.lanes[number] for level in spread.levels), key=lambda lane: _own_radius(lane).value)
+        for number in range(len(sight.lanes))
+    ]
+
+
+def _own_radius(lane: Lane) -> Radius:
+    return radii_of(lane.mechanism, [OWN_LEVEL])[0]
+
+
+def _share_told(level: Level, unit: str) -> ShareOfBudget:
+    found = [(_own_radius(lane), lane.snap) for lane in level.task.lanes]
+    radii = tuple(wording.length(radius.value + snap, radius.unit) for radius, snap in found)
+    return ShareOfBudget(level.rows, level.persons, wording.epsilon(level.epsilon, unit), radii)
 
 
 def law_told(summary: Summary, mechanism: Mechanism) -> dict[str, Any]:
@@ -179,17 +207,17 @@ def citation() -> tuple[str, str]:
     return text, entry
 
 
-def _law(lane: Lane) -> NoiseLaw:
+def _law(lane: Lane, spread: Spending | None) -> NoiseLaw:
     mechanism, levels = lane.mechanism, sorted(CURVE)
     radii = radii_of(mechanism, levels)
     certificate, promise = mechanism.certificate, mechanism.guarantee
-    sentence = wording.loss(
-        certificate.loss,
-        promise.unit,
-        certificate.objective,
-        is_distance=counts_distance(mechanism),
-        at_most=certificate.at_most,
-    )
+    is_distance = counts_distance(mechanism)
+    if spread is not None and is_distance:
+        sentence = wording.spread_loss(spread, promise.unit)
+    else:
+        sentence = wording.loss(
+            certificate.loss, promise.unit, certificate.objective, is_distance=is_distance, at_most=certificate.at_most
+        )
     if wording.along(promise):
         sentence += f" Such distances run{wording.along(promise)}."
     if lane.snap and mechanism.inputs.same_ground:  # elsewhere the two distances do not add

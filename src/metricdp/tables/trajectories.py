@@ -19,25 +19,39 @@ from metricdp.mobility import (
     Trajectories,
     estimate,
     load_traces,
-    read_trips,
     trajectory_problem,
     trip_numbers,
 )
 from metricdp.spaces import FiniteSpace
+from metricdp.tables.checks import refuse_odd_points
 from metricdp.tables.delivery import delivered
-from metricdp.tables.formats import Location, Storage, located, open_writer, target_location
-from metricdp.tables.sources import whole_table
+from metricdp.tables.formats import (
+    AS_IT_IS,
+    Location,
+    Reading,
+    Storage,
+    located,
+    open_writer,
+    read_batches,
+    target_location,
+)
+from metricdp.tables.sources import open_table
+from metricdp.tables.task import there_are
+from metricdp.tables.values import is_text, numbers_of
 
 COLUMNS = ("trip", "t", "lat", "lon")
+TIMES = (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))  # what text may say about a time
 
 
 @dataclass(frozen=True)
 class Journey:
     """What is asked of a release of trips.
 
-    `columns` are trip, time, latitude and longitude. `learn` is the budget of whole trips at which steps are counted in
-    this very table; `history` is another, public file to count them in. Without either, every possible step is equally
-    likely and nothing is learnt.
+    `columns` are trip, time, latitude and longitude, or trip, time and a geometry; `reading` is what is said about the
+    file besides. Coordinates that look wrong are refused unless `yes_really`.
+
+    `learn` is the budget of whole trips at which steps are counted in this very table; `history` is another, public
+    file to count them in. Without either, every possible step is equally likely and nothing is learnt.
     """
 
     epsilon: float
@@ -49,6 +63,8 @@ class Journey:
     learn: float | None = None
     history: str | os.PathLike[str] | None = None
     gap: float = 1e-2
+    reading: Reading = AS_IT_IS
+    yes_really: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +115,13 @@ def perturb_trajectories(
 
     The result has one row for every tick of the clock: trip, time, latitude and longitude of the reported place.
     """
-    origin = located(source)
+    origin = located(source, journey.reading.source_format)
     goal = target_location(target)
-    if len(tuple(journey.columns)) != len(COLUMNS):
-        raise InvalidInput(f"`columns` must be four: {', '.join(COLUMNS)}; got {', '.join(journey.columns)}.")
+    if len(tuple(journey.columns)) not in (3, 4):
+        raise InvalidInput(
+            f"`columns` must be four, {', '.join(COLUMNS)}, or three where one holds both coordinates; got "
+            f"{', '.join(journey.columns)}."
+        )
     if journey.learn is not None and journey.history is not None:
         raise InvalidInput("steps are counted in this table (`learn`) or in another (`history`): choose one.")
     with delivered(goal, origin, overwrite=overwrite) as partial:
@@ -121,10 +140,8 @@ def _released(
     progress: Callable[[float], None] | None,
 ) -> tuple[Trajectories, MatrixMechanism, pa.Table]:
     """Read, design and draw, with nobody else at work on the target."""
-    trip, time, latitude, longitude = journey.columns
-    typed = origin.format.name in ("csv", "parquet")  # text that may be dates
-    table = read_trips(origin.path) if typed else whole_table(origin, [latitude, longitude])
-    fixes = load_traces(table, trip=trip, time=time, latitude=latitude, longitude=longitude)
+    table, fixes = _read(origin, journey)
+    trip, time, latitude, longitude = table.column_names
     made = _stated(fixes, places, journey)
     _tell(progress, 0.2)
     mechanism = contextual(made.problem, gap=journey.gap)
@@ -136,6 +153,51 @@ def _released(
     if pa.types.is_timestamp(table.schema.field(time).type):
         seconds = pa.array(np.round(made.walks.seconds * 1e6).astype("datetime64[us]"))
     return made, mechanism, pa.table({trip: pa.array(owners), time: seconds, latitude: at[:, 0], longitude: at[:, 1]})
+
+
+def _read(location: Location, journey: Journey) -> tuple[pa.Table, Traces]:
+    """Return trip, time, latitude and longitude of a file in any format, and the traces in them."""
+    trip, time, *place = journey.columns
+    with open_table(location, place, journey.reading) as opened:
+        table = pa.Table.from_batches(list(read_batches(opened)), schema=opened.schema)
+        latitude, longitude = opened.columns or place
+    wanted = [trip, time, latitude, longitude]
+    if missing := [name for name in wanted if name not in table.column_names]:
+        # Where none is there, the first line may be a row: it is not shown.
+        there = "None is there: has the file a header?" if len(missing) == 4 else there_are(table.column_names)
+        raise InvalidInput(
+            f"{location.text!r} must have the columns {', '.join(missing)}. {there} Say what yours are "
+            "called, trip and time first, with columns (--columns trip,t,lat,lon)."
+        )
+    columns = [_labels(table[trip]), _times(table[time])]
+    columns += [pa.array(numbers_of(table[name].combine_chunks(), name)) for name in (latitude, longitude)]
+    table = pa.table(dict(zip(wanted, columns, strict=True)))
+    fixes = load_traces(table, trip=trip, time=time, latitude=latitude, longitude=longitude)
+    if not journey.yes_really:
+        degrees = np.column_stack([table[latitude].to_numpy(), table[longitude].to_numpy()])
+        refuse_odd_points(degrees, (latitude, longitude), geographic=True)
+    return table, fixes
+
+
+def _labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the labels of trips, as whole numbers where text writes nothing else."""
+    if not is_text(column.type):
+        return column
+    try:
+        numbers = column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+    return numbers if numbers.cast(column.type).equals(column) else column  # 007 is no number
+
+
+def _times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times as numbers or dates, where a format has only text for them."""
+    for kind in TIMES if is_text(column.type) else ():
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return column
 
 
 def _stated(fixes: Traces, places: FiniteSpace, journey: Journey) -> Trajectories:
@@ -150,12 +212,7 @@ def _stated(fixes: Traces, places: FiniteSpace, journey: Journey) -> Trajectorie
     plain = problem(fixes)
     if journey.learn is None and journey.history is None:
         return plain
-    trip, time, latitude, longitude = journey.columns
-    known = (
-        plain
-        if journey.history is None
-        else problem(load_traces(journey.history, trip=trip, time=time, latitude=latitude, longitude=longitude))
-    )
+    known = plain if journey.history is None else problem(_read(located(journey.history), journey)[1])
     return problem(fixes, estimate(known.walks, known.model.allowed, order=1, private_epsilon=journey.learn))
 
 

@@ -10,7 +10,17 @@ from metricdp.wording.columns import (
     dropped_columns,
     found_columns,
     looked_at,
+    looked_at_names,
     refused_columns,
+)
+from metricdp.wording.documents import (
+    by_the_law,
+    open_in_texts,
+    texts_again,
+    texts_of_one_person,
+    unchanged,
+    unknown_words,
+    word_pair,
 )
 from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
 from metricdp.wording.promises import (
@@ -62,6 +72,7 @@ from metricdp.wording.rows import (
     uncounted,
     without_person,
 )
+from metricdp.wording.texts import not_hidden, text_promise, text_rules
 from metricdp.wording.trips import report_promise, trip_loss, trip_promise
 
 __all__ = [
@@ -77,6 +88,7 @@ __all__ = [
     "along",
     "average_distance",
     "bound",
+    "by_the_law",
     "certified",
     "coarsened_columns",
     "compared",
@@ -94,13 +106,16 @@ __all__ = [
     "lead",
     "length",
     "looked_at",
+    "looked_at_names",
     "loss",
     "meaning",
     "meaning_lines",
     "meanings",
     "not_carried_over",
+    "not_hidden",
     "number",
     "objective",
+    "open_in_texts",
     "per_cent",
     "promised",
     "reach",
@@ -119,12 +134,19 @@ __all__ = [
     "spread_loss",
     "spread_promise",
     "templates",
+    "text_promise",
+    "text_rules",
+    "texts_again",
+    "texts_of_one_person",
     "things",
     "trip_loss",
     "trip_promise",
+    "unchanged",
     "uncounted",
+    "unknown_words",
     "unverified",
     "wish",
     "within",
     "without_person",
+    "word_pair",
 ]

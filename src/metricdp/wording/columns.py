@@ -12,6 +12,8 @@ KINDS = {
     "cell": "{name} cells or places on the map",
     "address": "{hold} internet addresses, which are looked up as places and households",
     "device": "{hold} addresses of devices",
+    "repeats": "{hold} words of the protected text",
+    "text": "{have} one value for one text: rows with equal values held equal texts",
     "stands": "{have} one value for one place: rows with equal values lie together",
     "narrows": "{tell} most of where a row lies",
     "follows": "{are} decided by where a row lies",
@@ -82,6 +84,14 @@ def looked_at(rows: int, among: int) -> str:
     return (
         f"Columns were looked at by their names, and by their values on {of}: what was found is no proof that nothing "
         "else is there."
+    )
+
+
+def looked_at_names(engine: str) -> str:
+    """Return that values were not looked at, where an engine keeps the rows."""
+    return (
+        f"Columns were looked at by their names alone, and secrets were not doubted: the rows are {engine}'s. "
+        "Protect a small part of them as a data frame first, which looks at values."
     )
 
 

@@ -25,7 +25,7 @@ from metricdp.experiments.contextual import published
 from metricdp.experiments.contextual.cities import City, Layout, real_city, simulated_city
 from metricdp.experiments.contextual.groups import QUESTIONS, GroupTests, groups_of_runs
 from metricdp.experiments.contextual.records import PLACES, SIMULATED, TRIPS, runs_of
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.metrics import Haversine
 from metricdp.mobility import Mobility, blanket_classes, estimate, histories_of, train_predictor
 from metricdp.mobility.traces import KMH_PER_MPH
@@ -103,7 +103,7 @@ class Scene:
 class _Built:
     """What is told of one mechanism: where it was audited, all pairs count."""
 
-    mechanism: MatrixMechanism
+    mechanism: FiniteMechanism
     rows: Floats
     seconds: float
     audited: float
@@ -167,7 +167,7 @@ def _built(setting: Setting, epsilon: float, method: str, sizes: Integers | None
     alone = setting.alone(epsilon, radius)
     plain = setting.alone(epsilon)
     budget: Budget = "half" if as_published else "certified"
-    builders: dict[str, Callable[[], MatrixMechanism]] = {
+    builders: dict[str, Callable[[], FiniteMechanism]] = {
         "LP": lambda: contextual(alone, gap=GAP / 2, seconds=SECONDS),
         "ConstOPT": lambda: constopt(
             plain, nearest=min(NEAREST, len(plain.inputs)), budget=budget, objective="expected"
@@ -293,7 +293,7 @@ def _groups_of(scene: Scene, setting: Setting, tests: GroupTests) -> Integers:
     return np.column_stack([np.zeros(len(bins)), bins, region]).astype(np.int64)
 
 
-def draw_milliseconds(mechanism: MatrixMechanism, *, draws: int = 200) -> float:
+def draw_milliseconds(mechanism: FiniteMechanism, *, draws: int = 200) -> float:
     """Return the median time of one report drawn on its own with the cryptographic generator."""
     mechanism.sample([0])
     times = np.empty(draws)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metricdp import wording
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
@@ -19,6 +20,7 @@ from metricdp.tables.care import Care
 from metricdp.tables.checks import first_look, judge_first, log_findings
 from metricdp.tables.engines.base import Engine, Target
 from metricdp.tables.kernel import protect, report_fields, report_type, whole
+from metricdp.tables.leaks import SAMPLED
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson, Spread, Which, per_person
 from metricdp.tables.spending import ALL, Portion
@@ -85,7 +87,7 @@ def duckdb_table(
     )
     if first.num_rows:
         found, doubts = first_look(first, task)
-        log_findings(found)
+        log_findings(found, wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows))
         judge_first(first, task, doubts)
     name = f"metricdp_{secrets.token_hex(6)}"
     persons = per_person(id, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)

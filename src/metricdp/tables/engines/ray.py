@@ -47,7 +47,7 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
     ray = started()
     names = dataset.schema().names
     task = request.task(names)
-    look_at_names(names, task)
+    look_at_names(names, task, "Ray")
     parcel = parcel_of(task)
     key = secrets.token_bytes(KEY_BYTES)
     shared = ray.put(parcel.file)

@@ -48,7 +48,7 @@ def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Rando
             "metricdp perturb 'folder/*.parquet' --engine spark."
         )
     task = request.task(frame.columns)
-    look_at_names(frame.columns, task)
+    look_at_names(frame.columns, task, "Spark")
     parcel = parcel_of(task)
     session = frame.sparkSession
     # The mechanism is public and may be large: it is broadcast. The key is small and goes with the task alone.

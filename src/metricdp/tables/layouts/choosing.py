@@ -18,7 +18,8 @@ from metricdp.tables.layouts.nested import Fields, Items
 from metricdp.tables.layouts.numbers import Numbers, is_whole
 from metricdp.tables.layouts.points import Geometry, Points, geometry_in
 from metricdp.tables.layouts.projected import projection
-from metricdp.tables.task import LATITUDES, LONGITUDES, expanded, there_are
+from metricdp.tables.patterns import expanded
+from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
 from metricdp.tables.values import is_text, numbers_of
 from metricdp.tables.vectors import WIDEST_PLACE, holds_vectors, is_list, lengths_of
 
@@ -219,7 +220,7 @@ class _Building:
             if [len(part) for part in found] == [1, 1]:
                 return found[0][0], found[1][0]
         example = ",".join(f"{name}.{key}" for key in order[:2])
-        raise InvalidInput(f"the column {name!r} is a struct: name its coordinates, such as --columns {example}.")
+        raise InvalidInput(f"the column {name!r} is a struct: name the fields that are meant, such as {example}.")
 
     def _points(self, name: str, geometry: Geometry | None) -> list[str]:
         ours = geometry if geometry is not None and geometry.column == name else None

@@ -1,0 +1,119 @@
+"""Mechanisms of whole vocabularies: exp(-a d) / N over tens of thousands of words, rows made when they are needed."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_positive, frozen
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
+from metricdp.mechanisms.kernel_law import KernelLaw, refuse_metric, refuse_weights
+from metricdp.mechanisms.kernel_rows import KernelSampler
+from metricdp.mechanisms.local import MOST_DENSE
+from metricdp.randomness import Randomness, source_of
+from metricdp.spaces import FiniteSpace
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMechanism:
+    """The exponential mechanism on its own secrets, z_ik = w_k exp(-a min(d_ik, cap)) / N_i, without its table.
+
+    The law is the ideal one: real numbers of the stored points, of a = `inner`, of `cap` and of w_k =
+    exp(log_weights[k]), where d is the true distance of the metric. Draws are exact with respect to it: decided in
+    doubles where their proven error leaves no doubt, in arbitrary precision elsewhere. So neither the machine nor how
+    many secrets are asked at once matters, and two secrets at distance 0 have one law.
+
+    `log_normalisers` holds ln N_i as computed, each right to within `law.error`; the audit verifies them. Nothing of
+    what was asked is remembered: how long a call takes says nothing about earlier ones.
+    """
+
+    space: FiniteSpace
+    inner: float
+    log_weights: Floats | None
+    cap: float
+    log_normalisers: Floats
+    guarantee: Guarantee
+    certificate: Certificate
+    stakes: Stakes = field(default_factory=Stakes)
+
+    def __post_init__(self) -> None:
+        n = len(self.space)
+        refuse_metric(self.space.metric)
+        object.__setattr__(self, "inner", as_positive(self.inner, "inner"))
+        if not (isinstance(self.cap, float | int) and self.cap > 0):
+            raise InvalidInput(f"`cap` must be a distance above 0, or infinite, got {self.cap!r}.")
+        object.__setattr__(self, "cap", float(self.cap))
+        normalisers = as_floats(self.log_normalisers, "log_normalisers")
+        if normalisers.shape != (n,):
+            raise InvalidInput(f"`log_normalisers` must be {n} numbers, one per secret, got shape {normalisers.shape}.")
+        object.__setattr__(self, "log_normalisers", frozen(normalisers))
+        if self.log_weights is not None:
+            weights = as_floats(self.log_weights, "log_weights")
+            refuse_weights(weights, n)
+            object.__setattr__(self, "log_weights", frozen(weights))
+
+    def __repr__(self) -> str:
+        n = len(self.space)
+        return f"KernelMechanism({n} x {n}, exp(-{self.inner:.6g} d), {self.guarantee})"
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
+
+    @property
+    def inputs(self) -> FiniteSpace:
+        return self.space
+
+    @property
+    def outputs(self) -> FiniteSpace:
+        return self.space
+
+    @cached_property
+    def law(self) -> KernelLaw:
+        """The law itself: its terms in doubles with their error, and in arbitrary precision."""
+        return KernelLaw(self.space, self.inner, self.log_weights, self.cap)
+
+    @cached_property
+    def _sampler(self) -> KernelSampler:
+        return KernelSampler(self.law, self.log_normalisers)
+
+    @property
+    def matrix(self) -> Floats:
+        """All probabilities as a dense table, where that is small enough to be written out."""
+        n = len(self.space)
+        if n * n > MOST_DENSE:
+            raise InvalidInput(
+                f"a table of {n:,} x {n:,} probabilities is not written out: draw with `sample`, ask for single ones "
+                "with `log_density` and for some rows with `rows`."
+            )
+        return self.rows(np.arange(n))
+
+    def rows(self, codes: ArrayLike, /) -> Floats:
+        """Return the probabilities of all reports under some secrets, one row each, right to within `law.error`."""
+        terms = self.law.terms(as_codes(codes, len(self.space)).ravel())
+        return np.asarray(terms / terms.sum(axis=1, keepdims=True))
+
+    def sample(self, secrets: ArrayLike, /, *, rng: Randomness = None) -> Integers:
+        """Return one report code for every secret code."""
+        codes = as_codes(secrets, len(self.space))
+        drawn = self._sampler.draw(np.ascontiguousarray(codes.ravel()), source_of(rng))
+        return drawn.reshape(codes.shape)
+
+    def log_density(self, secrets: ArrayLike, reports: ArrayLike, /) -> Floats:
+        """Return the log of the probability of each report under each secret."""
+        rows, columns = np.broadcast_arrays(
+            as_codes(secrets, len(self.space)), as_codes(reports, len(self.space), "reports")
+        )
+        exponents = self.law.exponents(rows.ravel(), columns.ravel()).reshape(rows.shape)
+        return np.asarray(exponents - self.log_normalisers[rows])
+
+    def witness(self, secret: int, other: int, report: int) -> Witness:
+        """Return how much likelier a report is from one secret than from another, as a witness with coordinates."""
+        logs = self.log_density([secret, other], report)
+        ratio = min(math.exp(min(float(logs[0] - logs[1]), 709.0)), sys.float_info.max)
+        return Witness(int(secret), int(other), int(report), ratio).located(self.space, self.space)

@@ -1,0 +1,116 @@
+"""The law of a kernel mechanism: terms w_k exp(-a min(d_ik, cap)) in doubles with a proven error, and as balls.
+
+With a distance right to within r d + e (`metrics.measured`), the exponent a min(d, cap) is right to within
+a (r D + e) plus three roundings of itself, D the largest distance that counts; the exponential adds four roundings and
+a sum of n positive terms n more. All of it together, `error`, bounds the relative error of any sum of terms of a row,
+and so the error of ln N_i.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.noise.functions import exp
+from metricdp.metrics import Metric
+from metricdp.metrics.balls import REAL, is_real, true_distance
+from metricdp.metrics.measured import Measured
+from metricdp.metrics.rounding import UNIT
+from metricdp.spaces import FiniteSpace
+
+LARGEST_EXPONENT = 600.0  # a min(d, cap) of the farthest report: doubles hold e^-700
+WIDEST_WEIGHTS = 90.0  # ln of the largest weight over the smallest
+
+
+def refuse_metric(metric: Metric) -> None:
+    """Refuse a metric whose distances are only what it computes: a law of real numbers needs real distances."""
+    if not is_real(metric):
+        names = ", ".join(kind.__name__ for kind in REAL)
+        raise InvalidInput(
+            f"a KernelMechanism needs a metric whose true distance is known ({names}), got "
+            f"{type(metric).__name__}: ask for form='matrix'."
+        )
+
+
+def refuse_weights(log_weights: Floats, size: int) -> None:
+    """Refuse weights that doubles cannot tell apart within a row."""
+    if log_weights.shape != (size,):
+        raise InvalidInput(f"`log_weights` must be {size} numbers, one per report, got shape {log_weights.shape}.")
+    if np.ptp(log_weights) > WIDEST_WEIGHTS:
+        raise InvalidInput(
+            f"the weights of a KernelMechanism may differ by a factor of e^{WIDEST_WEIGHTS:g} at most, "
+            f"got e^{np.ptp(log_weights):.3g}."
+        )
+
+
+class KernelLaw:
+    """Terms of the rows of a kernel; weights are relative to the largest, which `shift` is the logarithm of."""
+
+    def __init__(self, space: FiniteSpace, inner: float, log_weights: Floats | None, cap: float) -> None:
+        self.space, self.inner, self.log_weights, self.cap = space, inner, log_weights, cap
+        self.measured = Measured(space.metric, space.points)
+        self.shift = 0.0 if log_weights is None else float(log_weights.max())
+
+    def __len__(self) -> int:
+        return len(self.space)
+
+    @cached_property
+    def reach(self) -> float:
+        """The largest distance that counts, rounded up."""
+        if np.isfinite(self.cap):
+            return self.cap
+        # No two points are farther apart than twice the farthest from any one.
+        away = float(self.measured.rows(np.zeros(1, dtype=np.int64)).max())
+        return 2.0 * (away * (1.0 + 2.0 * self.measured.relative) + self.measured.absolute)
+
+    @cached_property
+    def error(self) -> float:
+        """A bound of the relative error of any sum of terms of a row, and of the error of its logarithm."""
+        exponent = self.inner * self.reach
+        widest = exponent + (0.0 if self.log_weights is None else float(np.ptp(self.log_weights)))
+        measured = self.inner * (self.measured.relative * self.reach + self.measured.absolute)
+        return 1.01 * (measured + (4.0 * (widest + abs(self.shift)) + len(self) + 16.0) * UNIT)
+
+    def refuse_overflow(self) -> None:
+        """Refuse exponents beyond what doubles hold; a `cap` bounds them."""
+        if not self.inner * self.reach <= LARGEST_EXPONENT * 1.001:
+            raise InvalidInput(
+                f"exponents up to {self.inner * self.reach:.3g} are beyond {LARGEST_EXPONENT:g}, which doubles hold: "
+                f"give `cap`, at most {LARGEST_EXPONENT / self.inner:.6g}."
+            )
+
+    def terms(self, codes: Integers) -> Floats:
+        """Return exp(-shift) times the terms of some rows."""
+        return self.terms_at(self.measured.rows(codes))
+
+    def terms_at(self, apart: Floats) -> Floats:
+        """Return exp(-shift) times the terms of rows whose distances are known."""
+        return np.asarray(exp(self._exponents(apart, None)))
+
+    def exponents(self, secrets: Integers, reports: Integers) -> Floats:
+        """Return ln w_k - a min(d_ik, cap) of pairs."""
+        return self._exponents(self.measured.between(secrets, reports), reports) + self.shift
+
+    def _exponents(self, apart: Floats, reports: Integers | None) -> Floats:
+        powers = np.minimum(apart, self.cap) * -self.inner
+        if self.log_weights is not None:
+            powers += (self.log_weights if reports is None else self.log_weights[reports]) - self.shift
+        return powers
+
+    def ball(self, secret: int, report: int) -> Any:
+        """Return a ball that holds a term, exp(-shift) w_k exp(-a min(d_ik, cap)), in the precision in force."""
+        import flint
+
+        arb = flint.arb
+        power = arb(0) if self.log_weights is None else arb(float(self.log_weights[report])) - arb(self.shift)
+        if secret == report:
+            return power.exp()
+        points = self.space.points
+        away = true_distance(self.space.metric, points[secret], points[report])
+        if np.isfinite(self.cap):
+            away = away.min(arb(self.cap))
+        return (power - arb(self.inner) * away).exp()

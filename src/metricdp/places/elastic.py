@@ -1,0 +1,197 @@
+"""Metrics that stretch with the map: elastic ones, grown until enough is inside, and ones with a local scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, Integers, as_floats
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Precomputed, ShortestPath
+from metricdp.spaces import FiniteSpace
+
+DENSE = 4_096  # places up to which all pairs are measured
+MOST_JOINED = 20_000_000  # pairs that are joined above that
+HIGHEST = 2.0**40  # the level at which a requirement that has not been met by then is taken to have ended
+EXACT = 20_000  # different masses up to which each gets its own level; more share levels, rounded down
+FINE = 2.0**-40  # levels are multiples of this share of the highest, rounded down, so that sums of them are exact
+
+Requirement = Callable[[float], float]
+
+
+def elastic(space: FiniteSpace, *, mass: ArrayLike, requirement: Requirement) -> FiniteSpace:
+    """Return the places with the elastic metric: the ball of every level l around every place holds `requirement(l)`.
+
+    `mass` is what a place is worth for hiding, a public number each: inhabitants, places of interest, area.
+    `requirement` says how much of it must lie within a level, and never falls. With m(x, x') the mass of all places
+    strictly nearer to x than x' is, x itself included,
+
+        d(x, x') = the shortest path of steps  min(r(m(x, x')), r(m(x', x))),    r(m) = inf {l: requirement(l) > m},
+
+    so that every place has all it needs inside every level, by single steps already; longer paths only bring more. A
+    requirement that ends (`lambda level: min(level**2, 50)`) joins only near places, and carries whole cities.
+    Distances are levels, epsilon is per level. What is not enough in the whole space is not asked for.
+
+    Guarantee: a metric; sum of mass over {x': d(x, x') <= l} >= min(requirement(l), all mass), for all x and l.
+    References: Chatzikokolakis, Palamidessi and Stronati (2015), who grow the same balls edge by edge, in an order of
+    the places that changes what comes out.
+    """
+    worth = as_floats(mass, "mass")
+    if worth.shape != (len(space),) or np.any(worth < 0):
+        raise InvalidInput(f"`mass` must be {len(space)} non-negative numbers, one a place, got shape {worth.shape}.")
+    needed = min(_rising(requirement), float(worth.sum()))
+    first, second, inside = _joined(space, worth, needed)
+    levels = _levels(requirement, inside)
+    if len(levels) and levels.min() <= 0:
+        place = int(first[levels.argmin()])
+        raise InvalidInput(
+            f"the place {place} has the mass {worth[place]:g} and `requirement` asks for more at every level above 0: "
+            "it and its neighbour would be at distance 0. Give every place some mass (its area, say), or let "
+            "`requirement` begin at or below the smallest mass."
+        )
+    return _space(space, first, second, levels, "level", "Let `requirement` grow further")
+
+
+def scaled(space: FiniteSpace, scale: ArrayLike) -> FiniteSpace:
+    """Return the places with distances that count `scale` times: less where places are more sensitive.
+
+        d'(x, x') = the shortest path of steps  min(scale(x), scale(x')) d(x, x'),
+
+    steps along the streets of a road network, between any two places elsewhere. With scale 0.2 at hospitals and 1
+    elsewhere, a mechanism of epsilon tells a hospital from a place at distance d apart by at most 0.2 epsilon d: an
+    epsilon of every place's own.
+
+    Guarantee: a metric; d'(x, x') <= min(scale(x), scale(x')) d(x, x') for all places, on a road network for the ends
+    of a street; there, a way counts street by street, each with the smaller scale of its ends.
+    """
+    factor = as_floats(scale, "scale")
+    if factor.shape != (len(space),) or np.any(factor <= 0):
+        raise InvalidInput(f"`scale` must be {len(space)} positive numbers, one a place, got shape {factor.shape}.")
+    if space.network is not None and len(space) == space.network.nodes:
+        streets = space.network
+        lengths = streets.lengths * factor[streets.edges].min(axis=1)
+        metric = ShortestPath(streets.edges, lengths, streets.nodes, one_way=streets.one_way, unit=streets.unit)
+        return FiniteSpace(space.points, metric, coordinates=space.coordinates, ground=space.ground)
+    first, second = np.triu_indices(len(space), 1)
+    lengths = space.distances[first, second] * np.minimum(factor[first], factor[second])
+    return _space(space, first, second, lengths, space.unit, "")
+
+
+def _rising(requirement: Requirement) -> float:
+    """Return what is asked for in the end; a requirement that falls or is no number is refused."""
+    levels = [0.0, *2.0 ** np.arange(-20.0, np.log2(HIGHEST) + 1)]
+    asked = as_floats([requirement(float(level)) for level in levels], "requirement")
+    falls = np.flatnonzero(np.diff(asked) < 0)
+    if len(falls):
+        level = levels[falls[0]]
+        raise InvalidInput(
+            f"`requirement` must not fall: it asks for {asked[falls[0]]:g} at level {level:g} and for "
+            f"{asked[falls[0] + 1]:g} at level {levels[falls[0] + 1]:g}."
+        )
+    if asked[-1] <= 0:
+        raise InvalidInput("`requirement` must ask for some mass at some level, it asks for none up to 2^40.")
+    return float(asked[-1])
+
+
+def _joined(space: FiniteSpace, mass: Floats, needed: float) -> tuple[Integers, Integers, Floats]:
+    """Return the pairs (x, x') that a step joins, with the mass strictly nearer to x than x' is, rounded down."""
+    whole = np.array_equal(mass, np.rint(mass)) and mass.sum() < 2.0**53
+    shrink = 1.0 if whole else 1.0 - 4.0 * len(mass) * np.finfo(float).eps  # sums are exact, or charged
+    if len(space) <= DENSE:
+        parts = [_nearer(row, space.distances[row], np.arange(len(space)), mass, needed) for row in range(len(space))]
+    else:
+        parts = _searched(space, mass, needed)
+    first, second, inside = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return first, second, inside * shrink
+
+
+def _nearer(
+    place: int, distances: Floats, codes: Integers, mass: Floats, needed: float
+) -> tuple[Integers, Integers, Floats]:
+    """Return the places that one is joined to, nearest first, and the mass strictly nearer than each of them."""
+    order = np.argsort(distances, kind="stable")
+    apart, codes = distances[order], codes[order]
+    before = np.concatenate([[0.0], np.cumsum(mass[codes])[:-1]])
+    nearer = before[np.searchsorted(apart, apart)]  # places at one distance count together
+    kept = (codes != place) & (nearer < needed)
+    return np.full(int(kept.sum()), place), codes[kept], nearer[kept]
+
+
+def _searched(space: FiniteSpace, mass: Floats, needed: float) -> list[tuple[Integers, Integers, Floats]]:
+    """Search around every place as far as it takes, without the matrix of all pairs."""
+    parts: list[tuple[Integers, Integers, Floats]] = []
+    left, joined = np.arange(len(space)), 0
+    sample = space.metric(space.points[:1], space.points[1:129])
+    radius = float(np.min(sample[sample > 0]))
+    while len(left):
+        near = space.part(left).near(radius, space)
+        unmet = []
+        for row, place in enumerate(left):
+            span = slice(near.starts[row], near.starts[row + 1])
+            codes = near.codes[span].astype(np.int64)
+            if mass[codes].sum() < needed and len(codes) < len(space):
+                unmet.append(row)
+                continue
+            parts.append(_nearer(int(place), near.distances[span], codes, mass, needed))
+            joined += len(parts[-1][1])
+        if joined > MOST_JOINED:
+            raise InvalidInput(
+                f"the mass {needed:g} that `requirement` asks for in the end joins more than {MOST_JOINED:,} pairs of "
+                f"{len(space):,} places. Let it end earlier: min(requirement(level), the mass of a hundred places)."
+            )
+        left, radius = left[unmet], 1.5 * radius
+    return parts
+
+
+def _levels(requirement: Requirement, inside: Floats) -> Floats:
+    """Return r(m) = inf {l: requirement(l) > m} for every mass m that is asked for, rounded down."""
+    masses, where = np.unique(inside, return_inverse=True)
+    share = max(1, -(-len(masses) // EXACT))
+    found, low = np.empty(len(masses[::share])), 0.0
+    for number, mass in enumerate(masses[::share]):
+        found[number] = low = _first_above(requirement, float(mass), low)
+    levels = np.repeat(found, share)[: len(masses)]
+    step = 2.0 ** np.ceil(np.log2(levels.max(initial=1.0))) * FINE
+    return np.asarray((np.floor(levels / step) * step)[where])
+
+
+def _first_above(requirement: Requirement, mass: float, low: float) -> float:
+    """Return the smallest level that asks for more than a mass; no level below `low` does."""
+    if requirement(low) > mass:
+        return low
+    high = max(2.0 * low, 2.0**-20)
+    while requirement(high) <= mass:
+        low, high = high, 2.0 * high
+    while low < (middle := (low + high) / 2) < high and high > FINE**2:
+        low, high = (low, middle) if requirement(middle) > mass else (middle, high)
+    return high
+
+
+def _space(
+    space: FiniteSpace, first: Integers, second: Integers, lengths: Floats, unit: str, advice: str
+) -> FiniteSpace:
+    """Return the places with the shortest paths of these steps: a matrix for few, a network for many."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components, dijkstra
+
+    count = len(space)
+    links = coo_array((np.ones(len(first)), (first, second)), shape=(count, count))
+    parts, _ = connected_components(links, directed=False)
+    if parts > 1:
+        raise InvalidInput(
+            f"the places fall into {parts:,} parts that nothing joins, so no finite epsilon protects a pair across "
+            f"them. {advice}, or take one part."
+        )
+    metric: ShortestPath | Precomputed
+    network = ShortestPath(np.column_stack([first, second]), lengths, count, unit=unit)
+    metric = Precomputed(_closed(dijkstra(network.graph, directed=False)), unit) if count <= DENSE else network
+    return FiniteSpace(
+        np.arange(count), metric, coordinates=space.coordinates, ground=space.ground, columns=space.columns
+    )
+
+
+def _closed(distances: Floats) -> Floats:
+    """Return distances that are symmetric as stored."""
+    return np.minimum(distances, distances.T)

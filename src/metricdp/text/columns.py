@@ -1,0 +1,123 @@
+"""A column of texts as arrays: distinct tokens once, and for every place which of them stands there."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Integers
+from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.text.tokens import Cutting, Token, tokens
+
+CHUNK = re.compile(r"\S+|\s+")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Column:
+    """Texts in tokens: `tokens` are distinct, `ids` says which stands where, text t is `ids[starts[t]:starts[t + 1]]`.
+
+    Nothing of it outlives a call: what was asked before must not show in how long an answer takes.
+    """
+
+    tokens: list[Token]
+    ids: Integers
+    starts: Integers
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @cached_property
+    def rows(self) -> Integers:
+        """The number of the text that each token stands in."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+class _Chunks(dict[str, int]):
+    """Pieces without spaces, each cut into tokens when it comes for the first time."""
+
+    def __init__(self, cutting: Cutting) -> None:
+        super().__init__()
+        self._cutting = cutting
+        self.tokens: dict[Token, int] = {}
+        self.ids: list[int] = []
+        self.ends: list[int] = [0]
+
+    def __missing__(self, chunk: str) -> int:
+        known, code = self.tokens, len(self)
+        self.ids += [known.setdefault(token, len(known)) for token in tokens(chunk, self._cutting)]
+        self.ends.append(len(self.ids))
+        self[chunk] = code
+        return code
+
+
+def column_of(texts: Any, cutting: Cutting) -> Column:
+    """Return texts in tokens; no token spans a space, so distinct chunks are cut once."""
+    cells = texts_of(texts)
+    chunks = _Chunks(cutting)
+    codes: list[int] = []
+    counts: list[int] = []
+    find, look = CHUNK.findall, chunks.__getitem__
+    for text in cells:
+        found = find(text)
+        counts.append(len(found))
+        codes.extend(map(look, found))
+    ends, order = np.array(chunks.ends), np.array(codes, dtype=np.int64)
+    lengths = np.diff(ends)[order]
+    before = np.concatenate([[0], np.cumsum(lengths)])
+    within = np.arange(before[-1]) - np.repeat(before[:-1], lengths)
+    ids = np.array(chunks.ids, dtype=np.int64)[np.repeat(ends[:-1][order], lengths) + within]
+    starts = before[np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])]
+    return Column(list(chunks.tokens), ids, starts)
+
+
+def with_amounts(column: Column) -> Column:
+    """Return the column with numbers beside a currency sign as a kind of their own."""
+    size, kinds = len(column.ids), np.array([token.kind for token in column.tokens])
+    if not size:
+        return column
+    begins = np.zeros(size + 2, dtype=np.bool_)  # at each place: whether a text begins there, two places beyond the end
+    begins[column.starts] = begins[-2:] = True
+    opens, closes, spaces = np.zeros(
+        (3, size + 2), dtype=np.bool_
+    )  # signs before an amount, behind it, what is between
+    opens[:size] = np.array([_is_currency(token, -1) for token in column.tokens])[column.ids]
+    closes[:size] = np.array([_is_currency(token, 0) for token in column.tokens])[column.ids]
+    spaces[:size] = (kinds == "space")[column.ids]
+    ahead = np.append(False, opens[: size - 1]) & ~begins[:size]
+    behind = ~begins[1:-1] & (closes[1:-1] | (spaces[1:-1] & closes[2:] & ~begins[2:]))
+    numbers, ids = np.flatnonzero((kinds == "number")[column.ids]), column.ids
+    same = ahead | behind
+    amounts, changed = numbers[same[numbers]], ids.copy()
+    tokens = dict(zip(column.tokens, range(len(column.tokens)), strict=True))
+    for place in amounts.tolist():
+        changed[place] = tokens.setdefault(Token("amount", column.tokens[ids[place]].text), len(tokens))
+    return replace(column, tokens=list(tokens), ids=changed)
+
+
+def _is_currency(token: Token, end: int) -> bool:
+    return token.kind == "punctuation" and unicodedata.category(token.text[end]) == "Sc"
+
+
+def texts_of(texts: Any) -> list[str]:
+    """Return a column of texts as a list; a cell that is no text is refused by its row."""
+    if isinstance(texts, str):
+        raise InvalidInput("`texts` must be a list of texts, got one text. Put it in a list.")
+    cells = texts.to_pylist() if hasattr(texts, "to_pylist") else texts
+    listed = list(cells) if isinstance(cells, Sequence) or hasattr(cells, "__iter__") else None
+    if listed is None:
+        raise InvalidInput(f"`texts` must be a list or a column of texts, got {type(texts).__name__}.")
+    wrong = [row for row, cell in enumerate(listed) if not isinstance(cell, str)]
+    if wrong:
+        several = f" ({len(wrong)} such rows)" if len(wrong) > 1 else ""
+        raise OutOfDomain(
+            f"row {wrong[0]} has no text{several}: every cell must hold one, an empty text if there is nothing to say. "
+            "Fill or drop the row; a gap would be published.",
+            rows=tuple(wrong[:1000]),
+        )
+    return listed

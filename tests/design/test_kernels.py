@@ -1,0 +1,152 @@
+"""Kernels of whole vocabularies: the largest certified budget, judged exactly without a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metricdp as mdp
+from metricdp.errors import InvalidInput
+
+WORDS = ["cat", "cart", "car", "bar", "bard", "board", "boat", "coat", "goat", "gate", "late", "lane", "line", "lion"]
+METRICS: dict[str, Any] = {
+    "l2": mdp.Lp(2),
+    "l1": mdp.Lp(1),
+    "linf": mdp.Lp(np.inf),
+    "l3": mdp.Lp(3),
+    "angular": mdp.Angular(),
+    "mahalanobis": mdp.Mahalanobis(np.diag([1.0, 2.0, 0.5, 1.0]) + 0.1),
+    "hyperbolic": mdp.Hyperbolic(),
+    "haversine": mdp.Haversine(),
+    "levenshtein": mdp.Levenshtein(),
+}
+
+
+def space_of(name: str, size: int, seed: int) -> mdp.FiniteSpace:
+    rng = np.random.default_rng(seed)
+    points: Any = rng.normal(size=(size, 4)) * rng.choice([0.2, 1.0, 3.0], size=(size, 1))
+    if name == "hyperbolic":
+        points = points / (1.05 * (1.0 + np.linalg.norm(points, axis=1, keepdims=True)))
+    if name == "haversine":
+        points = np.column_stack([rng.uniform(40.0, 41.0, size), rng.uniform(11.0, 13.0, size)])
+    if name == "levenshtein":
+        points = np.array(WORDS)
+    return mdp.FiniteSpace(points, METRICS[name])
+
+
+def brute_law(mechanism: mdp.KernelMechanism) -> Any:
+    """z_ik = w_k exp(-a min(d_ik, cap)) / N_i, term by term."""
+    n, points, metric = len(mechanism.space), mechanism.space.points, mechanism.space.metric
+    law = np.empty((n, n))
+    for i in range(n):
+        for k in range(n):
+            away = 0.0 if i == k else float(metric(points[i], points[k]))
+            weight = 0.0 if mechanism.log_weights is None else mechanism.log_weights[k]
+            law[i, k] = np.exp(weight - mechanism.inner * min(away, mechanism.cap))
+    return law / law.sum(axis=1, keepdims=True)
+
+
+def brute_epsilon(law: Any, space: mdp.FiniteSpace) -> float:
+    logs, worst = np.log(law), 0.0
+    for i in range(len(law)):
+        for j in range(i):
+            away = float(space.metric(space.points[i], space.points[j]))
+            worst = max(worst, float(np.abs(logs[i] - logs[j]).max()) / away)
+    return worst
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_audit_of_a_kernel_is_that_of_its_table(name: str) -> None:
+    for epsilon in (0.5, 4.0):
+        made = mdp.exponential(space_of(name, 14, 1), epsilon, form="kernel")
+        assert isinstance(made, mdp.KernelMechanism)
+        law, report = brute_law(made), mdp.audit(made)
+        assert (report.verdict, report.basis) == ("holds", "proof")
+        assert report.epsilon == pytest.approx(brute_epsilon(law, made.space), rel=1e-9)
+        assert report.epsilon <= epsilon
+        np.testing.assert_allclose(made.rows(np.arange(14)), law, rtol=1e-10)
+        expected = sum(
+            law[i, k] * float(made.space.metric(made.space.points[i], made.space.points[k]))
+            for i in range(14)
+            for k in range(14)
+            if i != k
+        )
+        assert made.certificate.loss == pytest.approx(expected / 14, rel=1e-9)
+
+
+def test_the_budget_found_is_the_largest() -> None:
+    for seed in range(6):
+        space = space_of("l2", 30, seed)
+        for epsilon in (0.3, 1.0, 3.0):
+            made = mdp.exponential(space, epsilon, form="kernel")
+            table = mdp.exponential(space, epsilon)
+            assert made.inner >= epsilon / 2 * (1 - 1e-9)
+            assert mdp.audit(made).epsilon <= epsilon
+            if made.inner < epsilon * (1 - 1e-9):  # the promise is used up
+                assert mdp.audit(made).epsilon == pytest.approx(epsilon, rel=1e-6)
+            assert made.certificate.loss == pytest.approx(table.certificate.loss, rel=1e-4)
+
+
+def test_weights_cancel_from_what_a_kernel_leaks() -> None:
+    space = space_of("l2", 25, 3)
+    weights = np.random.default_rng(4).uniform(0.1, 5.0, 25)
+    made = mdp.weighted_exponential(space, 1.0, weights=weights, form="kernel")
+    law = brute_law(made)
+    np.testing.assert_allclose(made.matrix, law, rtol=1e-10)
+    assert mdp.audit(made).epsilon == pytest.approx(brute_epsilon(law, space), rel=1e-9)
+
+
+def test_a_truncated_kernel_promises_in_the_capped_metric() -> None:
+    space = space_of("l2", 25, 5)
+    made = mdp.truncated_exponential(space, 2.0, form="kernel")
+    law, logs = brute_law(made), np.log(brute_law(made))
+    for i in range(25):
+        for j in range(i):
+            away = min(float(space.metric(space.points[i], space.points[j])), made.cap)
+            assert np.abs(logs[i] - logs[j]).max() <= 2.0 * away * (1 + 1e-12)
+    assert mdp.audit(made).epsilon == pytest.approx(brute_epsilon(law, space), rel=1e-9)
+
+
+def test_half_of_the_budget_is_as_published() -> None:
+    made = mdp.exponential(space_of("l2", 20, 6), 1.0, budget="half", form="kernel")
+    assert made.inner == pytest.approx(0.5, rel=1e-9)
+    assert mdp.audit(made).verdict == "holds"
+
+
+def test_a_stolen_budget_is_found() -> None:
+    from dataclasses import replace
+
+    made = mdp.exponential(space_of("l2", 20, 7), 1.0, form="kernel")
+    steeper = replace(made, inner=made.inner * 1.2)
+    assert mdp.audit(steeper).verdict == "cannot judge"  # its normalisers are those of another law
+    honest = replace(steeper, log_normalisers=np.log(_terms(steeper).sum(axis=1)))
+    assert mdp.audit(honest).verdict == "violated"
+
+
+def _terms(mechanism: mdp.KernelMechanism) -> Any:
+    apart = mechanism.space.distances
+    return np.exp(-mechanism.inner * np.minimum(apart, mechanism.cap))
+
+
+def test_one_word_and_two_words() -> None:
+    one = mdp.exponential(mdp.vocabulary(["a"], [[1.0, 2.0]]), 1.0, form="kernel")
+    assert one.sample([0, 0]).tolist() == [0, 0]
+    two = mdp.exponential(mdp.vocabulary(["a", "b"], [[0.0], [2.0]]), 1.0, form="kernel")
+    assert two.inner == pytest.approx(1.0, rel=1e-9)  # symmetric: the normalisers are equal
+    assert mdp.audit(two).verdict == "holds"
+
+
+def test_what_a_kernel_cannot_be_is_said() -> None:
+    space = space_of("l2", 10, 8)
+    with pytest.raises(InvalidInput, match="`form` must be"):
+        mdp.exponential(space, 1.0, form="sparse")  # type: ignore[arg-type]
+    others = space_of("l2", 5, 9)
+    with pytest.raises(InvalidInput, match="reports its own secrets"):
+        mdp.exponential(space, 1.0, form="kernel", outputs=others)
+    precomputed = mdp.FiniteSpace(np.arange(3.0)[:, None], mdp.Precomputed(np.ones((3, 3)) - np.eye(3)))
+    with pytest.raises(InvalidInput, match="true distance is known"):
+        mdp.exponential(precomputed, 1.0, form="kernel")
+    with pytest.raises(InvalidInput, match="factor of e"):
+        mdp.weighted_exponential(space, 1.0, weights=[1e-60, *[1.0] * 9], form="kernel")

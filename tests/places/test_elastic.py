@@ -1,0 +1,140 @@
+"""Elastic metrics and local scales: judged by brute force over balls, paths and triangles."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import metricdp as mdp
+from metricdp.errors import InvalidInput
+from metricdp.places import elastic, road_network, scaled
+
+room = importlib.import_module("metricdp.places.elastic")  # the package gives the function that name
+
+RULES: dict[str, Callable[[float], float]] = {
+    "square": lambda level: level * level,
+    "steps": math.floor,
+    "square that ends": lambda level: min(level * level, 30.0),
+    "late": lambda level: max(0.0, 5.0 * level - 2.0),
+}
+
+
+def paths(steps: np.ndarray) -> np.ndarray:
+    """All shortest paths, by Floyd and Warshall."""
+    found = steps.copy()
+    for middle in range(len(found)):
+        found = np.minimum(found, found[:, middle, None] + found[middle])
+    return found
+
+
+@given(st.integers(2, 25), st.integers(0, 10**6), st.sampled_from(sorted(RULES)))
+def test_every_ball_of_every_level_holds_what_is_required(count: int, seed: int, name: str) -> None:
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 40, (count, 2)) + np.arange(count)[:, None] * 1e-3  # many equal distances, no place twice
+    mass = rng.integers(1, 9, count).astype(float) if seed % 2 else rng.uniform(0.1, 3.0, count)
+    try:
+        apart = elastic(mdp.FiniteSpace(points, mdp.Lp(2)), mass=mass, requirement=RULES[name]).distances
+    except InvalidInput:
+        assert name == "square that ends"  # the places fall into parts
+        return
+    assert np.array_equal(apart, apart.T)
+    assert np.all((apart > 0) | np.eye(count, dtype=bool))
+    assert np.all(apart[:, None, :] <= apart[:, :, None] + apart[None])  # exactly: levels lie on a grid
+    for level in [*np.linspace(0, 14, 29), *np.unique(apart)[::7]]:
+        inside = [math.fsum(mass[row <= level]) for row in apart]
+        assert min(inside) >= min(RULES[name](float(level)), math.fsum(mass)) * (1 - 1e-15)
+
+
+def test_distances_are_the_paths_of_the_formula() -> None:
+    rng = np.random.default_rng(3)
+    points, mass = rng.normal(size=(30, 2)), rng.integers(1, 5, 30).astype(float)
+    apart = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+    step = np.zeros((30, 30))
+    for i in range(30):
+        for j in range(30):
+            nearer = sum(mass[k] for k in range(30) if apart[i, k] < apart[i, j])
+            step[i, j] = math.sqrt(nearer / 2.0)  # the level at which 2 l^2 passes that mass
+    step = np.minimum(step, step.T)
+    made = elastic(mdp.FiniteSpace(points, mdp.Lp(2)), mass=mass, requirement=lambda level: 2.0 * level * level)
+    assert np.allclose(made.distances, paths(step), rtol=1e-9)
+
+
+def test_dense_places_are_told_apart_better_than_lonely_ones() -> None:
+    points = np.concatenate([np.arange(20.0), 20.0 + 10.0 * np.arange(1, 11)])[:, None]
+    made = elastic(mdp.FiniteSpace(points, mdp.Lp(1)), mass=np.ones(30), requirement=lambda level: level)
+    assert made.distances[0, 10] == pytest.approx(10.0)  # ten steps of one in the town, for ten units of length
+    assert made.distances[20, 21] == pytest.approx(1.0)  # one step in the country, for ten units of length
+    mechanism = mdp.exponential(made, 1.0)
+    assert mdp.audit(mechanism).verdict == "holds"
+    assert set(np.unique(mechanism.sample(np.arange(30)))) <= set(range(30))
+
+
+def test_many_places_give_the_same_distances_as_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    roads = road_network("porto", nodes=120)
+    mass = np.random.default_rng(0).integers(1, 4, len(roads)).astype(float)
+
+    def ends(level: float) -> float:
+        return min(3.0 * level * level, 25.0)
+
+    few = elastic(roads, mass=mass, requirement=ends)
+    monkeypatch.setattr(room, "DENSE", 10)
+    many = elastic(roads, mass=mass, requirement=ends)
+    assert isinstance(many.metric, mdp.ShortestPath)
+    assert np.allclose(few.distances, many.distances, rtol=1e-9)
+    assert np.array_equal(many.coordinates, roads.coordinates)
+    monkeypatch.setattr(room, "MOST_JOINED", 50)
+    with pytest.raises(InvalidInput, match="joins more than 50 pairs"):
+        elastic(roads, mass=mass, requirement=ends)
+
+
+def test_what_cannot_be_elastic_is_refused_with_a_sentence() -> None:
+    space = mdp.grid((3, 3))
+    with pytest.raises(InvalidInput, match="`mass` must be 9 non-negative numbers"):
+        elastic(space, mass=np.ones(8), requirement=lambda level: level)
+    with pytest.raises(InvalidInput, match="must not fall"):
+        elastic(space, mass=np.ones(9), requirement=lambda level: -level)
+    with pytest.raises(InvalidInput, match="asks for none"):
+        elastic(space, mass=np.ones(9), requirement=lambda level: 0.0)
+    with pytest.raises(InvalidInput, match="place 4 has the mass 0"):
+        elastic(space, mass=np.arange(9) != 4, requirement=lambda level: level)
+    with pytest.raises(InvalidInput, match="fall into 9 parts"):
+        elastic(space, mass=np.ones(9), requirement=lambda level: min(level, 1.0))
+    with pytest.raises(InvalidInput, match="`requirement`"):
+        elastic(space, mass=np.ones(9), requirement=lambda level: float("nan"))
+
+
+def test_a_scale_counts_for_both_ends_and_along_every_way() -> None:
+    rng = np.random.default_rng(5)
+    points, scale = rng.normal(size=(25, 2)), rng.uniform(0.1, 2.0, 25)
+    apart = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+    made = scaled(mdp.FiniteSpace(points, mdp.Lp(2)), scale)
+    assert np.allclose(made.distances, paths(np.minimum(scale[:, None], scale[None]) * apart), rtol=1e-9)
+    roads = road_network("porto", nodes=120)
+    factor = rng.uniform(0.1, 2.0, len(roads))
+    network = roads.network
+    assert network is not None
+    step = np.full((len(roads), len(roads)), np.inf)
+    np.fill_diagonal(step, 0.0)
+    for (u, v), length in zip(network.edges, network.lengths, strict=True):
+        step[u, v] = step[v, u] = min(step[u, v], length * min(factor[u], factor[v]))
+    assert np.allclose(scaled(roads, factor).distances, paths(step), rtol=1e-9)
+    assert np.allclose(scaled(roads, np.ones(len(roads))).distances, roads.distances)
+    with pytest.raises(InvalidInput, match="`scale` must be 25 positive numbers"):
+        scaled(mdp.FiniteSpace(points, mdp.Lp(2)), np.zeros(25))
+
+
+def test_an_epsilon_of_every_place_is_kept_by_the_mechanism() -> None:
+    """Sensitive places are told apart from any other by a fifth of what others are."""
+    space = mdp.grid((5, 5))
+    sensitive = np.isin(np.arange(25), [6, 7, 8])
+    made = mdp.optimal(mdp.Problem(scaled(space, np.where(sensitive, 0.2, 1.0)), 1.0, loss=space.distances))
+    logs = np.log(made.matrix / made.matrix.sum(axis=1, keepdims=True))
+    told = np.abs(logs[:, None] - logs[None]).max(axis=2)
+    bound = np.where(sensitive[:, None] | sensitive[None], 0.2, 1.0) * space.distances
+    assert np.all(told <= bound + 1e-9)

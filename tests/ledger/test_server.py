@@ -8,10 +8,12 @@ import threading
 import pytest
 
 from books import DAY, Clock, ask, fork, postgres, server
+from crowds import POLICY as CROWDS
+from crowds import compared
 from killing import POLICY as PLENTY
 from killing import Tally, back, balanced, killed, repeated
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
-from metricdp.ledger import Ledger, Steady
+from metricdp.ledger import Ledger, Steady, columns, crowd
 
 pytestmark = pytest.mark.skipif(postgres() is None, reason="no PostgreSQL programs (initdb, postgres) on this machine")
 POLICY = "40/km per day, 200/km ever, 30/km per week for ads, 40/km per day for maps"
@@ -50,6 +52,14 @@ def test_the_same_promises_hold_on_a_server(running, tmp_path):
         Ledger.open(place, key_file=other_key(tmp_path))
     with pytest.raises(InvalidInput, match="pg_dump"), Ledger.open(place, key_file=key) as ledger:
         ledger.backup(tmp_path / "copy.db")
+
+
+def test_a_batch_of_many_people_is_what_one_by_one_would_be(running, tmp_path, monkeypatch):
+    monkeypatch.setattr(columns, "MOST", 7)  # people in one statement
+    monkeypatch.setattr(crowd, "MOST_KINDS", 3)
+    clock, place = Clock(), running.fresh("crowd")
+    with Ledger.open(place, policy=CROWDS, key_file=tmp_path / "books.key", clock=clock) as ledger:
+        compared(ledger, clock, random.Random(4), 7)
 
 
 def other_key(folder):

@@ -14,6 +14,7 @@ from metricdp.metrics.balls import same_place, true_distance
 
 MOST_TERMS = 600_000  # terms computed in interval arithmetic, a few seconds; a row is one a report
 MOST_PAIRS = 2_000
+TIED = 1e-10  # relative: a ceiling this close to what a pair provably shows needs no more digits
 
 
 class KernelProver:
@@ -25,20 +26,25 @@ class KernelProver:
         # Rows of a small law are all affordable; of a large one, a few.
         self.left = max(4, MOST_TERMS // len(law))
 
-    def settle(self, pairs: Integers, ceilings: Floats, rest: float) -> tuple[float, bool, tuple[int, int] | None]:
+    def settle(
+        self, pairs: Integers, ceilings: Floats, bounds: tuple[float, float]
+    ) -> tuple[float, bool, tuple[int, int] | None]:
         """Return a proven upper bound of epsilon, whether the claim is broken for certain, and the worst pair.
 
         Pairs are taken from the highest ceiling down; once a ceiling is below what is proven for the worst pair, the
-        others cannot matter. Where the rows that are left would take too long, ceilings stand.
+        others cannot matter. Where the rows that are left would take too long, or all digits that matter are known,
+        ceilings stand. `bounds` are a ceiling of all pairs that are not listed, and what some pair provably shows.
         """
         import flint
 
-        highest, broken, found, reached = max(rest, 0.0), False, None, -np.inf
+        rest, shown = bounds
+        highest, broken, found, reached = (rest if rest >= shown else 0.0), False, None, -np.inf
         with flint.ctx.workprec(PROOF_BITS[0]):
             for count, ((i, j), ceiling) in enumerate(zip(pairs.tolist(), ceilings.tolist(), strict=True)):
                 if ceiling < reached:
                     break
-                if count >= MOST_PAIRS or not self.affordable(i, j):
+                settled = ceiling <= min(self.claim.epsilon, max(shown, reached) * (1.0 + TIED))
+                if settled or count >= MOST_PAIRS or not self.affordable(i, j):
                     highest, found = max(highest, ceiling), (i, j) if found is None else found
                     break
                 value = self.shown(i, j)

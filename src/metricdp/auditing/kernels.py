@@ -28,7 +28,7 @@ from metricdp.metrics.limited import worth_compiling
 from metricdp.metrics.rounding import UNIT
 
 BLOCK_CELLS = 1 << 22  # distances that are held at once: 32 MB
-MOST_ROWS = 256  # rows whose pairs are listed; where more tie, the others keep their ceiling
+MOST_ROWS, OF_ONE = 256, 64  # rows whose pairs are listed, and pairs of each; where more tie, they keep their ceiling
 
 Told = Callable[[float], None] | None
 
@@ -43,12 +43,16 @@ class Sums:
 
 @dataclass(frozen=True)
 class Worst:
-    """What pairs show at most, from the highest down; `rest` bounds all pairs that are not listed."""
+    """What pairs show at most, from the highest down; `rest` bounds all pairs that are not listed.
+
+    At least `reached` is shown by some pair.
+    """
 
     pairs: Integers
     ceilings: Floats
     floors: Floats
     rest: float
+    reached: float
     judged: int
 
     @property
@@ -134,9 +138,9 @@ def worst_pairs(
     order = np.argsort(-highest, kind="stable")
     order = order[highest[order] >= max(pass_over.reached, 0.0)]
     listed, others = order[:MOST_ROWS], order[MOST_ROWS:]
-    pairs, ceilings, floors = pass_over.pairs(listed)
-    rest = float(highest[others].max(initial=-np.inf))
-    return Worst(pairs, ceilings, floors, rest, pass_over.judged)
+    pairs, ceilings, floors, left = pass_over.pairs(listed)
+    rest = max(left, float(highest[others].max(initial=-np.inf)))
+    return Worst(pairs, ceilings, floors, rest, pass_over.reached, pass_over.judged)
 
 
 @dataclass
@@ -169,19 +173,23 @@ class _Pass:
         self.reached = max(self.reached, float(below.max(initial=0.0)))
         return np.asarray(above.max(axis=1))
 
-    def pairs(self, rows: Integers) -> tuple[Integers, Floats, Floats]:
-        """Return the pairs of some rows that may be the worst, with their bounds, from the highest down."""
+    def pairs(self, rows: Integers) -> tuple[Integers, Floats, Floats, float]:
+        """Return the pairs of some rows that may be the worst, from the highest down, and the bound of those left."""
         found: list[tuple[Integers, Integers, Floats, Floats]] = []
+        rest = -np.inf
         for row in rows.tolist():
             code = np.array([row])
             above, below = self._bounds(self.law.measured.rows(code, row), code, row)
             kept = np.flatnonzero((above[0] >= self.reached) & (above[0] > -np.inf))
+            if len(kept) > OF_ONE:  # all pairs of a kernel in balance tie
+                kept = kept[np.argsort(-above[0][kept], kind="stable")]
+                rest, kept = max(rest, float(above[0][kept[OF_ONE]])), kept[:OF_ONE]
             found.append((np.full(len(kept), row), row + kept, above[0][kept], below[0][kept]))
         if not found:
-            return np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros(0)
+            return np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros(0), rest
         first, second, ceilings, floors = (np.concatenate(part) for part in zip(*found, strict=True))
         order = np.argsort(-ceilings, kind="stable")
-        return np.column_stack([first, second])[order], ceilings[order], floors[order]
+        return np.column_stack([first, second])[order], ceilings[order], floors[order], rest
 
     def _bounds(self, apart: Floats, codes: Integers, start: int) -> tuple[Floats, Floats]:
         """Return bounds of what pairs show, -inf for those that do not count: earlier ones, and beyond a radius."""
@@ -233,7 +241,7 @@ def audit_kernel(law: KernelLaw, sums: Sums, claim: Claim, worst: Worst | None =
     second = None if told is None else lambda share: told(0.5 + 0.5 * share)
     worst = worst_pairs(law, sums, claim=claim, progress=second) if worst is None else worst
     prover = KernelProver(law, claim)
-    epsilon, refuted, pair = prover.settle(worst.pairs, worst.ceilings, worst.rest)
+    epsilon, refuted, pair = prover.settle(worst.pairs, worst.ceilings, (worst.rest, worst.reached))
     witness = None if pair is None else _witness(law, sums, *pair)
     report = AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, pairs=worst.judged, **facts)
     return noted(report, law.space.metric)

@@ -152,7 +152,7 @@ class Order:
             return f"on {len(self.parts)} mechanism files" if self.parts else "for secrets anywhere"
         if self.parts:
             return f"on {len(self.places.space):,} places of {Path(str(self.options.base)).name}"
-        found = (self.places.where or Where()).words(self.places.space)
+        found = (self.places.where or Where()).called(self.places.space)
         if self.builder.start != "box":
             return f"on {found}"
         inside = "all places along streets" if self.places.space.network is not None else "all of a box"

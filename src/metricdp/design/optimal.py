@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from metricdp.design.balanced import kernels_part, optimal_kernel
 from metricdp.design.certify import certify
 from metricdp.design.local import FEW, optimal_local
 from metricdp.errors import InvalidInput
@@ -43,6 +44,10 @@ def optimal(
     a LocalMechanism comes back: nothing is n x n, and the lower bound still holds for all mechanisms. What the windows
     cost is stated in `certificate.note`. This takes the extra `fast`, and `solver` None, FirstOrder() or Gpu().
 
+    Where secrets are far apart in units of 1 / epsilon, as the words of a vocabulary are, the optimum over all
+    mechanisms is a kernel, w_k exp(-epsilon d_ik) with weights that make its rows sum to one: a KernelMechanism comes
+    back then, with a bound that proves how near the optimum it is.
+
     `start` is a mechanism for as many secrets and reports from which the search begins: that of yesterday's prior, or
     one that was interrupted. It is no promise: what comes back is repaired and audited as ever.
 
@@ -54,6 +59,8 @@ def optimal(
     if window is not None or len(problem.inputs) > FEW:
         if objective != "expected":
             raise InvalidInput(f"the worst loss is minimised for at most {FEW:,} secrets, without `window`.")
+        if window is None and solver is None and kernels_part(problem):
+            return optimal_kernel(problem, gap=gap, seconds=seconds, progress=progress)
         return optimal_local(
             problem, window=window, gap=gap, seconds=seconds, solver=solver, progress=progress, start=start
         )

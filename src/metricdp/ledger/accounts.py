@@ -12,13 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from metricdp.arrays import Integers
 from metricdp.errors import BudgetExceeded
 from metricdp.ledger.amounts import in_words
 from metricdp.ledger.chain import Lane
-from metricdp.ledger.keys import Key
+from metricdp.ledger.keys import TAG_BYTES, Key
 from metricdp.ledger.periods import PERIODS, begin, end, shown
 from metricdp.ledger.policy import Limit, Policy
 from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
@@ -81,6 +83,13 @@ def account_seal(key: Key, number: int, place: Place) -> bytes:
     """Return the seal that says whose account a number is: entries name numbers only."""
     person, metric, purpose = place
     return key.seal(b"account", number.to_bytes(8, "big"), person, f"{metric} {purpose}".encode())
+
+
+def account_seals(key: Key, numbers: Integers, people: bytes, of: tuple[str, str]) -> bytes:
+    """Return the seals of many accounts in one metric and for one purpose, one after the other."""
+    said = np.empty(len(numbers), dtype=[("number", ">i8"), ("person", f"V{TAG_BYTES}")])
+    said["number"], said["person"] = numbers, np.frombuffer(people, dtype=f"V{TAG_BYTES}")
+    return key.seals(b"account", said.tobytes(), said.itemsize, " ".join(of).encode())
 
 
 @dataclass

@@ -16,11 +16,11 @@ import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput
 from metricdp.ledger.accounts import COUNTS, account_seal
-from metricdp.ledger.batches import shares_of
 from metricdp.ledger.chain import START, Entry, link, mark_of, record
 from metricdp.ledger.keys import Key
 from metricdp.ledger.periods import PERIODS, SECOND, Period, begin
 from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, ENTRIES, LANES, TOMBSTONES
+from metricdp.ledger.shares import shares_of
 
 MOST_FAULTS = 20
 HOUR = 3600 * SECOND
@@ -161,7 +161,9 @@ def _count(check: _Check, row: Any, entry: Entry) -> None:
             check.fault(f"entry {row.number} of lane {row.lane} charges an account that does not exist.")
         _add(check, entry.account, entry, (entry.amount, entry.slack))
     elif entry.kind == "batch" and entry.shares is not None:
-        for account, _, amount, slack in shares_of(entry.shares):
+        shares = shares_of(entry.shares)
+        columns = (shares.accounts.tolist(), shares.amounts.tolist(), shares.slacks.tolist())
+        for account, amount, slack in zip(*columns, strict=True):
             _add(check, account, entry, (amount, slack))
     elif entry.kind == "close":
         check.closed[(row.lane, row.number)] = [entry.amount, entry.slack, int(entry.note)]

@@ -8,13 +8,15 @@ erasing would give the budget back. An entry of the chain records that it was se
 
 from __future__ import annotations
 
+import numpy as np
 import sqlalchemy as sa
 
-from metricdp.ledger.batches import shares_of
+from metricdp.arrays import Integers
 from metricdp.ledger.chain import Entry, append, locked
 from metricdp.ledger.keys import Key
 from metricdp.ledger.schema import ACCOUNTS, ENTRIES, TOMBSTONES
 from metricdp.ledger.settling import state_of
+from metricdp.ledger.shares import shares_of
 
 EMPTY = ("account", "time", "amount", "slack", "purpose", "request", "note", "shares", "report", "mark", "salt")
 
@@ -31,7 +33,7 @@ def erased(connection: sa.Connection, key: Key, person: bytes, *, clock: int, la
     state = state_of(connection, clock)
     numbers = list(connection.execute(sa.select(ACCOUNTS.c.id).where(ACCOUNTS.c.person == person)).scalars())
     own = ENTRIES.c.account.in_(numbers)
-    amount, slack = _without_report(connection, set(numbers))
+    amount, slack = _without_report(connection, np.array(numbers, dtype=np.int64))
     emptied = connection.execute(ENTRIES.update().where(own).values(dict.fromkeys(EMPTY) | {"kind": "erased"}))
     connection.execute(ACCOUNTS.delete().where(ACCOUNTS.c.person == person))
     connection.execute(TOMBSTONES.insert(), {"person": person, "lane": lane, "number": end.entries})
@@ -40,15 +42,15 @@ def erased(connection: sa.Connection, key: Key, person: bytes, *, clock: int, la
     return True
 
 
-def _without_report(connection: sa.Connection, numbers: set[int]) -> tuple[int, int]:
+def _without_report(connection: sa.Connection, numbers: Integers) -> tuple[int, int]:
     """Drop the reports of batches that these accounts have a share in; return what they were charged there."""
     columns = (ENTRIES.c.lane, ENTRIES.c.number, ENTRIES.c.shares)
     spent = charged = 0
     mine = []
     for lane, number, shares in connection.execute(sa.select(*columns).where(ENTRIES.c.kind == "batch")):
-        own = [(amount, slack) for account, _, amount, slack in shares_of(shares) if account in numbers]
-        if own:
-            spent, charged = spent + sum(one for one, _ in own), charged + sum(one for _, one in own)
+        own = shares_of(shares).of(numbers)
+        if len(own.accounts):
+            spent, charged = spent + int(own.amounts.sum()), charged + int(own.slacks.sum())
             mine.append((lane, number))
     for lane, number in mine:
         place = (ENTRIES.c.lane == lane) & (ENTRIES.c.number == number)

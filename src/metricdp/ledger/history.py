@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import MICRO
-from metricdp.ledger.batches import shares_of
 from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, ENTRIES, TOMBSTONES
+from metricdp.ledger.shares import shares_of
 from metricdp.mobility.composition import TraceAccount, account
 
 MOST_RELEASES = 10_000_000  # that are added up one by one
@@ -40,9 +40,10 @@ def charges_of(connection: sa.Connection, person: bytes) -> list[Charged]:
         for row in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.account.in_(metrics)))
     ]
     for row in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.kind == "batch")) if metrics else ():
-        for number, rows, amount, slack in shares_of(row.shares):
-            if number in metrics:
-                found.append(Charged(row.time, metrics[number], row.purpose, amount, slack, rows, None))
+        own = shares_of(row.shares).of(np.array(list(metrics)))
+        columns = (own.accounts.tolist(), own.rows.tolist(), own.amounts.tolist(), own.slacks.tolist())
+        for number, rows, amount, slack in zip(*columns, strict=True):
+            found.append(Charged(row.time, metrics[number], row.purpose, amount, slack, rows, None))
     return sorted(found, key=lambda one: one.time)
 
 

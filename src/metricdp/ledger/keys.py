@@ -14,6 +14,7 @@ import re
 import secrets
 import stat
 import unicodedata
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from metricdp.errors import InvalidInput, OutputProblem
@@ -40,6 +41,15 @@ class Key:
         state.update(name_bytes(name, "person"))
         return state.digest()
 
+    def persons(self, names: Collection[str | bytes | int]) -> list[bytes]:
+        """Return the hashes many persons are stored under."""
+        found, copy = [], self._persons.copy
+        for one in _many_bytes(names):
+            state = copy()
+            state.update(one)
+            found.append(state.digest())
+        return found
+
     def request(self, *parts: bytes) -> bytes:
         """Return the hash a request id is stored under, together with what it is scoped to."""
         state = self._requests.copy()
@@ -53,6 +63,27 @@ class Key:
         for part in parts:
             state.update(part)
         return state.digest()
+
+    def seals(self, start: bytes, parts: bytes, width: int, end: bytes) -> bytes:
+        """Return the seals over `start`, one of the parts of equal width, and `end`, for every part."""
+        begun = self._seals.copy()
+        begun.update(start)
+        found = []
+        for place in range(0, len(parts), width):
+            state = begun.copy()
+            state.update(parts[place : place + width] + end)
+            found.append(state.digest())
+        return b"".join(found)
+
+
+def _many_bytes(names: Collection[str | bytes | int]) -> Iterable[bytes]:
+    """Return the bytes of many names; most often all are plain text, which needs no look at each."""
+    texts = [name for name in names if type(name) is str]
+    if texts and len(texts) == len(names) and all(map(str.isascii, texts)):
+        lengths = set(map(len, texts))
+        if min(lengths) > 0 and max(lengths) <= LONGEST:
+            return map(str.encode, texts)
+    return (name_bytes(name, "person") for name in names)
 
 
 def name_bytes(name: str | bytes | int, what: str) -> bytes:

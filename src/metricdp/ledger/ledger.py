@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import Account, account_for, charge_of
-from metricdp.ledger.batches import Batch, settle_batch
+from metricdp.ledger.batches import granted_now, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
 from metricdp.ledger.checking import Verdict, checked
+from metricdp.ledger.crowd import Batch
 from metricdp.ledger.erasing import erased
 from metricdp.ledger.history import Charged, charges_of, everything
 from metricdp.ledger.keeping import backup, change_policy, restore, rotate
 from metricdp.ledger.keys import Key, name_bytes
 from metricdp.ledger.opening import opened
+from metricdp.ledger.people import Cost, People, Person
 from metricdp.ledger.periods import Period, begin, period_named
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.queue import Pile
@@ -27,7 +28,6 @@ from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
 from metricdp.ledger.store import Store
 from metricdp.metrics import Metric
 
-Person = str | bytes | int
 Clock = Callable[[], float]  # seconds since 1970
 
 
@@ -72,7 +72,8 @@ class BatchReceipt:
         slack: What one row cost of slack, in millionths of a nat; the most where they differ.
         repeated: Whether the report was stored before; then this call cost nothing.
         unit: The unit of the account.
-        left: What every person of the batch may still spend now, in millionths: the least that any limit leaves.
+        left: What every person of the batch may still spend now, in millionths: the least that any limit leaves. In the
+            order of those who were asked for, as `granted` is.
     """
 
     report: bytes
@@ -187,8 +188,8 @@ class Ledger:
         *,
         key: str,
         metric: Metric | str,
-        epsilon: float | Mapping[Person, float],
-        slack: float | Mapping[Person, float] = 0.0,
+        epsilon: Cost,
+        slack: Cost = 0.0,
         purpose: str | None = None,
         partial: bool = False,
         draw: Callable[[Mapping[Person, int]], bytes],
@@ -212,34 +213,35 @@ class Ledger:
             draw: Gets the rows that were granted to every person and gives the report of them all, at most 64
                 mebibytes; empty where reports are kept elsewhere, as the file of a job is.
         """
-        account = account_for(metric)
-        tags = {self._key.person(person): person for person in rows}
-        if len(tags) < len(rows):
-            raise InvalidInput("a person is in the batch twice, as a number and as text: add their rows up.")
-        wanted = dict(zip(tags, rows.values(), strict=True))
-
-        def named(granted: Mapping[bytes, int]) -> Mapping[Person, int]:
-            return rows if granted is wanted else {tags[tag]: n for tag, n in granted.items() if tag in tags}
-
-        amounts = _costs(epsilon, tags, account.charge)
-        slacks = _costs(slack, tags, lambda value: charge_of(value, "slack"))
-        batch = Batch(
-            rows=wanted,
-            costs=dict(zip(tags, zip(amounts, slacks, strict=True), strict=True)),
-            request=self._key.request(b"batch", name_bytes(key, "key"), name_bytes(request, "request")),
-            metric=account.name,
-            unit=account.unit,
-            purpose=purpose or "",
-            partial=partial,
-            draw=lambda granted: draw(named(granted)),
-        )
+        people, scope = People.of(self._key, rows), name_bytes(key, "key")
+        tag = self._key.request(b"batch", scope, name_bytes(request, "request"))
+        batch = _batch(people, account_for(metric), (epsilon, slack), purpose, partial=partial)
+        batch = replace(batch, request=tag, draw=lambda granted: draw(people.granted(granted)))
         clock = _milliseconds(self._clock)
         done = self._store.run(
             lambda connection: settle_batch(connection, self._key, batch, clock=clock, lane=self._lane)
         )
-        left = {tags[tag]: amount for tag, amount in done.left.items()}
-        granted = named(done.granted)
-        return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, account.unit, left)
+        granted, left = people.granted(done.granted), people.named(done.left)
+        return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, batch.unit, left)
+
+    def granted(
+        self,
+        rows: Mapping[Person, int],
+        *,
+        metric: Metric | str,
+        epsilon: Cost,
+        slack: Cost = 0.0,
+        purpose: str | None = None,
+        partial: bool = False,
+    ) -> Mapping[Person, int]:
+        """Return how many rows of everybody `release_batch` would grant now, or raise as it would; nobody is charged.
+
+        The answer is of this moment: only a charge makes sure of it.
+        """
+        people = People.of(self._key, rows)
+        batch = _batch(people, account_for(metric), (epsilon, slack), purpose, partial=partial)
+        with self._store.reading() as connection:
+            return people.granted(granted_now(connection, batch, clock=_milliseconds(self._clock)))
 
     def budget(self, person: Person, *, metric: Metric | str | None = None) -> Budget:
         """Return what a person has spent and has left, of every metric there is an account in, or of one."""
@@ -365,14 +367,18 @@ def _milliseconds(clock: Clock) -> int:
     return int(clock() * 1000)
 
 
-def _costs(
-    values: float | Mapping[Person, float], tags: Mapping[bytes, Person], charge: Callable[[float], int]
-) -> list[int]:
-    """Return what one row of everybody costs."""
-    if not isinstance(values, Mapping):
-        return [charge(values)] * len(tags)
-    known = {value: charge(value) for value in set(values.values())}
-    return [known[values[person]] for person in tags.values()]
+def _batch(people: People, account: Account, costs: tuple[Cost, Cost], purpose: str | None, *, partial: bool) -> Batch:
+    """Return a batch as the books see it, without a request and with nothing to draw."""
+    return Batch(
+        people=people.tags,
+        rows=people.rows,
+        amounts=people.costs(costs[0], account.charge),
+        slacks=people.costs(costs[1], lambda value: charge_of(value, "slack")),
+        metric=account.name,
+        unit=account.unit,
+        purpose=purpose or "",
+        partial=partial,
+    )
 
 
 def _answered(outcome: Outcome) -> Receipt:

@@ -25,6 +25,8 @@ ATTEMPTS = 8  # of a transaction that met another one
 AGAIN = ("40001", "40P01")  # not serialisable, deadlock: another try may do
 LOCKED = "55P03"  # somebody held a lock for longer than we wait
 SERVER_LANES = 16
+CACHE = 1 << 15  # kibibytes of a file that a connection keeps: what a large batch changes is written once
+LOG = 1 << 13  # pages of the log, of 4 KiB each, that are brought into the file together
 T = TypeVar("T")
 
 
@@ -148,7 +150,8 @@ def _may_pass(error: exc.SQLAlchemyError) -> bool:
 
 def _prepare_file(connection: Any, record: object) -> None:
     connection.isolation_level = None  # we say when a transaction begins
-    for setting in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={PATIENCE * 1000}"):
+    durable = ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={PATIENCE * 1000}")
+    for setting in (*durable, f"cache_size=-{CACHE}", f"wal_autocheckpoint={LOG}"):
         connection.execute(f"PRAGMA {setting}")
 
 

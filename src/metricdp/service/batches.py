@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from metricdp.arrays import Booleans, Integers
+from metricdp.arrays import Integers
 from metricdp.ledger import BatchReceipt
 from metricdp.service.refusals import Refused
 from metricdp.service.served import TAG_BYTES, WORDS, Served, Shelf
@@ -35,9 +37,25 @@ class Batch:
     secrets: list[pa.Array]
     partial: bool  # rows beyond a person's budget are null; otherwise nothing is released
 
-    @property
+    @cached_property
     def counts(self) -> Integers:
+        """How many rows every person has."""
         return np.bincount(self.codes, minlength=len(self.persons))
+
+    @cached_property
+    def _order(self) -> tuple[Integers, Integers]:
+        """The rows person by person, and how many rows of the same person lie before each."""
+        by_name = pc.sort_indices(pa.array(self.persons, pa.string())).to_numpy().astype(np.int64)
+        ranks = np.empty_like(by_name)
+        ranks[by_name] = np.arange(len(by_name))
+        order = np.argsort(ranks[self.codes], kind="stable")
+        counts = self.counts[by_name]
+        return order, np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+    def stored(self, granted: Integers) -> Integers:
+        """Return the rows that are released, the first of every person, in the order of storing."""
+        order, before = self._order
+        return np.asarray(order[before < granted[self.codes[order]]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,50 +73,40 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str], Integers]:
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
         raise Refused(422, "invalid", "the column of persons must hold text or whole numbers.")
     whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    named = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
-    if whole.null_count or named.indices.null_count or named.dictionary.null_count:
+    if whole.null_count or (pa.types.is_dictionary(whole.type) and whole.dictionary.null_count):
         raise Refused(422, "invalid", "every row needs a person: some have none.")
-    codes = named.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    used, first, codes = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
-    persons = [str(name) for name in named.dictionary.take(pa.array(used[order])).to_pylist()]
-    if not all(0 < len(name) <= LONGEST_NAME for name in persons) or len(set(persons)) < len(persons):
+    plain = whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
+    named = plain.cast(pa.string()).dictionary_encode()  # by first occurrence, and nobody else
+    lengths = pc.min_max(pc.utf8_length(named.dictionary)).as_py()
+    if lengths["min"] == 0 or (lengths["max"] or 0) > LONGEST_NAME:
         raise Refused(422, "invalid", f"a person must be a name of 1 to {LONGEST_NAME} letters.")
-    return persons, places[codes]
+    return named.dictionary.to_pylist(), named.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def settle(batch: Batch, books: Books, shelf: Shelf) -> Settled:
     """Charge every person once, draw the reports that were granted, and put them into the order of the rows."""
-    served, counts = batch.served, batch.counts
+    served = batch.served
     served.check(batch.secrets)
-    ranks = np.argsort(np.argsort(np.array(batch.persons)))
-    order = np.argsort(ranks[batch.codes], kind="stable")
-    ends = np.cumsum(counts[np.argsort(ranks)])
-    place = np.arange(len(order)) - np.repeat(ends - counts[np.argsort(ranks)], counts[np.argsort(ranks)])
-
-    def kept(granted: Integers) -> Booleans:
-        """Tell which rows, in the order of storing, are released: the first of every person."""
-        return np.asarray(place < granted[batch.codes[order]])
 
     def draw(granted: Mapping[Any, int]) -> bytes:
-        chosen = pa.array(order[kept(_numbers(batch, granted))])
+        chosen = pa.array(batch.stored(_numbers(batch, granted)))
         drawn = served.drawn([column.take(chosen) for column in batch.secrets])
         return served.encoded(drawn, 0, len(chosen))
 
     receipt = books(batch, draw)
     granted = _numbers(batch, receipt.granted)
-    if shelf.of_report(receipt.report) is not served or np.any(granted > counts):
+    if shelf.of_report(receipt.report) is not served or np.any(granted > batch.counts):
         raise _other()
-    places = np.full(len(order), -1)
-    released = order[kept(granted)]
+    places = np.full(len(batch.codes), -1)
+    released = batch.stored(granted)
     places[released] = np.arange(len(released))
     taken = pa.array(places, mask=places < 0)
     return Settled([part.take(taken) for part in _columns(served, receipt.report, len(released))], granted, receipt)
 
 
 def _numbers(batch: Batch, granted: Mapping[Any, int]) -> Integers:
+    if len(granted) == len(batch.persons):  # in their order
+        return np.fromiter(granted.values(), dtype=np.int64, count=len(granted))
     return np.array([granted.get(person, 0) for person in batch.persons], dtype=np.int64)
 
 

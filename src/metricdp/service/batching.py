@@ -12,6 +12,7 @@ from fastapi import APIRouter, Header, Query, Request
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
+from metricdp.arrays import Integers
 from metricdp.errors import MetricdpError
 from metricdp.ledger import BatchReceipt
 from metricdp.service.batches import Batch, Draw, Settled, coded, settle
@@ -138,7 +139,7 @@ def _plain(column: pa.ChunkedArray, text: bool) -> pa.Array:
 def _as_arrow(batch: Batch, done: Settled) -> Response:
     served, left = batch.served, _left(batch, done)
     columns = dict(zip(served.reports, done.reports, strict=True))
-    columns["left"] = pa.array(np.array(left, dtype=np.int64)[batch.codes])
+    columns["left"] = pa.array(left[batch.codes])
     told = {
         "mechanism": served.name,
         "promise": served.promise,
@@ -161,13 +162,15 @@ def _as_json(batch: Batch, done: Settled) -> Response:
             "cost": amount(granted * receipt.charged, granted * receipt.slack, receipt.unit),
             "left": amount(left, 0, receipt.unit),
         }
-        for count, granted, left in zip(batch.counts.tolist(), done.granted.tolist(), _left(batch, done), strict=True)
+        for count, granted, left in zip(
+            batch.counts.tolist(), done.granted.tolist(), _left(batch, done).tolist(), strict=True
+        )
     ]
     own = {"reports": reports, "persons": persons, "repeated": receipt.repeated}
     text = json.dumps(own, ensure_ascii=False, separators=(",", ":"))
     return Response(text[:-1].encode() + served.common, media_type="application/json")
 
 
-def _left(batch: Batch, done: Settled) -> list[int]:
-    """Return what is left to every person of a batch."""
-    return [done.receipt.left.get(person, 0) for person in batch.persons]
+def _left(batch: Batch, done: Settled) -> Integers:
+    """Return what is left to every person of a batch; the receipt names them in their order."""
+    return np.fromiter(done.receipt.left.values(), dtype=np.int64, count=len(batch.persons))

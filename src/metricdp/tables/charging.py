@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
 Refused = Literal["fail", "report"]
 WHOSE = "the ledger charges everybody for their own rows: name the column that says whose row it is with --id."
-
-
-class _Looked(Exception):
-    """Ends a transaction that was only to tell what fits."""
-
-    def __init__(self, granted: Mapping[Any, int]) -> None:
-        super().__init__()
-        self.granted = granted
 
 
 @dataclass(frozen=True)
@@ -56,30 +48,29 @@ class Charging:
 
     def granted(self, spending: Spending) -> Spending:
         """Return what everybody may spend of it now; raise where that is less and not welcome. Nobody is charged."""
-
-        def look(granted: Mapping[Any, int]) -> bytes:
-            raise _Looked(granted)
-
-        try:
-            self._batch(spending, secrets.token_hex(16), look, partial=self.refused == "report")
-        except _Looked as looked:
-            names = {person: looked.granted.get(_name(person), 0) for person in spending.counts}
-            short = any(names[person] < spending.rows(person) for person in names)
-            return replace(spending, granted=names) if short else spending
-        raise AssertionError("a batch that is new is looked at")
+        rows, costs = self._rows(spending)
+        granted = self.ledger.granted(rows, **costs, partial=self.refused == "report")
+        names = {person: granted.get(_name(person), 0) for person in spending.counts}
+        short = any(names[person] < spending.rows(person) for person in names)
+        return replace(spending, granted=names) if short else spending
 
     def charge(self, spending: Spending, request: str | None = None) -> tuple[str, ...]:
         """Charge everybody for the rows of the output, all or nobody, once for a request; say what was charged."""
-        done = self._batch(spending, request or secrets.token_hex(16), lambda granted: b"")
+        done = self._batch(spending, request or secrets.token_hex(16))
         if done.repeated:  # a job that goes on; rows that its files have got since are charged too
             more = {person: spending.rows(person) - done.granted.get(_name(person), 0) for person in spending.counts}
             if any(count > 0 for count in more.values()):
                 extra = replace(spending, granted={person: max(0, count) for person, count in more.items()})
                 mark = hashlib.sha256(repr(sorted((str(who), n) for who, n in more.items())).encode()).hexdigest()
-                self._batch(extra, f"{request} {mark}", lambda granted: b"")
+                self._batch(extra, f"{request} {mark}")
         return _told(spending, repeated=done.repeated)
 
-    def _batch(self, spending: Spending, request: str, draw: Any, *, partial: bool = False) -> BatchReceipt:
+    def _batch(self, spending: Spending, request: str) -> BatchReceipt:
+        rows, costs = self._rows(spending)
+        return self.ledger.release_batch(rows, request, key=self.key, draw=lambda granted: b"", **costs)
+
+    def _rows(self, spending: Spending) -> tuple[dict[Any, int], dict[str, Any]]:
+        """Return how many rows everybody has in the output, and what the books have to know of them."""
         rows: dict[Any, int] = {}
         epsilons, slacks = {}, {}
         for person in spending.counts:
@@ -90,10 +81,7 @@ class Charging:
         if len(rows) < sum(1 for person in spending.counts if spending.rows(person)):
             raise InvalidInput(f"two persons in {spending.asked.column!r} have one name: 7 and 7.0 are the same here.")
         metric = spending.levels[0].task.guarantee.metric
-        return self.ledger.release_batch(
-            rows, request, key=self.key, metric=metric, epsilon=epsilons, slack=slacks, purpose=self.purpose,
-            partial=partial, draw=draw,
-        )  # fmt: skip
+        return rows, {"metric": metric, "epsilon": epsilons, "slack": slacks, "purpose": self.purpose}
 
 
 @contextmanager

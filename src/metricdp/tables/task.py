@@ -217,7 +217,7 @@ def _chosen(names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[
     if columns is None:
         return tuple(name for part in parts for name in _default_columns(names, part.inputs))
     chosen = (columns,) if isinstance(columns, str) else tuple(columns)
-    _check_present(names, chosen)
+    check_present(names, chosen)
     if len(chosen) != size:
         raise InvalidInput(
             f"this mechanism needs {size} column{'s' if size > 1 else ''}, got {len(chosen)}: {', '.join(chosen)}."
@@ -261,7 +261,7 @@ def _check_care(names: Sequence[str], task: Task) -> None:
         if name in task.columns or (name in task.reports and name not in names):
             raise InvalidInput(f"{name!r} is protected: it holds reports, and is neither dropped, coarsened nor kept.")
         if not any(name == other or name.startswith((f"{other}.", f"{other}[")) for other in names):
-            _check_present(names, [name])
+            check_present(names, [name])
 
 
 def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -340,7 +340,8 @@ def _one_of(names: Sequence[str], wanted: Sequence[str], what: str) -> str:
     return found[0]
 
 
-def _check_present(names: Sequence[str], chosen: Sequence[str]) -> None:
+def check_present(names: Sequence[str], chosen: Sequence[str]) -> None:
+    """Refuse columns that are not there, with those that are."""
     for name in chosen:
         if name not in names:
             close = difflib.get_close_matches(str(name), [n for n in names if not reads_as_number(n)], n=1)

@@ -1,9 +1,10 @@
 """Text: vocabularies from files, texts cut into words, words replaced by reports."""
 
 from metricdp.text.mechanism import TextMechanism
+from metricdp.text.numbers import Numeric
 from metricdp.text.rules import Rules
 from metricdp.text.tokens import Cutting, Token, tokenise
 from metricdp.text.vectors import Vectors, read_vectors
 from metricdp.text.vocabularies import vocabulary
 
-__all__ = ["Cutting", "Rules", "TextMechanism", "Token", "Vectors", "read_vectors", "tokenise", "vocabulary"]
+__all__ = ["Cutting", "Numeric", "Rules", "TextMechanism", "Token", "Vectors", "read_vectors", "tokenise", "vocabulary"]

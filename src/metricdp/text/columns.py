@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,10 @@ class Column:
     ids: Integers
     starts: Integers
 
-    @property
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @cached_property
     def rows(self) -> Integers:
         """The number of the text that each token stands in."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
@@ -69,6 +74,34 @@ def column_of(texts: Any, cutting: Cutting) -> Column:
     ids = np.array(chunks.ids, dtype=np.int64)[np.repeat(ends[:-1][order], lengths) + within]
     starts = before[np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])]
     return Column(list(chunks.tokens), ids, starts)
+
+
+def with_amounts(column: Column) -> Column:
+    """Return the column with numbers beside a currency sign as a kind of their own."""
+    size, kinds = len(column.ids), np.array([token.kind for token in column.tokens])
+    if not size:
+        return column
+    begins = np.zeros(size + 2, dtype=np.bool_)  # at each place: whether a text begins there, two places beyond the end
+    begins[column.starts] = begins[-2:] = True
+    opens, closes, spaces = np.zeros(
+        (3, size + 2), dtype=np.bool_
+    )  # signs before an amount, behind it, what is between
+    opens[:size] = np.array([_is_currency(token, -1) for token in column.tokens])[column.ids]
+    closes[:size] = np.array([_is_currency(token, 0) for token in column.tokens])[column.ids]
+    spaces[:size] = (kinds == "space")[column.ids]
+    ahead = np.append(False, opens[: size - 1]) & ~begins[:size]
+    behind = ~begins[1:-1] & (closes[1:-1] | (spaces[1:-1] & closes[2:] & ~begins[2:]))
+    numbers, ids = np.flatnonzero((kinds == "number")[column.ids]), column.ids
+    same = ahead | behind
+    amounts, changed = numbers[same[numbers]], ids.copy()
+    tokens = dict(zip(column.tokens, range(len(column.tokens)), strict=True))
+    for place in amounts.tolist():
+        changed[place] = tokens.setdefault(Token("amount", column.tokens[ids[place]].text), len(tokens))
+    return replace(column, tokens=list(tokens), ids=changed)
+
+
+def _is_currency(token: Token, end: int) -> bool:
+    return token.kind == "punctuation" and unicodedata.category(token.text[end]) == "Sc"
 
 
 def texts_of(texts: Any) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -10,32 +11,21 @@ from typing import Any
 import numpy as np
 
 from metricdp import wording
-from metricdp.arrays import Booleans, Integers, Points
+from metricdp.arrays import Booleans, Floats, Integers, Points
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import Guarantee, Mechanism
-from metricdp.randomness import Randomness
+from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import Space
-from metricdp.text.columns import Column, column_of
-from metricdp.text.rules import ADDRESSES, Rules
-from metricdp.text.spelling import nearest_spellings
-from metricdp.text.tokens import UNSPACED_LETTER, Cutting, Token, forms
+from metricdp.text.cases import CASES, in_case
+from metricdp.text.columns import Column, column_of, with_amounts
+from metricdp.text.deciding import ACTIONS, DRAW, DROP, NOISE, REFUSE, Decided, decided
+from metricdp.text.numbers import PITCHES, drawn
+from metricdp.text.rules import Rules
+from metricdp.text.spending import levels_of, paid
+from metricdp.text.tokens import CLITIC, UNSPACED_LETTER, Cutting
+from metricdp.text.units import Units, units_of, with_units
 
-LOWER, TITLE, UPPER, SPELLED = range(4)
-KEEP, DRAW, DROP, MASK, REFUSE = range(5)
-ACTIONS = {"refuse": REFUSE, "drop": DROP, "mask": MASK, "spelling": MASK}
 ROWS_SHOWN, ROWS_KEPT = 5, 1000
-STRICT = Rules()
-LONGEST_WORD = 64  # letters, that are looked up by spelling
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Decided:
-    """What happens to each distinct token, what is written for it, which secret it is and how its report is written."""
-
-    actions: Integers
-    written: Points
-    codes: Integers
-    cases: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,20 +34,42 @@ class TextMechanism:
 
         Pr[M(t) = s] = prod_i Pr[W(t_i) = s_i]
 
-    Guarantee: for two texts of equal structure (as many tokens, of the same kinds, kept ones alike, written in the same
-    case) ln Pr[M(t) = s] - ln Pr[M(t') = s] <= epsilon * sum_i d(t_i, t'_i). The structure is published.
+    Guarantee: for two texts of equal structure (as many tokens, of the same kinds, those that are kept alike, words
+    written in the same case, numbers with the same digits behind the point)
+    ln Pr[M(t) = s] - ln Pr[M(t') = s] <= epsilon * sum_i d(t_i, t'_i) + sum over numbers of their epsilon *
+    |n_j - n'_j| / scale. The structure is published.
+
+    Attributes:
+        words: A mechanism on the words of a vocabulary.
+        rules: What happens to each token.
+        lower: With a budget, mechanisms on the same words with smaller epsilons, the largest first: a text gets the
+            first one at which the budget pays for all of it. How many words a text has is public.
     """
 
     words: Mechanism
-    rules: Rules = STRICT
+    rules: Rules = field(default_factory=Rules)
+    lower: Sequence[Mechanism] = ()
 
     def __post_init__(self) -> None:
-        for side, space in (("inputs", self.words.inputs), ("outputs", self.words.outputs)):
-            if space.finite is None or not space.is_text or space.width != 1:
-                raise InvalidInput(
-                    f"`words` must be a mechanism on words, its {side} are {space!r}. "
-                    "Make one of mdp.vocabulary(words, vectors)."
-                )
+        object.__setattr__(self, "lower", tuple(self.lower))
+        for mechanism in self._levels:
+            for side, space in (("inputs", mechanism.inputs), ("outputs", mechanism.outputs)):
+                if not space.is_text or space.width != 1:
+                    raise InvalidInput(
+                        f"`words` must be a mechanism on words, its {side} are {space!r}. "
+                        "Make one of mdp.vocabulary(words, vectors)."
+                    )
+        self._check_levels()
+
+    def _check_levels(self) -> None:
+        if self.lower and self.rules.budget is None:
+            raise InvalidInput("`lower` holds mechanisms for long texts: give the rules a `budget` that decides.")
+        rates = [mechanism.guarantee.epsilon for mechanism in self._levels]
+        if any(before <= after for before, after in pairwise(rates)):
+            raise InvalidInput(f"`lower` must have falling epsilons below {rates[0]:g}, got {rates[1:]}.")
+        for mechanism in self.lower:
+            if mechanism.inputs is not self.words.inputs and spellings(mechanism.inputs) != list(self._codes):
+                raise InvalidInput("`lower` must be mechanisms on the words of `words`, in the same order.")
 
     def __repr__(self) -> str:
         return f"TextMechanism({self.words!r}, unknown={self.rules.unknown!r})"
@@ -69,7 +81,11 @@ class TextMechanism:
 
     def promise(self) -> list[str]:
         """Return what a text is promised, and what it is not, a sentence each."""
-        return wording.text_promise(self.rules, self.guarantee)
+        return wording.text_promise(self.rules, self.guarantee, [level.guarantee.epsilon for level in self.lower])
+
+    @property
+    def _levels(self) -> tuple[Mechanism, ...]:
+        return (self.words, *self.lower)
 
     @cached_property
     def cutting(self) -> Cutting:
@@ -83,12 +99,11 @@ class TextMechanism:
     @cached_property
     def _codes(self) -> dict[str, int]:
         """The code of every word."""
-        return {word: code for code, word in enumerate(_spellings(self.words.inputs))}
+        return {word: code for code, word in enumerate(spellings(self.words.inputs))}
 
     @cached_property
-    def _reports(self) -> list[str]:
-        """The spelling of every report."""
-        return list(self._codes) if self.words.outputs is self.words.inputs else _spellings(self.words.outputs)
+    def _units(self) -> Units:
+        return units_of(self._codes) if self.rules.units else {}
 
     def protect(self, texts: Any, *, rng: Randomness = None) -> list[str]:
         """Return the protected texts, in order. All words of all texts are drawn in one call.
@@ -98,108 +113,128 @@ class TextMechanism:
             rng: None for the operating system's cryptographic generator; a NumPy generator for tests and simulations.
         """
         column = column_of(texts, self.cutting)
-        decided = self._decide(column.tokens)
-        actions = decided.actions[column.ids]
-        self._refuse(column, actions == REFUSE)
-        pieces = decided.written[column.ids]
-        drawn = np.flatnonzero(actions == DRAW)
-        if drawn.size:
-            ids = column.ids[drawn]
-            reports = np.asarray(self.words.sample(decided.codes[ids], rng=rng))
-            pieces[drawn] = self._spelled(reports, decided.cases[ids])
+        if self._units:
+            column = with_units(column, self._units)
+        if self.rules.amounts is not None:
+            column = with_amounts(column)
+        choice = decided(column.tokens, self.rules, self._codes)
+        actions = choice.actions[column.ids]
+        self._refuse_unknown(column, actions == REFUSE)
+        levels = self._spend(column, actions)
+        source = None if rng is None else source_of(rng)
+        pieces = choice.written[column.ids]
+        pieces[actions == ACTIONS["mask"]], pieces[actions == DROP] = self.rules.mask, ""
+        for level, mechanism in enumerate(self._levels):
+            places = np.flatnonzero((actions == DRAW) & (levels == level))
+            if places.size:
+                ids = column.ids[places]
+                reports = np.asarray(mechanism.sample(choice.codes[ids], rng=source))
+                pieces[places] = self._written(mechanism, reports, choice.cases[ids])
+        self._put_numbers(column, choice, actions == NOISE, pieces, source)
+        _part_clitics(column, actions == DRAW, pieces)
         return _joined(column, pieces, actions == DROP)
 
-    def _decide(self, tokens: list[Token]) -> _Decided:
-        """Return what happens to each distinct token."""
-        rules, known = self.rules, self._codes
-        actions = np.full(len(tokens), KEEP)
-        codes, cases = np.zeros(len(tokens), dtype=np.int64), np.full(len(tokens), LOWER)
-        written = np.empty(len(tokens), dtype=object)
-        written[:] = [token.text for token in tokens]
-        lower, strangers = rules.case == "lower", []
-        for place, (kind, text) in enumerate(tokens):
-            if kind in ("space", "punctuation"):
-                continue
-            if kind == "invisible":
-                written[place] = ""
-            elif text.lower() in rules.keep:
-                written[place] = text.lower() if lower else text
-            elif kind not in ADDRESSES and (found := next((form for form in forms(text) if form in known), None)):
-                actions[place], codes[place] = DRAW, known[found]
-                cases[place] = LOWER if lower else SPELLED if found == text != text.lower() else case_of(text)
-            else:
-                cases[place] = LOWER if lower else case_of(text)
-                strangers.append(place)
-        self._decide_strangers(tokens, strangers, actions, codes)
-        written[actions == MASK], written[actions == DROP] = rules.mask, ""
-        return _Decided(actions, written, codes, cases)
+    def _spend(self, column: Column, actions: Integers) -> Integers:
+        """Return the level of each token's words, after what happens to those that no budget pays for."""
+        budget = self.rules.budget
+        if budget is None:
+            return np.zeros(len(actions), dtype=np.int64)
+        rates = np.array([level.guarantee.epsilon for level in self._levels])
+        places = np.flatnonzero((actions == DRAW) | (actions == NOISE))
+        rows, words = column.rows[places], actions[places] == DRAW
+        fixed = self._rates(column)[column.ids[places]]
+        chosen = levels_of(rows, len(column), fixed, words, rates, budget)
+        covered = paid(rows, np.where(words, rates[chosen[rows]], fixed), budget)
+        if not covered.all() and self.rules.beyond == "refuse":
+            self._refuse_costly(np.unique(rows[~covered]), len(column), budget / float(rates[-1]))
+        actions[places[~covered]] = ACTIONS[self.rules.beyond]
+        return chosen[column.rows]
 
-    def _decide_strangers(self, tokens: list[Token], places: list[int], actions: Integers, codes: Integers) -> None:
-        """Put in what happens to words outside the vocabulary."""
-        actions[places] = ACTIONS[self.rules.unknown]
-        if self.rules.unknown == "spelling":
-            able = [p for p in places if tokens[p].kind not in ADDRESSES and len(tokens[p].text) <= LONGEST_WORD]
-            actions[able] = DRAW
-            codes[able] = nearest_spellings([tokens[p].text for p in able], list(self._codes))
+    def _rates(self, column: Column) -> Floats:
+        """Return the epsilon of each distinct token that is a number."""
+        rules = [self.rules.noise(token.kind) for token in column.tokens]
+        return np.array([0.0 if rule is None else rule.epsilon for rule in rules])
 
-    def _refuse(self, column: Column, wrong: Booleans) -> None:
-        """Refuse texts with words outside the vocabulary, by their rows alone."""
-        if not wrong.any():
+    def _put_numbers(self, column: Column, choice: Decided, noisy: Booleans, pieces: Points, rng: Randomness) -> None:
+        """Put in numbers with noise, written as they were."""
+        if not noisy.any():
             return
-        rows = np.unique(column.rows[wrong])
-        shown = ", ".join(str(row) for row in rows[:ROWS_SHOWN]) + (", ..." if rows.size > ROWS_SHOWN else "")
+        kinds = np.array([token.kind for token in column.tokens])[column.ids]
+        for kind in ("number", "amount", "date", "time"):
+            rule, places = self.rules.noise(kind), np.flatnonzero(noisy & (kinds == kind))
+            if rule is not None and places.size:
+                values = [choice.values[token] for token in column.ids[places].tolist()]
+                reports = drawn(rule, [value.value for value in values], PITCHES.get(kind), rng)
+                pieces[places] = [value.write(report) for value, report in zip(values, reports, strict=True)]
+
+    def _refuse_unknown(self, column: Column, wrong: Booleans) -> None:
+        """Refuse texts with words outside the vocabulary, by their rows alone."""
+        if wrong.any():
+            rows = np.unique(column.rows[wrong])
+            raise OutOfDomain(
+                f"{rows.size:,} of {len(column):,} texts hold words outside the vocabulary of {len(self._codes):,} "
+                f'words ({_named(rows)}). They are never passed through: choose unknown="mask", "drop" or "spelling", '
+                "take a larger vocabulary, or drop the rows.",
+                rows=tuple(rows[:ROWS_KEPT].tolist()),
+            )
+
+    def _refuse_costly(self, rows: Integers, texts: int, words: float) -> None:
         raise OutOfDomain(
-            f"{rows.size:,} of {len(column.starts) - 1:,} texts hold words outside the vocabulary of "
-            f"{len(self._codes):,} words (row{'s' if rows.size > 1 else ''} {shown}). They are never passed through: "
-            'choose unknown="mask", "drop" or "spelling", take a larger vocabulary, or drop the rows.',
-            rows=tuple(int(row) for row in rows[:ROWS_KEPT]),
+            f"{rows.size:,} of {texts:,} texts cost more than the budget of {self.rules.budget:g}, which pays for "
+            f"{int(words * (1 + 1e-9)):,} words ({_named(rows)}). Raise `budget`, take a smaller epsilon (for "
+            'long texts alone: `lower`), or choose beyond="mask" or "drop" for the words it does not pay for.',
+            rows=tuple(rows[:ROWS_KEPT].tolist()),
         )
 
-    def _spelled(self, reports: Integers, cases: Integers) -> Points:
+    def _written(self, mechanism: Mechanism, reports: Integers, cases: Integers) -> Points:
         """Return reports as they are written: every distinct one in every case once."""
-        spellings = self._reports
-        pairs, where = np.unique(reports * 4 + cases, return_inverse=True)
+        pairs, where = np.unique(reports * CASES + cases, return_inverse=True)
+        words = self._reports if mechanism is self.words else spellings(mechanism.outputs)
         written = np.empty(len(pairs), dtype=object)
-        lower = self.rules.case == "lower"
         for place, pair in enumerate(pairs.tolist()):
-            word = spellings[pair // 4]
-            written[place] = word.lower() if lower else in_case(word, pair % 4)
+            word = words[pair // CASES]
+            if self.rules.units:
+                word = word.replace("_", " ")
+            written[place] = word.lower() if self.rules.case == "lower" else in_case(word, pair % CASES)
         return written[where]
 
+    @cached_property
+    def _reports(self) -> list[str]:
+        """The spelling of every report."""
+        return spellings(self.words.outputs)
 
-def _spellings(space: Space) -> list[str]:
+
+def spellings(space: Space) -> list[str]:
+    """Return the words of a vocabulary, in order."""
     return [str(word) for word in space.decode(np.arange(space.size or 0))[:, 0].tolist()]
 
 
-def case_of(word: str) -> int:
-    """Return how a word is written: UPPER with two letters or more, Title, else lower."""
-    if word == word.lower():
-        return LOWER
-    if word[:1] != word[:1].lower() and word[1:] == word[1:].lower():
-        return TITLE
-    return UPPER if word == word.upper() else LOWER
+def _named(rows: Integers) -> str:
+    shown = ", ".join(str(row) for row in rows[:ROWS_SHOWN]) + (", ..." if rows.size > ROWS_SHOWN else "")
+    return f"row{'s' if rows.size > 1 else ''} {shown}"
 
 
-def in_case(word: str, case: int) -> str:
-    """Return a word of the vocabulary written in a case; `SPELLED` as the vocabulary has it."""
-    if case == TITLE:
-        return word[:1].upper() + word[1:]
-    return word.upper() if case == UPPER else word
+def _part_clitics(column: Column, drawn: Booleans, pieces: Points) -> None:
+    """Put a space before the report of a clitic (n't, 's) that was written to the word before it and is a word now."""
+    clitic = np.array([CLITIC.fullmatch(token.text) is not None for token in column.tokens], dtype=np.bool_)
+    begins = np.zeros(len(column.ids) + 1, dtype=np.bool_)
+    begins[column.starts] = True
+    places = np.flatnonzero(clitic[column.ids] & drawn & ~begins[:-1]) if len(column.ids) else np.zeros(0, np.int64)
+    for place in places[drawn[places - 1]].tolist():
+        if not CLITIC.fullmatch(pieces[place]):
+            pieces[place] = f" {pieces[place]}"
 
 
 def _joined(column: Column, pieces: Points, dropped: Booleans) -> list[str]:
     """Return the texts; with a dropped word goes the space before it, or behind it where it begins the text."""
-    starts = column.starts.tolist()
+    begins = np.zeros(len(column.ids) + 1, dtype=np.bool_)
+    begins[column.starts] = True
     if dropped.any():
         spaces = np.array([token.kind == "space" for token in column.tokens], dtype=np.bool_)[column.ids]
-        begins = np.zeros(len(column.ids) + 1, dtype=np.bool_)
-        begins[column.starts] = True
         before = np.flatnonzero(dropped & ~begins[:-1]) - 1
         pieces[before[spaces[before]]] = ""
     listed = pieces.tolist()
-    texts = ["".join(listed[start:stop]) for start, stop in pairwise(starts)]
-    if dropped.any():
-        first = np.flatnonzero(dropped & begins[:-1])
-        for row in column.rows[first].tolist():
-            texts[row] = texts[row].lstrip()
+    texts = ["".join(listed[start:stop]) for start, stop in pairwise(column.starts.tolist())]
+    for row in column.rows[dropped & begins[:-1]].tolist() if dropped.any() else []:
+        texts[row] = texts[row].lstrip()
     return texts

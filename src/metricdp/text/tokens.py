@@ -33,6 +33,7 @@ JOINERS = f"{APOSTROPHES}_\u00b7\u2010\u2011-"  # the plain hyphen last, as clas
 UNSEEN = "\u200c\u200d\u00ad\u2060"  # inside words: Persian and Indic joiners, soft hyphens
 CLITICS = "s|re|ve|ll|d|m|t"
 CONTRACTION = re.compile(rf"(.+?)(n[{APOSTROPHES}]t|[{APOSTROPHES}](?:{CLITICS}))", re.IGNORECASE)
+CLITIC = re.compile(rf"n[{APOSTROPHES}]t|[{APOSTROPHES}](?:{CLITICS})", re.IGNORECASE)
 JOINTS = re.compile(rf"([.{JOINERS}])")
 APART_SIGNS = f"{APOSTROPHES}@#+-\u2212_"  # that begin a token of another kind: never joined with what is before them
 APART = rf"{APOSTROPHES}@#+\-\u2212"
@@ -123,7 +124,7 @@ def forms(word: str) -> Iterator[str]:
     """Return the spellings under which a word is looked up, the first that is there being the one: public and fixed.
 
     As written, in composed characters (NFC), in lower case, with the plain apostrophe and hyphen and without what
-    cannot be seen.
+    cannot be seen, and so with a capital letter.
     """
     yield word
     composed = unicodedata.normalize("NFC", word)
@@ -131,10 +132,12 @@ def forms(word: str) -> Iterator[str]:
     lower = unicodedata.normalize("NFC", composed.lower())
     yield lower
     if not lower.isascii():
-        yield unicodedata.normalize("NFC", "".join(_PLAIN.get(one, one) for one in lower))
+        lower = unicodedata.normalize("NFC", "".join(_PLAIN.get(one, one) for one in lower))
+        yield lower
+    yield lower.capitalize()
 
 
-_PLAIN = {**dict.fromkeys(APOSTROPHES, "'"), **dict.fromkeys(HYPHENS, "-"), **dict.fromkeys(UNSEEN, "")}
+_PLAIN = {**dict.fromkeys(APOSTROPHES, "'"), **dict.fromkeys(HYPHENS, "-"), **dict.fromkeys(f"{UNSEEN}\ufe0f", "")}
 
 
 def _class(wanted: Callable[[str, int], bool]) -> str:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from metricdp.wording.promises import Promise, epsilon, number
+from metricdp.numerals import number
+from metricdp.wording.promises import Promise, epsilon
+
+
+class NumberRule(Protocol):
+    """What is read of the noise for numbers."""
+
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
 
 
 class TextRules(Protocol):
@@ -16,19 +26,38 @@ class TextRules(Protocol):
     @property
     def keep(self) -> Collection[str]: ...
     @property
+    def numbers(self) -> NumberRule | None: ...
+    @property
+    def amounts(self) -> NumberRule | None: ...
+    @property
+    def dates(self) -> NumberRule | None: ...
+    @property
+    def times(self) -> NumberRule | None: ...
+    @property
+    def units(self) -> bool: ...
+    @property
     def mask(self) -> str: ...
     @property
     def case(self) -> str: ...
+    @property
+    def budget(self) -> float | None: ...
+    @property
+    def beyond(self) -> str: ...
 
 
 UNKNOWN = {
     "refuse": "A text with a word outside the vocabulary is refused, with its row number only.",
     "drop": "Words outside the vocabulary are dropped.",
-    "mask": "Words outside the vocabulary are replaced by {mask}, which shows where they stood.",
-    "spelling": "For a word outside the vocabulary the word nearest by spelling is taken (fewest insertions, deletions "
-    "and substitutions, at a tie the first of the vocabulary), and its report is drawn: the promise is then in the "
-    "distances of the words taken. Addresses and words of over 64 letters are replaced by {mask}.",
-}  # fmt: skip
+    "mask": "For a word outside the vocabulary stands {mask}, which shows where it stood.",
+    "spelling": "For a word outside the vocabulary the word nearest by spelling is taken (fewest letters inserted, "
+    "deleted or exchanged, at a tie the first of the vocabulary), and its report is drawn. For what is no word of at "
+    "most 64 letters stands {mask}.",
+}
+BEYOND = {
+    "refuse": "a text that it does not pay for is refused",
+    "drop": "the words at the end of a text that it does not pay for are dropped",
+    "mask": "for each word at the end of a text that it does not pay for stands {mask}",
+}
 
 
 def text_rules(rules: TextRules) -> list[str]:
@@ -37,45 +66,90 @@ def text_rules(rules: TextRules) -> list[str]:
         "Words of the vocabulary are replaced by reports, each drawn for itself.",
         "Spaces and punctuation are kept as they are; characters that cannot be seen are removed.",
         UNKNOWN[rules.unknown].format(mask=rules.mask),
-        "Web and e-mail addresses, @names and #tags count as words outside the vocabulary. No such word is passed "
-        "through.",
+        "Web and e-mail addresses, @names and #tags count as words outside the vocabulary. No such word is ever "
+        "passed through.",
     ]
     if rules.keep:
         count = len(rules.keep)
-        listed = "the one word" if count == 1 else f"the {count:,} words"
         lines.append(
-            f"By your choice {listed} of the list to keep are published as they are, and so is where they stand."
+            "The one word of the list to keep is published as it is, and so is where it stands."
+            if count == 1
+            else f"The {count:,} words of the list to keep are published as they are, and so is where they stand."
         )
+    if rules.units:
+        lines.append("Words of the vocabulary that are written apart (new york) count as one, the longest first.")
+    lines += _number_rules(rules)
     lines.append(
-        "Reports are written in lower case, Title or UPPER as the words were; mixed case becomes lower."
+        "Reports are written in lower case, Title or UPPER as the words were; any other case becomes lower."
         if rules.case == "restore"
         else "Everything is written in lower case."
     )
+    if rules.budget is not None:
+        lines.append(
+            f"The budget of a text is {number(rules.budget, 6, 'up')}, the sum of the epsilons of its words and "
+            f"numbers; {BEYOND[rules.beyond].format(mask=rules.mask)}."
+        )
     return lines
 
 
-def text_promise(rules: TextRules, promise: Promise) -> list[str]:
-    """Return what a text is promised, and what it is not."""
-    taken = " (of the words taken for them, where the vocabulary has them not)" if rules.unknown == "spelling" else ""
-    each = f" and {number(promise.slack, 4, 'up')} a word" if promise.slack else ""
+def _number_rules(rules: TextRules) -> list[str]:
+    """Return what happens to numbers, and to those that have no noise of their own."""
+    lines, plain = [], []
+    for name, rule in _noises(rules):
+        if rule is None:
+            plain.append(name)
+        else:
+            lines.append(f"{name.capitalize()} get noise of their own and are written as they were.")
+    if plain:
+        lines.append(f"{' and '.join(', '.join(plain).rsplit(', ', 1)).capitalize()} count as words.")
+    return lines
+
+
+def _noises(rules: TextRules) -> list[tuple[str, NumberRule | None]]:
+    named = [("numbers", rules.numbers), ("amounts", rules.amounts), ("dates", rules.dates), ("times", rules.times)]
+    return [(name, rule) for name, rule in named if name != "amounts" or rule is not None]
+
+
+def text_promise(rules: TextRules, promise: Promise, lower: Sequence[float] = ()) -> list[str]:
+    """Return what a text is promised, and what it is not; `lower` are smaller epsilons for longer texts."""
+    slack = f" and {number(promise.slack, 4, 'up')} a word" if promise.slack else ""
     lines = [
         "Promise of a text: two texts that differ in their words alone give any output with probabilities at most a "
-        f"factor of exp(epsilon x sum of the distances between their words{taken}{each}) apart, with epsilon "
+        f"factor of exp(epsilon x the sum of the distances between their words{slack}) apart, with epsilon "
         f"{epsilon(promise.epsilon, promise.unit)}.",
-        "So every further word that differs multiplies that factor: a whole sentence is protected less than a word.",
+        "Every further word that differs multiplies that factor: a whole text is protected less than a word.",
     ]
-    return [*lines, f"Not hidden: {', '.join(not_hidden(rules))}."]
+    if rules.unknown == "spelling":
+        lines.append("For words outside the vocabulary the distance is that of the words taken for them by spelling.")
+    for name, rule in _noises(rules):
+        if rule is not None:
+            unit = {"dates": " days", "times": " minutes"}.get(name, "")
+            lines.append(
+                f"{name.capitalize()} that differ add epsilon {number(rule.epsilon, 6, 'up')} per "
+                f"{number(rule.scale, 6, 'down')}{unit} by which they differ."
+            )
+    if rules.budget is not None:
+        most, rates = number(rules.budget, 6, "up"), ", ".join(number(rate, 6, "up") for rate in lower)
+        lines.append(
+            f"All words and numbers of a text together cost at most {most}: if each moves by one unit of its distance "
+            f"(a number by its scale), the factor is at most exp({most})."
+        )
+        if lower:
+            lines.append(f"Longer texts get the first of the epsilons {rates} at which that pays for all of them.")
+    return [*lines, f"Not hidden: {'; '.join(not_hidden(rules))}."]
 
 
 def not_hidden(rules: TextRules) -> list[str]:
     """Return what the output of a text shows of it, whatever epsilon is."""
-    shown = ["how many words a text has and their order", "punctuation and spaces"]
+    known = " of the vocabulary" if rules.unknown == "drop" else ""
+    shown = [f"how many words{known} a text has and in which order they stand", "punctuation and spaces"]
     if rules.unknown == "mask":
         shown.append("which words are outside the vocabulary")
-    if rules.unknown == "drop":
-        shown[0] = "how many words of the vocabulary a text has and their order"
     if rules.keep:
         shown.append("the words of the list to keep and where they stand")
     if rules.case == "restore":
         shown.append("which words are written in lower case, Title or UPPER")
-    return [*shown, "topic and style, as far as words close to the true ones tell them"]
+    noises = [name for name, rule in _noises(rules) if rule is not None]
+    if noises:
+        shown.append(f"where {', '.join(noises)} stand and how they are written (digits behind the point, separators)")
+    return [*shown, "topic and style, as far as words near the true ones tell them"]

@@ -27,6 +27,7 @@ class Reading:
         decimal: Whether numbers in text are written with a point or a comma, where that is not found out by itself.
         source_format: The format of the table that is read, where its name does not say it.
         target_format: The format of the table that is written, where its name does not say it.
+        block_bytes: How much of a CSV file is read at once; a row has to fit into it.
     """
 
     scale: float = 1.0
@@ -35,6 +36,7 @@ class Reading:
     decimal: Literal["point", "comma"] | None = None
     source_format: str | None = None
     target_format: str | None = None
+    block_bytes: int = 4 << 20
 
 
 AS_IT_IS = Reading()

@@ -208,7 +208,7 @@ class _Building:
             if [len(part) for part in found] == [1, 1]:
                 return found[0][0], found[1][0]
         example = ",".join(f"{name}.{key}" for key in order[:2])
-        raise InvalidInput(f"the column {name!r} is a struct: name its coordinates, such as --columns {example}.")
+        raise InvalidInput(f"the column {name!r} is a struct: name the fields that are meant, such as {example}.")
 
     def _points(self, name: str, geometry: Geometry | None) -> list[str]:
         ours = geometry if geometry is not None and geometry.column == name else None

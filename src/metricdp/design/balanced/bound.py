@@ -1,0 +1,82 @@
+"""What no mechanism on a vocabulary can go below, from the constraints that tie every word to its own report.
+
+Of all constraints keep z_kk <= exp(epsilon d_ik) z_ik: report k is the less likely from i the farther away i is, but no
+less. The dual of that smaller program, with cost p_i d_ik, has one number per secret,
+
+    maximise sum_i mu_i   subject to   sum_i mu_i e^{-epsilon d_ik} <= sum_i p_i d_ik e^{-epsilon d_ik}   for all k,
+                                       mu_i <= p_i min_{k != i} d_ik,
+
+and any mu that keeps both lines bounds the loss of every mechanism from below. Where the solution mu of the first line
+with equality keeps the second, and the weights of `tight_constraints` are positive, the bound is their loss: that
+mechanism is the optimum. That is so where neighbours are far apart in units of 1 / epsilon, as words are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.auditing.kernels import blocks_of
+from metricdp.design.balanced.products import Products
+from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT, KernelLaw
+from metricdp.metrics.rounding import UNIT
+from metricdp.problems import Problem
+from metricdp.stages import doing
+
+ROUNDS = 12
+VANISHING = 1e-250  # more than the kernel has beyond the largest exponent
+
+
+def star_bound(problem: Problem, products: Products) -> float:
+    """Return a proven lower bound of the expected distance of any mechanism with the promise of a problem."""
+    law = KernelLaw(problem.inputs, problem.epsilon, None, LARGEST_EXPONENT / problem.epsilon)
+    with doing("measuring what words cost each other"):
+        costs, nearest = _costs(law, problem.prior)
+    most = problem.prior * nearest
+    with doing("searching a bound"):
+        multipliers = _searched(products, costs, most)
+    with doing("proving the bound"):
+        return proven(law, costs, np.minimum(multipliers, most))
+
+
+def _costs(law: KernelLaw, prior: Floats) -> tuple[Floats, Floats]:
+    """Return sum_i p_i d_ik e_ik, rounded down, and how far away the nearest other secret is at least."""
+    costs, nearest = np.empty(len(law)), np.empty(len(law))
+    measured = law.measured
+    for codes in blocks_of(len(law)):
+        apart = law.measured.rows(codes)
+        costs[codes] = np.einsum("ij,ij,j->i", law.exponentials(apart), apart, prior)
+        apart[np.arange(len(codes)), codes] = np.inf
+        nearest[codes] = apart.min(axis=1)
+    # Lengths may be measured too long, too; the kernel beyond its largest exponent is not counted.
+    down = 1.0 - law.error - measured.relative - 4.0 * len(law) * UNIT
+    least = down * costs - measured.absolute - VANISHING * law.reach
+    return least, np.maximum((nearest - measured.absolute) * ((1.0 - 4.0 * UNIT) / (1.0 + measured.relative)), 0.0)
+
+
+def _searched(products: Products, costs: Floats, most: Floats) -> Floats:
+    """Return about the multipliers that keep one of the two lines with equality, word by word."""
+    free = np.ones(len(costs), dtype=bool)
+    found = np.zeros(len(costs))
+    for _ in range(ROUNDS):
+        fixed = np.where(free, 0.0, most)
+        found = fixed + products.solve(costs - (products.times(fixed) if not free.all() else 0.0), free)
+        above = free & (found > most)
+        if not above.any():
+            break
+        free &= ~above
+    return found
+
+
+def proven(law: KernelLaw, costs: Floats, multipliers: Floats) -> float:
+    """Return the sum of multipliers, each lowered by as much as its line may be broken: the line falls by as much."""
+    broken, largest = np.empty(len(law)), float(np.abs(multipliers).sum())
+    both = np.column_stack([multipliers, np.abs(multipliers)])
+    for codes in blocks_of(len(law)):
+        sums = law.terms(codes) @ both
+        error = (law.error + 4.0 * len(law) * UNIT) * sums[:, 1] + VANISHING * largest
+        broken[codes] = np.maximum(sums[:, 0] + error - costs[codes], 0.0)
+    lowered = multipliers - broken * (1.0 + 8.0 * UNIT) - 8.0 * UNIT * np.abs(multipliers)
+    return math.nextafter(math.fsum(lowered), -math.inf)

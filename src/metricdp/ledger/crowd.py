@@ -1,0 +1,234 @@
+"""The accounts of a crowd: found, opened and charged set by set, however many people there are.
+
+One question finds the accounts of everybody and what is left of each, one statement opens those that are missing, one
+charges them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from metricdp.arrays import Booleans, Integers
+from metricdp.errors import MetricdpError
+from metricdp.ledger.accounts import COUNTS, LANES_MOST, account_seals
+from metricdp.ledger.chain import Lane
+from metricdp.ledger.columns import asked, chunks, numbers, piece, whole
+from metricdp.ledger.keys import DIGEST_BYTES, TAG_BYTES, Key
+from metricdp.ledger.periods import PERIODS, begin
+from metricdp.ledger.policy import Limit
+from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
+from metricdp.ledger.settling import State
+
+MOST_KINDS = 8  # of charges that are written kind by kind, which is twice as fast as person by person
+PLENTY = 1 << 62  # what is left where nothing limits
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as the books see it: people, how many rows each has, and what one row of each costs.
+
+    `people` are their keyed hashes in ascending order, one after the other; all columns go by them. `draw` gets how
+    many rows were granted to each.
+    """
+
+    people: bytes
+    rows: Integers
+    amounts: Integers
+    slacks: Integers
+    metric: str
+    unit: str
+    purpose: str
+    partial: bool
+    request: bytes = b""
+    draw: Callable[[Integers], bytes] = field(default=lambda granted: b"")
+
+    @property
+    def dearest(self) -> tuple[int, int]:
+        """What the dearest row costs, of epsilon and of slack."""
+        return int(self.amounts.max()), int(self.slacks.max())
+
+    @property
+    def purposes(self) -> tuple[str, ...]:
+        """The rows of an account it touches: the total, and the purpose under it."""
+        return ("", self.purpose) if self.purpose else ("",)
+
+    def person(self, number: int) -> bytes:
+        """Return the keyed hash of one person."""
+        return self.people[number * TAG_BYTES : (number + 1) * TAG_BYTES]
+
+
+@dataclass
+class Crowd:
+    """The accounts of everybody in a batch: -1 where there is none, and what all limits leave of each."""
+
+    numbers: dict[str, Integers]  # by purpose
+    left: Integers
+    slack_left: Integers
+    closed: Booleans
+    latest: int = 0
+    opened: int = 0  # by the lane, by now
+
+
+def found_accounts(connection: sa.Connection, batch: Batch, state: State, *, locking: bool = False) -> Crowd:
+    """Find the accounts of everybody, locked in the order of their persons, and what is left of each."""
+    count, now = len(batch.rows), state.now
+    while True:
+        left, slack_left, latest = np.full(count, PLENTY), np.full(count, PLENTY), 0
+        places: dict[str, Integers] = {}
+        for purpose in batch.purposes:
+            limits = [one for one in state.policy.binding(batch.unit, batch.purpose) if one.purpose == purpose]
+            places[purpose] = np.full(count, -1)
+            for least, kind in ((left, "epsilon"), (slack_left, "slack")):
+                np.minimum(least, min((one.amount for one in limits if one.kind == kind), default=PLENTY), out=least)
+            for some in chunks(count):
+                rows, time = _looked(connection, batch, (purpose, limits), some, (now, locking))
+                at, latest = rows[0] + some.start, max(latest, time)
+                places[purpose][at] = rows[1]
+                for least, room in zip((left, slack_left), rows[2:], strict=False):
+                    least[at] = np.minimum(least[at], room)
+        if latest <= now:
+            break
+        now = latest  # somebody's clock is ahead: what is left is what is left then
+    closed = _closed(connection, batch)
+    left[closed] = slack_left[closed] = 0
+    return Crowd(places, left, slack_left, closed, latest)
+
+
+def _looked(
+    connection: sa.Connection, batch: Batch, of: tuple[str, list[Limit]], some: slice, at: tuple[int, bool]
+) -> tuple[Integers, int]:
+    """Return the places, the accounts and what is left of them for some persons, and the latest time.
+
+    What is left of slack is there only where a limit of slack is.
+    """
+    (purpose, limits), (now, locking) = of, at
+    table = numbers(connection, some.stop - some.start)
+    people = batch.people[some.start * TAG_BYTES : some.stop * TAG_BYTES]
+    mine = sa.and_(
+        ACCOUNTS.c.person == piece(people, table.c.i, TAG_BYTES),
+        ACCOUNTS.c.metric == batch.metric,
+        ACCOUNTS.c.purpose == purpose,
+    )
+    kinds = ("epsilon", "slack") if any(limit.kind == "slack" for limit in limits) else ("epsilon",)
+    rooms = (_room(limits, kind, now).label(kind) for kind in kinds)
+    rows = sa.select(ACCOUNTS.c.time, table.c.i, ACCOUNTS.c.id, *rooms).select_from(table.join(ACCOUNTS, mine))
+    if locking and connection.dialect.name == "postgresql":
+        rows = rows.order_by(table.c.i).with_for_update(of=ACCOUNTS)  # so that no two batches wait for each other
+    return asked(connection, rows)
+
+
+def _room(limits: list[Limit], kind: str, now: int) -> Any:
+    """Return the least that limits of a kind leave of an account, as an expression."""
+    rooms = []
+    for limit in (one for one in limits if one.kind == kind):
+        column = ACCOUNTS.c[f"slack_{limit.period}" if kind == "slack" else limit.period]
+        spent = sa.case((ACCOUNTS.c.time >= begin(limit.period, now), column), else_=0)
+        rooms.append(sa.case((spent >= limit.amount, 0), else_=limit.amount - spent))
+    return reduce(lambda a, b: sa.case((a < b, a), else_=b), rooms) if rooms else sa.literal(PLENTY, sa.BigInteger)
+
+
+def _closed(connection: sa.Connection, batch: Batch) -> Booleans:
+    """Tell who was erased."""
+    closed = np.zeros(len(batch.rows), dtype=np.bool_)
+    if connection.execute(sa.select(TOMBSTONES.c.person).limit(1)).one_or_none() is None:
+        return closed
+    for some in chunks(len(closed)):
+        table = numbers(connection, some.stop - some.start)
+        people = batch.people[some.start * TAG_BYTES : some.stop * TAG_BYTES]
+        mine = TOMBSTONES.c.person == piece(people, table.c.i, TAG_BYTES)
+        them = sa.select(TOMBSTONES.c.lane, table.c.i).select_from(table.join(TOMBSTONES, mine))
+        closed[asked(connection, them)[0] + some.start] = True
+    return closed
+
+
+def opened_accounts(connection: sa.Connection, key: Key, lane: Lane, batch: Batch, state: State) -> Crowd:
+    """Find the accounts of everybody, opened where there are none; one that somebody opens meanwhile is theirs."""
+    found = found_accounts(connection, batch, state, locking=True)
+    opened = lane.accounts
+    while True:
+        again = False
+        for purpose, places in found.numbers.items():
+            missing = np.flatnonzero((places < 0) & ~found.closed)
+            if not len(missing):
+                continue
+            given = (opened + np.arange(len(missing))) * LANES_MOST + lane.lane
+            opened += len(missing)
+            again |= _insert(connection, key, (batch, purpose), missing, given) < len(missing)
+            places[missing] = given
+        if not again:
+            break
+        found = found_accounts(connection, batch, state, locking=True)
+    found.opened = opened
+    return found
+
+
+def _insert(connection: sa.Connection, key: Key, of: tuple[Batch, str], missing: Integers, given: Integers) -> int:
+    """Open accounts for people who have none; return how many there were to open indeed."""
+    batch, purpose = of
+    tags = np.frombuffer(batch.people, dtype=f"V{TAG_BYTES}")[missing].tobytes()
+    seals = account_seals(key, given, tags, (batch.metric, purpose))
+    count = 0
+    for some in chunks(len(missing)):
+        table = numbers(connection, some.stop - some.start)
+        values = {
+            "id": whole(connection, given[some], table.c.i),
+            "person": piece(tags[some.start * TAG_BYTES : some.stop * TAG_BYTES], table.c.i, TAG_BYTES),
+            "metric": sa.literal(batch.metric),
+            "purpose": sa.literal(purpose),
+            "seal": piece(seals[some.start * DIGEST_BYTES : some.stop * DIGEST_BYTES], table.c.i, DIGEST_BYTES),
+            **dict.fromkeys(("time", *COUNTS), sa.literal_column("0")),
+        }
+        insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(ACCOUNTS)
+        rows = sa.select(*(value.label(name) for name, value in values.items())).select_from(table)
+        made = insert.from_select(list(values), rows.where(sa.true()))  # or SQLite takes ON for a join
+        kept = made.on_conflict_do_nothing(index_elements=["person", "metric", "purpose"])
+        count += connection.execute(kept).rowcount
+    return count
+
+
+def charge(connection: sa.Connection, batch: Batch, found: Crowd, granted: Integers, now: int) -> None:
+    """Charge everybody for what was granted, in every period and also under the purpose."""
+    some = granted > 0
+    places = np.concatenate([found.numbers[purpose][some] for purpose in batch.purposes])
+    costs = np.stack([granted[some] * batch.amounts[some], granted[some] * batch.slacks[some]])
+    costs = np.tile(costs, len(batch.purposes))
+    order = np.argsort(places)
+    places, costs = places[order], costs[:, order]
+    kinds = np.unique(costs, axis=1) if np.any(costs != costs[:, :1]) else costs[:, :1]
+    charged = 0
+    if kinds.shape[1] <= MOST_KINDS:
+        for amount, slack in kinds.T.tolist():
+            mine = places[(costs[0] == amount) & (costs[1] == slack)]
+            for part in chunks(len(mine)):
+                table = numbers(connection, part.stop - part.start)
+                chosen = ACCOUNTS.c.id.in_(sa.select(whole(connection, mine[part], table.c.i)))
+                update = ACCOUNTS.update().where(chosen).values(_after(amount, slack, now))
+                charged += connection.execute(update).rowcount
+    else:
+        for part in chunks(len(places)):
+            table = numbers(connection, part.stop - part.start)
+            columns = {"id": places[part], "amount": costs[0, part], "slack": costs[1, part]}
+            values = [whole(connection, column, table.c.i).label(name) for name, column in columns.items()]
+            each = sa.select(*values).subquery("charges")
+            update = ACCOUNTS.update().where(ACCOUNTS.c.id == each.c.id)
+            charged += connection.execute(update.values(_after(each.c.amount, each.c.slack, now))).rowcount
+    if charged != len(places):  # nothing leaves without its charge
+        raise MetricdpError(f"{len(places):,} accounts were to be charged and {charged:,} were: check the books.")
+
+
+def _after(amount: Any, slack: Any, now: int) -> dict[str, Any]:
+    """Return what an account says after a charge."""
+    values: dict[str, Any] = {"time": now}
+    for kind, cost in (("", amount), ("slack_", slack)):
+        for period in PERIODS:
+            column = ACCOUNTS.c[f"{kind}{period}"]
+            kept = column if period == "ever" else sa.case((ACCOUNTS.c.time >= begin(period, now), column), else_=0)
+            values[column.name] = kept + cost
+    return values

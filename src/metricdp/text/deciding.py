@@ -1,0 +1,93 @@
+"""What happens to each distinct token of a column, by rules that are public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from metricdp.arrays import Integers, Points
+from metricdp.text.cases import LOWER, SPELLED, case_of
+from metricdp.text.numbers import PITCHES, Value, holds, read_date, read_number, read_time
+from metricdp.text.rules import ADDRESSES, Rules
+from metricdp.text.spelling import nearest_spellings
+from metricdp.text.tokens import Token, forms
+
+KEEP, DRAW, NOISE, DROP, MASK, REFUSE = range(6)
+ACTIONS = {"refuse": REFUSE, "drop": DROP, "mask": MASK, "spelling": MASK}
+LONGEST_WORD = 64  # letters, that are looked up by spelling
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decided:
+    """For each distinct token what happens to it, what is written, which secret it is and how its report is written.
+
+    Numbers that get noise are in `values`, by the place of their token.
+    """
+
+    actions: Integers
+    written: Points
+    codes: Integers
+    cases: Integers
+    values: Mapping[int, Value]
+
+
+def decided(tokens: list[Token], rules: Rules, codes: Mapping[str, int]) -> Decided:
+    """Return what happens to each distinct token, given the codes of the words of the vocabulary."""
+    size, lower = len(tokens), rules.case == "lower"
+    found = Decided(np.full(size, KEEP), np.empty(size, dtype=object), np.zeros(size, dtype=np.int64),
+                    np.full(size, LOWER), values := {})  # fmt: skip
+    found.written[:] = [token.text for token in tokens]
+    strangers = []
+    for place, (kind, text) in enumerate(tokens):
+        if kind in ("space", "punctuation"):
+            continue
+        if kind == "invisible":
+            found.written[place] = ""
+        elif text.lower() in rules.keep:
+            found.written[place] = text.lower() if lower else text
+        elif (value := _number(kind, text, rules)) is not None:
+            found.actions[place], values[place] = NOISE, value
+        else:
+            form = None if kind in ADDRESSES or rules.noise(kind) else _known(text, codes)
+            if form is None:
+                strangers.append(place)
+            else:
+                found.actions[place], found.codes[place] = DRAW, codes[form]
+            if not lower:
+                found.cases[place] = SPELLED if form == text != text.lower() else case_of(text)
+    found.actions[strangers] = ACTIONS[rules.unknown]
+    if rules.unknown == "spelling":
+        _take_nearest(tokens, strangers, found, codes)
+    found.written[found.actions == MASK], found.written[found.actions == DROP] = rules.mask, ""
+    return found
+
+
+def _known(text: str, codes: Mapping[str, int]) -> str | None:
+    """Return the spelling under which a token is in the vocabulary; what is written apart may be joined there."""
+    found = next((form for form in forms(text) if form in codes), None)
+    if found is None and " " in text:
+        found = next((form for form in forms(text.replace(" ", "_")) if form in codes), None)
+    return found
+
+
+def _number(kind: str, text: str, rules: Rules) -> Value | None:
+    """Return a number that gets noise: one that can be read, and is not too large for the lattice."""
+    rule = rules.noise(kind)
+    if rule is None:
+        return None
+    if kind == "date":
+        value = read_date(text, day_first=rules.day_first)
+    elif kind == "time":
+        value = read_time(text)
+    else:
+        value = read_number(text, comma=rules.decimal_comma)
+    return value if value is not None and holds(rule, value.value, PITCHES.get(kind)) else None
+
+
+def _take_nearest(tokens: list[Token], strangers: list[int], found: Decided, codes: Mapping[str, int]) -> None:
+    """Take the word nearest by spelling for words outside the vocabulary that have a spelling to speak of."""
+    able = [place for place in strangers if tokens[place].kind == "word" and len(tokens[place].text) <= LONGEST_WORD]
+    found.actions[able] = DRAW
+    found.codes[able] = nearest_spellings([tokens[place].text for place in able], list(codes))

@@ -1,0 +1,111 @@
+"""The promise of a text, by brute force; and nothing of a secret in what is said."""
+
+import itertools
+import json
+import logging
+import traceback
+
+import numpy as np
+import pytest
+
+import metricdp as mdp
+from metricdp.text import Numeric, Rules, TextMechanism
+
+WORDS = ["red", "green", "blue"]
+POINTS = np.array([[0.0], [1.0], [2.5]])
+
+
+class Scripted:
+    """A mechanism whose reports are given, so that what is written for them can be listed."""
+
+    def __init__(self, true):
+        self._true, self.reports = true, []
+        self.inputs, self.outputs = true.inputs, true.outputs
+        self.guarantee, self.certificate = true.guarantee, true.certificate
+
+    def sample(self, secrets, /, *, rng=None):
+        return np.array(self.reports[: len(secrets)])
+
+    def log_density(self, secrets, reports, /):
+        return self._true.log_density(secrets, reports)
+
+
+@pytest.fixture(scope="module")
+def words():
+    return mdp.exponential(mdp.vocabulary(WORDS, POINTS), 1.3)
+
+
+@pytest.mark.parametrize("rules", [Rules(), Rules("drop", keep=["and"]), Rules("mask"), Rules("mask", case="lower")])
+def test_two_texts_of_equal_structure_are_told_apart_by_the_sum_of_distances_at_most(words, rules):
+    """Every text of the form, every report: the law of the output, listed, against exp(epsilon * sum of distances)."""
+    form = "{}, {} and {}?" if rules.keep or rules.unknown == "mask" else "{}, {}; {}?"
+    scripted = Scripted(words)
+    mechanism = TextMechanism(scripted, rules)
+    table, laws = words.matrix, {}
+    for secret in itertools.product(range(3), repeat=3):
+        text = form.format(WORDS[secret[0]].title(), *(WORDS[code] for code in secret[1:]))
+        law = laws.setdefault(secret, {})
+        for reports in itertools.product(range(3), repeat=3):
+            scripted.reports = list(reports)
+            written = mechanism.protect([text])[0]
+            chance = np.prod([table[code, report] for code, report in zip(secret, reports, strict=True)])
+            law[written] = law.get(written, 0.0) + chance
+    for one, other in itertools.permutations(laws, 2):
+        bound = 1.3 * sum(abs(POINTS[a, 0] - POINTS[b, 0]) for a, b in zip(one, other, strict=True))
+        assert set(laws[one]) == set(laws[other])
+        worst = max(np.log(laws[one][text] / laws[other][text]) for text in laws[one])
+        assert worst <= bound + 1e-9
+        if rules.case != "lower":
+            assert worst > 0.3 * bound  # and not for nothing
+
+
+def test_what_is_said_is_complete(words):
+    rules = Rules(
+        "spelling", keep=["the"], numbers=Numeric(1.0, 10.0), dates=Numeric(0.5, 30.0), units=True, budget=20.0
+    )
+    said = " ".join(TextMechanism(words, rules).promise())
+    for part in (
+        "epsilon 1.3",
+        "the words taken",
+        "epsilon 1 per 10",
+        "0.5 per 30 days",
+        "exp(20)",
+        "Not hidden",
+        "order",
+    ):
+        assert part in said
+    listed = " ".join(rules.sentences())
+    for part in ("nearest by spelling", "one word of the list", "written apart", "ever passed", "a text is 20"):
+        assert part in listed
+    assert "case" in " ".join(TextMechanism(words).promise())
+    assert "case" not in TextMechanism(words, Rules(case="lower")).promise()[-1]
+
+
+SECRETS = ["zorpwick", "7.318264", "bob.zorp@mail.example", "@zorpian", "quillfeather", "2031-07-19"]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(),
+        Rules("mask", budget=1.0),
+        Rules("drop", budget=0.1, numbers=Numeric(1.0)),
+        Rules("spelling", budget=0.1),
+        Rules(numbers=Numeric(1e-3, pitch=1e-3), units=True),
+    ],
+)
+def test_no_secret_reaches_an_error_a_log_or_a_repr(words, rules, caplog):
+    caplog.set_level(logging.DEBUG)
+    mechanism = TextMechanism(words, rules)
+    texts = [f"red green blue blue {secret} blue {secret}" for secret in SECRETS]
+    with pytest.raises(mdp.MetricdpError) as caught:
+        mechanism.protect(texts)
+    told = (
+        "".join(traceback.format_exception(caught.value))
+        + caplog.text
+        + repr(mechanism)
+        + json.dumps(caught.value.rows)
+    )
+    told += repr(caught.value.__cause__) + repr(caught.value.__context__)
+    for secret in [*SECRETS, "zorp", "318264"]:
+        assert secret not in told

@@ -1,8 +1,8 @@
 """An NLP engineer has a spreadsheet of reviews and has to hand out protected ones: every mistake on the way.
 
-The file is as such files are: a byte order mark, CRLF, semicolons, quotes inside quotes, line breaks inside cells, emoji,
-addresses, empty cells, names in a column of their own, and one cell of a megabyte. The command runs as it is typed; what
-it prints is read as that person reads it.
+The file is as such files are: a byte order mark, CRLF, semicolons, quotes inside quotes, line breaks inside cells,
+emoji, addresses, empty cells, names in a column of their own, and one cell of a megabyte. The command runs as it is
+typed; what it prints is read as that person reads it.
 """
 
 from __future__ import annotations

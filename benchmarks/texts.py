@@ -3,7 +3,7 @@
 python benchmarks/texts.py [--mechanism words.mdp] [--epsilon 3] [--rounds 3] [--profile]
 
 Without --mechanism one is made over all words of the data folder (26,828, 100 dimensions) and kept beside the table.
-"With warm-up" begins with an open table and a mechanism that was just loaded; "after" is the fastest of the later rounds.
+"With warm-up" begins with a mechanism that was just loaded; "after" is the fastest of the later rounds.
 With --record the figures are kept.
 """
 

@@ -28,6 +28,8 @@ TITLES = {
     "interpolated": "Interpolated mechanisms",
     "tables": "Tables",
     "texts": "Texts",
+    "vectors": "Vectors",
+    "retrieval": "Retrieval with protected queries",
     "ledger": "The books",
     "devices": "Files for devices",
     "contextual": "Context",
@@ -47,6 +49,10 @@ BEFORE = {
     "drawn before. Why it is exact is in [noise that is exact](noise.md).",
     "interpolated": "The rest is in [secrets anywhere](aipo.md).",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
+    "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
+    "[protect embeddings](journeys/embeddings.md).",
+    "retrieval": "`benchmarks/retrieval.py`: ten nearest of GloVe words on the unit sphere, clean and protected "
+    "queries; one promise in the l_2 distance for all rows but those of an epsilon per radian.",
     "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
     "[keep a budget over time](journeys/budget.md).",
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",

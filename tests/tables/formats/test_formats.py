@@ -17,7 +17,7 @@ import pytest
 import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from metricdp.tables import perturb_file, perturb_files
+from metricdp.tables import perturb_file
 from metricdp.tables.formats import FORMATS, Reading
 from tabled import (
     ALMOST,
@@ -32,6 +32,7 @@ from tabled import (
     read_sqlite,
     write_sqlite,
 )
+from tables.engines.hand import perturbed
 
 
 def same_rows(found: list[dict[str, Any]], *, text: bool = False) -> None:
@@ -234,7 +235,7 @@ def test_a_job_over_many_files_takes_other_formats_and_gives_the_same_reports_ag
     (tmp_path / "in").mkdir()
     for day in range(2):
         WRITERS[f"in{suffix}"](tmp_path / "in" / f"day{day}{suffix}", ROWS)
-    summary = perturb_files(tmp_path / "in", tmp_path / "out", ALMOST, workers=1)
+    summary = perturbed(tmp_path / "in", tmp_path / "out", ALMOST)
     assert summary.written == 6
     for day in range(2):
         same_rows(READERS[suffix](tmp_path / "out" / f"day{day}{suffix}"))

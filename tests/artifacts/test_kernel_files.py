@@ -67,9 +67,7 @@ def test_named_vectors_come_back_from_beside_the_file_from_a_folder_and_as_given
     moved = vectors.rename(away / "words.npz")
     assert same(kernel, load(named, vectors=moved))
     assert same(kernel, loads(named.read_bytes(), vectors=[moved]))
-    with pytest.raises(
-        CorruptFile, match=r"names vectors in 'words.npz' .* which is not there\. Put that file beside"
-    ):
+    with pytest.raises(CorruptFile, match=r"names vectors in 'words.npz' .* which is not there\. Put that file beside"):
         load(named)
     monkeypatch.setenv("METRICDP_VECTORS", str(away))
     assert same(kernel, load(named))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.exact import within
-from metricdp.auditing.kernels import blocks_of, sums_of
+from metricdp.auditing.kernels import blocks_of, expected_distances, sums_of
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
@@ -69,7 +69,7 @@ def _row_losses(mechanism: FiniteMechanism, costs: Floats) -> Floats:
 def distance_losses(mechanism: FiniteMechanism) -> Floats:
     """Return the expected distance of a report from every secret."""
     if isinstance(mechanism, KernelMechanism):
-        return sums_of(mechanism.law).losses
+        return expected_distances(mechanism.law, sums_of(mechanism.law))
     return _row_losses(mechanism, mechanism.inputs.distances_to(mechanism.outputs))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -12,7 +12,7 @@ from metricdp import wording
 from metricdp.cli import choices, tables, terminal
 from metricdp.cli.choices import Input, Output
 from metricdp.cli.leaving import ALL_STAY, Leaving
-from metricdp.cli.lexicon import word_list
+from metricdp.cli.speech import AS_USUAL, Speech
 from metricdp.cli.telling import command_line
 from metricdp.cli.vocabularies import NO_WORDS, Words
 from metricdp.errors import InvalidInput
@@ -21,37 +21,10 @@ from metricdp.files import check_target
 if TYPE_CHECKING:
     from metricdp.tables.formats import Reading
     from metricdp.tables.texts import TextSummary
-    from metricdp.text import Rules
     from metricdp.text.worth import Worth
 
 HELP_WORDS = 4_096  # words that the help for choosing looks at, unless asked for more: minutes otherwise
 PLAIN = (".txt", ".text")
-
-
-@dataclass(frozen=True)
-class Spoken:
-    """What becomes of the tokens of a text.
-
-    Attributes:
-        unknown: What becomes of words outside the vocabulary: refuse the table, drop them, mask them, or take the word
-            nearest by spelling. They are never passed through.
-        keep_words: A file with one word a line: words that are public and stay as they are.
-        case: restore writes reports as the words were written, lower hides it.
-    """
-
-    unknown: Literal["refuse", "drop", "mask", "spelling"] = "refuse"
-    keep_words: str | None = None
-    case: Literal["restore", "lower"] = "restore"
-
-    def rules(self) -> Rules:
-        """Return the rules."""
-        from metricdp.text import Rules
-
-        kept = () if self.keep_words is None else tuple(word_list(self.keep_words, "keep-words"))
-        return Rules(unknown=self.unknown, keep=kept, case=self.case)
-
-
-AS_USUAL = Spoken()
 
 
 @dataclass(frozen=True)
@@ -116,7 +89,7 @@ def text(
     output: Output | None = None,
     table: Annotated[TextSource, Parameter(name="*")] = AS_IT_IS,
     words: Annotated[Words, Parameter(name="*")] = NO_WORDS,
-    spoken: Annotated[Spoken, Parameter(name="*")] = AS_USUAL,
+    speech: Annotated[Speech, Parameter(name="*")] = AS_USUAL,
     leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
     choose: Annotated[bool, Parameter(name="--choose", negative="")] = False,
     told: Annotated[Told, Parameter(name="*")] = NOT_TOLD,
@@ -141,7 +114,7 @@ def text(
             everything went well.
         table: How the table is read.
         words: Which words there are, and how they are protected.
-        spoken: What becomes of the tokens of a text.
+        speech: What becomes of the tokens of a text.
         leaving: Columns besides the texts.
         choose: Show what epsilons do to bundled sentences, on the first 4,096 words unless --words says otherwise;
             --epsilon 1,2,3 names the epsilons.
@@ -158,7 +131,7 @@ def text(
             "name the table and where the protected one goes: metricdp text reviews.csv --column text --vectors "
             "glove.npz --epsilon 3 -o out.csv. To choose an epsilon: metricdp text --vectors glove.npz --choose."
         )
-    summary = _protected(source, output, table, words, spoken, leaving, seed=seed, overwrite=overwrite)
+    summary = _protected(source, output, table, words, speech, leaving, seed=seed, overwrite=overwrite)
     with tables.beside_output(output):
         from metricdp.tables.text_telling import word_pairs
 
@@ -175,7 +148,7 @@ def _protected(
     output: str,
     table: TextSource,
     words: Words,
-    spoken: Spoken,
+    speech: Speech,
     leaving: Leaving,
     *,
     seed: int | None,
@@ -185,10 +158,11 @@ def _protected(
     from metricdp.tables.texts import protect_texts
     from metricdp.text import TextMechanism
 
-    rules = spoken.rules()
+    rules = speech.rules()
     reading = _reading(source, output, table)
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
-        mechanism = TextMechanism(words.made(), rules)
+        made = words.made()
+        mechanism = TextMechanism(made, rules, [words.lower(made, level) for level in speech.levels])
         return protect_texts(
             source, output, mechanism, columns=table.names or None, **leaving.options(), rng=choices.seeded(seed),
             progress=progress, reading=reading, overwrite=overwrite,

@@ -150,7 +150,7 @@ class Where:
         self._check()
         if self.points is not None:
             return replace(places_from(self.points, self.metric, self.table), where=self)
-        if self.vectors is not None or self.words is not None:
+        if self.are_words:
             from metricdp.cli.lexicon import word_space
 
             metric = None if self.metric is None else metric_named(self.metric)
@@ -178,6 +178,11 @@ class Where:
             raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 200m.")
 
     @property
+    def are_words(self) -> bool:
+        """Whether secrets are words."""
+        return self.vectors is not None or self.words is not None
+
+    @property
     def named(self) -> str | None:
         """The file or folder that was named."""
         return self.points or self.roads or self.vectors or self.words
@@ -185,7 +190,7 @@ class Where:
     def called(self, space: FiniteSpace) -> str:
         """Return what they are and how many."""
         kind = "crossings" if self.roads is not None else "cells" if self.grid is not None else "points"
-        kind = "words" if self.vectors is not None or self.words is not None else kind
+        kind = "words" if self.are_words else kind
         return f"{len(space):,} {kind}"
 
 

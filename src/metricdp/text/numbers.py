@@ -90,7 +90,7 @@ def drawn(rule: Numeric, values: Sequence[float], pitch: float | None, rng: Rand
 
 def holds(rule: Numeric, value: float, pitch: float | None) -> bool:
     """Tell whether a number is small enough for the lattice: a larger one is an identifier rather than a number."""
-    return abs(value) <= LARGEST_CELL * noise_of(rule, pitch).lattice.pitch
+    return abs(value) < 0.999 * LARGEST_CELL * noise_of(rule, pitch).lattice.pitch
 
 
 def read_number(text: str, *, comma: bool = False) -> Value | None:

@@ -15,10 +15,12 @@ import numpy as np
 
 from metricdp.artifacts.limits import Budget
 from metricdp.auditing.loss import SOON, distance_losses
+from metricdp.design.directions import von_mises_fisher
 from metricdp.design.laplace import laplace
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import (
     Certificate,
+    DirectionNoise,
     KernelMechanism,
     MatrixMechanism,
     NearestMechanism,
@@ -26,7 +28,7 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.metrics import measurable, measuring, width_of
+from metricdp.metrics import Lp, measurable, measuring, width_of
 
 SAME = 1e-6  # relative: two ways to compute one number
 UNVERIFIED = ("loss", "lower_bound")
@@ -45,7 +47,7 @@ def with_verified_figures(mechanism: Any, budget: Budget, *, judged: bool = True
         stated = _table(mechanism, budget)
     elif isinstance(mechanism, KernelMechanism):
         stated = _kernel(mechanism, budget)
-    elif isinstance(mechanism, VectorLaplace | SphericalLaplace):
+    elif isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise):
         stated = _noise(mechanism)
     else:  # nearest words: the bound of the loss was computed again when the mechanism was made
         stated = () if isinstance(mechanism, NearestMechanism) else UNVERIFIED
@@ -80,9 +82,10 @@ def _kernel(mechanism: KernelMechanism, budget: Budget) -> tuple[str, ...]:
     return () if certificate.lower_bound <= 0.0 else ("lower_bound",)
 
 
-def _noise(mechanism: VectorLaplace | SphericalLaplace) -> tuple[str, ...]:
+def _noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise) -> tuple[str, ...]:
     space = mechanism.inputs
-    honest = laplace(space.metric, mechanism.epsilon, dimension=space.dimension, pitch=mechanism.lattice.pitch)
+    make = von_mises_fisher if isinstance(mechanism, DirectionNoise) and isinstance(space.metric, Lp) else laplace
+    honest = make(space.metric, mechanism.epsilon, dimension=space.dimension, pitch=mechanism.lattice.pitch)
     if not _same(mechanism.certificate.loss, honest.certificate.loss):
         raise CorruptFile("the loss it states is not that of its noise")
     same = mechanism.certificate.lower_bound <= honest.certificate.lower_bound * (1.0 + SAME)

@@ -13,6 +13,7 @@ from metricdp.auditing.kernels import blocks_of, expected_distances, sums_of
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    DirectionNoise,
     FiniteMechanism,
     KernelMechanism,
     MatrixMechanism,
@@ -98,7 +99,7 @@ def counts_distance(mechanism: Mechanism) -> bool:
     large vocabulary costs takes as long as its audit: there only who made it says so.
     """
     if not isinstance(mechanism, MatrixMechanism | KernelMechanism):
-        return isinstance(mechanism, VectorLaplace | SphericalLaplace | NearestMechanism)
+        return isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise | NearestMechanism)
     if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
         return False
     if isinstance(mechanism, KernelMechanism) and len(mechanism.inputs) > SOON:

@@ -16,7 +16,7 @@ from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
-from metricdp.tables.persons import PerPerson
+from metricdp.tables.persons import Charging, PerPerson
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
@@ -152,6 +152,7 @@ class Request:
     accuracy: Sequence[str] = ()
     persons: PerPerson | None = None
     reads: str = "number"
+    charging: Charging | None = None  # of whoever is in `persons`
 
     def task(self, names: Sequence[str]) -> Task:
         """Check what was asked for against the columns there are."""

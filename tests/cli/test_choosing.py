@@ -34,6 +34,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("table.csv", "who,lat,lon", [(f"p{i % 3}", *places[i % 4]) for i in range(6)])
     write("words.csv", "word", [[word] for word in ("house", "mouse", "horse", "nurse")])
     write("spoken.csv", "who,word", [("a", "house"), ("b", "nurse")])
+    Path("glove.txt").write_text("good 0 1\nfine 0.5 1\nbad 4 1\npoor 4.5 1\n")
+    write("reviews.csv", "stars,text", [(5, "good and fine"), (1, "bad")])
     trips = bundled_trips(trips=3, seed=1)
     write("trips.csv", "trip,t,lat,lon", zip(*(trips[name].to_pylist() for name in trips.column_names), strict=True))
     return tmp_path
@@ -50,6 +52,7 @@ SECRETS = {
     "roads": "--places porto --nodes 4 --speed 30 --table table.csv",
     "grid": "--places 41.14,-8.63,41.16,-8.59 --cell 1.2km --table table.csv",
     "words": "--places words.csv --table spoken.csv",
+    "texts": "--places glove.txt --table reviews.csv",
     "trips": "--places wide.csv --table trips.csv",
 }
 
@@ -69,11 +72,11 @@ def combinations() -> list[str]:
             continue
         if (loss == "time" and secrets != "roads") or (loss == "loss.csv" and secrets != "points"):
             continue
-        if secrets == "trips" and (rows, device) != ("one", "table"):
+        if secrets in ("trips", "texts") and (rows, device) != ("one", "table"):
             continue
         if (prior, loss, wait) != ("none", "distance", "minutes") and (rows, device) != ("one", "table"):
             continue
-        epsilon = "1" if secrets == "words" else "4/km"
+        epsilon = "1" if secrets in ("words", "texts") else "4/km"
         found.append(
             f"--secrets {secrets} {SECRETS[secrets]} --epsilon {epsilon} --prior {prior} --loss {loss} --wait {wait} "
             f"--rows {rows} --person who --device {device}"

@@ -66,7 +66,7 @@ def test_a_prior_with_zeros_and_other_reports_than_secrets():
     space, reports = mdp.grid((7, 7)), mdp.grid((4, 4), spacing=2.0)
     prior = np.arange(49.0) % 3
     problem = mdp.Problem(space, 1.5, outputs=reports, prior=prior / prior.sum())
-    mechanism = mdp.optimal(problem, window=5.0, gap=0.03, seconds=6)
+    mechanism = mdp.optimal(problem, window=5.0, gap=0.25, seconds=60)
     best = least_loss(problem.loss, problem.prior, problem.log_ratios)
     assert mechanism.certificate.lower_bound <= best * (1 + 1e-9) <= mechanism.certificate.loss * (1 + 1e-8)
     assert leakage(mechanism.matrix, space.distances)[0] <= problem.epsilon * (1 + 1e-9)

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.tables import perturb, perturb_batch, perturb_file, perturb_files
+from metricdp.tables import perturb, perturb_batch, perturb_file
+from tables.engines.hand import perturbed
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 WORDS = mdp.exponential(
@@ -104,7 +105,7 @@ def test_every_way_out_of_memory_is_clean(tmp_path: Path) -> None:
 
 def test_a_job_is_clean_and_says_what_it_left(tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "in.parquet")
-    summary = perturb_files([tmp_path / "in.parquet"], tmp_path / "out", EARTH, on_error="drop", workers=1)
+    summary = perturbed([tmp_path / "in.parquet"], tmp_path / "out", EARTH, on_error="drop")
     assert clean((tmp_path / "out" / "in.parquet").read_bytes())
     assert "metadata 'geo'" in summary.dropped
     assert "categories of 'kind' that no row holds" in summary.dropped

@@ -14,7 +14,8 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import OutOfDomain
 from metricdp.randomness import GeneratorSource, KeyedSource, SystemSource
-from metricdp.tables import perturb, perturb_batch, perturb_file, perturb_files
+from metricdp.tables import perturb, perturb_batch, perturb_file
+from tables.engines.hand import perturbed
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 WORDS = mdp.exponential(
@@ -80,7 +81,7 @@ def test_a_job_carries_the_mark_whatever_its_seed_came_in(tmp_path: Path) -> Non
     made = []
     for number, rng in enumerate(seeded()[:2]):
         out = tmp_path / f"out{number}"
-        assert perturb_files([tmp_path / "a.parquet", tmp_path / "b.csv"], out, EARTH, rng=rng, workers=1).simulated
+        assert perturbed([tmp_path / "a.parquet", tmp_path / "b.csv"], out, EARTH, rng=rng).simulated
         assert b"metricdp.simulated" in pq.read_schema(out / "a.parquet").metadata
         assert rows_of(out / "b.csv")[0] == ["lat", "lon", "metricdp_simulated"]
         made.append((out / "b.csv").read_bytes())

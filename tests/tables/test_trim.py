@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.tables import perturb, perturb_file, perturb_files
+from metricdp.tables import perturb, perturb_file
 from metricdp.tables.trim import Step, Trim, coarser
+from tables.engines.hand import perturbed
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 
@@ -53,7 +54,7 @@ def test_columns_are_dropped_and_coarsened_in_every_kind_of_table(kind: str, tmp
         perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, **asked)
         result = pq.read_table(tmp_path / "out.parquet")
     elif kind == "files":
-        perturb_files(tmp_path / "in.parquet", tmp_path / "out", EARTH, workers=1, **asked)
+        perturbed(tmp_path / "in.parquet", tmp_path / "out", EARTH, **asked)
         result = pq.read_table(tmp_path / "out" / "in.parquet")
     elif kind == "dataset":
         from pyarrow import dataset

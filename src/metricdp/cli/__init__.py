@@ -23,6 +23,7 @@ from metricdp.cli.protecting import engines, perturb
 from metricdp.cli.serving import serving
 from metricdp.cli.studies import demo, reproduce, with_study_help
 from metricdp.cli.tables import formats
+from metricdp.cli.texts import text
 from metricdp.cli.trajectories import trajectories
 from metricdp.errors import MetricdpError
 
@@ -38,7 +39,7 @@ app = App(
 
 
 for _command in (
-    *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories),
+    *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories, text),
     *(files.inspect, files.export, files.keys, demo, reproduce, studio),
 ):  # fmt: skip
     app.command(_command)

@@ -41,13 +41,17 @@ QUESTIONS = (
             "roads": "the crossings of a road network",
             "grid": "the cells of a map",
             "words": "words in a file, one a row",
+            "texts": "sentences in a table, protected word by word",
             "trips": "trips: positions of somebody who moves",
         },
         "points",
         "**Is the set of secrets finite and public?** Then use a matrix mechanism. Reports stay on legal places, and "
         "the audit is a proof over every pair. If not, use Laplace noise, or an interpolated mechanism within a box.",
     ),
-    Question("places", "Which places: the file of points, the city, or the corners south,west,north,east of the map?"),
+    Question(
+        "places",
+        "Which places: the file of points, the city, the corners south,west,north,east of the map, or word vectors?",
+    ),
     Question("epsilon", "How much may leak: an epsilon such as 10/km, or a wish such as 2x@200m?"),
     Question(
         "prior",
@@ -142,6 +146,8 @@ ADVICE = (
            "lost workers and killed runs change no bound; not faster"),
     Advice("", "evenly spaced places, large epsilon", "nothing else", "mdp.tight_constraints(space, epsilon)",
            "every pair of places uses its promise up, where that exists"),
+    Advice("texts", "sentences", "a file of word vectors", "mdp.text.TextMechanism(mdp.exponential(space, epsilon))",
+           "word by word, over a whole vocabulary: [what that hides and what not](journeys/text.md)", "exponential"),
     Advice("", "words with vectors", "a vocabulary", "mdp.madlib(space, epsilon)",
            "noise in the embedding, then the nearest word"),
 )  # fmt: skip
@@ -161,8 +167,8 @@ class Answers:
 def chosen(answers: Answers) -> Advice:
     """Return the row of the table that fits."""
     named = {one.name: one for one in ADVICE if one.name}
-    if answers.secrets in ("anywhere", "trips"):
-        return named["laplace" if answers.secrets == "anywhere" else "trips"]
+    if answers.secrets in ("anywhere", "trips", "texts"):
+        return named["laplace" if answers.secrets == "anywhere" else answers.secrets]
     if answers.size > MOST_DENSE:
         return named["city"]
     if answers.secrets == "words" or answers.wait == "now":

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +14,7 @@ import metricdp
 from metricdp import wording
 from metricdp.arrays import Integers
 from metricdp.cli import tables
+from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.metrics import METRICS, Metric
@@ -124,6 +124,10 @@ class Where:
         grid: Instead of points: two corners of a map, south,west,north,east in degrees, such as
             41.8,12.4,42.0,12.6; its cells are the secrets, each at its middle. With --metric l2 they are x,y,x,y.
         cell: With grid: how wide and high a cell is, such as 200m.
+        vectors: Instead of points: a file of word vectors (GloVe, word2vec, fastText, .npz, safetensors or Parquet), or
+            bundled, for 2,161 English words to try things with. Its words are the secrets.
+        words: With vectors: so many of its first words, or a file with one word a line. Without: the words of a file,
+            measured by their spelling.
         table: How the points are read.
     """
 
@@ -133,6 +137,8 @@ class Where:
     nodes: int | None = None
     grid: Corners | None = None
     cell: str | None = None
+    vectors: str | None = None
+    words: str | None = None
     table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS
 
     def space(self) -> FiniteSpace:
@@ -144,18 +150,26 @@ class Where:
         self._check()
         if self.points is not None:
             return replace(places_from(self.points, self.metric, self.table), where=self)
+        if self.are_words:
+            from metricdp.cli.lexicon import word_space
+
+            metric = None if self.metric is None else metric_named(self.metric)
+            return Places(word_space(self.vectors, self.words, metric), where=self)
         if self.grid is not None:
             return Places(cells(self.grid, str(self.cell), self.metric), where=self)
         return Places(metricdp.road_network(str(self.roads), nodes=self.nodes), where=self)
 
     def _check(self) -> None:
-        given = [name for name in ("points", "roads", "grid") if getattr(self, name) is not None]
+        given = [name for name in ("points", "roads", "grid", "vectors") if getattr(self, name) is not None]
+        given = given or (["words"] if self.words is not None else [])
         if len(given) != 1:
             found = " and ".join(f"--{name}" for name in given) or "none of them"
             raise InvalidInput(
                 "say where secrets are, with either --points cells.csv, or --roads and a city, a folder or a GraphML "
-                f"file, or --grid 41.8,12.4,42.0,12.6 --cell 200m; got {found}."
+                f"file, or --grid 41.8,12.4,42.0,12.6 --cell 200m, or --vectors glove.npz for words; got {found}."
             )
+        if self.words is not None and given[0] not in ("vectors", "words"):
+            raise InvalidInput(f"--words is for words, alone or with --vectors; leave it away with --{given[0]}.")
         if self.nodes is not None and self.roads is None:
             raise InvalidInput(f"--nodes counts crossings and belongs to --roads; leave it away with --{given[0]}.")
         if self.metric is not None and self.roads is not None:
@@ -164,13 +178,19 @@ class Where:
             raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 200m.")
 
     @property
+    def are_words(self) -> bool:
+        """Whether secrets are words."""
+        return self.vectors is not None or self.words is not None
+
+    @property
     def named(self) -> str | None:
         """The file or folder that was named."""
-        return self.points or self.roads
+        return self.points or self.roads or self.vectors or self.words
 
-    def words(self, space: FiniteSpace) -> str:
+    def called(self, space: FiniteSpace) -> str:
         """Return what they are and how many."""
         kind = "crossings" if self.roads is not None else "cells" if self.grid is not None else "points"
+        kind = "words" if self.are_words else kind
         return f"{len(space):,} {kind}"
 
 
@@ -269,11 +289,6 @@ def places_from(points: str, metric: str | None, table: tables.Source = tables.A
     return Places(FiniteSpace(found.points[np.sort(first)], chosen, columns=found.columns), rank[inverse.ravel()])
 
 
-def note(sentence: str) -> None:
-    """Say on the error stream what was done that nobody asked for."""
-    print(f"note: {sentence}", file=sys.stderr)
-
-
 def seeded(seed: int | None) -> np.random.Generator | None:
     """Return a generator for simulations, where a seed was asked for."""
     return None if seed is None else np.random.default_rng(seed)
@@ -286,8 +301,6 @@ def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:
     return load(path, trusted=trusted)
 
 
-def noise_for(level: Level, metric: Metric, columns: Sequence[str] | None) -> Mechanism:
+def noise_for(level: Level, metric: Metric, dimension: int | None) -> Mechanism:
     """Return Laplace noise at the epsilon asked for, or at the one that keeps a wish."""
-    dimension = None if isinstance(metric, metricdp.Haversine) else 2 if columns is None else len(columns)
-
     return metricdp.laplace(metric, level.epsilon(), dimension=dimension)

@@ -27,9 +27,9 @@ class Situation:
     """What `choose` asks; what is not given it asks for.
 
     Attributes:
-        secrets: anywhere (on Earth), points (places in a file), roads, grid (cells of a map), words or trips.
-        places: Which places: the file of points or words, the city or folder of roads, or the corners
-            south,west,north,east of the map.
+        secrets: anywhere (on Earth), points (places in a file), roads, grid (cells of a map), words, texts or trips.
+        places: Which places: the file of points or words, the city or folder of roads, the corners
+            south,west,north,east of the map, or for texts the file of word vectors (or bundled).
         cell: With --secrets grid: how wide a cell is, such as 200m.
         nodes: With --secrets roads: so many crossings around the centre, instead of all.
         metric: With --secrets points: the metric, where it is not that of the columns.
@@ -123,9 +123,9 @@ def _asked(said: Situation) -> Situation:
 def _matters(question: Question, said: Situation) -> bool:
     """Tell whether anything depends on a question, after the answers before it."""
     if question.name in ("places", "prior", "loss", "wait"):
-        return said.secrets != "anywhere" and (said.secrets != "trips" or question.name == "places")
+        return said.secrets != "anywhere" and (said.secrets not in ("trips", "texts") or question.name == "places")
     if question.name in ("rows", "device"):
-        return said.secrets != "trips"
+        return said.secrets not in ("trips", "texts")
     return True
 
 
@@ -166,6 +166,8 @@ def _places(said: Situation) -> Places | None:
         return Where(grid=said.places, cell=said.cell).places()
     if said.secrets == "roads":
         return Where(roads=said.places, nodes=said.nodes).places()
+    if said.secrets == "texts":
+        return Where(vectors=said.places).places()
     return Where(points=said.places, metric=said.metric).places()
 
 
@@ -184,8 +186,15 @@ def _reasons(found: Advice, said: Situation, answers: Answers, where: Where, spa
     """Return why, one sentence a line."""
     taken = "metricdp trajectories" if found.name == "trips" else found.builder
     why = re.sub(r":? \[[^]]*\]\([^)]*\)", "", found.why)
-    on = "" if space is None else f" on {where.words(space)}"
+    on = "" if space is None else f" on {where.called(space)}"
     lines = [f"Take {taken}{on}: {why}."]
+    if found.name == "texts":
+        return [
+            *lines,
+            "Topic, style, length and rare combinations of words can still identify people: words alone are protected.",
+            "What epsilons do to public sentences: metricdp text --vectors FILE --choose.",
+            "Words outside the vocabulary are masked here; --unknown drop, spelling or refuse are the other ways.",
+        ]
     if found.name == "laplace":
         lines.append("Secrets can be anywhere, so noise is added to every position; no list of places is needed.")
     if space is not None:
@@ -217,6 +226,10 @@ def commands(found: Advice, said: Situation, where: Where, space: FiniteSpace | 
     several = said.rows == "several"
     if found.name == "trips":
         return [_line(["trajectories", said.table, "--places", str(said.places), *level, "-o", "protected.csv"])]
+    if found.name == "texts":
+        made = ["design", "--vectors", str(said.places), *level, "--builder", found.builder, "-o", said.output]
+        use = ["text", said.table, "--mechanism", said.output, "--unknown", "mask", "-o", "protected.csv"]
+        return [_line(made), _line(use)]
     if found.name == "laplace":
         if said.device == "table":
             spread = ["--id", said.person, "--budget", _budget(said), "--spread", "even"] if several else []

@@ -93,10 +93,10 @@ def compare(
             if kept
             else "interrupted: nothing was done yet"
         ) from None
-    title = f"Mechanisms on {where.words(space)}"
+    title = f"Mechanisms on {where.called(space)}"
     for target in targets:
         write_comparison(found, target, title=title)
-    print("\n".join(_lines(found, where.words(space))))
+    print("\n".join(_lines(found, where.called(space))))
     for name, why in found.missing.items():
         print(f"Left out: {name}: {_shortened(why)}", file=sys.stderr)
     print(f"Written: {', '.join(targets)}.")

@@ -27,16 +27,18 @@ def design(
     epsilon: Epsilon | None = None,
     protect: str | None = None,
     output: Output,
-    builder: str = "optimal",
+    builder: str | None = None,
     options: Annotated[building.Options, Parameter(name="*")] = building.NOTHING_ASKED,
     json: bool = False,
     overwrite: tables.Overwrite = False,
 ) -> int:
-    """Design a mechanism for points, crossings or cells of a city and write it with its certificate.
+    """Design a mechanism for points, crossings or cells of a city, or for words, and write it with its certificate.
 
     An example: `metricdp design --points cells.csv --metric l2 --epsilon 1.0 --builder optimal -o cells.mdp`
 
     A whole city: `metricdp design --roads rome.graphml --epsilon 10/km --gap 0.05 -o rome.mdp`
+
+    Words: `metricdp design --vectors glove.npz --epsilon 3 --builder exponential -o words.mdp`
 
     Cells of a map: `metricdp design --grid 41.88,12.45,41.92,12.51 --cell 500m --epsilon 5/km -o cells.mdp`
 
@@ -46,11 +48,11 @@ def design(
     it.
 
     Args:
-        where: Points of a file, roads, or cells of a map.
+        where: Points of a file, roads, cells of a map, or words.
         epsilon: How much may leak per distance: 10/km on lat and lon and on roads, a bare number elsewhere.
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         output: Where the mechanism file goes.
-        builder: The name of a builder; `metricdp builders` lists them.
+        builder: The name of a builder; `metricdp builders` lists them. For words exponential, elsewhere optimal.
         options: What only some builders take.
         json: Print the same as JSON.
         overwrite: Replace a mechanism file that is there.
@@ -59,6 +61,7 @@ def design(
     from metricdp.files import check_target
 
     check_target(output, source=where.named, overwrite=overwrite or options.resume)
+    builder = builder or ("exponential" if where.are_words else "optimal")
     with watching.watch("Designing") as watch:
         with doing("reading"):
             order, level = building.ordered(builder, where, options, epsilon=epsilon, protect=protect)
@@ -105,11 +108,11 @@ def _next(order: building.Order, made: Mechanism, output: str) -> str:
         half = choices.distance_in(where.cell, space.unit, "cell") / math.sqrt(2.0)
         snap = f" --snap {wording.distance(half, space.unit, 'up').replace(' ', '').replace(',', '')}"
         what = "protects a table, every value put on the middle of its cell"
-    lines = [
-        "Go on:",
-        f"  metricdp audit {name}   judges it again, without trust in who made it",
-        f"  metricdp perturb table.csv --mechanism {name}{snap} -o protected.csv   {what}",
-    ]
+    lines = ["Go on:", f"  metricdp audit {name}   judges it again, without trust in who made it"]
+    if made.inputs.is_text:
+        text = f"  metricdp text reviews.csv --column text --mechanism {name} --unknown mask -o protected.csv"
+        return "\n".join([*lines, f"{text}   protects a column of texts"])
+    lines.append(f"  metricdp perturb table.csv --mechanism {name}{snap} -o protected.csv   {what}")
     if isinstance(made, LocalMechanism) and not made.inputs.is_text:
         middle = ",".join(f"{value:.6g}" for value in np.median(made.inputs.coordinates, axis=0))
         around = f"--around {middle} --radius 3{made.inputs.ground.unit}"

@@ -12,7 +12,8 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats, Integers, Points
-from metricdp.cli.choices import Places, note
+from metricdp.cli.choices import Places
+from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine, pairwise
 from metricdp.spaces import FiniteSpace

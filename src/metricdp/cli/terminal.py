@@ -19,6 +19,11 @@ from metricdp.auditing.loss import counts_distance
 from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism, ProductMechanism
 
 
+def note(sentence: str) -> None:
+    """Say on the error stream what was done that nobody asked for."""
+    print(f"note: {sentence}", file=sys.stderr)
+
+
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
     """Show a bar on a terminal's error stream; where that is no terminal, show nothing."""

@@ -81,20 +81,25 @@ class OpenTable:
     def _check_text(self, batch: pa.RecordBatch, first_row: int) -> None:
         """Refuse bytes that are no UTF-8 where the target has types: a CSV file may keep them as they are."""
         for field, column in zip(batch.schema, batch.columns, strict=True):
-            if not is_text(field.type):
+            row = text_that_is_no_utf8(column) if is_text(field.type) else None
+            if row is None:
                 continue
-            try:
-                column.validate(full=True)
-            except pa.ArrowInvalid:
-                pass
-            else:
-                continue
-            raw = column.cast(pa.binary()).to_pylist()
-            row = next((number for number, cell in enumerate(raw) if cell is not None and not _is_utf8(cell)), 0)
             raise InvalidInput(
                 f"{self.name!r}: the column {field.name!r} holds text that is not UTF-8 in row {first_row + row} (the "
                 "first is row 0). Save the file as UTF-8, or write a CSV file, which keeps the bytes."
             )
+
+
+def text_that_is_no_utf8(column: pa.Array) -> int | None:
+    """Return the first row of a column of text whose bytes are no UTF-8; None where all are."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        pass
+    else:
+        return None
+    raw = column.cast(pa.binary()).to_pylist()
+    return next((number for number, cell in enumerate(raw) if cell is not None and not _is_utf8(cell)), 0)
 
 
 def _is_utf8(cell: bytes) -> bool:
@@ -112,6 +117,7 @@ def open_table(
     reading: Reading = AS_IT_IS,
     *,
     geographic: bool = True,
+    vectors: bool = False,
     groups: Sequence[int] = (),
     checked: bool = False,
     usual: Callable[[Sequence[str]], Sequence[str]] | None = None,
@@ -124,6 +130,7 @@ def open_table(
             (pos[0]), a list, a struct or a geometry as a whole. None for the usual ones.
         reading: What the caller says about the table.
         geographic: Whether a secret is a latitude and a longitude.
+        vectors: Leave a list of more numbers than a place has whole, for whoever reads lists.
         groups: Of a Parquet file, the row groups to read.
         checked: Refuse text that is not UTF-8.
         usual: Names the columns of the secret, where the caller did not.
@@ -140,7 +147,7 @@ def open_table(
             point=getattr(reader, "point", None),
             usual=usual,
         )
-        table.layout = layout_for(known, columns, reading, geographic=geographic)
+        table.layout = layout_for(known, columns, reading, geographic=geographic, vectors=vectors)
         yield table
 
 

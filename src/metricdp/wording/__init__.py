@@ -13,6 +13,15 @@ from metricdp.wording.columns import (
     looked_at_names,
     refused_columns,
 )
+from metricdp.wording.documents import (
+    by_the_law,
+    open_in_texts,
+    texts_again,
+    texts_of_one_person,
+    unchanged,
+    unknown_words,
+    word_pair,
+)
 from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
 from metricdp.wording.promises import (
     INTERRUPTED,
@@ -79,6 +88,7 @@ __all__ = [
     "along",
     "average_distance",
     "bound",
+    "by_the_law",
     "certified",
     "coarsened_columns",
     "compared",
@@ -105,6 +115,7 @@ __all__ = [
     "not_hidden",
     "number",
     "objective",
+    "open_in_texts",
     "per_cent",
     "promised",
     "reach",
@@ -125,12 +136,17 @@ __all__ = [
     "templates",
     "text_promise",
     "text_rules",
+    "texts_again",
+    "texts_of_one_person",
     "things",
     "trip_loss",
     "trip_promise",
+    "unchanged",
     "uncounted",
+    "unknown_words",
     "unverified",
     "wish",
     "within",
     "without_person",
+    "word_pair",
 ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from scripts import script
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "engines"
 PAGES = Path(__file__).parents[3] / "docs" / "engines"
@@ -16,18 +15,7 @@ ELSEWHERE = {"spark_frame", "ray_dataset"}
 
 @pytest.mark.parametrize("name", sorted({path.stem for path in EXAMPLES.glob("*.py")} - ELSEWHERE))
 def test_examples_run(name: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONWARNINGS": "error"}
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / f"{name}.py")],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    assert script(EXAMPLES / f"{name}.py", tmp_path).strip()
 
 
 def test_every_example_is_on_a_page() -> None:

@@ -17,11 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
+from metricdp import cli
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.tables import perturb_files
 from metricdp.tables.draws import Draws, fingerprint
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import plan as jobs
+from tables.engines.hand import perturbed
 from tables.engines.law import CELLS, LOCAL, MATRIX, check, files, table, together
 from tables.engines.replay import HOME, copied, folder_of, replayed
 
@@ -111,7 +113,10 @@ def run_command(*arguments: str, folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_a_killed_command_is_resumed(tmp_path: Path) -> None:
+def test_a_killed_command_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     before = files(tmp_path / "in", rows=80_000, count=8, groups=80_000)
     mdp.save(MATRIX, tmp_path / "cells.mdp")
     arguments = ("perturb", "in/*.parquet", "--mechanism", "cells.mdp", "-o", "out", "--engine", "local")
@@ -126,16 +131,13 @@ def test_a_killed_command_is_resumed(tmp_path: Path) -> None:
     ready = {path.name: path.read_bytes() for path in (job / "ready").glob("*.parquet")}
     assert 2 <= len(ready) < 8
     assert (job / "key").exists()
-    refused = run_command(*arguments, folder=tmp_path)
-    assert "--resume" in refused.communicate()[1]
-    assert refused.returncode == 2
+    assert cli.main([*arguments]) == 2
+    assert "--resume" in capsys.readouterr().err
     with pytest.raises(InvalidInput, match="another mechanism, epsilon"):
         perturb_files(tmp_path / "in", tmp_path / "out", NEXT, resume=True)
     copied(tmp_path)
-    resumed = run_command(*arguments, "--resume", folder=tmp_path)
-    text, complaints = resumed.communicate()
-    assert resumed.returncode == 0, complaints
-    assert "640,000 rows written" in text
+    assert cli.main([*arguments, "--resume"]) == 0
+    assert "640,000 rows written" in capsys.readouterr().out
     for name, data in ready.items():
         assert (tmp_path / "out" / name).read_bytes() == data
     check(before, together(tmp_path / "out"))
@@ -147,7 +149,7 @@ def test_equal_partitions_draw_independently(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for name in ("a", "b"):
         pq.write_table(table(2000), tmp_path / f"in/{name}.parquet")
-    perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
+    perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     first, second = (np.asarray(pq.read_table(tmp_path / f"out/{name}.parquet")["x"]) for name in "ab")
     secret = np.asarray(table(2000)["x"])
     # Given the secret the two are independent: they agree as often as the law says, not always.
@@ -162,7 +164,7 @@ def test_csv_files_and_folders(tmp_path: Path) -> None:
     (tmp_path / "in" / "deep").mkdir(parents=True)
     for place in ("in/a.csv", "in/deep/b.csv"):
         (tmp_path / place).write_text("x,y,z\n" + "1,2,abc\n" * 50)
-    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, rng=np.random.default_rng(1), workers=1)
+    summary = perturbed(tmp_path / "in", tmp_path / "out", MATRIX, rng=np.random.default_rng(1))
     assert summary.simulated
     assert summary.rows == 100
     lines = (tmp_path / "out/deep/b.csv").read_text().splitlines()

@@ -50,7 +50,7 @@ def session(tmp_path_factory):
     home = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("spark"))  # where Spark is started is where its relative paths are
     made = (
-        SparkSession.builder.master("local[2,4]")  # two cores; four tries a task, as on a cluster
+        SparkSession.builder.master("local[2,2]")  # two cores; two tries a task, the second for a worker that died
         .config("spark.ui.enabled", "false")
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # for a short life
         .config("spark.sql.codegen.wholeStage", "false")

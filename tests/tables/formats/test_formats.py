@@ -17,7 +17,7 @@ import pytest
 import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from metricdp.tables import perturb_file, perturb_files
+from metricdp.tables import perturb_file
 from metricdp.tables.formats import FORMATS, Reading
 from tabled import (
     ALMOST,
@@ -32,6 +32,7 @@ from tabled import (
     read_sqlite,
     write_sqlite,
 )
+from tables.engines.hand import perturbed
 
 
 def same_rows(found: list[dict[str, Any]], *, text: bool = False) -> None:
@@ -57,7 +58,8 @@ def test_every_format_becomes_every_other(tmp_path: Path, name: str, suffix: str
 
 
 def test_every_declared_format_is_tried_both_ways() -> None:
-    ends = [end for one in FORMATS for end in one.suffixes[:1]]
+    # a file of plain lines has one column, which holds texts: tests/tables/test_texts.py
+    ends = [end for one in FORMATS for end in one.suffixes[:1] if one.name != "lines"]
     assert all(any(name.endswith(end) for name in (*WRITERS, "in.sqlite")) for end in ends)
     assert all(any(suffix.startswith(end) for suffix in (*READERS, ".sqlite")) for end in ends)
 
@@ -233,7 +235,7 @@ def test_a_job_over_many_files_takes_other_formats_and_gives_the_same_reports_ag
     (tmp_path / "in").mkdir()
     for day in range(2):
         WRITERS[f"in{suffix}"](tmp_path / "in" / f"day{day}{suffix}", ROWS)
-    summary = perturb_files(tmp_path / "in", tmp_path / "out", ALMOST, workers=1)
+    summary = perturbed(tmp_path / "in", tmp_path / "out", ALMOST)
     assert summary.written == 6
     for day in range(2):
         same_rows(READERS[suffix](tmp_path / "out" / f"day{day}{suffix}"))

@@ -29,6 +29,7 @@ from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.kernel import protected_table
 from metricdp.tables.summary import People
+from tables.engines.hand import perturbed
 from tables.engines.law import CELLS, MATRIX, files, table
 from tables.engines.replay import HOME, folder_of
 
@@ -81,8 +82,8 @@ def test_a_job_that_failed_at_a_bad_row_goes_on_without_that_row(tmp_path: Path)
     bad = table(100).set_column(1, "x", pa.array([0.0] * 99 + [0.5]))
     pq.write_table(bad, tmp_path / "in/day1.parquet")
     with pytest.raises(OutOfDomain):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
-    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, on_error="drop", workers=1, resume=True)
+        perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
+    summary = perturbed(tmp_path / "in", tmp_path / "out", MATRIX, on_error="drop", resume=True)
     assert (summary.rows, summary.written) == (200, 199)
 
 
@@ -94,12 +95,12 @@ def test_persons_are_counted_over_the_rows_that_were_released(name: str, tmp_pat
     (tmp_path / "in").mkdir()
     (pq.write_table if name.endswith("parquet") else pacsv.write_csv)(rows, tmp_path / "in" / name)
     noise = mdp.exponential(mdp.FiniteSpace([[0.0, 0.0], [1.0, 0.0]], mdp.Lp(2)), 1.0)
-    options = {"columns": ["x", "y"], "id_column": "who", "workers": 1}
-    summary = perturb_files(tmp_path / "in", tmp_path / "out", noise, on_error="drop", **options)
+    options = {"columns": ["x", "y"], "id_column": "who"}
+    summary = perturbed(tmp_path / "in", tmp_path / "out", noise, on_error="drop", **options)
     assert summary.people == People("who", 2, 4, 0)
-    again = perturb_files(tmp_path / "in", tmp_path / "out", noise, on_error="drop", resume=True, **options)
+    again = perturbed(tmp_path / "in", tmp_path / "out", noise, on_error="drop", resume=True, **options)
     assert again.people == summary.people
-    whole = perturb_files(tmp_path / "in", tmp_path / "nulls", noise, on_error="null", **options)
+    whole = perturbed(tmp_path / "in", tmp_path / "nulls", noise, on_error="null", **options)
     assert whole.people == People("who", 3, 6, 0)
 
 
@@ -118,7 +119,7 @@ def test_a_file_that_changed_is_done_again_under_the_same_key(tmp_path: Path) ->
     second = folder_of(tmp_path)
     assert second != first
     assert (second / "key").read_bytes() == key
-    perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True)
+    perturbed(tmp_path / "in", tmp_path / "out", MATRIX, resume=True)
     assert (tmp_path / "out/day0.parquet").read_bytes() == ready["day0.parquet"]
     assert (tmp_path / "out/day1.parquet").read_bytes() != ready["day1.parquet"]
 
@@ -129,25 +130,25 @@ def test_a_job_without_its_key_cannot_go_on_and_can_be_given_up(tmp_path: Path) 
     old = folder_of(tmp_path)
     (old / "key").unlink()
     with pytest.raises(OutputProblem, match=r"key of the job .* is gone"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True)
+        perturbed(tmp_path / "in", tmp_path / "out", MATRIX, resume=True)
     with pytest.raises(InvalidInput, match="choose one of them"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True, discard=True)
-    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, discard=True).rows == 100
+        perturbed(tmp_path / "in", tmp_path / "out", MATRIX, resume=True, discard=True)
+    assert perturbed(tmp_path / "in", tmp_path / "out", MATRIX, discard=True).rows == 100
     assert not old.exists()
 
 
 def test_a_finished_job_whose_output_is_gone_is_not_silently_done_twice(tmp_path: Path) -> None:
     files(tmp_path / "in", rows=100, count=1)
-    perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     with pytest.raises(OutputProblem, match="not an empty folder"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, discard=True)
+        perturbed(tmp_path / "in", tmp_path / "out", MATRIX, discard=True)
     shutil.rmtree(tmp_path / "out")
     with pytest.raises(OutputProblem, match=r"costs their epsilon twice.*--discard"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
-    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, discard=True).rows == 100
+        perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
+    assert perturbed(tmp_path / "in", tmp_path / "out", MATRIX, discard=True).rows == 100
     shutil.rmtree(tmp_path / "out")
     pq.write_table(table(50, seed=3), tmp_path / "in/day0.parquet")  # other rows: nothing is paid twice
-    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX).rows == 50
+    assert perturbed(tmp_path / "in", tmp_path / "out", MATRIX).rows == 50
 
 
 def test_a_job_cut_off_after_its_output_appeared_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,13 +156,13 @@ def test_a_job_cut_off_after_its_output_appeared_is_over(tmp_path: Path, monkeyp
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(folders, "finished", lambda job: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+            perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     assert (folder_of(tmp_path) / "key").exists()
     released = (tmp_path / "out/day0.parquet").read_bytes()
     with pytest.raises(OutputProblem, match="finished job"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+        perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     assert not (folder_of(tmp_path) / "key").exists()
-    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True).rows == 100
+    assert perturbed(tmp_path / "in", tmp_path / "out", MATRIX, resume=True).rows == 100
     assert (tmp_path / "out/day0.parquet").read_bytes() == released
 
 
@@ -173,11 +174,11 @@ def test_an_output_that_appears_from_elsewhere_is_not_touched(tmp_path: Path) ->
         (tmp_path / "out/theirs").write_text("x")
 
     with pytest.raises(OutputProblem, match=r"cannot write .*ready and kept"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, progress=meanwhile)
+        perturbed(tmp_path / "in", tmp_path / "out", MATRIX, progress=meanwhile)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["theirs"]
     (tmp_path / "out/theirs").unlink()
     (tmp_path / "out").chmod(0o750)
-    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, resume=True).rows == 100
+    assert perturbed(tmp_path / "in", tmp_path / "out", MATRIX, resume=True).rows == 100
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o750
 
 
@@ -204,7 +205,7 @@ def test_a_worker_that_outlives_its_job_writes_into_no_other(tmp_path: Path) -> 
     rows: list[int] = []
 
     def meanwhile(count: int) -> None:  # the worker is in the middle when its job is given up and another one begins
-        rows.append(perturb_files(paths, tmp_path / "out", MATRIX, discard=True, workers=1).rows)
+        rows.append(perturbed(paths, tmp_path / "out", MATRIX, discard=True).rows)
 
     with pytest.raises(OSError, match="No such file"):
         run_partition(first.folder, 0, meanwhile)
@@ -256,23 +257,23 @@ def test_links_are_not_written_through_and_links_that_are_read_are_named(tmp_pat
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out").symlink_to("elsewhere")
     with pytest.raises(OutputProblem, match="symbolic link to 'elsewhere'"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+        perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     (tmp_path / "out.parquet").symlink_to("elsewhere/file.parquet")
     with pytest.raises(OutputProblem, match="symbolic link"):
         perturb_file(tmp_path / "in/day0.parquet", tmp_path / "out.parquet", MATRIX)
     (tmp_path / HOME).symlink_to("elsewhere")  # somebody else's idea of where keys go
     (tmp_path / "out").unlink()
     with pytest.raises(OutputProblem, match="a folder of yours"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+        perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     (tmp_path / HOME).unlink()
     assert list((tmp_path / "elsewhere").iterdir()) == []
     (tmp_path / "in/link.parquet").symlink_to("day0.parquet")
     with pytest.raises(InvalidInput, match="are the same file"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+        perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     os.rename(tmp_path / "in/day0.parquet", tmp_path / "elsewhere/day0.parquet")
     (tmp_path / "in/link.parquet").unlink()
     (tmp_path / "in/link.parquet").symlink_to("../elsewhere/day0.parquet")
-    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX)
+    summary = perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     assert any("link.parquet' is a symbolic link: " in line and "elsewhere" in line for line in summary.lines())
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["link.parquet"]
     summary = perturb_file(tmp_path / "in/link.parquet", tmp_path / "one.parquet", MATRIX)
@@ -297,7 +298,7 @@ def test_a_full_disk_is_one_sentence_and_the_job_goes_on_when_there_is_room(tmp_
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
     kept = {path.name: path.read_bytes() for path in tmp_path.glob(f"{HOME}/*/ready/*")}
-    summary = perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX, resume=True)
+    summary = perturbed(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX, resume=True)
     assert summary.rows == whole.num_rows
     for name, data in kept.items():
         assert (tmp_path / "out" / name).read_bytes() == data
@@ -321,7 +322,7 @@ def test_however_often_a_job_is_killed_a_secret_is_seen_with_one_noise(tmp_path:
         process.communicate()
         for path in tmp_path.glob(f"{HOME}/*/ready/*"):
             assert drawn.setdefault(path.name, path.read_bytes()) == path.read_bytes()
-    perturb_files(tmp_path / "in", tmp_path / "out", noise, resume=True)
+    perturbed(tmp_path / "in", tmp_path / "out", noise, resume=True)
     for path in (tmp_path / "out").iterdir():
         assert drawn.setdefault(path.name, path.read_bytes()) == path.read_bytes()
     assert not list(tmp_path.rglob("key"))

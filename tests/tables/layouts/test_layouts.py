@@ -15,9 +15,10 @@ import pytest
 import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.tables import perturb_file, perturb_files
+from metricdp.tables import perturb_file
 from metricdp.tables.formats import Reading
 from tabled import ALMOST, METRES, csv_rows
+from tables.engines.hand import perturbed
 
 PLACES = [(41.1496123, -8.6109456), (41.1579384, -8.6291053), (41.2512347, -8.5123456)]
 
@@ -267,8 +268,8 @@ def test_headers_with_spaces_and_commas_can_be_named(tmp_path: Path, name: str) 
 def test_a_job_keeps_what_was_said_about_its_files(tmp_path: Path) -> None:
     for day in range(2):
         (tmp_path / f"day{day}.csv").write_text("x;y\r\n565000,5;5930000\r\n566000;5931000,25\r\n")
-    perturb_files(
-        [tmp_path / "day0.csv", tmp_path / "day1.csv"], tmp_path / "out", ALMOST, columns=["x", "y"], workers=1,
+    perturbed(
+        [tmp_path / "day0.csv", tmp_path / "day1.csv"], tmp_path / "out", ALMOST, columns=["x", "y"],
         reading=Reading(crs="EPSG:25832"),
     )  # fmt: skip
     for day in range(2):

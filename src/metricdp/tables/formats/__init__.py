@@ -1,6 +1,6 @@
 """Tables in files as streams of record batches; each format is one file with one declaration."""
 
-from metricdp.tables.formats import arrow, csv, duckdb, geojson, geoparquet, jsonlines, parquet, sqlite
+from metricdp.tables.formats import arrow, csv, duckdb, geojson, geoparquet, jsonlines, lines, parquet, sqlite
 from metricdp.tables.formats.base import (
     AS_IT_IS,
     BATCH_ROWS,
@@ -36,6 +36,7 @@ for _module in (
     geoparquet,
     sqlite,
     duckdb,
+    lines,
 ):  # shared endings belong to the first
     FORMATS.declare(_module.FORMAT)
 

@@ -14,6 +14,13 @@ from metricdp.catalogue import Catalogue, loaded
 Packing = Literal["", "gzip", "zstd"]
 PACKINGS: dict[str, Packing] = {".gz": "gzip", ".zst": "zstd"}
 BATCH_ROWS = 1 << 17
+BATCH_BYTES = 16 << 20  # wide rows come in smaller batches: several of them are in memory at once, and as doubles
+FEWEST_BATCH_ROWS = 1 << 8
+
+
+def batch_rows(row_bytes: float, most: int) -> int:
+    """Return how many rows of such a size are read at once."""
+    return min(most, max(FEWEST_BATCH_ROWS, int(BATCH_BYTES / max(1.0, row_bytes))))
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,7 @@ class Reading:
         decimal: Whether numbers in text are written with a point or a comma, where that is not found out by itself.
         source_format: The format of the table that is read, where its name does not say it.
         target_format: The format of the table that is written, where its name does not say it.
+        block_bytes: How much of a CSV file is read at once; a row has to fit into it.
     """
 
     scale: float = 1.0
@@ -35,6 +43,7 @@ class Reading:
     decimal: Literal["point", "comma"] | None = None
     source_format: str | None = None
     target_format: str | None = None
+    block_bytes: int = 4 << 20
 
 
 AS_IT_IS = Reading()

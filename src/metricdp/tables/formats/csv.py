@@ -35,7 +35,7 @@ class CsvReader:
         if not head.strip():
             raise InvalidInput(f"{self.name!r} is empty: a CSV file has a header and one row a line below it.")
         found = dialect_of(head, self.name, how)
-        read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, skip_rows=found.blank_lines)
+        read = csv.ReadOptions(block_size=how.block_bytes, skip_rows=found.blank_lines)
         parse = csv.ParseOptions(delimiter=found.delimiter, newlines_in_values=True)
         self._location, self._read, self._parse = location, read, parse
         names = reading(self.name, lambda: _names(location, read, parse), self._where)
@@ -101,6 +101,8 @@ class CsvReader:
         """Return which row has too many or too few cells, and whether it looks as if it had another separator."""
         from pyarrow import csv
 
+        if reason.startswith("straddling"):
+            return f" (a row is longer than {self._read.block_size >> 20} MB)"
         if not reason.startswith("Expected"):
             return ""
         seen: list[tuple[int, str]] = []

@@ -19,6 +19,7 @@ LINES = 200  # that the separator is looked for in
 WITH_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*")
 WITH_POINT = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\s*")
 THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}(,[0-9]{3})+\s*")
+LONGEST = 100_000  # characters of a line that is looked at: the csv module takes no cell above 131,072
 DECIMALS = {"comma": True, "point": False}
 
 
@@ -46,7 +47,8 @@ def dialect_of(head: bytes, name: str, reading: Reading) -> Dialect:
     lines = _records(body)
     delimiter = reading.separator or _separator(lines)
     end = "\r\n" if "\r\n" in body else "\r" if "\r" in body and "\n" not in body else "\n"
-    rows = list(csv.reader(io.StringIO("\n".join(lines[1:])), delimiter=delimiter)) if len(delimiter) == 1 else []
+    short = [line for line in lines[1:] if len(line) < LONGEST]
+    rows = list(csv.reader(io.StringIO("\n".join(short)), delimiter=delimiter)) if len(delimiter) == 1 else []
     if reading.decimal is not None:
         width = max((len(row) for row in rows), default=0)
         return Dialect(delimiter, end, marked, blank, tuple(range(width)) if DECIMALS[reading.decimal] else ())
@@ -57,13 +59,16 @@ def _records(text: str) -> list[str]:
     """Return the first lines, those inside quotes joined; the last one may be cut and is left out if it is long."""
     found: list[str] = []
     whole = text.splitlines() if len(text) < HEAD_BYTES // 2 else text.splitlines()[:-1]
-    held = ""
+    held: list[str] = []
+    marks = 0
     for line in whole:
-        held = f"{held}\n{line}" if held else line
-        if held.count('"') % 2 == 0:
-            if held.strip():
-                found.append(held)
-            held = ""
+        held.append(line)
+        marks += line.count('"')
+        if marks % 2 == 0:
+            record = "\n".join(held)
+            if record.strip():
+                found.append(record)
+            held, marks = [], 0
             if len(found) > LINES:
                 break
     return found or whole[:1]

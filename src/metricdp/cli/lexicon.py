@@ -1,0 +1,86 @@
+"""Words from files: vectors with their words, lists of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from metricdp.cli.terminal import note
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Levenshtein, Metric
+from metricdp.spaces import FiniteSpace
+
+LONGEST_LIST = 64 << 20  # bytes of a list of words
+NAMED_WORDS = 5
+
+
+def word_space(vectors: str | None, words: str | None, metric: Metric | None) -> FiniteSpace:
+    """Return words as secrets: those of a file of vectors, some of them, or a list alone measured by its spelling."""
+    if vectors is None:
+        listed = word_list(str(words), "words")
+        if len(listed) < 2:
+            raise InvalidInput(f"{words!r} must hold at least two words, one a line.")
+        spelled = Levenshtein() if metric is None else metric
+        if not isinstance(spelled, Levenshtein):
+            raise InvalidInput(
+                f"the metric {type(spelled).__name__} measures vectors, and {words!r} lists words: add --vectors "
+                "glove.npz, or use --metric levenshtein."
+            )
+        return FiniteSpace(np.array(listed)[:, None], spelled)
+    from metricdp.text import read_vectors
+    from metricdp.text.bundled import BUNDLED, bundled_vectors
+
+    place = bundled_vectors() if vectors == BUNDLED and not Path(vectors).exists() else Path(vectors)
+    many = number_of(words)
+    found = read_vectors(place, limit=many)
+    if words is not None and many is None:
+        listed = word_list(words, "words")
+        rows = _rows(found.words, listed, vectors)
+        found = type(found)([found.words[row] for row in rows], found.array[rows])
+    if len(found.words) < 2:
+        raise InvalidInput("a mechanism needs at least two words to choose between, and here is one.")
+    return found.space(metric)
+
+
+def number_of(words: str | None) -> int | None:
+    """Return how many words were asked for, where `--words` is a number."""
+    if words is None or not words.strip().replace("_", "").isdigit() or Path(words).exists():
+        return None
+    many = int(words)
+    if many < 2:
+        raise InvalidInput(f"--words must be at least 2 words, or a file of them, got {words}.")
+    return many
+
+
+def word_list(path: str, option: str) -> list[str]:
+    """Return the words of a file, one a line; a word that comes twice counts once."""
+    place = Path(path)
+    if not place.is_file():
+        raise InvalidInput(f"--{option} must be a file with one word a line, there is none at {path!r}.")
+    if place.stat().st_size > LONGEST_LIST:
+        raise InvalidInput(f"{path!r} is larger than {LONGEST_LIST >> 20} MB: a list of words has one a line.")
+    try:
+        lines = place.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path!r} is not UTF-8: save the list as UTF-8, one word a line.") from None
+    words = [line.strip() for line in lines if line.strip()]
+    spaced = [row for row, word in enumerate(words) if len(word.split()) > 1]
+    if spaced:
+        raise InvalidInput(f"{path!r} must hold one word a line, line {spaced[0] + 1} holds several.")
+    once = list(dict.fromkeys(words))
+    if len(once) < len(words):
+        note(f"words of {path} that come twice: {len(words) - len(once):,}. They count once.")
+    return once
+
+
+def _rows(words: Sequence[str], wanted: Sequence[str], vectors: str) -> list[int]:
+    place = {word: row for row, word in enumerate(words)}
+    missing = [word for word in wanted if word not in place]
+    if missing:
+        raise InvalidInput(
+            f"{len(missing):,} of {len(wanted):,} words have no vector in {vectors}, such as "
+            f"{', '.join(missing[:NAMED_WORDS])}: leave them out of the list, or take a larger file."
+        )
+    return [place[word] for word in wanted]

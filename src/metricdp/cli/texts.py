@@ -1,0 +1,279 @@
+"""The command that protects texts, and its help for choosing epsilon."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from metricdp import wording
+from metricdp.cli import choices, tables, terminal
+from metricdp.cli.choices import Input, Output
+from metricdp.cli.leaving import ALL_STAY, Leaving
+from metricdp.cli.speech import AS_USUAL, Speech
+from metricdp.cli.telling import command_line
+from metricdp.cli.vocabularies import NO_WORDS, Words
+from metricdp.errors import InvalidInput
+from metricdp.files import check_target
+
+if TYPE_CHECKING:
+    from metricdp.tables.formats import Reading
+    from metricdp.tables.texts import TextSummary
+    from metricdp.text.worth import Worth
+
+HELP_WORDS = 2_500  # words that the help for choosing looks at, unless asked for more: minutes otherwise
+PLAIN = (".txt", ".text")
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """How the table is read, where that cannot be told from the file.
+
+    Attributes:
+        column: A column of texts; several with commas between or the option again. review.text is a field of a struct,
+            text#2 the second of two columns text. The only column of text unless given.
+        separator: What stands between the cells of a CSV file; found out unless said.
+        source_format: The format of the file, where its name does not say it; `metricdp formats` lists them. A .txt
+            file without --column has one document a line.
+        target_format: The format of the output, where its name does not say it.
+    """
+
+    column: tuple[str, ...] = ()
+    separator: str | None = None
+    source_format: Annotated[str | None, Parameter(name="--from")] = None
+    target_format: Annotated[str | None, Parameter(name="--to")] = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that were named."""
+        return [name for text in self.column for name in tables.Source(columns=text).names or ()]
+
+
+AS_IT_IS = TextSource()
+
+
+@dataclass(frozen=True)
+class Told:
+    """What to write besides the table.
+
+    Attributes:
+        report: Write a page (.html): limits, promise, and before and after on a public text. Nothing of the table is in
+            it.
+        json: Write the same as a record for programs.
+    """
+
+    report: str | None = None
+    json: Annotated[str | None, Parameter(name="--json")] = None
+
+    def check(self, source: str | None, output: str | None, *, overwrite: bool) -> None:
+        """Refuse what cannot be written before any work is done."""
+        if self.report is not None and Path(self.report).suffix.lower() not in (".html", ".htm"):
+            raise InvalidInput(f"the page {self.report!r} must be named .html.")
+        targets = [name for name in (output, self.report, self.json) if name is not None and name != tables.STANDARD]
+        if len({Path(name).absolute() for name in targets}) < len(targets):
+            raise InvalidInput("the table, the page and the record need names of their own.")
+        for name in targets:
+            if name != output:
+                check_target(name, source=source, overwrite=overwrite)
+
+
+NOT_TOLD = Told()
+
+
+def text(
+    source: Input | None = None,
+    /,
+    *,
+    output: Output | None = None,
+    table: Annotated[TextSource, Parameter(name="*")] = AS_IT_IS,
+    words: Annotated[Words, Parameter(name="*")] = NO_WORDS,
+    speech: Annotated[Speech, Parameter(name="*")] = AS_USUAL,
+    leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
+    choose: Annotated[bool, Parameter(name="--choose", negative="")] = False,
+    told: Annotated[Told, Parameter(name="*")] = NOT_TOLD,
+    seed: int | None = None,
+    overwrite: tables.Overwrite = False,
+) -> int:
+    """Protect texts: every word becomes a word drawn at random, the likelier the closer its meaning.
+
+    An example: `metricdp text reviews.csv --column text --vectors glove.npz --epsilon 3 --unknown mask -o out.csv`
+
+    With a mechanism that was made once: `metricdp text reviews.csv --mechanism words.mdp --unknown mask -o out.csv`
+
+    What epsilons do to public sentences, to choose one: `metricdp text --vectors glove.npz --choose`
+
+    Topic, style, length and rare combinations of words can still identify people.
+
+    Args:
+        source: The table to protect: a CSV file with a header, Parquet, JSON Lines, a table of a database
+            (shop.db::reviews) and more (`metricdp formats`); a .txt file with one document a line; a folder or
+            a pattern such as 'days/*.csv'; - for standard input.
+        output: Where the protected table goes, in the format its name says (- for standard output); it appears when
+            everything went well. A new folder for many files.
+        table: How the table is read.
+        words: Which words there are, and how they are protected.
+        speech: What becomes of the tokens of a text.
+        leaving: Columns besides the texts.
+        choose: Show what epsilons do to bundled sentences, on the first 2,500 words unless --words says otherwise;
+            --epsilon 1,2,3 names the epsilons.
+        told: What to write besides the table.
+        seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
+        overwrite: Replace an output that is there.
+    """
+    told.check(source, output, overwrite=overwrite)
+    if choose:
+        _refuse_table(source, output)
+        return _choose(words, told)
+    if source is None or output is None:
+        raise InvalidInput(
+            "name the table and where the protected one goes: metricdp text reviews.csv --column text --vectors "
+            "glove.npz --epsilon 3 -o out.csv. To choose an epsilon: metricdp text --vectors glove.npz --choose."
+        )
+    summary = _protected(source, output, table, words, speech, leaving, seed=seed, overwrite=overwrite)
+    with tables.beside_output(output):
+        from metricdp.tables.text_telling import staying_words, word_pairs
+
+        files = _tell(summary, told)  # before anything is printed: whoever reads may go away
+        print("\n".join([wording.open_in_texts(), *summary.lines()]))
+        print("What epsilon means between words of the vocabulary:")
+        made = summary.mechanism.words
+        print("\n".join([*(f"  {line}" for line in word_pairs(made)), *staying_words(made), *files]))
+    return 0
+
+
+def _protected(
+    source: str,
+    output: str,
+    table: TextSource,
+    words: Words,
+    speech: Speech,
+    leaving: Leaving,
+    *,
+    seed: int | None,
+    overwrite: bool,
+) -> TextSummary:
+    """Read or build the mechanism, and protect the table."""
+    from metricdp.tables.text_files import protect_text_files
+    from metricdp.tables.texts import protect_texts
+    from metricdp.text import TextMechanism
+
+    rules = speech.rules()
+    reading = _reading(source, output, table)
+    with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
+        made = words.made()
+        mechanism = TextMechanism(made, rules, [words.lower(made, level) for level in speech.levels])
+        options: dict[str, Any] = {
+            "columns": table.names or None, **leaving.options(), "rng": choices.seeded(seed), "progress": progress,
+            "reading": reading,
+        }  # fmt: skip
+        if not Path(source).is_file() and choices.names_many(source):
+            return protect_text_files(source, output, mechanism, **options)
+        return protect_texts(source, output, mechanism, **options, overwrite=overwrite)
+
+
+def _reading(source: str, output: str, table: TextSource) -> Reading:
+    """Return how the table is read: a .txt file without a column has one document a line."""
+    read = tables.Source(separator=table.separator, source_format=table.source_format, decimal="point")
+    if table.source_format is None and not table.column and _is_plain(source):
+        read = replace(read, source_format="lines")
+    target = table.target_format
+    if target is None and _is_plain(output) and read.source_format == "lines":
+        target = "lines"
+    return read.reading(target)
+
+
+def _is_plain(name: str) -> bool:
+    ends = [end.lower() for end in Path(name).suffixes]
+    return bool(ends) and (ends[-2] if ends[-1] in (".gz", ".zst") and len(ends) > 1 else ends[-1]) in PLAIN
+
+
+def _tell(summary: TextSummary, told: Told) -> list[str]:
+    """Write the page and the record, and return a line about each."""
+    from metricdp.pictures.text_page import write_text_page
+    from metricdp.tables.telling import write_record
+    from metricdp.tables.text_telling import page_of_texts, record_of_texts
+
+    lines, files = [], [(Path(summary.target).name, "the protected table")]
+    if told.json is not None:
+        write_record(record_of_texts(summary), told.json)
+        lines.append(f"Record: {told.json}.")
+        files.append((Path(told.json).name, "what was done and promised, for programs"))
+    if told.report is not None:
+        write_text_page(page_of_texts(summary, repeat=[command_line()], files=files), told.report)
+        lines.append(f"Page: {told.report}. Nothing of the table is in it.")
+    return lines
+
+
+def _refuse_table(source: str | None, output: str | None) -> None:
+    if source is not None or output is not None:
+        raise InvalidInput(
+            "--choose looks at public sentences only, never at a table: leave the table and -o away, and protect it "
+            "with the epsilon that you choose."
+        )
+
+
+def _choose(words: Words, told: Told) -> int:
+    """Show what epsilons do to the bundled sentences."""
+    from metricdp.text.worth import ladder, worth
+
+    if words.mechanism is not None:
+        raise InvalidInput("--choose builds mechanisms at several epsilons: give --vectors instead of --mechanism.")
+    limited = words.words is None and words.vectors is not None
+    space = replace(words, words=str(HELP_WORDS)).space() if limited else words.space()
+    asked = [part.strip() for part in str(words.epsilon).split(",")] if words.epsilon is not None else None
+    epsilons = asked or [f"{value:g}" for value in ladder(space)]
+    found: list[Worth] = []
+    with terminal.progress_bar(f"Trying {len(epsilons)} epsilons on {len(space):,} words") as progress:
+        for number, epsilon in enumerate(epsilons):
+            found.append(worth(words.built(epsilon, space)))
+            if progress is not None:
+                progress((number + 1) / len(epsilons))
+    lines = _chosen_lines(found, len(space), words.builder or "exponential")
+    if limited and len(space) == HELP_WORDS:
+        lines.append(
+            f"These are the first {HELP_WORDS:,} words of the file. The more words, the more there are to choose "
+            "between: with all of them fewer stay at the same epsilon. --words 20000 looks at more, and takes minutes."
+        )
+    print("\n".join([*lines, *_tell_choices(found, len(space), told)]))
+    return 0
+
+
+def _tell_choices(found: list[Worth], words: int, told: Told) -> list[str]:
+    """Write the page and the record of several epsilons, and return a line about each."""
+    lines = []
+    if told.json is not None:
+        from metricdp.tables.telling import write_record
+
+        held = {"format": "metricdp.text.choose", "version": 1, "words": words, "rows": [asdict(one) for one in found]}
+        write_record(held, told.json)
+        lines.append(f"Record: {told.json}.")
+    if told.report is not None:
+        from metricdp.pictures.text_page import write_text_page
+        from metricdp.tables.text_telling import page_of_choices
+
+        write_text_page(page_of_choices(found, words, repeat=[command_line()]), told.report)
+        lines.append(f"Page: {told.report}.")
+    return lines
+
+
+def _chosen_lines(found: list[Worth], words: int, builder: str) -> list[str]:
+    """Return the table of epsilons and what its columns mean, one line each."""
+    from metricdp.pictures.text_page import cells_of
+
+    names = ["epsilon", "unchanged", "attacker right", "median rank", "accuracy"]
+    rows = [dict(zip(names, cells_of(one), strict=True)) for one in found]
+    clean = found[0].clean
+    return [
+        f"{builder} on {words:,} words, bundled English sentences:",
+        terminal.text_table(names, rows),
+        "unchanged: the share of the words of the sample text that are reported as they are.",
+        "attacker right: how often the likeliest word is the true one for somebody who knows the mechanism, how "
+        "frequent words are, and the report.",
+        f"median rank: where the true word stands in that attacker's list of {words:,} words; 1 is the first.",
+        "accuracy: how often a classifier tells praise from complaint in held-out reviews when all reviews are "
+        "protected" + (f"; {clean:.2f} when none are." if clean is not None else "."),
+        wording.by_the_law(found[0].known),
+        "Take the smallest epsilon that your task bears. Where nearly all words stay, hardly anything is hidden.",
+    ]

@@ -1,0 +1,24 @@
+"""An engine that does the work in this process: for tests of jobs, where `test_local.py` is about processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from metricdp.tables import perturb_files
+from metricdp.tables.engines import ENGINES, Engine
+from metricdp.tables.jobs.plan import Job
+from metricdp.tables.jobs.run import Tell, run_partition
+
+
+def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
+    """Do one partition after the other."""
+    for number in pending:
+        run_partition(job.folder, number, tell)
+
+
+def perturbed(sources: Any, target: Any, mechanism: Any, **options: Any) -> Any:
+    """Run a job over files in this process; the engine is declared until the end of the test."""
+    if "hand" not in ENGINES.names:
+        ENGINES.declare(Engine("hand", "this process", run))
+    return perturb_files(sources, target, mechanism, engine="hand", **options)

@@ -91,7 +91,7 @@ def test_a_package_that_cannot_be_installed_is_a_row_that_says_why(
     offline.write_text("#!/bin/sh\necho 'ERROR: No matching distribution found' >&2\nexit 1\n")
     offline.chmod(0o700)
     monkeypatch.setattr(packages.venv, "create", lambda place, **unused: Path(place).mkdir())
-    monkeypatch.setattr(packages, "_python", lambda place: str(offline))
+    monkeypatch.setattr(packages, "python", lambda place: str(offline))
     (row,) = judged(BOARD["opendp-laplace"][1], 1.0)
     assert row["verdict"] == "not run"
     assert "could not be installed here: ERROR: No matching" in row["note"]
@@ -100,7 +100,7 @@ def test_a_package_that_cannot_be_installed_is_a_row_that_says_why(
 
 def test_a_package_answers_through_its_small_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "environment", lambda name: tmp_path)
-    monkeypatch.setattr(packages, "_python", lambda place: sys.executable)
+    monkeypatch.setattr(packages, "python", lambda place: sys.executable)
     (tmp_path / "versions.json").write_text('{"diffprivlib": "0.6.6", "scikit-learn": "1.6.1"}')
     (tmp_path / "diffprivlib").mkdir()
     (tmp_path / "diffprivlib" / "__init__.py").write_text("")

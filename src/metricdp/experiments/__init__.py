@@ -21,6 +21,8 @@ STUDIES: Catalogue[Study | Deferred] = Catalogue("study", [
              "metricdp.experiments.contextual.study:STUDY"),
     Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here",
              "metricdp.experiments.survey.study:STUDY"),
+    Deferred("text", "words of reviews protected one by one: accuracy, what an attacker recovers, and what is truly "
+             "promised", "metricdp.experiments.text.study:STUDY"),
     Deferred("leaks", "the leak board: samplers of others and our own, judged by the same auditor",
              "metricdp.experiments.leaks.study:STUDY"),
 ])  # fmt: skip

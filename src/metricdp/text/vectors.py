@@ -1,30 +1,50 @@
-"""Vectors of words from the files people have."""
+"""Vectors of words from the files people have.
+
+Vocabularies are public: what is wrong with a file is said with its line and its word.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
-from metricdp.metrics import Metric
+from metricdp.metrics import Levenshtein, Metric
 from metricdp.spaces import FiniteSpace
+from metricdp.text.formats import arrays, tables
+from metricdp.text.formats.base import Read, Singles, Source, head_of
+from metricdp.text.formats.binary import is_binary, read_binary
+from metricdp.text.formats.lines import header_of, read_lines
+from metricdp.text.formats.tensors import is_safetensors, read_safetensors
 from metricdp.text.vocabularies import vocabulary
 
-Singles = NDArray[np.float32]
+Location = str | os.PathLike[str]
+FASTTEXT = (793712314).to_bytes(4, "little")
+HEAD = 2**16  # bytes looked at to tell a format
+LARGEST_LIST = 2**28  # bytes of a list of words
+BESIDE = (".words.txt", ".txt", ".vocab", ".json")  # of a list of words, in place of the suffix of the vectors
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Words and their vectors, one row a word, in the order of the file (usually the most frequent first)."""
+    """Words and their vectors, one row a word, in the order of the file (usually the most frequent first).
+
+    Attributes:
+        words: The words, all distinct.
+        array: Their vectors, floats of 32 bits.
+        notes: What was left out or is worth knowing, a sentence each.
+    """
 
     words: list[str]
     array: Singles
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.words)
@@ -33,62 +53,167 @@ class Vectors:
         return f"Vectors({len(self):,} words, {self.array.shape[1]} dimensions)"
 
     def space(self, metric: Metric | None = None) -> FiniteSpace:
-        """Return the words as secrets, measured by their vectors: l2 unless a metric is given."""
+        """Return the words as secrets, measured by their vectors: l2 unless a metric is given.
+
+        `Levenshtein` measures the words themselves.
+        """
+        if isinstance(metric, Levenshtein):
+            return FiniteSpace(np.array(self.words), metric)
         return vocabulary(self.words, self.array, metric=metric)
 
+    def distinct(self) -> Vectors:
+        """Return the first word of every vector, without zero vectors: what every metric can measure."""
+        _, first = np.unique(self.array, axis=0, return_index=True)
+        kept = np.sort(first[self.array[first].any(axis=1)])
+        gone = len(self) - len(kept)
+        note = (f"{gone:,} words left out: a zero vector, or the vector of a word before them.",) if gone else ()
+        return Vectors([self.words[row] for row in kept.tolist()], self.array[kept], (*self.notes, *note))
 
-def read_vectors(path: str | os.PathLike[str], *, limit: int | None = None) -> Vectors:
+
+def read_vectors(
+    path: Location | Sequence[Location], *, limit: int | None = None, words: Location | None = None
+) -> Vectors:
     """Read words and their vectors from a file, at most `limit` words from its beginning.
 
-    Formats, told by content and name: GloVe text, `.npz` (`words` and `vectors`), Parquet.
+    Formats, told by content rather than name: GloVe text, word2vec text and binary, fastText `.vec`, `.npz` (a list of
+    words and a matrix, or one array a word), `.npy` and safetensors with a list of words, Parquet, Arrow and Feather;
+    text and binary also in gzip, and from a zip archive (`glove.6B.zip::glove.6B.100d.txt`). No file can run a
+    program: pickles are refused. Numbers are kept in 32 bits.
+
+    A word that comes again is left out with a note, and so are a few lines that are not UTF-8; vectors of different
+    lengths, numbers that are not finite, a file that ends early or whose header is wrong are errors that name the line.
+
+    Args:
+        path: The file; several are read one after the other, words that were there before left out.
+        limit: How many words to read of each file, the most frequent ones in most files.
+        words: A list of words for files that hold vectors alone: one a line, or JSON. By default a file beside the
+            vectors is looked for (vectors.txt or vectors.json for vectors.npy).
     """
-    place = existing_file(path, "file of vectors")
-    if limit is not None and limit < 1:
-        raise InvalidInput(f"`limit` must be at least 1, got {limit}.")
-    with place.open("rb") as file:
-        start = file.read(4)
-    if start[:2] == b"PK":
-        return _from_npz(place, limit)
-    if start == b"PAR1":
-        return _from_parquet(place, limit)
-    return _from_text(place, limit)
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InvalidInput(f"`limit` must be a whole number of at least 1, got {limit!r}.")
+    if not isinstance(path, str | os.PathLike):
+        return _joined([read_vectors(one, limit=limit, words=words) for one in path])
+    name, _, member = os.fspath(path).partition("::")
+    place = existing_file(name, "file of vectors")
+    source = Source(place, limit=limit)
+    return _checked(_read(source, member, words), source)
 
 
-def _from_npz(place: Path, limit: int | None) -> Vectors:
-    with np.load(place, allow_pickle=False) as found:
-        return Vectors([str(word) for word in found["words"][:limit]], found["vectors"][:limit].astype(np.float32))
+def _read(source: Source, member: str, words: Location | None) -> Read:
+    """Read a file by what it begins with."""
+    head = head_of(source, HEAD)
+    if head.startswith(b"PK") and (source.path.suffix != ".npz" or member):
+        source = _member(source, member)
+        head = head_of(source, HEAD) if source.member else head
+    if head.startswith(b"PK"):
+        return arrays.read_npz(source)
+    if head.startswith(arrays.MAGIC):
+        return arrays.read_npy(source, _word_list(source, words))
+    if head.startswith((tables.PARQUET, tables.ARROW, tables.FEATHER)):
+        return tables.read_table(source, head)
+    if is_safetensors(head):
+        return read_safetensors(source, member, _word_list(source, words))
+    if head.startswith(FASTTEXT):
+        source.refuse("is a model in fastText's own binary format: take the `.vec` file that comes with it.")
+    if head[:1] == b"\x80":
+        source.refuse(arrays.PICKLE)
+    header = header_of(head)
+    if header is not None and is_binary(head, header[1]):
+        return read_binary(source, header)
+    return read_lines(source, header)
 
 
-def _from_parquet(place: Path, limit: int | None) -> Vectors:
-    import pyarrow.parquet as pq
+def _member(source: Source, member: str) -> Source:
+    """Return the file in an archive: the one named, or the only one; an archive of arrays is one file."""
+    try:
+        with zipfile.ZipFile(source.path) as packed:
+            names = [name for name in packed.namelist() if not name.endswith("/")]
+    except zipfile.BadZipFile:
+        source.refuse("is a damaged archive: it was not copied whole.")
+    if any(name.endswith((".pkl", "data.pkl")) for name in names):
+        source.refuse(arrays.PICKLE)
+    if not member and names and all(name.endswith(".npy") for name in names):
+        return source
+    found = [name for name in names if name == member] if member else names
+    if len(found) != 1:
+        listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+        source.refuse(f"is an archive of {len(names)} files: name one of {listed} as {source.path.name}::name.")
+    return Source(source.path, found[0], source.limit)
 
-    table = pq.read_table(place)
-    table = table if limit is None else table.slice(0, limit)
-    words, vectors = table.columns[:2]
-    return Vectors(words.to_pylist(), np.array(vectors.to_pylist(), dtype=np.float32))
+
+def _word_list(source: Source, words: Location | None) -> list[str] | None:
+    """Return the list of words that was given or lies beside the vectors."""
+    if words is None:
+        beside = [source.path.with_suffix(suffix) for suffix in BESIDE]
+        beside += [source.path.with_name(name) for name in ("words.txt", "vocab.txt", "words.json", "vocab.json")]
+        found = next((place for place in beside if place.is_file() and place != source.path), None)
+        if found is None:
+            return None
+        place = found
+    else:
+        place = existing_file(words, "list of words")
+    if place.stat().st_size > LARGEST_LIST:
+        raise InvalidInput(f"the list of words {place.name!r} has over {LARGEST_LIST:,} bytes, and so is none.")
+    try:
+        text = place.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"the list of words {place.name!r} is not UTF-8. Convert it first.") from None
+    return _json_words(text, place) if text.lstrip()[:1] in ("[", "{") else text.removesuffix("\n").split("\n")
 
 
-def _lines(place: Path, limit: int | None) -> Iterator[tuple[int, str, list[str]]]:
-    with place.open(encoding="utf-8") as file:
-        for number, line in enumerate(file):
-            if limit is not None and number >= limit:
-                return
-            word, *numbers = line.rstrip("\n").split(" ")
-            yield number + 1, word, numbers
+def _json_words(text: str, place: Path) -> list[str]:
+    """Return words from a list, or from an object that gives each its row."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"the list of words {place.name!r} is no JSON that can be read.") from None
+    if isinstance(found, dict) and sorted(map(str, found.values())) == sorted(map(str, range(len(found)))):
+        found = sorted(found, key=found.__getitem__)
+    if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+        raise InvalidInput(f"the list of words {place.name!r} must be a list of words, or give each word its row.")
+    return found
 
 
-def _from_text(place: Path, limit: int | None) -> Vectors:
-    words, rows = [], []
-    for number, word, numbers in _lines(place, limit):
-        try:
-            rows.append(np.array(numbers, dtype=np.float32))
-        except ValueError:
-            raise InvalidInput(f"line {number} of {place.name!r} is not a word and its numbers.") from None
-        if len(rows[-1]) != len(rows[0]):
-            raise InvalidInput(
-                f"line {number} of {place.name!r} has {len(rows[-1])} numbers, the first has {len(rows[0])}."
-            )
-        words.append(word)
-    if not words:
-        raise InvalidInput(f"the file of vectors {place.name!r} is empty.")
-    return Vectors(words, np.array(rows))
+def _checked(read: Read, source: Source) -> Vectors:
+    """Return words and vectors without repeated words; numbers that are not finite are refused."""
+    finite = np.isfinite(read.array).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        value = read.array[row][~np.isfinite(read.array[row])][0]
+        several = f" ({int((~finite).sum()):,} such words)" if (~finite).sum() > 1 else ""
+        source.refuse(
+            f"has a number that is not finite ({value}) in {read.at(row)}{several}. Leave it out or repair it."
+        )
+    seen: dict[str, int] = {}
+    for row, word in enumerate(read.words):
+        seen.setdefault(word, row)
+    notes, array, words = list(read.notes), read.array, list(read.words)
+    if len(seen) < len(words):
+        again = next(row for row, word in enumerate(words) if seen[word] != row)
+        gone, first = len(words) - len(seen), read.at(seen[words[again]])
+        notes.append(
+            f"{source}: {gone:,} words come again and were left out, the first in {read.at(again)} after {first}."
+        )
+        array, words = array[list(seen.values())], list(seen)
+    zero = np.flatnonzero(~array.any(axis=1))
+    if zero.size:
+        first = words[int(zero[0])][:40]
+        notes.append(
+            f"{source}: {zero.size:,} words have a zero vector, {first!r} the first: the angular metric cannot measure "
+            "them (`distinct()` leaves them out)."
+        )
+    return Vectors(words, array, tuple(notes))
+
+
+def _joined(parts: list[Vectors]) -> Vectors:
+    """Return the words of several files, each with its first vector."""
+    if not parts:
+        raise InvalidInput("`path` must name at least one file of vectors.")
+    sizes = sorted({part.array.shape[1] for part in parts})
+    if len(sizes) > 1:
+        raise InvalidInput(f"the files must have vectors of one length, got {', '.join(map(str, sizes))}.")
+    first: dict[str, int] = {}
+    for row, word in enumerate(word for part in parts for word in part.words):
+        first.setdefault(word, row)
+    array = np.concatenate([part.array for part in parts])[list(first.values())]
+    return Vectors(list(first), array, tuple(note for part in parts for note in part.notes))

@@ -21,4 +21,11 @@ def vocabulary(words: Any, vectors: ArrayLike, *, metric: Metric | None = None) 
     for row, word in enumerate(spellings):
         if seen.setdefault(word, row) != row:
             raise InvalidInput(f"`words` must be distinct, rows {seen[word]} and {row} hold the same word. Drop one.")
+    first: dict[bytes, int] = {}
+    for row, vector in enumerate(array):
+        if (before := first.setdefault(vector.tobytes(), row)) != row:
+            raise InvalidInput(
+                f"`vectors` must differ, the words {spellings[before]!r} and {spellings[row]!r} have the same one. Two "
+                "such words are one secret: leave the second out, as `distinct()` of vectors that were read does."
+            )
     return FiniteSpace(array, Lp(2) if metric is None else metric, coordinates=np.array(spellings))

@@ -70,8 +70,12 @@ def text_rules(rules: TextRules) -> list[str]:
         "passed through.",
     ]
     if rules.keep:
-        listed = "The one word" if len(rules.keep) == 1 else f"The {len(rules.keep):,} words"
-        lines.append(f"{listed} of the list to keep are published as they are, and so is where they stand.")
+        count = len(rules.keep)
+        lines.append(
+            "The one word of the list to keep is published as it is, and so is where it stands."
+            if count == 1
+            else f"The {count:,} words of the list to keep are published as they are, and so is where they stand."
+        )
     if rules.units:
         lines.append("Words of the vocabulary that are written apart (new york) count as one, the longest first.")
     lines += _number_rules(rules)

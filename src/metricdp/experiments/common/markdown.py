@@ -8,7 +8,8 @@ A page names what it shows in one line of words:
     number aipo_table_2 city=rome method=EM value=corrected range=yes        the least and the largest of several rows
 
 `column=a,b` keeps rows; `show=a,b` names the columns; `across=column value=a,b` puts one column for every value of a
-column; `digits=3` says how many digits count. Columns that hold one thing throughout stand above the table instead.
+column, and of `value=a|b` the first that a row has; `digits=3` says how many digits count. Columns that hold one thing
+throughout stand above the table instead.
 """
 
 from __future__ import annotations
@@ -78,11 +79,11 @@ def value(folder: Path, line: str) -> str:
     if not rows:
         return "(not run yet)"
     if query.range:
-        numbers = sorted((row[query.values[0]] for row in rows if row.get(query.values[0])), key=float)
+        numbers = sorted((told for row in rows if (told := _told(row, query.values[0]))), key=float)
         return " to ".join(dict.fromkeys(_number(one, query.digits) for one in (numbers[0], numbers[-1])))
     if len(rows) != 1:
         raise InvalidInput(f"`number {line}` must leave one row of {path.name}, got {len(rows)}.")
-    return _number(rows[0].get(query.values[0], ""), query.digits)
+    return _number(_told(rows[0], query.values[0]), query.digits)
 
 
 def origin(name: str, about: Sequence[str]) -> str:
@@ -107,6 +108,10 @@ def _kept(path: Path, query: Query) -> tuple[list[str], list[dict[str, str]]]:
     if not kept and not any(line.startswith(("missing: ", "failed: ")) for line in about):
         raise InvalidInput(f"no row of {path.name} is left by {dict(query.keep)!r}.")
     return about, kept
+
+
+def _told(row: Texts, names: str) -> str:
+    return next((row[name] for name in names.split("|") if row.get(name)), "")
 
 
 def _one_of(text: str, wanted: Sequence[str]) -> bool:
@@ -143,7 +148,7 @@ def _across(rows: Sequence[Texts], query: Query) -> tuple[list[str], list[list[s
         for name in query.values:
             if (row[query.across], name) in cells:
                 raise InvalidInput(f"{query.stem}: two rows for {dict(row)!r}; name more columns.")
-            cells[row[query.across], name] = row.get(name, "")
+            cells[row[query.across], name] = _told(row, name)
     several = len(query.values) > 1
     head = [*map(_title, about)]
     head += [f"{_title(query.across)} {one}{', ' + _title(name) if several else ''}" for one in heads

@@ -190,6 +190,10 @@ def written(
             if number in rows:
                 rows[number] += more
     rows = {number: averaged(lines) for number, lines in rows.items()}
+    if study.derived is not None:
+        for number, read_off in study.derived(rows).items():
+            if number in rows:
+                rows[number] += read_off
     outcome = Outcome(study, request, folder, tuple(tables), rows, tuple(pieces), done)
     for table in tables:
         if not rows[table.number]:

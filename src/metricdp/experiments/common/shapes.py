@@ -54,8 +54,8 @@ class Piece:
 
     Attributes:
         key: A name for the piece that holds all its parameters: letters, digits and . _ + , = -
-        table: The number of the table it fills. A piece that fills several names them all, and each of its rows says
-            under "table" where it belongs.
+        table: The number of the table it fills. A piece that fills several names them all, and a row says under
+            "table" where it belongs where that is not the first of them.
         function: A function of a module, which other processes import by name.
         arguments: What it is called with: numbers, texts, tuples and frozen dataclasses of these.
     """
@@ -96,6 +96,8 @@ class Study:
             nothing to draw.
         notes: What a reader should know about the whole: data, what cannot be repeated, and why.
         needs: The data sets of the full run, by the names of their folders under METRICDP_DATA.
+        derived: `derived(rows)` returns more rows by the number of their table, made of the averaged rows of others:
+            what is read off several pieces together. The pieces it is made of name its table too.
     """
 
     name: str
@@ -105,6 +107,7 @@ class Study:
     picture: Callable[[Table, Sequence[Row], Path], None] | None = None
     notes: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    derived: Callable[[Mapping[str, Sequence[Row]]], Mapping[str, Sequence[Row]]] | None = None
 
     def __post_init__(self) -> None:
         stems = [table.stem for table in self.tables]
@@ -164,7 +167,7 @@ def rows_of(piece: Piece, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[R
     found: dict[str, list[Row]] = {number: [] for number in piece.tables}
     for row in rows:
         values = dict(row)
-        number = values.pop("table", piece.table) if not isinstance(piece.table, str) else piece.table
+        number = values.pop("table", piece.tables[0]) if not isinstance(piece.table, str) else piece.table
         if number not in found:
             raise InvalidInput(
                 f"a row of the piece {piece.key!r} belongs to {number!r}, which the piece does not fill."

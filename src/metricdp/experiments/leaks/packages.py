@@ -39,6 +39,7 @@ PACKAGES = {
         Package("opendp", ("opendp==0.16.0",)),
         Package("pypantera", ("pypantera==1.0.2",)),
         Package("dp-diffractor", ("dp-diffractor==0.2.1",)),
+        Package("mldp-text", ("mldp_text==0.1.2",)),
     )
 }
 
@@ -74,14 +75,14 @@ def version(name: str) -> str:
 
 def sampler(name: str, adapter: str) -> CommandSampler:
     """Return a package as a sampler, by one of the small programs."""
-    return CommandSampler([_python(environment(name)), str(_script(name, adapter))], patience=120.0)
+    return CommandSampler([python(environment(name)), str(_script(name, adapter))], patience=120.0)
 
 
 def matrix(name: str, adapter: str) -> Floats:
     """Return the matrix that a package computes."""
     try:
         done = subprocess.run(
-            [_python(environment(name)), str(_script(name, adapter))],
+            [python(environment(name)), str(_script(name, adapter))],
             capture_output=True, text=True, timeout=LONGEST_MATRIX, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
@@ -101,14 +102,15 @@ def _script(name: str, adapter: str) -> Path:
     return place
 
 
-def _python(place: Path) -> str:
+def python(place: Path) -> str:
+    """Return the interpreter of an environment."""
     return str(place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
 
 
 def _pip(place: Path, words: Sequence[str], name: str) -> str:
     try:
         done = subprocess.run(
-            [_python(place), "-m", "pip", "--disable-pip-version-check", *words],
+            [python(place), "-m", "pip", "--disable-pip-version-check", *words],
             capture_output=True, text=True, timeout=LONGEST_INSTALL, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:

@@ -1,0 +1,1 @@
+"""Files of words and vectors, one module a format."""

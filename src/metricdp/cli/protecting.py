@@ -109,12 +109,13 @@ def perturb(
                 overwrite=overwrite,
             )  # fmt: skip
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
+    told = telling.tell(summary, chosen, sight)  # written before anything is printed: whoever reads may stop early
     with tables.beside_output(output):
         print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
         print("\n".join(terminal.meaning_lines(chosen, summary.guarantee, spending=spread)))
         if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
             print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
-        for line in telling.tell(summary, chosen, sight):
+        for line in told:
             print(line)
     return 0
 

@@ -27,6 +27,7 @@ TITLES = {
     "noise": "Exact noise",
     "interpolated": "Interpolated mechanisms",
     "tables": "Tables",
+    "texts": "Texts",
     "ledger": "The books",
     "devices": "Files for devices",
     "contextual": "Context",

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import flint
 import numpy as np
 import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
+from metricdp.mechanisms import kernel_rows
+from metricdp.mechanisms.kernel_law import KernelLaw
+from metricdp.mechanisms.kernel_rows import decided, located
+from metricdp.randomness import KeyedSource, row_words
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +61,104 @@ def test_the_table_of_a_large_vocabulary_is_not_written_out(monkeypatch: Any) ->
         _ = large.matrix
     assert mdp.audit(large).verdict == "holds"
     assert large.sample([0, 419]).shape == (2,)
+
+
+def reference(mechanism: Any, secret: int, word: int, half: int = 1) -> int:
+    """The first report whose part holds the middle of a word, or its beginning; the secret's own comes first."""
+    points = mechanism.space.points
+    with flint.ctx.workprec(300):
+
+        def term(k: int) -> Any:
+            gaps = [
+                flint.arb(a) - flint.arb(b) for a, b in zip(points[secret].tolist(), points[k].tolist(), strict=True)
+            ]
+            weight = 0.0 if mechanism.log_weights is None else float(mechanism.log_weights[k])
+            away = sum((gap * gap for gap in gaps), start=flint.arb(0)).sqrt() if k != secret else flint.arb(0)
+            return (flint.arb(weight) - flint.arb(mechanism.inner) * away.min(flint.arb(mechanism.cap))).exp()
+
+        order = [secret, *(k for k in range(len(points)) if k != secret)]
+        terms = [term(k) for k in order]
+        target = sum(terms, start=flint.arb(0)) * (2 * word + half) / flint.arb(2) ** 65
+        running = flint.arb(0)
+        for k, part in zip(order, terms, strict=True):
+            running += part
+            if bool(target < running):
+                return k
+    return order[-1]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "weighted", "truncated"])
+def test_doubles_agree_with_interval_arithmetic_on_the_same_words(monkeypatch: Any, compiled: bool, kind: str) -> None:
+    if compiled:
+        pytest.importorskip("numba")
+    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.chords"):
+        monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
+    rng = np.random.default_rng(7)
+    space = mdp.FiniteSpace(rng.normal(size=(30, 4)), mdp.Lp(2))
+    mechanism: Any = {
+        "plain": lambda: mdp.exponential(space, 1.5, form="kernel"),
+        "weighted": lambda: mdp.weighted_exponential(space, 1.5, weights=rng.uniform(0.1, 9.0, 30), form="kernel"),
+        "truncated": lambda: mdp.truncated_exponential(space, 8.0, beta=0.5, form="kernel"),
+    }[kind]()
+    secrets = rng.integers(0, 30, 200)
+    source = KeyedSource(bytes(32), kind)
+    words = row_words(KeyedSource(bytes(32), kind), 1).first(0, 0, 200)[:, 0].tolist()
+    drawn = mechanism.sample(secrets, rng=source).tolist()
+    assert drawn == [reference(mechanism, i, word) for i, word in zip(secrets.tolist(), words, strict=True)]
+
+
+def planted(mechanism: Any, secret: int, border: int) -> int:
+    """The word that holds the end of a report's part, found by bisection in interval arithmetic."""
+    low, high = 0, 1 << 64
+    order = [secret, *(k for k in range(len(mechanism.space)) if k != secret)]
+    place = {k: at for at, k in enumerate(order)}
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if place[reference(mechanism, secret, middle, 0)] > border else (middle, high)
+    return low
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_words_at_a_border_are_left_to_interval_arithmetic(made: Any, monkeypatch: Any, compiled: bool) -> None:
+    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.chords"):
+        monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
+    law: KernelLaw = made.law
+    for secret, border in ((3, 0), (3, 20), (39, 1)):
+        word = planted(made, secret, border)
+        near = np.array([word - 3, word, word + 3], dtype=np.uint64)
+        _, sure = located(law, np.array([secret]), np.array([0, 3]), near)
+        assert not sure.any()
+        far = np.array([word - (1 << 45), word + (1 << 45)], dtype=np.uint64)
+        found, sure = located(law, np.array([secret]), np.array([0, 2]), far)
+        assert sure.all()
+        assert found.tolist() == [reference(made, secret, int(w)) for w in far.tolist()]
+        for step in (-3, 3):  # one word decides; the word itself needs more of them
+            given = word + step
+            drawn = decided(law, secret, lambda attempt, uniform, count, given=given: (given << 64 * count) >> 64)
+            assert drawn == reference(made, secret, given)
+        order = [secret, *(k for k in range(40) if k != secret)]
+        ends = {0: order[border], (1 << 64) - 1: order[border + 1]}
+        for further, wanted in ends.items():
+
+            def digits(attempt: int, uniform: int, count: int, word: int = word, further: int = further) -> int:
+                value = word
+                for _ in range(count - 1):
+                    value = (value << 64) | further
+                return value
+
+            assert decided(law, secret, digits) == wanted
+
+
+def test_what_is_asked_is_not_remembered(made: Any) -> None:
+    made.sample([0])
+    before = set(vars(made)), set(vars(made._sampler)), set(vars(made.law))
+    made.sample(np.arange(40))
+    assert before == (set(vars(made)), set(vars(made._sampler)), set(vars(made.law)))
+
+
+def test_batches_do_not_matter(made: Any, monkeypatch: Any) -> None:
+    secrets = np.random.default_rng(9).integers(0, 40, 300)
+    whole = made.sample(secrets, rng=KeyedSource(bytes(32), "a"))
+    monkeypatch.setattr(kernel_rows, "BATCH_CELLS", 100)
+    assert np.array_equal(whole, made.sample(secrets, rng=KeyedSource(bytes(32), "a")))

@@ -7,6 +7,7 @@ what a pair shows, over all reports, is exactly
 
 and epsilon = max over pairs of that divided by d_ij: n^2 work, two passes over the distances and no table. Distances
 and normalisers are doubles with proven errors; what these leave near the maximum is decided in interval arithmetic.
+
 """
 
 from __future__ import annotations
@@ -19,39 +20,45 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.claim import Claim
-from metricdp.auditing.proving import PROOF_BITS, ULP, round_up
+from metricdp.auditing.kernel_pairs import KernelProver
 from metricdp.auditing.report import AuditReport, noted, obstacle_of
-from metricdp.mechanisms import KernelMechanism
+from metricdp.mechanisms import KernelMechanism, Witness
 from metricdp.mechanisms.kernel_law import KernelLaw
-from metricdp.metrics.balls import same_place, true_distance
+from metricdp.metrics.limited import worth_compiling
 from metricdp.metrics.rounding import UNIT
 
-BLOCK_CELLS = 1 << 22  # distances that are held at once
-MOST_CANDIDATES = 20_000  # pairs kept near the maximum; the rest of a tie keeps its ceiling
-TIED = 1e-10  # relative: a ceiling this close to what a pair provably reaches needs no more digits
-MOST_PROVEN = 2e7  # coordinates compared in interval arithmetic, about a minute
+BLOCK_CELLS = 1 << 22  # distances that are held at once: 32 MB
+MOST_ROWS, OF_ONE = 256, 64  # rows whose pairs are listed, and pairs of each; where more tie, they keep their ceiling
 
 Told = Callable[[float], None] | None
 
 
 @dataclass(frozen=True)
 class Sums:
-    """ln N_i of every row and the expected distance of its reports, each right to within `error` (relative)."""
+    """ln N_i of every row, each right to within `error`."""
 
     log_normalisers: Floats
-    losses: Floats
     error: float
 
 
 @dataclass(frozen=True)
 class Worst:
-    """What pairs show at most: proven ceilings of those that may be the worst, and a value that one of them reaches."""
+    """What pairs show at most, from the highest down; `rest` bounds all pairs that are not listed.
+
+    At least `reached` is shown by some pair.
+    """
 
     pairs: Integers
     ceilings: Floats
+    floors: Floats
+    rest: float
     reached: float
     judged: int
-    rest: float = -np.inf  # the largest ceiling of pairs that were left out, where too many tie
+
+    @property
+    def highest(self) -> float:
+        """A proven upper bound of what any pair shows per distance."""
+        return max(self.rest, float(self.ceilings.max(initial=-np.inf)))
 
 
 def blocks_of(size: int) -> list[Integers]:
@@ -61,20 +68,36 @@ def blocks_of(size: int) -> list[Integers]:
 
 
 def sums_of(law: KernelLaw, progress: Told = None) -> Sums:
-    """Return ln N_i and the expected distance of every row: one pass over all distances."""
+    """Return ln N_i of every row: one pass over all distances, each measured once."""
     n = len(law)
-    logs, losses = np.empty(n), np.empty(n)
-    blocks = blocks_of(n)
-    for number, codes in enumerate(blocks):
-        apart = law.measured.rows(codes)
-        terms = law.terms_at(apart)
-        totals = terms.sum(axis=1)
-        logs[codes] = np.log(totals) + law.shift
-        losses[codes] = np.einsum("ij,ij->i", terms, apart) / totals
+    totals, done = np.zeros(n), 0
+    weights = np.ones(n) if law.weights is None else law.weights
+    for codes in blocks_of(n):
+        first, last = int(codes[0]), int(codes[-1]) + 1
+        apart = law.measured.rows(codes, first)
+        found = law.exponentials(apart, out=apart)
+        totals[codes] += found @ weights[first:]
+        beyond = found[:, len(codes) :]
+        totals[last:] += beyond.sum(axis=0) if law.weights is None else weights[codes] @ beyond
+        done += found.size
         if progress is not None:
-            progress((number + 1) / len(blocks))
+            progress(done / (done + _half(n, last)))
+    logs = np.log(totals) + law.shift
     # The logarithm of the library is within four ulp of itself.
-    return Sums(logs, losses, law.error + 16.0 * UNIT * float(np.abs(logs).max()))
+    return Sums(logs, law.error + 16.0 * UNIT * (1.0 + float(np.abs(logs).max())))
+
+
+def expected_distances(law: KernelLaw, sums: Sums) -> Floats:
+    """Return the expected distance from every secret to its report, by one more pass."""
+    n = len(law)
+    totals, weights = np.zeros(n), np.ones(n) if law.weights is None else law.weights
+    for codes in blocks_of(n):
+        first, last = int(codes[0]), int(codes[-1]) + 1
+        apart = law.measured.rows(codes, first)
+        apart *= law.exponentials(apart)
+        totals[codes] += apart @ weights[first:]
+        totals[last:] += weights[codes] @ apart[:, len(codes) :]
+    return np.asarray(totals / np.exp(sums.log_normalisers - law.shift))
 
 
 def ceilings_of(law: KernelLaw, apart: Floats, change: Floats, error: float, *, capped: bool = False) -> Floats:
@@ -104,107 +127,88 @@ def worst_pairs(
     law: KernelLaw, sums: Sums, *, claim: Claim | None = None, capped: bool = False, progress: Told = None
 ) -> Worst:
     """Return the pairs that may show the most per distance: the second pass over all distances."""
-    n, logs = len(law), sums.log_normalisers
-    radius, slack = (None, 0.0) if claim is None else (claim.radius, claim.slack)
-    reached, judged, rest = 0.0, 0, -np.inf
-    kept: list[tuple[Integers, Integers, Floats]] = []
-    blocks = blocks_of(n)
-    for number, codes in enumerate(blocks):
-        apart = law.measured.rows(codes)[:, codes[0] :]
-        change = np.abs(logs[None, codes[0] :] - logs[codes, None])
-        ceilings = ceilings_of(law, apart, change, sums.error, capped=capped)
-        floors = floors_of(law, apart, change, sums.error)
+    n, done = len(law), 0
+    pass_over = _Pass(law, sums, claim, capped)
+    highest = np.full(n, -np.inf)
+    for codes in blocks_of(n):
+        highest[codes] = pass_over.highest(codes)
+        done += len(codes) * (n - int(codes[0]))
+        if progress is not None:
+            progress(done / (done + _half(n, int(codes[-1]) + 1)))
+    order = np.argsort(-highest, kind="stable")
+    order = order[highest[order] >= max(pass_over.reached, 0.0)]
+    listed, others = order[:MOST_ROWS], order[MOST_ROWS:]
+    pairs, ceilings, floors, left = pass_over.pairs(listed)
+    rest = max(left, float(highest[others].max(initial=-np.inf)))
+    return Worst(pairs, ceilings, floors, rest, pass_over.reached, pass_over.judged)
+
+
+@dataclass
+class _Pass:
+    """One pass over all pairs, block by block: what is reached so far, and how many pairs were judged."""
+
+    law: KernelLaw
+    sums: Sums
+    claim: Claim | None
+    capped: bool
+    reached: float = 0.0
+    judged: int = 0
+
+    def highest(self, codes: Integers) -> Floats:
+        """Return the highest ceiling of every row of a block, over the pairs with a later one."""
+        apart = self.law.measured.rows(codes, int(codes[0]))
+        plain = self.claim is None or (self.claim.radius is None and self.claim.slack == 0)
+        if plain and worth_compiling(len(self.law)):
+            from metricdp.auditing.kernel_compiled import steepest
+
+            measured, error = self.law.measured, 2.0 * self.sums.error
+            bounds = (measured.relative, measured.absolute, error, self.law.inner, self.law.cap, self.capped)
+            ceilings, floors = np.empty(len(codes)), np.empty(len(codes))
+            steepest(apart, self.sums.log_normalisers[int(codes[0]) :], bounds, ceilings, floors)
+            self.judged += int((len(self.law) - 1 - codes).sum())
+            self.reached = max(self.reached, float(floors.max(initial=0.0)))
+            return ceilings
+        above, below = self._bounds(apart, codes, int(codes[0]))
+        self.judged += int(np.count_nonzero(above > -np.inf))
+        self.reached = max(self.reached, float(below.max(initial=0.0)))
+        return np.asarray(above.max(axis=1))
+
+    def pairs(self, rows: Integers) -> tuple[Integers, Floats, Floats, float]:
+        """Return the pairs of some rows that may be the worst, from the highest down, and the bound of those left."""
+        found: list[tuple[Integers, Integers, Floats, Floats]] = []
+        rest = -np.inf
+        for row in rows.tolist():
+            code = np.array([row])
+            above, below = self._bounds(self.law.measured.rows(code, row), code, row)
+            kept = np.flatnonzero((above[0] >= self.reached) & (above[0] > -np.inf))
+            if len(kept) > OF_ONE:  # all pairs of a kernel in balance tie
+                kept = kept[np.argsort(-above[0][kept], kind="stable")]
+                rest, kept = max(rest, float(above[0][kept[OF_ONE]])), kept[:OF_ONE]
+            found.append((np.full(len(kept), row), row + kept, above[0][kept], below[0][kept]))
+        if not found:
+            return np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros(0), rest
+        first, second, ceilings, floors = (np.concatenate(part) for part in zip(*found, strict=True))
+        order = np.argsort(-ceilings, kind="stable")
+        return np.column_stack([first, second])[order], ceilings[order], floors[order], rest
+
+    def _bounds(self, apart: Floats, codes: Integers, start: int) -> tuple[Floats, Floats]:
+        """Return bounds of what pairs show, -inf for those that do not count: earlier ones, and beyond a radius."""
+        law, logs, error = self.law, self.sums.log_normalisers, self.sums.error
+        radius, slack = (None, 0.0) if self.claim is None else (self.claim.radius, self.claim.slack)
+        change = np.abs(logs[None, start:] - logs[codes, None])
+        ceilings = ceilings_of(law, apart, change, error, capped=self.capped)
+        floors = floors_of(law, apart, change, error)
+        relative, absolute = 1.0 + 2.0 * law.measured.relative + 8 * UNIT, law.measured.absolute
         if slack:
             with np.errstate(divide="ignore"):
-                ceilings, floors = ceilings - slack / (apart * 1.001), floors - slack / (apart * 0.999)
-        later = np.arange(codes[0], n)[None, :] > codes[:, None]
+                ceilings = ceilings - slack / (apart * relative + absolute)
+                floors = floors - slack / np.maximum(apart / relative - absolute, 0.0)
+        later = np.arange(start, len(law))[None, :] > codes[:, None]
+        surely = later
         if radius is not None:
-            later &= apart * (1.0 - law.measured.relative) - law.measured.absolute <= radius
-        judged += int(np.count_nonzero(later))
-        ceilings[~later], floors[~later] = -np.inf, -np.inf
-        if radius is None or not len(kept):
-            reached = max(reached, float(floors.max(initial=0.0)))
-        rows, columns = np.nonzero(ceilings >= reached)
-        kept.append((codes[rows], codes[0] + columns, ceilings[rows, columns]))
-        if sum(len(part[2]) for part in kept) > MOST_CANDIDATES:
-            kept, rest = _highest(kept, rest)
-        if progress is not None:
-            progress((number + 1) / len(blocks))
-    first, second, ceilings = (np.concatenate(part) for part in zip(*kept, strict=True))
-    order = np.flatnonzero(ceilings >= reached)
-    order = order[np.argsort(-ceilings[order], kind="stable")]
-    return Worst(np.column_stack([first, second])[order], ceilings[order], reached, judged, rest)
-
-
-def _highest(kept: list[tuple[Integers, Integers, Floats]], rest: float) -> tuple[list[Any], float]:
-    """Return the pairs with the highest ceilings, and the largest of what was left out: all pairs tie in balance."""
-    first, second, ceilings = (np.concatenate(part) for part in zip(*kept, strict=True))
-    order = np.argpartition(-ceilings, MOST_CANDIDATES // 2)
-    some = order[: MOST_CANDIDATES // 2]
-    left = float(ceilings[order[MOST_CANDIDATES // 2 :]].max())
-    return [(first[some], second[some], ceilings[some])], max(rest, left)
-
-
-class KernelProver:
-    """What single pairs show, in interval arithmetic."""
-
-    def __init__(self, law: KernelLaw, slack: float, radius: float | None) -> None:
-        self.law, self.slack, self.radius = law, slack, radius
-        self._logs: dict[int, Any] = {}
-        self.left = MOST_PROVEN / max(1, law.space.points.shape[-1]) / len(law)  # rows that may be computed
-
-    def settle(self, worst: Worst, claim: float | None) -> tuple[float, bool, tuple[int, int] | None]:
-        """Return a proven upper bound of epsilon, whether the claim is broken for certain, and the worst pair."""
-        import flint
-
-        limit = np.inf if claim is None else claim
-        highest, broken, found, reached = 0.0, False, None, -np.inf
-        if worst.rest >= worst.reached:
-            highest = worst.rest
-        with flint.ctx.workprec(PROOF_BITS[0]):
-            for (i, j), ceiling in zip(worst.pairs.tolist(), worst.ceilings.tolist(), strict=True):
-                if ceiling < reached:
-                    break
-                settled = ceiling <= min(limit, max(worst.reached, reached) * (1.0 + TIED))
-                if settled or not self._affordable(i, j):
-                    highest = max(highest, ceiling)  # ceilings fall, so that this covers all that follow
-                    found = (i, j) if found is None else found
-                    break
-                value = self._shown(i, j)
-                if value is None:
-                    continue
-                highest, broken = max(highest, round_up(value)), broken or bool(value > limit)
-                floor = float(value.mid()) - 8 * ULP * abs(float(value.mid()))
-                if floor > reached:
-                    found, reached = (i, j), floor
-        return highest, broken, found
-
-    def _affordable(self, i: int, j: int) -> bool:
-        return bool(sum(row not in self._logs for row in (i, j)) <= self.left)
-
-    def _shown(self, i: int, j: int) -> Any:
-        """Return a ball of what a pair shows per distance; None where it shows nothing or is too far to count."""
-        import flint
-
-        space, arb = self.law.space, flint.arb
-        one, other = space.points[i], space.points[j]
-        if same_place(space.metric, one, other):
-            return None
-        away = true_distance(space.metric, one, other)
-        if self.radius is not None and bool(away > self.radius):
-            return None
-        counted = away.min(arb(self.law.cap)) if np.isfinite(self.law.cap) else away
-        change = abs(self._log_normaliser(i) - self._log_normaliser(j))
-        return (arb(self.law.inner) * counted + change - arb(self.slack)) / away
-
-    def _log_normaliser(self, row: int) -> Any:
-        import flint
-
-        if row not in self._logs:
-            self.left -= 1
-            terms = (self.law.ball(row, k) for k in range(len(self.law)))
-            self._logs[row] = sum(terms, start=flint.arb(0)).log()
-        return self._logs[row]
+            later = later & (apart / relative - absolute <= radius)
+            surely = later & (apart * relative + absolute <= radius)
+        return np.where(later, ceilings, -np.inf), np.where(surely, floors, -np.inf)
 
 
 def judge_kernel(mechanism: KernelMechanism, claim: Claim) -> AuditReport:
@@ -221,8 +225,8 @@ def judge_kernel(mechanism: KernelMechanism, claim: Claim) -> AuditReport:
     return report
 
 
-def audit_kernel(law: KernelLaw, sums: Sums, claim: Claim) -> AuditReport:
-    """Judge a kernel against a claim, before or after it is a mechanism."""
+def audit_kernel(law: KernelLaw, sums: Sums, claim: Claim, worst: Worst | None = None) -> AuditReport:
+    """Judge a kernel against a claim, before or after it is a mechanism; `worst` where all pairs were judged before."""
     n, told = len(law), claim.progress
     facts: dict[str, Any] = {
         "claimed": claim.epsilon,
@@ -235,17 +239,21 @@ def audit_kernel(law: KernelLaw, sums: Sums, claim: Claim) -> AuditReport:
     if n == 1:
         return AuditReport(epsilon=0.0, **facts)
     second = None if told is None else lambda share: told(0.5 + 0.5 * share)
-    worst = worst_pairs(law, sums, claim=claim, progress=second)
-    epsilon, refuted, pair = KernelProver(law, claim.slack, claim.radius).settle(worst, claim.epsilon)
+    worst = worst_pairs(law, sums, claim=claim, progress=second) if worst is None else worst
+    prover = KernelProver(law, claim)
+    epsilon, refuted, pair = prover.settle(worst.pairs, worst.ceilings, (worst.rest, worst.reached))
     witness = None if pair is None else _witness(law, sums, *pair)
     report = AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, pairs=worst.judged, **facts)
     return noted(report, law.space.metric)
 
 
-def _witness(law: KernelLaw, sums: Sums, i: int, j: int) -> Any:
-    """Return the worst report of a pair: of the two words the one with the smaller normaliser, reported as itself."""
-    from metricdp.mechanisms import Witness
+def _half(size: int, first: int) -> float:
+    """Return about how many pairs are left from a row on."""
+    return 0.5 * (size - first) * (size - first + 1)
 
+
+def _witness(law: KernelLaw, sums: Sums, i: int, j: int) -> Witness:
+    """Return the worst report of a pair: of the two the one with the smaller normaliser, reported as itself."""
     secret, other = (i, j) if sums.log_normalisers[i] <= sums.log_normalisers[j] else (j, i)
     pair, report = np.array([secret, other]), np.array([secret, secret])
     logs = law.exponents(pair, report) - sums.log_normalisers[pair]

@@ -68,6 +68,14 @@ class Words:
         words_of(made)
         return made
 
+    def lower(self, first: Mechanism, level: str) -> Mechanism:
+        """Return a mechanism on the same words at a smaller epsilon: that of a file, or built now."""
+        from metricdp.text.worth import words_of
+
+        if self.mechanism is None:
+            return self.built(level, words_of(first))
+        return choices.mechanism_in(level, trusted=self.key)
+
     def built(self, epsilon: str, space: FiniteSpace | None = None) -> Mechanism:
         """Return the mechanism at an epsilon."""
         from metricdp.cli.building import built

@@ -10,6 +10,7 @@ any of them. Every accepted value is proven; half of epsilon always is one.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +18,18 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.claim import Claim
-from metricdp.auditing.kernels import Sums, Worst, audit_kernel, blocks_of, ceilings_of, sums_of, worst_pairs
+from metricdp.auditing.kernel_pairs import KernelProver
+from metricdp.auditing.kernels import (
+    Sums,
+    Worst,
+    audit_kernel,
+    blocks_of,
+    ceilings_of,
+    expected_distances,
+    sums_of,
+    worst_pairs,
+)
+from metricdp.auditing.proving import PROOF_BITS, round_up
 from metricdp.design.certify import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, KernelMechanism, Stakes
@@ -27,9 +39,14 @@ from metricdp.problems import Problem
 from metricdp.stages import AUDITING, doing, now
 
 MOST_SECRETS = 4_096  # above, a mechanism on its own secrets is a kernel, below a table, unless told otherwise
-NEW_PAIRS = 24  # pairs that a round adds to those that decide
+FIRST_ROWS = 384  # whose pairs give the first guess
+NEW_PAIRS = 32  # that a round adds to those that decide
+OF_ONE_WORD = 4
 MOST_ROUNDS = 24
-STEPS = 34  # bisections: a to within 2^-35 epsilon
+STEPS, FEWER_STEPS = 34, 20  # bisections: a to within 2^-35 epsilon, 2^-21 in interval arithmetic
+OPEN = 1e-7  # pairs whose rounding may cost more than this share of epsilon are decided in interval arithmetic
+MOST_OPEN = 8  # of them
+MOST_EXACT = 60_000  # secrets up to which that is worth the time
 
 
 @dataclass(frozen=True)
@@ -69,9 +86,9 @@ def kernel(problem: Problem, order: KernelOrder) -> KernelMechanism:
         raise InvalidInput(f"`weights` may differ by a factor of e^{WIDEST_WEIGHTS:g} at most.")
     # Beyond this exponent distances count as equal: still a metric, never above d, and no term vanishes.
     order = replace(order, cap=min(order.cap, LARGEST_EXPONENT / problem.epsilon))
-    law, sums = _Search(problem, order).found()
+    law, sums, worst = _Search(problem, order).found()
     with doing(AUDITING):
-        report = audit_kernel(law, sums, Claim(problem.epsilon, radius=problem.radius))
+        report = audit_kernel(law, sums, Claim(problem.epsilon), worst)
     if not report.kept:
         raise NotPrivate(f"a kernel ({order.name}) does not keep its promise: {report}. Nothing was returned.")
     loss, least = _losses(problem, law, sums)
@@ -84,7 +101,7 @@ def kernel(problem: Problem, order: KernelOrder) -> KernelMechanism:
         seconds=time.perf_counter() - started,
         epsilon=report.epsilon,
     )
-    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate", radius=problem.radius)
+    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
     own = None if problem.loss_is_distance else problem.loss
     stakes = Stakes(own, None if np.ptp(problem.prior) == 0 else problem.prior)
     return KernelMechanism(
@@ -94,7 +111,7 @@ def kernel(problem: Problem, order: KernelOrder) -> KernelMechanism:
 
 @dataclass
 class _Search:
-    """The pairs that decide so far, with the distances of their rows to all."""
+    """The pairs that decide so far, and the distances of their rows to all."""
 
     problem: Problem
     order: KernelOrder
@@ -102,62 +119,135 @@ class _Search:
     pairs: Integers = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     apart: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def found(self) -> tuple[KernelLaw, Sums]:
-        """Return the law with the largest inner budget that keeps the promise, and its normalisers."""
+    def found(self) -> tuple[KernelLaw, Sums, Worst | None]:
+        """Return the law with the largest inner budget that keeps the promise, its normalisers and worst pairs."""
         goal = self.problem.epsilon * (1.0 - MARGIN)
         if self.order.half or len(self.problem.inputs) == 1:
             law = self.order.law(self.problem, goal / 2 if self.order.half else goal)
-            return law, self._sums(law, 0)
-        inner = goal
+            return law, self._sums(law, 0), None
+        inner = self._started(goal)
         for number in range(MOST_ROUNDS):
             law = self.order.law(self.problem, inner)
             sums = self._sums(law, number)
             words = f"judging all pairs, round {number + 1}"
             with doing(words):
                 worst = worst_pairs(law, sums, capped=self.order.capped, progress=_saying(words))
-            if not len(worst.ceilings) or worst.ceilings[0] <= self.problem.epsilon:
-                return law, sums
-            self._add(law, worst)
-            inner = min(self._largest(goal), np.nextafter(inner, 0.0))
+            if self._keeps(law, worst):
+                return law, sums, None if self.order.capped else worst
+            self._add(law, worst.pairs)
+            inner = min(self._largest(goal), float(np.nextafter(inner, 0.0)))
         law = self.order.law(self.problem, goal / 2)
-        return law, self._sums(law, MOST_ROUNDS)
+        return law, self._sums(law, MOST_ROUNDS), None
+
+    def _started(self, goal: float) -> float:
+        """Return the largest budget that the pairs of a few rows allow: no more is possible, and it is near."""
+        n = len(self.problem.inputs)
+        rows = np.unique(np.linspace(0, n - 1, FIRST_ROWS).astype(np.int64))
+        first, second = np.triu_indices(len(rows), 1)
+        self._measure(self.order.law(self.problem, goal), rows)
+        self.pairs = np.column_stack([rows[first], rows[second]])
+        inner = self._largest(goal)
+        law = self.order.law(self.problem, inner)
+        shown = self._shown(law)
+        self.pairs = self.pairs[np.argsort(-shown, kind="stable")[: 4 * NEW_PAIRS]]  # the others are judged later
+        return inner
 
     def _sums(self, law: KernelLaw, number: int) -> Sums:
         words = f"summing up all rows, round {number + 1}"
         with doing(words):
             return sums_of(law, _saying(words))
 
-    def _add(self, law: KernelLaw, worst: Worst) -> None:
-        """Add pairs that leak most, of different words."""
+    def _keeps(self, law: KernelLaw, worst: Worst) -> bool:
+        """Tell whether all pairs provably keep the promise; pairs that doubles leave open in interval arithmetic."""
+        epsilon = self.problem.epsilon
+        if worst.highest <= epsilon:
+            return True
+        above = worst.ceilings > epsilon
+        if worst.rest > epsilon or worst.floors.max(initial=0.0) > epsilon or above.sum() > MOST_OPEN:
+            return False
+        prover = self._prover(law)
+        return all(prover.affordable(i, j) and self._exact(prover, i, j) <= epsilon for i, j in worst.pairs[above])
+
+    def _prover(self, law: KernelLaw) -> KernelProver:
+        return KernelProver(law, Claim(self.problem.epsilon), capped=self.order.capped)
+
+    def _exact(self, prover: KernelProver, i: int, j: int) -> float:
+        import flint
+
+        with flint.ctx.workprec(PROOF_BITS[0]):
+            value = prover.shown(int(i), int(j))
+            return 0.0 if value is None else round_up(value)
+
+    def _add(self, law: KernelLaw, worst: Integers) -> None:
+        """Add the pairs that leak most, few of each word."""
         chosen: list[tuple[int, int]] = []
-        used: dict[int, int] = {}
-        for i, j in worst.pairs.tolist():
-            if max(used.get(i, 0), used.get(j, 0)) < 4:
+        used: Counter[int] = Counter()
+        for i, j in worst.tolist():
+            if max(used[i], used[j]) < OF_ONE_WORD:
                 chosen.append((i, j))
-                used[i], used[j] = used.get(i, 0) + 1, used.get(j, 0) + 1
+                used.update((i, j))
             if len(chosen) == NEW_PAIRS:
                 break
-        self.pairs = np.unique(np.concatenate([self.pairs, np.array(chosen, dtype=np.int64)]), axis=0)
-        rows = np.unique(self.pairs)
-        new = np.setdiff1d(rows, self.rows)
+        self.pairs = np.unique(np.concatenate([self.pairs, np.array(chosen, dtype=np.int64).reshape(-1, 2)]), axis=0)
+        self._measure(law, np.unique(self.pairs))
+
+    def _measure(self, law: KernelLaw, rows: Integers) -> None:
+        """Keep the distances of these rows, of which some may be there."""
+        known = {int(code): at for at, code in enumerate(self.rows)}
+        new = np.array([code for code in rows.tolist() if code not in known], dtype=np.int64)
+        old = np.array([known[code] for code in rows.tolist() if code in known], dtype=np.int64)
         measured = law.measured.rows(new)
-        self.apart = measured if not len(self.rows) else np.concatenate([self.apart, measured])
-        self.rows = np.concatenate([self.rows, new])
+        self.apart = np.concatenate([self.apart[old], measured]) if len(old) else measured
+        self.rows = np.concatenate([self.rows[old], new])
+
+    def _shown(self, law: KernelLaw) -> Floats:
+        """Return ceilings of what the pairs so far show."""
+        first, second, away = self._sides()
+        logs = law.log_totals(self.apart)
+        return ceilings_of(law, away, np.abs(logs[first] - logs[second]), law.error, capped=self.order.capped)
+
+    def _sides(self) -> tuple[Integers, Integers, Floats]:
+        place = np.full(len(self.problem.inputs), -1)
+        place[self.rows] = np.arange(len(self.rows))
+        first, second = place[self.pairs[:, 0]], place[self.pairs[:, 1]]
+        return first, second, self.apart[first, self.pairs[:, 1]]
 
     def _largest(self, goal: float) -> float:
-        """Return the largest inner budget, to within a rounding, for which the pairs so far keep the promise."""
-        low, high = goal / 2, goal
-        place = {int(code): at for at, code in enumerate(self.rows)}
-        first, second = (np.array([place[int(code)] for code in side]) for side in self.pairs.T)
-        away = self.apart[first, self.pairs[:, 1]]
-        for _ in range(STEPS):
-            middle = (low + high) / 2
-            law = self.order.law(self.problem, middle)
-            logs = np.log(law.terms_at(self.apart).sum(axis=1))
-            change = np.abs(logs[first] - logs[second])
-            shown = ceilings_of(law, away, change, law.error, capped=self.order.capped)
-            low, high = (middle, high) if shown.max() <= goal else (low, middle)
-        return low
+        """Return the largest inner budget, to within a rounding, for which the pairs so far keep the promise.
+
+        Pairs so near each other that the errors of their normalisers say more than the normalisers are left to
+        interval arithmetic, a few of them.
+        """
+        law = self.order.law(self.problem, goal)
+        away = self._sides()[2]
+        with np.errstate(divide="ignore"):
+            open_ones = np.flatnonzero(2.0 * law.error / away > OPEN * goal)
+        open_ones = open_ones[:MOST_OPEN] if len(law) <= MOST_EXACT else open_ones[:0]
+        counted = np.ones(len(self.pairs), dtype=bool)
+        counted[open_ones] = False
+
+        def keeps(inner: float) -> bool:
+            return bool(self._shown(self.order.law(self.problem, inner))[counted].max(initial=0.0) <= goal)
+
+        inner = _bisected(keeps, goal / 2, goal, STEPS)
+        for i, j in self.pairs[open_ones].tolist():
+
+            def allows(inner: float, i: int = i, j: int = j) -> bool:
+                return self._exact(self._prover(self.order.law(self.problem, inner)), i, j) <= goal
+
+            if not allows(inner):
+                inner = _bisected(allows, goal / 2, inner, FEWER_STEPS)
+        return inner
+
+
+def _bisected(holds: Callable[[float], bool], low: float, high: float, steps: int) -> float:
+    """Return the upper end where it holds, else the largest number found at which it does; the lower end always."""
+    if holds(high):
+        return high
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def _saying(words: str) -> Callable[[float], None]:
@@ -167,7 +257,7 @@ def _saying(words: str) -> Callable[[float], None]:
 def _losses(problem: Problem, law: KernelLaw, sums: Sums) -> tuple[float, float]:
     """Return the expected loss of the law under the prior, and what no promise at all would cost."""
     if problem.loss_is_distance:
-        return float(problem.prior @ sums.losses), 0.0
+        return float(problem.prior @ expected_distances(law, sums)), 0.0
     total = least = 0.0
     everybody = np.arange(len(law))
     for codes in blocks_of(len(law)):

@@ -17,9 +17,11 @@ from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.noise.functions import exp
 from metricdp.metrics import Metric
-from metricdp.metrics.balls import REAL, is_real, true_distance
+from metricdp.metrics.balls import REAL, is_real
+from metricdp.metrics.limited import worth_compiling
 from metricdp.metrics.measured import Measured
 from metricdp.metrics.rounding import UNIT
+from metricdp.metrics.true_rows import true_row
 from metricdp.spaces import FiniteSpace
 
 LARGEST_EXPONENT = 600.0  # a min(d, cap) of the farthest report: doubles hold e^-700
@@ -60,12 +62,9 @@ class KernelLaw:
 
     @cached_property
     def reach(self) -> float:
-        """The largest distance that counts, rounded up."""
-        if np.isfinite(self.cap):
-            return self.cap
-        # No two points are farther apart than twice the farthest from any one.
+        """The largest distance that counts, rounded up: no two are farther apart than twice the farthest from one."""
         away = float(self.measured.rows(np.zeros(1, dtype=np.int64)).max())
-        return 2.0 * (away * (1.0 + 2.0 * self.measured.relative) + self.measured.absolute)
+        return min(self.cap, 2.0 * (away * (1.0 + 2.0 * self.measured.relative) + self.measured.absolute))
 
     @cached_property
     def error(self) -> float:
@@ -73,7 +72,7 @@ class KernelLaw:
         exponent = self.inner * self.reach
         widest = exponent + (0.0 if self.log_weights is None else float(np.ptp(self.log_weights)))
         measured = self.inner * (self.measured.relative * self.reach + self.measured.absolute)
-        return 1.01 * (measured + (4.0 * (widest + abs(self.shift)) + len(self) + 16.0) * UNIT)
+        return 1.01 * (measured + (4.0 * (widest + abs(self.shift)) + len(self) + 24.0) * UNIT)
 
     def refuse_overflow(self) -> None:
         """Refuse exponents beyond what doubles hold; a `cap` bounds them."""
@@ -83,34 +82,51 @@ class KernelLaw:
                 f"give `cap`, at most {LARGEST_EXPONENT / self.inner:.6g}."
             )
 
+    @cached_property
+    def weights(self) -> Floats | None:
+        """exp(-shift) w_k of every report; None where all are one."""
+        return None if self.log_weights is None else np.asarray(exp(self.log_weights - self.shift))
+
     def terms(self, codes: Integers) -> Floats:
         """Return exp(-shift) times the terms of some rows."""
-        return self.terms_at(self.measured.rows(codes))
+        terms = self.exponentials(self.measured.rows(codes))
+        if self.weights is not None:
+            terms *= self.weights
+        return terms
 
-    def terms_at(self, apart: Floats) -> Floats:
-        """Return exp(-shift) times the terms of rows whose distances are known."""
-        return np.asarray(exp(self._exponents(apart, None)))
+    def exponentials(self, apart: Floats, out: Floats | None = None) -> Floats:
+        """Return exp(-a min(d, cap)) of distances, into `out` where it is given (it may be the distances)."""
+        if worth_compiling(len(self)) and apart.ndim == 2:
+            from metricdp.mechanisms.kernel_compiled import exponentials
+
+            result = np.empty_like(apart) if out is None else out
+            exponentials(apart, self.inner, self.cap, result)
+            return result
+        powers = np.minimum(apart, self.cap, out=out)
+        powers *= -self.inner
+        return np.asarray(exp(powers))
+
+    def log_totals(self, apart: Floats) -> Floats:
+        """Return ln N of rows whose distances to all are known."""
+        found = self.exponentials(apart)
+        totals = found.sum(axis=1) if self.weights is None else found @ self.weights
+        return np.asarray(np.log(totals) + self.shift)
 
     def exponents(self, secrets: Integers, reports: Integers) -> Floats:
         """Return ln w_k - a min(d_ik, cap) of pairs."""
-        return self._exponents(self.measured.between(secrets, reports), reports) + self.shift
+        powers = np.minimum(self.measured.between(secrets, reports), self.cap) * -self.inner
+        return np.asarray(powers if self.log_weights is None else powers + self.log_weights[reports])
 
-    def _exponents(self, apart: Floats, reports: Integers | None) -> Floats:
-        powers = np.minimum(apart, self.cap) * -self.inner
-        if self.log_weights is not None:
-            powers += (self.log_weights if reports is None else self.log_weights[reports]) - self.shift
-        return powers
-
-    def ball(self, secret: int, report: int) -> Any:
-        """Return a ball that holds a term, exp(-shift) w_k exp(-a min(d_ik, cap)), in the precision in force."""
+    def balls(self, secret: int, *, bits: int) -> list[Any]:
+        """Return balls that hold the terms of a row, exp(-shift) w_k exp(-a min(d_ik, cap)), with so many bits."""
         import flint
 
         arb = flint.arb
-        power = arb(0) if self.log_weights is None else arb(float(self.log_weights[report])) - arb(self.shift)
-        if secret == report:
-            return power.exp()
-        points = self.space.points
-        away = true_distance(self.space.metric, points[secret], points[report])
-        if np.isfinite(self.cap):
-            away = away.min(arb(self.cap))
-        return (power - arb(self.inner) * away).exp()
+        with flint.ctx.workprec(bits):
+            inner, cap = arb(self.inner), arb(self.cap)
+            away = true_row(self.space.metric, self.space.points, secret, bits)
+            powers = [-inner * (d.min(cap) if np.isfinite(self.cap) else d) for d in away]
+            if self.log_weights is not None:
+                logs = self.log_weights.tolist()
+                powers = [power + (arb(log) - arb(self.shift)) for power, log in zip(powers, logs, strict=True)]
+            return [power.exp() for power in powers]

@@ -1,76 +1,93 @@
 """Exact draws from the rows of a kernel, without its table.
 
 A draw is one uniform number U, of which further bits are read where they are needed. The reports of a row share the
-interval from 0 to 1 by their probabilities: the secret itself first, then all others in their order. Sums of terms in
-doubles carry a proven relative error (`KernelLaw.error`); where U lies farther than that from both ends of a report's
-part, the report is what the ideal law gives. Otherwise the row is computed again in interval arithmetic, in growing
-precision, until one report owns the whole interval that U is known to lie in.
+interval from 0 to 1 by their probabilities: the secret itself first, then all others in their order. The secret's own
+part is w_i / N_i, so that its normaliser alone decides most draws of a steep kernel; for the others the row is made.
+
+With t_k the terms of the others, O their sum and t the secret's own, report k is the first with
+t + t_0 + ... + t_k > U (t + O), that is t_0 + ... + t_k > U (t + O) - t. Any sum of others in doubles is within e O of
+the true one (`KernelLaw.error`), so that both sides are within 2 e O + 16 u (t + O) of each other's truth: where the
+two differ by more at both ends of a report's part, that report is what the ideal law gives. Otherwise the row is
+computed again in interval arithmetic, in growing precision, until one report owns all that U is known to lie in.
+
+What is asked is not remembered: rows are made for the distinct secrets of one call and forgotten. The time of a call
+grows with how many distinct secrets need their row in it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, Words
+from metricdp.arrays import Booleans, Floats, Integers, Words
 from metricdp.mechanisms.kernel_law import KernelLaw
-from metricdp.mechanisms.noise.deciding import Digits, Undecided, ball, below, settled
+from metricdp.mechanisms.noise.deciding import Digits, ball, below, settled
+from metricdp.metrics.limited import worth_compiling
+from metricdp.metrics.rounding import UNIT
 from metricdp.randomness import Source, row_words
 
 BATCH_CELLS = 1 << 22  # terms that are held at once
+WORD = 2.0**-64
 
 
 class KernelSampler:
     """Draws from a kernel, some distinct secrets at a time."""
 
     def __init__(self, law: KernelLaw, log_normalisers: Floats) -> None:
-        self.law, self.log_normalisers = law, log_normalisers
+        self.law = law
+        logs = np.zeros(len(law)) if law.log_weights is None else law.log_weights
+        # Audited normalisers are within 3 (error + 16 u (1 + |ln N|)) of the true ones, and e within 4 u of e.
+        wrong = 3.0 * law.error + 64.0 * UNIT * (2.0 + np.abs(log_normalisers) + np.abs(logs))
+        self._own = np.exp(logs - log_normalisers) * (1.0 - 1.1 * wrong)  # of U, surely below the end of its own part
 
     def draw(self, codes: Integers, source: Source) -> Integers:
         """Return one report for every secret."""
         words = row_words(source, 1)
         first = words.first(0, 0, len(codes))[:, 0]
-        result = np.empty(len(codes), dtype=np.int64)
-        order = np.argsort(codes, kind="stable")
+        result = codes.copy()
+        rest = np.flatnonzero(~((first.astype(np.float64) + 2.0) * WORD * (1.0 + 4 * UNIT) < self._own[codes]))
+        order = rest[np.argsort(codes[rest], kind="stable")]
         distinct, starts = np.unique(codes[order], return_index=True)
-        starts = np.append(starts, len(codes))
+        starts = np.append(starts, len(order))
         size = max(1, BATCH_CELLS // len(self.law))
         for at in range(0, len(distinct), size):
-            some = distinct[at : at + size]
-            sums = RowSums(self.law, some)
-            for row in range(len(some)):
-                asked = order[starts[at + row] : starts[at + row + 1]]
-                result[asked], sure = sums.locate(row, first[asked])
-                for draw in asked[~sure].tolist():
-                    result[draw] = decided(self.law, int(some[row]), words.digits(draw))
+            ends = starts[at : at + size + 1]
+            asked = order[ends[0] : ends[-1]]
+            result[asked], sure = located(self.law, distinct[at : at + size], ends - ends[0], first[asked])
+            for draw in asked[~sure].tolist():
+                result[draw] = decided(self.law, int(codes[draw]), words.digits(draw))
         return result
 
 
-class RowSums:
-    """Running sums of the terms of some rows, the secret's own first."""
+def located(law: KernelLaw, codes: Integers, starts: Integers, words: Words) -> tuple[Integers, Booleans]:
+    """Return the reports that words stand for, those of codes[i] from starts[i] on, and which of them are sure."""
+    terms = law.terms(codes)
+    reports, sure = np.empty(len(words), dtype=np.int64), np.empty(len(words), dtype=np.bool_)
+    if worth_compiling(len(law)):
+        from metricdp.mechanisms.kernel_compiled import locate
 
-    def __init__(self, law: KernelLaw, codes: Integers) -> None:
-        self.codes, self.margin = codes, 4.0 * law.error
-        terms, rows = law.terms(codes), np.arange(len(codes))
-        self.own = terms[rows, codes].copy()
-        terms[rows, codes] = 0.0
-        terms[:, 0] += self.own
-        self.sums = np.cumsum(terms, axis=1, out=terms)
+        locate(terms, codes, starts, words, law.error, reports, sure)
+        return reports, sure
+    for row, code in enumerate(codes.tolist()):
+        asked = slice(starts[row], starts[row + 1])
+        reports[asked], sure[asked] = _row_located(terms[row], code, words[asked], law.error)
+    return reports, sure
 
-    def locate(self, row: int, words: Words) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-        """Return the reports that words stand for, and which of them are sure."""
-        sums, own, code = self.sums[row], self.own[row], int(self.codes[row])
-        low = words.astype(np.float64) * 2.0**-64 * sums[-1]
-        high = low + 2.0**-64 * sums[-1]
-        at = np.searchsorted(sums, low, side="right")
-        mine = low < own
-        inside = at < len(sums)
-        at = np.minimum(at, len(sums) - 1)
-        floor = np.where(at > 0, np.maximum(sums[np.maximum(at, 1) - 1], own), own)
-        ceiling = np.where(mine, own, sums[at])
-        last = ceiling >= sums[-1]  # nothing lies beyond
-        above = mine | (low * (1.0 - self.margin) > floor * (1.0 + self.margin))
-        under = last | (high * (1.0 + self.margin) < ceiling * (1.0 - self.margin))
-        return np.where(mine, code, at), above & under & (mine | inside)
+
+def _row_located(terms: Floats, code: int, words: Words, error: float) -> tuple[Integers, Booleans]:
+    own = float(terms[code])
+    terms[code] = 0.0
+    sums = np.cumsum(terms)
+    others = float(sums[-1])
+    total = own + others
+    margin = 2.0 * error * others + 16.0 * UNIT * total
+    low = words.astype(np.float64) * WORD * total - own
+    high = low + WORD * total
+    at = np.searchsorted(sums, low, side="right")
+    inside = np.minimum(at, len(sums) - 1)
+    before, after = np.where(at > 0, sums[np.maximum(inside, 1) - 1], 0.0), sums[inside]
+    mine, last = low < 0.0, after >= others  # nothing lies beyond
+    sure = (at < len(sums)) & (before + margin < low) & (last | (high + margin < after))
+    return np.where(mine, code, inside), np.where(mine, (high + margin < 0.0) | (others == 0.0), sure)
 
 
 def decided(law: KernelLaw, code: int, digits: Digits) -> int:
@@ -80,17 +97,13 @@ def decided(law: KernelLaw, code: int, digits: Digits) -> int:
     def attempt(count: int) -> int:
         import flint
 
-        uniform = ball(digits(0, 0, count), 64 * count)
-        terms = [law.ball(code, k) for k in others]
-        target = uniform * sum(terms, start=flint.arb(0))
+        terms = law.balls(code, bits=flint.ctx.prec)
+        target = ball(digits(0, 0, count), 64 * count) * sum(terms, start=flint.arb(0))
         running = flint.arb(0)
-        for k, term in zip(others[:-1], terms[:-1], strict=True):
-            running += term
+        for k in others[:-1]:
+            running += terms[k]
             if below(target, running):
                 return k
         return others[-1]
 
     return settled(attempt)
-
-
-__all__ = ["KernelSampler", "RowSums", "Undecided", "decided"]

@@ -53,7 +53,16 @@ def _gaps(one: Points, other: Points) -> list[Any]:
 def _length(vector: Sequence[Any]) -> Any:
     import flint
 
-    return sum((x * x for x in vector), start=flint.arb(0)).sqrt()
+    return _root(sum((x * x for x in vector), start=flint.arb(0)))
+
+
+def _root(square: Any) -> Any:
+    """Return the root of a number that is not negative, of whatever is known about it."""
+    import flint
+
+    if bool(square >= 0):
+        return square.sqrt()
+    return flint.arb(0).union(square.abs_upper().sqrt())
 
 
 @_distance.register
@@ -83,7 +92,7 @@ def _(metric: Mahalanobis, one: Points, other: Points) -> Any:
     column = flint.arb_mat([[gap] for gap in gaps])
     solved = flint.arb_mat([[flint.arb(x) for x in row] for row in metric.covariance.tolist()]).solve(column)
     square = sum((gap * solved[i, 0] for i, gap in enumerate(gaps)), start=flint.arb(0))
-    return square.max(flint.arb(0)).sqrt()
+    return _root(square)
 
 
 @_distance.register
@@ -109,9 +118,10 @@ def _(metric: Haversine, one: Points, other: Points) -> Any:
     import flint
 
     (north, east), (south, west) = _balls(one), _balls(other)
-    half = ((north - south) / 360).sin_pi() ** 2
-    half += (north / 180).cos_pi() * (south / 180).cos_pi() * ((east - west) / 360).sin_pi() ** 2
-    angle = 2 * flint.arb.atan2(half.max(flint.arb(0)).sqrt(), (1 - half).max(flint.arb(0)).sqrt())
+    parallels, turn = (north / 180).cos_pi() * (south / 180).cos_pi(), (east - west) / 360
+    half = ((north - south) / 360).sin_pi() ** 2 + parallels * turn.sin_pi() ** 2
+    rest = ((north + south) / 360).sin_pi() ** 2 + parallels * turn.cos_pi() ** 2  # 1 - half, precise at the antipode
+    angle = 2 * flint.arb.atan2(_root(half), _root(rest))
     radius = Fraction(EARTH_RADIUS_KM) * Fraction(METRES["km"]) / Fraction(METRES[metric.unit])
     return angle * flint.arb(flint.fmpq(radius.numerator, radius.denominator))
 

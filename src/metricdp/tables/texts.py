@@ -80,7 +80,7 @@ class TextSummary:
             lines.append(f"{cells} empty in the output too, so that this is not hidden.")
         rules = self.mechanism.rules
         lines += [*self.mechanism.promise(), *rules.sentences()]
-        lines.append(wording.unknown_words(rules.unknown, rules.mask, tally.masked))
+        lines += wording.unknown_words(rules.unknown, rules.mask, tally.masked)
         lines += [wording.texts_of_one_person(), wording.texts_again()]
         lines += [wording.dropped_columns(trim.drop)] if trim.drop else []
         if trim.coarsen:
@@ -240,7 +240,8 @@ class _Work:
         except OutOfDomain as error:
             places = [row for row, valid in enumerate(texts.is_valid().to_pylist()) if valid]
             rows = tuple(self._rows + places[row] for row in error.rows if row < len(places))
-        raise refused_rows(name, rows, self._mechanism)
+            costly = self._mechanism.rules.budget is not None and "budget" in str(error)
+        raise refused_rows(name, rows, self._mechanism, costly=costly)
 
     def tally(self) -> TextTally:
         """Return what became of it all."""
@@ -249,14 +250,21 @@ class _Work:
         return TextTally(self._rows, self._empty, self._masked, self._findings, dropped)
 
 
-def refused_rows(column: str, rows: Sequence[int], mechanism: TextMechanism) -> OutOfDomain:
-    """Return the error that names the rows of texts with unknown words, and nothing that is in them."""
+def refused_rows(column: str, rows: Sequence[int], mechanism: TextMechanism, *, costly: bool) -> OutOfDomain:
+    """Return the error that names the rows of texts with unknown words, or with too many, and nothing in them."""
     named = ", ".join(str(row) for row in rows[:ROWS_NAMED]) + (", ..." if len(rows) > ROWS_NAMED else "")
     where = f"row {named}" if len(rows) == 1 else f"{len(rows):,} rows so far: {named}"
+    if costly:
+        return OutOfDomain(
+            f"texts in the column {column!r} cost more than the budget of {mechanism.rules.budget:g}, in {where} (the "
+            "first is row 0). Raise the budget, take a smaller epsilon (--lower for long texts alone), or say what "
+            "becomes of words that it does not pay for with --beyond mask or drop.",
+            rows=tuple(rows),
+        )
     return OutOfDomain(
-        f"words in the column {column!r} are not in the vocabulary of {mechanism.words.inputs.size or 0:,} "
-        f"words, in {where} (the first is row 0). They are never passed through. Take a larger vocabulary, or say what "
-        'becomes of them with Rules(unknown="drop"), "mask" or "spelling" (--unknown on the command line).',
+        f"words in the column {column!r} are not in the vocabulary of {mechanism.words.inputs.size or 0:,} words, in "
+        f"{where} (the first is row 0). They are never passed through. Take a larger vocabulary, or say what becomes "
+        'of them with Rules(unknown="drop"), "mask" or "spelling" (--unknown on the command line).',
         rows=tuple(rows),
     )
 

@@ -13,13 +13,15 @@ def open_in_texts() -> str:
     )
 
 
-def unknown_words(policy: str, mask: str, masked: int) -> str:
+def unknown_words(policy: str, mask: str, masked: int) -> list[str]:
     """Return how many words were unknown, as far as the output shows it."""
+    times = "nowhere" if not masked else "once" if masked == 1 else f"{masked:,} times"
+    lines = [f"In the output {mask} stands {times}."] if masked or policy == "mask" else []
     if policy == "refuse":
-        return "No word was outside the vocabulary: the table would have been refused."
+        return [*lines, "No word was outside the vocabulary: the table would have been refused."]
     if policy == "mask":
-        return f"In the output {mask} stands {masked:,} times."
-    return "How many words were outside the vocabulary is not told, since the output does not show it."
+        return lines
+    return [*lines, "How many words were outside the vocabulary is not told, since the output does not show it."]
 
 
 def texts_of_one_person() -> str:
@@ -48,5 +50,5 @@ def by_the_law(known: float) -> str:
     missing = "" if known >= 1.0 else f" Of their words {number(100 * known, 3, 'down')} % are in the vocabulary."
     return (
         "These figures follow from the law of the mechanism on public sentences that come with metricdp, which were "
-        f"written for it: nothing was measured on the table.{missing}"
+        f"written for it: no table was looked at.{missing}"
     )

@@ -47,7 +47,7 @@ def _costs(law: KernelLaw, prior: Floats) -> tuple[Floats, Floats]:
     measured = law.measured
     for codes in blocks_of(len(law)):
         apart = law.measured.rows(codes)
-        costs[codes] = np.einsum("ij,ij,j->i", law.terms_at(apart), apart, prior)
+        costs[codes] = np.einsum("ij,ij,j->i", law.exponentials(apart), apart, prior)
         apart[np.arange(len(codes)), codes] = np.inf
         nearest[codes] = apart.min(axis=1)
     # Lengths may be measured too long, too; the kernel beyond its largest exponent is not counted.

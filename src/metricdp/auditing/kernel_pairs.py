@@ -1,0 +1,85 @@
+"""What single pairs of a kernel show, in interval arithmetic: what doubles leave near the maximum is decided here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers
+from metricdp.auditing.claim import Claim
+from metricdp.auditing.proving import PROOF_BITS, ULP, round_up
+from metricdp.mechanisms.kernel_law import KernelLaw
+from metricdp.metrics.balls import same_place, true_distance
+
+MOST_TERMS = 600_000  # terms computed in interval arithmetic, a few seconds; a row is one a report
+MOST_PAIRS = 2_000
+TIED = 1e-10  # relative: a ceiling this close to what a pair provably shows needs no more digits
+
+
+class KernelProver:
+    """(a m_ij + |ln N_i - ln N_j| - slack) / d_ij of single pairs, in balls; with `capped` per m_ij."""
+
+    def __init__(self, law: KernelLaw, claim: Claim, *, capped: bool = False) -> None:
+        self.law, self.claim, self.capped = law, claim, capped
+        self._logs: dict[int, Any] = {}
+        # Rows of a small law are all affordable; of a large one, a few.
+        self.left = max(4, MOST_TERMS // len(law))
+
+    def settle(
+        self, pairs: Integers, ceilings: Floats, bounds: tuple[float, float]
+    ) -> tuple[float, bool, tuple[int, int] | None]:
+        """Return a proven upper bound of epsilon, whether the claim is broken for certain, and the worst pair.
+
+        Pairs are taken from the highest ceiling down; once a ceiling is below what is proven for the worst pair, the
+        others cannot matter. Where the rows that are left would take too long, or all digits that matter are known,
+        ceilings stand. `bounds` are a ceiling of all pairs that are not listed, and what some pair provably shows.
+        """
+        import flint
+
+        rest, shown = bounds
+        highest, broken, found, reached = (rest if rest >= shown else 0.0), False, None, -np.inf
+        with flint.ctx.workprec(PROOF_BITS[0]):
+            for count, ((i, j), ceiling) in enumerate(zip(pairs.tolist(), ceilings.tolist(), strict=True)):
+                if ceiling < reached:
+                    break
+                settled = ceiling <= min(self.claim.epsilon, max(shown, reached) * (1.0 + TIED))
+                if settled or count >= MOST_PAIRS or not self.affordable(i, j):
+                    highest, found = max(highest, ceiling), (i, j) if found is None else found
+                    break
+                value = self.shown(i, j)
+                if value is None:
+                    continue
+                highest, broken = max(highest, round_up(value)), broken or bool(value > self.claim.epsilon)
+                floor = float(value.mid()) - 8 * ULP * abs(float(value.mid()))
+                if floor > reached:
+                    found, reached = (i, j), floor
+        return highest, broken, found
+
+    def affordable(self, i: int, j: int) -> bool:
+        """Tell whether the rows of a pair may still be computed."""
+        return sum(row not in self._logs for row in (i, j)) <= self.left
+
+    def shown(self, i: int, j: int) -> Any:
+        """Return a ball of what a pair shows per distance; None where it shows nothing or is too far to count."""
+        import flint
+
+        space, arb = self.law.space, flint.arb
+        one, other = space.points[i], space.points[j]
+        if same_place(space.metric, one, other):
+            return None  # at distance 0 all distances to others are equal, and so are the laws
+        away = true_distance(space.metric, one, other)
+        if self.claim.radius is not None and bool(away > self.claim.radius):
+            return None
+        counted = away.min(arb(self.law.cap)) if np.isfinite(self.law.cap) else away
+        change = abs(self._log_normaliser(i) - self._log_normaliser(j))
+        return (arb(self.law.inner) * counted + change - arb(self.claim.slack)) / (counted if self.capped else away)
+
+    def _log_normaliser(self, row: int) -> Any:
+        import flint
+
+        if row not in self._logs:
+            self.left -= 1
+            terms = self.law.balls(row, bits=flint.ctx.prec)
+            self._logs[row] = sum(terms, start=flint.arb(0)).log()
+        return self._logs[row]

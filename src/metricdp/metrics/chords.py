@@ -1,0 +1,81 @@
+"""Euclidean distances from some points to all by one matrix product, with a proven relative error.
+
+|x - y|^2 = |x|^2 + |y|^2 - 2 <x, y> loses digits where x and y are near each other. With u = 2^-53, S = |x|^2 + |y|^2
+and n coordinates, the two norms and the product are within n u S together and 2 n u S at most, the three sums within
+6 u S, and moving the points to their middle within u sqrt(2 S) of the distance. So the square is within (2 n + 8) u S,
+and a distance whose square is at least S / 8 within (9 n + 48) u of itself. Nearer pairs are measured from the
+difference of their points, as the metric does.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers
+from metricdp.metrics.limited import worth_compiling
+from metricdp.metrics.rounding import UNIT
+from metricdp.metrics.vectors import Lp
+
+NEAR = 0.125  # squares below this share of S are measured from differences
+VANISHING = 1e-200  # of S, points scaled to one: below, products lose digits
+ROOM = 64  # near points of a row that are written down on the way
+SOME = 1 << 20  # coordinates of near pairs that are looked at together
+
+
+class Chords:
+    """The l2 distances between the rows of a matrix."""
+
+    def __init__(self, points: Floats) -> None:
+        self.points = np.ascontiguousarray(points, dtype=np.float64)
+        self.relative = (9 * points.shape[1] + 48) * UNIT
+
+    @cached_property
+    def _centred(self) -> tuple[Floats, Floats, float]:
+        """The points around their middle, scaled by a power of two to at most 1, their squares, and the scale."""
+        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        moved = self.points - (0.5 * low + 0.5 * high)
+        largest = float(np.abs(moved).max(initial=0.0))
+        scale = float(2.0 ** np.clip(np.ceil(np.log2(largest)), -1000, 1000)) if largest > 0 else 1.0
+        moved *= 1.0 / scale
+        return moved, np.einsum("ij,ij->i", moved, moved), scale
+
+    def rows(self, codes: Integers, start: int = 0) -> Floats:
+        """Return the distances from some points to all from `start` on."""
+        moved, squares, scale = self._centred
+        apart: Floats = np.asarray(moved[codes] @ moved[start:].T)
+        lengths = _compiled if worth_compiling(len(self.points)) else _plain
+        rows, columns = lengths(apart, squares[codes], squares[start:], scale)
+        step = max(1, SOME // self.points.shape[1])
+        for begin in range(0, len(rows), step):
+            row, column = rows[begin : begin + step], columns[begin : begin + step]
+            apart[row, column] = Lp(2)(self.points[codes[row]], self.points[start + column])
+        return apart
+
+
+def _plain(products: Floats, squares: Floats, others: Floats, scale: float) -> tuple[Integers, Integers]:
+    """Turn scalar products into distances, in place; return where they lose too many digits."""
+    total = squares[:, None] + others[None, :]
+    products *= -2.0
+    products += total
+    near = ~(products >= NEAR * total) | (total < VANISHING)
+    np.sqrt(np.maximum(products, 0.0, out=products), out=products)
+    products *= scale
+    rows, columns = np.nonzero(near)
+    return rows, columns
+
+
+def _compiled(products: Floats, squares: Floats, others: Floats, scale: float) -> tuple[Integers, Integers]:
+    """Do the same in machine code, on all cores."""
+    from metricdp.metrics.compiled_chords import lengths
+
+    lost, where = np.empty(len(squares), dtype=np.int64), np.empty((len(squares), ROOM), dtype=np.int64)
+    lengths(products, squares, others, scale, lost, where)
+    crowded, few = np.flatnonzero(lost > ROOM), np.flatnonzero(lost <= ROOM)
+    rows, columns = np.nonzero(products[crowded] < 0.0)
+    listed = np.arange(ROOM)[None, :] < lost[few, None]
+    return (
+        np.concatenate([crowded[rows], np.repeat(few, lost[few])]),
+        np.concatenate([columns, where[few][listed]]),
+    )

@@ -22,6 +22,7 @@ export const DECLARED = {
     "finite": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "points": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "coordinates": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "ground": {"type": "part", "of": "metric"}, "columns": {"type": "many", "least": 0, "most": 65536, "of": {"type": "text", "longest": 1000}}}},
     "box": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "lower": {"type": "many", "least": 1, "most": 65536, "of": {"type": "number", "least": -1e+300, "most": 1e+300}}, "upper": {"type": "many", "least": 1, "most": 65536, "of": {"type": "number", "least": -1e+300, "most": 1e+300}}}},
     "unbounded": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}}},
+    "sphere": {"since": 2, "fields": {"metric": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 2, "most": 65536}, "lengths": {"type": "text", "choices": ["unit", "any"], "longest": 10000}}},
     "streets": {"since": 1, "fields": {"metric": {"type": "part", "named": ["StreetPath"], "of": "metric"}}}
   },
   "mechanism": {
@@ -32,6 +33,7 @@ export const DECLARED = {
     "streets": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["streets"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "counts": {"type": "array", "sides": 1, "least": 1, "most": 536870912, "of": "whole"}, "ratios": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}, "matrix": {"type": "table"}}},
     "spherical-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "vector-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
   },

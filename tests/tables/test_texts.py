@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
+from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
+from metricdp.tables.text_files import protect_text_files
 from metricdp.tables.texts import protect_texts
 from metricdp.text import Rules, TextMechanism
 
@@ -221,3 +222,18 @@ def test_a_cell_of_200_kilobytes_among_the_first_rows_does_no_harm(tmp_path: Pat
     (tmp_path / "in.csv").write_text(f'id,text\n1,"{"a, " * 60_000}"\n2,good\n')
     protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
     assert (tmp_path / "out.csv").stat().st_size > 150_000
+
+
+def test_many_files_become_a_folder_at_once_or_not_at_all(tmp_path: Path, words: Any, masked: TextMechanism) -> None:
+    (tmp_path / "days" / "may").mkdir(parents=True)
+    (tmp_path / "days" / "one.csv").write_text("text\ngood room\n")
+    (tmp_path / "days" / "may" / "two.csv").write_text("text\nbad\nthe zebra\n")
+    summary = protect_text_files(tmp_path / "days", tmp_path / "safe", masked)
+    assert (summary.tally.rows, summary.tally.masked) == (3, 1)
+    assert sorted(path.name for path in (tmp_path / "safe").rglob("*.csv")) == ["one.csv", "two.csv"]
+    assert (tmp_path / "safe" / "may" / "two.csv").read_text().count("\n") == 3
+    with pytest.raises(OutOfDomain, match="row 1"):
+        protect_text_files(f"{tmp_path}/days/**/*.csv", tmp_path / "again", TextMechanism(words))
+    with pytest.raises(OutputProblem, match="there already"):
+        protect_text_files(tmp_path / "days", tmp_path / "safe", masked)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["days", "safe"]

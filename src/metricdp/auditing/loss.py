@@ -12,6 +12,7 @@ from metricdp.auditing.exact import within
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    DirectionNoise,
     FiniteMechanism,
     MatrixMechanism,
     Mechanism,
@@ -87,7 +88,7 @@ def counts_distance(mechanism: Mechanism) -> bool:
     whose distances, all secrets equally likely (or the worst of them), give the very number counts it too.
     """
     if not isinstance(mechanism, MatrixMechanism):
-        return isinstance(mechanism, VectorLaplace | SphericalLaplace | NearestMechanism)
+        return isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise | NearestMechanism)
     if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
         return False
     losses = _row_losses(mechanism, _distances(mechanism))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -150,7 +150,7 @@ class Where:
         self._check()
         if self.points is not None:
             return replace(places_from(self.points, self.metric, self.table), where=self)
-        if self.vectors is not None or self.words is not None:
+        if self.are_words:
             from metricdp.cli.lexicon import word_space
 
             metric = None if self.metric is None else metric_named(self.metric)
@@ -178,6 +178,11 @@ class Where:
             raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 200m.")
 
     @property
+    def are_words(self) -> bool:
+        """Whether secrets are words."""
+        return self.vectors is not None or self.words is not None
+
+    @property
     def named(self) -> str | None:
         """The file or folder that was named."""
         return self.points or self.roads or self.vectors or self.words
@@ -185,7 +190,7 @@ class Where:
     def called(self, space: FiniteSpace) -> str:
         """Return what they are and how many."""
         kind = "crossings" if self.roads is not None else "cells" if self.grid is not None else "points"
-        kind = "words" if self.vectors is not None or self.words is not None else kind
+        kind = "words" if self.are_words else kind
         return f"{len(space):,} {kind}"
 
 
@@ -296,8 +301,6 @@ def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:
     return load(path, trusted=trusted)
 
 
-def noise_for(level: Level, metric: Metric, columns: Sequence[str] | None) -> Mechanism:
+def noise_for(level: Level, metric: Metric, dimension: int | None) -> Mechanism:
     """Return Laplace noise at the epsilon asked for, or at the one that keeps a wish."""
-    dimension = None if isinstance(metric, metricdp.Haversine) else 2 if columns is None else len(columns)
-
     return metricdp.laplace(metric, level.epsilon(), dimension=dimension)

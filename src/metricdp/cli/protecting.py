@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -87,8 +86,7 @@ def perturb(
         )
     telling.check(source, output, overwrite=overwrite)
     sight = telling.sight()
-    wide = None if many else tables.flat_names(source, table)
-    wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, columns=wide or names)
+    wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, at=(source, table))
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with (
         charged.opened(sharing.budget) as charging,
@@ -109,12 +107,13 @@ def perturb(
                 overwrite=overwrite,
             )  # fmt: skip
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
+    told = telling.tell(summary, chosen, sight)  # before anything is printed: whoever reads may go away
     with tables.beside_output(output):
         print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
         print("\n".join(terminal.meaning_lines(chosen, summary.guarantee, spending=spread)))
         if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
             print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
-        for line in telling.tell(summary, chosen, sight):
+        for line in told:
             print(line)
     return 0
 
@@ -140,7 +139,7 @@ def _protection(
     key: str | None,
     *,
     metric: str,
-    columns: Sequence[str] | None,
+    at: tuple[str, tables.Source],
 ) -> tuple[choices.Level | None, Mechanism]:
     """Return what was asked for and the mechanism: that of a file, or Laplace noise."""
     if mechanism is not None:
@@ -151,6 +150,6 @@ def _protection(
         raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
     chosen = choices.metric_named(metric)
     level = choices.level_from(epsilon, protect, chosen.unit)
-    noise = choices.noise_for(level, chosen, columns)
+    noise = choices.noise_for(level, chosen, tables.dimension_in(*at, chosen))
     level.kept(noise.guarantee)  # raises before anything is read
     return level, noise

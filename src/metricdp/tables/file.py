@@ -110,6 +110,7 @@ def perturb_file(
             columns,
             reading,
             geographic=geographic,
+            vectors=True,
             checked=goal.format.typed and not origin.format.typed,
             usual=lambda names: request.task(names).columns,
         )

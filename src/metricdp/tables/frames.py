@@ -15,7 +15,7 @@ from metricdp.tables.checks import first_look, judged, log_findings
 from metricdp.tables.doubts import Doubts
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
-from metricdp.tables.leaks import SAMPLED_FROM, Finding
+from metricdp.tables.leaks import Finding
 from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson
@@ -57,7 +57,7 @@ def _perturb_arrow(frame: Any, request: Request, rng: Randomness) -> Any:
     task = request.task(frame.schema.names)
     _refuse_empty(frame.num_rows)
     portion = _portion(request.persons, task, frame.column, frame.schema.names, rng)
-    found, doubts = first_look(frame.slice(0, SAMPLED_FROM), task)
+    found, doubts = first_look(frame.slice(0, task.first_rows), task)
     log_findings(found)
     protected = protect(picked(frame, task), task, rng=rng, portion=portion)
     judged(doubts, protected.contents, protected.bad)
@@ -100,7 +100,7 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
         request.persons, task, lambda name: _arrow(wrapped.get_column(name), name), list(wrapped.columns), rng
     )
     arrays = [_arrow(wrapped.get_column(name), name) for name in task.columns]
-    found, doubts = _look(wrapped.head(SAMPLED_FROM), task)
+    found, doubts = _look(wrapped.head(task.first_rows), task)
     log_findings(found)
     protected = protect(arrays, task, rng=rng, portion=portion)
     judged(doubts, protected.contents, protected.bad)
@@ -134,7 +134,17 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
             result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
         return _without_unused(result).to_native()
     native = result.to_native().astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
+    for name in [name for name, lane in lanes.items() if lane.packed]:
+        native = native.assign(**{name: _vectors_like(frame[name], native[name])})
     return _pandas_alone(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
+
+
+def _vectors_like(given: Any, made: Any) -> Any:
+    """Return vectors of a pandas frame in the kind of column they came in: its own type, lists, or NumPy arrays."""
+    if given.dtype != object:
+        return made.astype(given.dtype)
+    lists = isinstance(next((item for item in given if item is not None), None), list)
+    return made.map(lambda item: None if item is None else item.tolist()) if lists else made
 
 
 def _look(head: Any, task: Task) -> tuple[tuple[Finding, ...], list[Doubts | None]]:

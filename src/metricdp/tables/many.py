@@ -113,7 +113,7 @@ def perturb_files(
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
     request = Request(mechanism, columns, snap, on_error, care=care, accuracy=names_of(accuracy_column))
     with open_table(
-        located(paths[0], reading.source_format), columns, reading, geographic=geographic,
+        located(paths[0], reading.source_format), columns, reading, geographic=geographic, vectors=True,
         usual=lambda names: request.task(names).columns,
     ) as table:  # fmt: skip
         names, notes = table.schema.names, table.layout.notes

@@ -19,14 +19,15 @@ from metricdp.randomness import Randomness
 from metricdp.tables.care import Care
 from metricdp.tables.checks import first_look, judge_first, log_findings
 from metricdp.tables.engines.base import Engine, Target
-from metricdp.tables.kernel import protect, report_fields, whole
-from metricdp.tables.leaks import SAMPLED, SAMPLED_FROM
+from metricdp.tables.kernel import protect, report_fields, report_type, whole
+from metricdp.tables.leaks import SAMPLED
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson, Spread, Which, per_person
 from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import OnError, Request, Task, usual_names
 from metricdp.tables.trim import Step, Trim, coarser
 from metricdp.tables.values import is_text
+from metricdp.tables.vectors import is_list
 
 NUMBERS = pa.float64()
 T = TypeVar("T")
@@ -81,7 +82,7 @@ def duckdb_table(
     _refuse_inside(schema.names, care)
     first = _asked(
         engine,
-        lambda: connection.sql(f"FROM {source} LIMIT {SAMPLED_FROM}").to_arrow_table(),
+        lambda: connection.sql(f"FROM {source} LIMIT {task.first_rows}").to_arrow_table(),
         "DuckDB cannot run the query",
     )
     if first.num_rows:
@@ -246,17 +247,32 @@ def _register(
     draw.__signature__ = Signature(places)  # type: ignore[attr-defined]
     text, number = engine.sqltype("VARCHAR"), engine.sqltype("DOUBLE")
     reports = [text if lane.mechanism.outputs.is_text else number for lane in task.lanes for _ in lane.reports]
+    if task.lanes[0].packed:
+        reports = [_list_type(engine, report_type(kinds[0], task.lanes[0]))]
     result = engine.struct_type(dict(zip(task.reports, reports, strict=True))) if struct else reports[0]
     connection.create_function(
         name,
         draw,
-        [text if is_text(getattr(kind, "value_type", kind)) else number for kind in kinds]  # enumerations are text
+        [
+            _list_type(engine, kind)
+            if is_list(kind)
+            else text
+            if is_text(getattr(kind, "value_type", kind))  # enumerations are text
+            else number
+            for kind in kinds
+        ]
         + [engine.sqltype("BIGINT")] * bool(tasks),
         result,
         type="arrow",
         null_handling="special",
         side_effects=True,  # a constant argument must not be folded into one draw for all rows
     )
+
+
+def _list_type(engine: Any, kind: pa.DataType) -> Any:
+    """Return DuckDB's type for lists of numbers."""
+    item = engine.sqltype("FLOAT" if pa.types.is_float32(kind.value_type) else "DOUBLE")
+    return engine.array_type(item, kind.list_size) if pa.types.is_fixed_size_list(kind) else engine.list_type(item)
 
 
 def _quoted(name: str) -> str:

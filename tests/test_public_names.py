@@ -102,6 +102,7 @@ NAMES = [
     "universal_lower_bound",
     "violation_ratio",
     "vocabulary",
+    "von_mises_fisher",
     "weighted_exponential",
     "worst_loss",
 ]

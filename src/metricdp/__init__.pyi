@@ -32,6 +32,7 @@ from metricdp.design.comparison import compare as compare
 from metricdp.design.constopt import constopt as constopt
 from metricdp.design.contextual import contextual as contextual
 from metricdp.design.decomposed import decomposed as decomposed
+from metricdp.design.directions import von_mises_fisher as von_mises_fisher
 from metricdp.design.exponential import exponential as exponential
 from metricdp.design.exponential import truncated_exponential as truncated_exponential
 from metricdp.design.exponential import weighted_exponential as weighted_exponential

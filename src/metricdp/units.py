@@ -96,7 +96,12 @@ def parse_distance(text: str, unit: str = "km") -> float:
 
 
 def parse_epsilon(text: str, unit: str = "km") -> float:
-    """Return an epsilon such as `10/km` or `0.01/m` per `unit`, rounded down; a bare number where `unit` is empty."""
+    """Return an epsilon such as `10/km` or `0.01/m` per `unit`; a bare number where `unit` is empty.
+
+    In `unit` itself it is the double that Python reads, the nearest one, so that `0.1/km` is the 0.1 of programs: a
+    little above a tenth, and that is what a mechanism promises, an audit claims and a ledger charges (rounded up to the
+    next millionth, 0.100001). From another unit it is rounded down: never more than was written.
+    """
     example = "10/km or 0.01/m" if unit else "1.0"
     number, written = _split(text, "epsilon", rf"\s*{_NUMBER}\s*(?:(?:/|per\s)\s*([a-zA-Z]+))?\s*", example)
     if unit and not written:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests import brute
 
+import brute
 import metricdp as mdp
 from metricdp.design.balanced import kernels_part, optimal_kernel
 from metricdp.design.balanced.bound import proven

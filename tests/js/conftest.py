@@ -28,3 +28,11 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     save(with_zeros(), folder / "zeros.mdp", storage="sparse")
     save(mdp.quantised(made["l1"], bits=16), folder / "counts.mdp", storage="quantised")
     return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="session")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Files of kinds that are not drawn from in JavaScript, which says so."""
+    folder = tmp_path_factory.mktemp("beside")
+    save(mdp.laplace(mdp.Angular(), 3.0, dimension=4), folder / "directions.mdp")
+    return sorted(folder.iterdir())

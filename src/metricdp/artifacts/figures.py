@@ -14,17 +14,21 @@ from typing import Any
 import numpy as np
 
 from metricdp.artifacts.limits import Budget
+from metricdp.auditing.loss import SOON, distance_losses
+from metricdp.design.directions import von_mises_fisher
 from metricdp.design.laplace import laplace
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import (
     Certificate,
+    DirectionNoise,
+    KernelMechanism,
     MatrixMechanism,
     NearestMechanism,
     ProductMechanism,
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.metrics import measurable, measuring, width_of
+from metricdp.metrics import Lp, measurable, measuring, width_of
 
 SAME = 1e-6  # relative: two ways to compute one number
 UNVERIFIED = ("loss", "lower_bound")
@@ -41,7 +45,9 @@ def with_verified_figures(mechanism: Any, budget: Budget, *, judged: bool = True
         return replace(mechanism, parts=parts, certificate=replace(certificate, stated=stated))
     if isinstance(mechanism, MatrixMechanism):
         stated = _table(mechanism, budget)
-    elif isinstance(mechanism, VectorLaplace | SphericalLaplace):
+    elif isinstance(mechanism, KernelMechanism):
+        stated = _kernel(mechanism, budget)
+    elif isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise):
         stated = _noise(mechanism)
     else:  # nearest words: the bound of the loss was computed again when the mechanism was made
         stated = () if isinstance(mechanism, NearestMechanism) else UNVERIFIED
@@ -65,9 +71,21 @@ def _table(mechanism: MatrixMechanism, budget: Budget) -> tuple[str, ...]:
     return () if certificate.lower_bound <= trivial * (1.0 + SAME) else ("lower_bound",)
 
 
-def _noise(mechanism: VectorLaplace | SphericalLaplace) -> tuple[str, ...]:
+def _kernel(mechanism: KernelMechanism, budget: Budget) -> tuple[str, ...]:
+    """Judge the loss of a small vocabulary; of a large one it takes as long as the audit, which is remembered."""
+    space, certificate = mechanism.space, mechanism.certificate
+    if len(space) > SOON or certificate.objective == "worst":
+        return UNVERIFIED
+    budget.spend(measuring(space.metric, len(space), len(space), width_of(space.points)), "its loss")
+    if not _same(certificate.loss, float(distance_losses(mechanism).mean())):
+        return UNVERIFIED
+    return () if certificate.lower_bound <= 0.0 else ("lower_bound",)
+
+
+def _noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise) -> tuple[str, ...]:
     space = mechanism.inputs
-    honest = laplace(space.metric, mechanism.epsilon, dimension=space.dimension, pitch=mechanism.lattice.pitch)
+    make = von_mises_fisher if isinstance(mechanism, DirectionNoise) and isinstance(space.metric, Lp) else laplace
+    honest = make(space.metric, mechanism.epsilon, dimension=space.dimension, pitch=mechanism.lattice.pitch)
     if not _same(mechanism.certificate.loss, honest.certificate.loss):
         raise CorruptFile("the loss it states is not that of its noise")
     same = mechanism.certificate.lower_bound <= honest.certificate.lower_bound * (1.0 + SAME)

@@ -20,6 +20,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    DirectionNoise,
     InterpolatedMechanism,
     KernelMechanism,
     LocalMechanism,
@@ -31,8 +32,9 @@ from metricdp.mechanisms import (
     StreetMechanism,
     VectorLaplace,
 )
+from metricdp.mechanisms.directions import spread_of
 from metricdp.mechanisms.laplace import cell_reach
-from metricdp.metrics import Metric, ShortestPath, Weighted, pairwise
+from metricdp.metrics import Angular, Metric, ShortestPath, Weighted, pairwise
 from metricdp.spaces import FiniteSpace
 
 ROUNDED_UP = 1.0 + 1e-9  # above all rounding of a distance
@@ -106,6 +108,16 @@ def _(mechanism: VectorLaplace, levels: Floats) -> _Found:
     size, metric = mechanism.inputs.dimension, mechanism.inputs.metric
     away = gammaincinv(size, levels) / mechanism.epsilon  # R ~ Gamma(size, 1 / epsilon)
     return _Found(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+
+
+@_radii.register
+def _(mechanism: DirectionNoise, levels: Floats) -> _Found:
+    law, metric = spread_of(mechanism.profile), mechanism.inputs.metric
+    # The border of the panel above: the chance of a smaller distance is at least the level, to ten digits.
+    away = law.values[np.minimum(np.searchsorted(law.below, levels * (1.0 + 1e-10)), len(law.values) - 1)]
+    scale = mechanism.profile.rate / mechanism.epsilon if isinstance(metric, Angular) else 1.0
+    distance = away * scale if isinstance(metric, Angular) else np.sqrt(2.0 * away)
+    return _Found(distance + mechanism.reach, metric, True)
 
 
 @_radii.register

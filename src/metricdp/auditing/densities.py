@@ -12,7 +12,7 @@ from metricdp.arrays import Floats
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism, Witness
+from metricdp.mechanisms import DirectionNoise, Mechanism, Witness
 from metricdp.metrics import Haversine
 from metricdp.spaces import Box
 
@@ -223,5 +223,12 @@ def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) ->
         step = np.clip(reach / space.metric.degree, 0, 30) * rng.normal(size=left.shape)
         right = left + step / np.stack([np.ones(count), np.cos(np.radians(left[:, 0]))], axis=1)
         return left, np.stack([np.clip(right[:, 0], -90, 90), np.clip(right[:, 1], -360, 360)], axis=1)
+    if isinstance(mechanism, DirectionNoise):
+        per_unit = np.pi / 180.0 if space.unit == "deg" else 1.0
+        left = rng.normal(size=(count, space.dimension))
+        step = rng.normal(size=left.shape) * np.minimum(reach * per_unit, 1.0)
+        left = left / np.linalg.norm(left, axis=1, keepdims=True)
+        right = left + step / np.sqrt(space.dimension)
+        return left, right / np.linalg.norm(right, axis=1, keepdims=True)
     left = rng.normal(size=(count, space.dimension)) * 10.0 / mechanism.guarantee.epsilon
     return left, left + rng.normal(size=left.shape) * reach

@@ -25,9 +25,10 @@ from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.kernels import judge_kernel
 from metricdp.auditing.local import judge_local
 from metricdp.auditing.report import AuditReport, noted
-from metricdp.auditing.theorem import judge_nearest, judge_noise
+from metricdp.auditing.theorem import judge_direction, judge_nearest, judge_noise
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    DirectionNoise,
     InterpolatedMechanism,
     KernelMechanism,
     LocalMechanism,
@@ -168,6 +169,7 @@ judge.register(InterpolatedMechanism, judge_cells)
 judge.register(StreetMechanism, judge_cells)
 judge.register(VectorLaplace, judge_noise)
 judge.register(SphericalLaplace, judge_noise)
+judge.register(DirectionNoise, judge_direction)
 judge.register(NearestMechanism, judge_nearest)
 judge.register(ProductMechanism, _judge_product)
 

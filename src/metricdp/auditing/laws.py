@@ -11,6 +11,7 @@ from typing import Any
 from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    DirectionNoise,
     InterpolatedMechanism,
     KernelMechanism,
     LocalMechanism,
@@ -24,7 +25,7 @@ from metricdp.mechanisms import (
 )
 from metricdp.mechanisms.laplace import cell_reach, log_normaliser
 from metricdp.mechanisms.spherical import spherical_mass
-from metricdp.metrics import Metric
+from metricdp.metrics import Angular, Metric
 from metricdp.units import METRES
 
 FORMAT, VERSION = "metricdp.law", 1
@@ -36,6 +37,7 @@ STATEMENT = (
 KINDS: dict[type, str] = {
     SphericalLaplace: "spherical_laplace",
     VectorLaplace: "vector_laplace",
+    DirectionNoise: "direction_noise",
     MatrixMechanism: "matrix",
     LocalMechanism: "local",
     KernelMechanism: "kernel",
@@ -92,6 +94,8 @@ def law_of(mechanism: Mechanism, *, snap: float = 0.0) -> dict[str, Any]:
         reach = cell_reach(promise.metric, mechanism.inputs.dimension, mechanism.lattice.pitch)
         unit = "degrees" if isinstance(mechanism, SphericalLaplace) else promise.unit
         law["lattice"] = {"pitch": mechanism.lattice.pitch, "unit": unit, "moves_at_most": reach}
+    if isinstance(mechanism, DirectionNoise):
+        law["lattice"] = {"pitch": mechanism.lattice.pitch, "unit": "", "moves_at_most": mechanism.reach}
     return law
 
 
@@ -139,6 +143,19 @@ def density_of(mechanism: Mechanism) -> dict[str, Any]:
             "log_constant": log_normaliser(mechanism.inputs, epsilon),
             "per": f"volume of {size} coordinate{'s' if size > 1 else ''}",
             "distance": f"epsilon * d has the law Gamma({size}, 1)",
+        }
+    if isinstance(mechanism, DirectionNoise):
+        angular = isinstance(mechanism.inputs.metric, Angular)
+        fall = "-epsilon * angle(x, y)" if angular else "epsilon * (<x, y> - 1)"
+        sphere = "x the direction of the secret"
+        power = mechanism.profile.power
+        return {
+            "formula": f"f(y | x) = constant * exp({fall}), {sphere}, put on the nearest point of the lattice",
+            "log_constant": -mechanism.log_mass,
+            "per": f"area of the unit sphere of {mechanism.inputs.dimension} coordinates",
+            "distance": f"the angle t has a density proportional to exp(-epsilon t) sin(t)^{power:g}"
+            if angular
+            else f"v = d^2 / 2 has a density proportional to exp(-epsilon v) (v (2 - v))^{power:g}",
         }
     words = {"formula": TABLES[KINDS[type(mechanism)]]}
     if isinstance(mechanism, InterpolatedMechanism) and mechanism.rule in ("log", "relaxed"):

@@ -4,7 +4,8 @@ Laplace noise. A density proportional to exp(-rate d(x, y)) whose normaliser is 
 exp(rate d(x, x')), by the triangle inequality. What is drawn is that density around the secret itself, in real numbers,
 then put on the lattice: post-processing. So the promise of (epsilon, slack) is kept where epsilon >= rate, whatever the
 slack. Less than the rate is broken, up to rounding: a report at distance d from x' in the direction away from x shows
-the whole of rate d.
+the whole of rate d. On the unit sphere exp(rate <x, y>) is such a density too, in the l_2 distance of the directions:
+<x - x', y> is at most |x - x'|.
 
 Post-processing. What is computed from a private report alone is as private: the nearest word, the lattice of reports.
 """
@@ -18,8 +19,8 @@ import numpy as np
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.densities import density_leakage
 from metricdp.auditing.report import AuditReport
-from metricdp.mechanisms import NearestMechanism, SphericalLaplace, VectorLaplace
-from metricdp.metrics import Haversine, Lp, Mahalanobis
+from metricdp.mechanisms import DirectionNoise, NearestMechanism, SphericalLaplace, VectorLaplace
+from metricdp.metrics import Angular, Haversine, Lp, Mahalanobis
 
 CHECKED_PAIRS = 200
 NUMERIC = 1e-6  # relative: densities are integrals over cells, by quadrature
@@ -49,6 +50,27 @@ def judge_noise(mechanism: VectorLaplace | SphericalLaplace, claim: Claim) -> Au
         epsilon=rate,
         basis="theorem",
         method=method,
+        refuted=broken,
+        slack=claim.slack,
+    )
+
+
+def judge_direction(mechanism: DirectionNoise, claim: Claim) -> AuditReport:
+    """The same on the sphere: rotations keep areas, so the normaliser is the same for every direction."""
+    rate, metric = mechanism.epsilon, mechanism.inputs.metric
+    widest = float(metric(np.eye(1, mechanism.inputs.dimension), -np.eye(1, mechanism.inputs.dimension))[0])
+    broken = (rate - claim.epsilon) * widest * CLEARLY > claim.slack if rate > claim.epsilon else False
+    seen = density_leakage(mechanism, 0.0, pairs=CHECKED_PAIRS)
+    if seen.epsilon > rate * (1.0 + NUMERIC):
+        return _unfounded(claim, f"Its densities reach {seen.epsilon:.6g} where noise of its rate reaches {rate:.6g}.")
+    density = f"exp(-{rate:.6g} angle)" if isinstance(metric, Angular) else f"exp({rate:.6g} <x, y>)"
+    return AuditReport(
+        claimed=claim.epsilon,
+        epsilon=rate,
+        basis="theorem",
+        method=f"density proportional to {density} on the unit sphere with one normaliser, around the direction of the "
+        f"secret itself, put on a lattice of pitch {mechanism.lattice.pitch:g} by bounds that are proven; densities at "
+        f"{seen.pairs} pairs agree",
         refuted=broken,
         slack=claim.slack,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -301,8 +301,6 @@ def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:
     return load(path, trusted=trusted)
 
 
-def noise_for(level: Level, metric: Metric, columns: Sequence[str] | None) -> Mechanism:
+def noise_for(level: Level, metric: Metric, dimension: int | None) -> Mechanism:
     """Return Laplace noise at the epsilon asked for, or at the one that keeps a wish."""
-    dimension = None if isinstance(metric, metricdp.Haversine) else 2 if columns is None else len(columns)
-
     return metricdp.laplace(metric, level.epsilon(), dimension=dimension)

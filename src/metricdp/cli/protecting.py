@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -87,8 +86,7 @@ def perturb(
         )
     telling.check(source, output, overwrite=overwrite)
     sight = telling.sight()
-    wide = None if many else tables.flat_names(source, table)
-    wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, columns=wide or names)
+    wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, at=(source, table))
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with (
         charged.opened(sharing.budget) as charging,
@@ -97,14 +95,14 @@ def perturb(
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, **sharing.for_many(),
-                charging=charging, accuracy_column=telling.accuracy, **leaving.options(), yes_really=table.yes_really,
+                ledger=charging, accuracy_column=telling.accuracy, **leaving.options(), yes_really=table.yes_really,
                 engine=engine or "local", resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
                 reading=reading, watch=None if sight is None else sight.released,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                **sharing.options(), charging=charging, accuracy_column=telling.accuracy, **leaving.options(),
+                **sharing.options(), ledger=charging, accuracy_column=telling.accuracy, **leaving.options(),
                 yes_really=table.yes_really, rng=choices.seeded(seed), watch=sight, progress=progress, reading=reading,
                 overwrite=overwrite,
             )  # fmt: skip
@@ -141,7 +139,7 @@ def _protection(
     key: str | None,
     *,
     metric: str,
-    columns: Sequence[str] | None,
+    at: tuple[str, tables.Source],
 ) -> tuple[choices.Level | None, Mechanism]:
     """Return what was asked for and the mechanism: that of a file, or Laplace noise."""
     if mechanism is not None:
@@ -152,6 +150,6 @@ def _protection(
         raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
     chosen = choices.metric_named(metric)
     level = choices.level_from(epsilon, protect, chosen.unit)
-    noise = choices.noise_for(level, chosen, columns)
+    noise = choices.noise_for(level, chosen, tables.dimension_in(*at, chosen))
     level.kept(noise.guarantee)  # raises before anything is read
     return level, noise

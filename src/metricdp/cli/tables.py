@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
 from metricdp.errors import InvalidInput
+from metricdp.metrics import Haversine, Metric
 
 if TYPE_CHECKING:
     from metricdp.tables.formats import Reading  # pyarrow is imported where something is read
@@ -28,7 +29,7 @@ class Source:
     Attributes:
         columns: The columns of the coordinates with commas between, such as lat,lon (trip,t,lat,lon for trips). pos.lat
             is a field of a struct, pos[0] an item of a list, pos a whole list, struct or geometry, lat#2 the second of
-            two columns lat.
+            two columns lat, and e_* or e_0..e_299 are many columns at once.
         scale: What numbers are multiplied with, such as 1e-7 for degrees stored as whole numbers; reports are stored
             the same way.
         crs: The columns hold projected coordinates of this system, east first, such as EPSG:25832; reports too. The
@@ -74,15 +75,22 @@ class Source:
 AS_IT_IS = Source()
 
 
-def flat_names(source: str, table: Source) -> Sequence[str] | None:
-    """Return the columns of the coordinates one by one, where a single name stands for several: a list of numbers."""
+def dimension_in(source: str, table: Source, metric: Metric) -> int | None:
+    """Return how many numbers a secret of a table has, for noise of a metric that takes any; None where 2 are usual."""
     from metricdp.tables.formats import located
+    from metricdp.tables.jobs.plan import sources_of
     from metricdp.tables.sources import open_table
 
-    if source == STANDARD or table.names is None or len(table.names) > 1:
+    if isinstance(metric, Haversine):
         return None
-    with open_table(located(source, table.source_format), table.names, table.reading(), geographic=False) as opened:
-        return opened.columns
+    if source == STANDARD:
+        return None if table.names is None else len(table.names)
+    many = not Path(source).is_file() and (Path(source).is_dir() or any(mark in source for mark in "*?["))
+    path = str(sources_of(source)[0]) if many else source
+    with open_table(
+        located(path, table.source_format), table.names, table.reading(), geographic=False, vectors=True
+    ) as opened:
+        return opened.layout.width
 
 
 def beside_output(output: str) -> AbstractContextManager[object]:

@@ -79,7 +79,9 @@ class Builder:
 
 BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
-            "dimension, released on a lattice", "metric", ("dimension",)),
+            "dimension, or for unit vectors, released on a lattice", "metric", ("dimension",)),
+    Builder("von_mises_fisher", "metricdp.design.directions:von_mises_fisher", "noise for unit vectors that is "
+            "private in their l_2 distance", "metric", ("dimension",)),
     Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "
             "inner budget that keeps the promise, proven", "space", STAKES, own=FORM, dense=True, kernel=True),
     Builder("weighted_exponential", "metricdp.design.exponential:weighted_exponential", "the same with a weight for "

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from metricdp.arrays import as_positive
+from metricdp.design.directions import directional
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     Certificate,
+    DirectionNoise,
     Guarantee,
     Lattice,
     NearestMechanism,
@@ -18,15 +20,20 @@ from metricdp.mechanisms import (
 from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
 from metricdp.mechanisms.nearest import nearest_loss
 from metricdp.mechanisms.spherical import spherical_mean
-from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
+from metricdp.metrics import Angular, Haversine, Lp, Mahalanobis, Metric
 from metricdp.spaces import FiniteSpace, Unbounded
 
 Noise = TypeVar("Noise", VectorLaplace, SphericalLaplace)
 
 
 def laplace(
-    metric: Metric, epsilon: float, *, dimension: int | None = None, pitch: float | None = None
-) -> VectorLaplace | SphericalLaplace:
+    metric: Metric,
+    epsilon: float,
+    *,
+    dimension: int | None = None,
+    pitch: float | None = None,
+    normalise: bool = False,
+) -> VectorLaplace | SphericalLaplace | DirectionNoise:
     """Build Laplace noise with density proportional to exp(-epsilon d(x, y)), released on a public lattice.
 
     On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
@@ -34,8 +41,16 @@ def laplace(
     `pitch` is the lattice spacing, in degrees on the Earth, in the points' unit elsewhere; by default a round number
     that is at most 1 / (100 epsilon). What is drawn is exact: the lattice point nearest to secret + noise, both real
     numbers, so the promise has no slack (docs/noise.md). A pitch so fine that doubles decide too little is refused.
+
+    On `Angular` secrets are unit vectors of `dimension` coordinates, the density is with respect to area on the sphere
+    (Purkayastha 1991), and reports lie next to it, on a lattice of 2^-24 unless said. With `normalise` vectors of any
+    length will do; it is dropped: the promise is about the angle, and nothing about their lengths is reported.
     """
     rate = as_positive(epsilon, "epsilon")
+    if isinstance(metric, Angular):
+        return directional(metric, rate, dimension, pitch=pitch, normalise=normalise)
+    if normalise:
+        raise InvalidInput("`normalise` drops the lengths of vectors, for noise on the sphere: under mdp.Angular().")
     if isinstance(metric, Haversine):
         lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
         reach = cell_reach(metric, 2, lattice.pitch)
@@ -50,7 +65,7 @@ def laplace(
         size = 2 if dimension is None else int(dimension)
     else:
         raise InvalidInput(
-            f"`laplace` takes Haversine, Lp or Mahalanobis, got {type(metric).__name__}; "
+            f"`laplace` takes Haversine, Lp, Mahalanobis or Angular, got {type(metric).__name__}; "
             "for other metrics use mdp.exponential on a finite space."
         )
     if size < 1:

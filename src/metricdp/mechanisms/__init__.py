@@ -2,6 +2,7 @@
 
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
 from metricdp.mechanisms.declared import MECHANISMS
+from metricdp.mechanisms.directions import DirectionNoise
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
@@ -17,6 +18,7 @@ FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between 
 __all__ = [
     "MECHANISMS",
     "Certificate",
+    "DirectionNoise",
     "FiniteMechanism",
     "Guarantee",
     "InterpolatedMechanism",

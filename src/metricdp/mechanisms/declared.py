@@ -11,6 +11,7 @@ import numpy as np
 from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Maybe, Number, Part, Registry, Table, Text
 from metricdp.mechanisms.base import Certificate, Mechanism, Stakes
+from metricdp.mechanisms.directions import DirectionNoise
 from metricdp.mechanisms.interpolated import MOST_AXES, ROUNDING_RULES, RULES, InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
@@ -77,7 +78,7 @@ def _every_piece(mechanism: StreetMechanism) -> Effort:
     return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
 
 
-def _read_noise(mechanism: VectorLaplace | SphericalLaplace) -> dict[str, Any]:
+def _read_noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise) -> dict[str, Any]:
     return {"inputs": mechanism.inputs, "epsilon": mechanism.epsilon, "pitch": mechanism.lattice.pitch}
 
 
@@ -98,6 +99,7 @@ def _read_kernel(mechanism: KernelMechanism) -> dict[str, Any]:
         "cap": cap,
         "log_weights": mechanism.log_weights,
         "log_normalisers": mechanism.log_normalisers,
+        "nearest": mechanism.nearest,
     }
 
 
@@ -118,6 +120,10 @@ def _product(*, parts: tuple[Mechanism, ...], certificate: Certificate, **rest: 
 
 def _vector(*, pitch: float, **rest: Any) -> VectorLaplace:
     return VectorLaplace(lattice=Lattice(pitch), **rest)
+
+
+def _direction(*, pitch: float, **rest: Any) -> DirectionNoise:
+    return DirectionNoise(lattice=Lattice(pitch), **rest)
 
 
 def _spherical(*, pitch: float, **rest: Any) -> SphericalLaplace:
@@ -160,6 +166,7 @@ for _declaration in (
             "cap": Maybe(Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_COORDINATE)),
             "log_weights": Maybe(Array(sides=1, least=-shared.LARGEST_RATIO, most=shared.LARGEST_RATIO)),
             "log_normalisers": Array(sides=1, least=-shared.LARGEST_RATIO, most=shared.LARGEST_RATIO),
+            "nearest": Maybe(Array(sides=1, least=0, most=shared.LARGEST_COORDINATE)),
         },
         since=2,
         read=_read_kernel,
@@ -209,6 +216,15 @@ for _declaration in (
         NOISE,
         read=_read_noise,
         make=_vector,
+    ),
+    Declaration(
+        DirectionNoise,
+        "direction-noise",
+        "noise for any unit vector, on the sphere",
+        NOISE | {"inputs": Part("space", ("sphere",))},
+        since=2,
+        read=_read_noise,
+        make=_direction,
     ),
     Declaration(
         NearestMechanism,

@@ -7,6 +7,7 @@ from metricdp.spaces.declared import SPACES
 from metricdp.spaces.finite import ROUNDING, FiniteSpace
 from metricdp.spaces.near import Near
 from metricdp.spaces.product import ProductSpace
+from metricdp.spaces.sphere import Sphere
 from metricdp.spaces.streets import Streets
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Near",
     "ProductSpace",
     "Space",
+    "Sphere",
     "Streets",
     "Unbounded",
     "checked",

@@ -9,6 +9,7 @@ from metricdp.declarations import Array, Declaration, Effort, Field, Many, Numbe
 from metricdp.metrics import Metric, StreetPath, measuring, width_of
 from metricdp.spaces.continuous import Box, Unbounded
 from metricdp.spaces.finite import FiniteSpace
+from metricdp.spaces.sphere import Sphere
 from metricdp.spaces.streets import Streets
 
 SPACES = Registry("space")
@@ -59,6 +60,13 @@ for _declaration in (
     ),
     Declaration(
         Unbounded, "unbounded", "every point of a dimension", METRIC | {"dimension": Whole(1, shared.LARGEST_DIMENSION)}
+    ),
+    Declaration(
+        Sphere,
+        "sphere",
+        "every direction of a dimension: unit vectors, or vectors of any length, which is then dropped",
+        METRIC | {"dimension": Whole(2, shared.LARGEST_DIMENSION), "lengths": Text(("unit", "any"))},
+        since=2,
     ),
     Declaration(
         Streets,

@@ -16,7 +16,7 @@ from metricdp.metrics import Haversine, Lp
 from metricdp.tables.doubts import Doubts, doubts_about, refuse_names
 from metricdp.tables.leaks import Finding, Secret, kind_by_name, look, sample_rows
 from metricdp.tables.task import Lane, Task, is_geographic
-from metricdp.tables.values import Secrets, numbers_of, secrets_of
+from metricdp.tables.values import Secrets, rows_in, secrets_of
 
 NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 
@@ -43,8 +43,7 @@ def lane_numbers(table: Any, task: Task) -> list[Floats | None]:
     found: list[Floats | None] = []
     for lane in task.lanes:
         text = lane.mechanism.inputs.is_text
-        columns = [] if text else [numbers_of(_whole(table.column(name)), name) for name in lane.columns]
-        found.append(None if text else np.column_stack(columns))
+        found.append(None if text else rows_in([_whole(table.column(name)) for name in lane.columns], lane))
     return found
 
 

@@ -238,7 +238,7 @@ def doubts_about(task: Task, first: Sequence[Floats | None]) -> list[Doubts | No
         return [None] * len(task.lanes)
     made: list[Doubts | None] = []
     for lane, values in zip(task.lanes, first, strict=True):
-        if values is None:
+        if values is None or (lane.packed and not is_geographic(lane.mechanism.inputs)):  # neither are places
             made.append(None)
             continue
         refuse_names(lane)

@@ -25,6 +25,7 @@ from metricdp.tables.marks import marked_table
 from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import Lane, OnError, Task, task_for
 from metricdp.tables.values import Secrets, broken_rule, secrets_of, shown_row
+from metricdp.tables.vectors import holds_vectors, lists_of, report_kind
 
 ROWS_NAMED = 10
 
@@ -146,6 +147,15 @@ def report_type(given: pa.DataType, lane: Lane) -> pa.DataType:
     outputs = lane.mechanism.outputs
     if outputs.is_text:
         return given
+    if lane.packed:
+        if not holds_vectors(given):
+            return pa.list_(pa.float64())  # nothing but nulls, or whoever reads it refuses it
+        return report_kind(given, outputs.width, _number_type(given.value_type, outputs))
+    return _number_type(given, outputs)
+
+
+def _number_type(given: pa.DataType, outputs: Space) -> pa.DataType:
+    """Return the type of numbers of a report."""
     if pa.types.is_float32(given) or pa.types.is_float64(given):
         return given
     if pa.types.is_integer(given) and outputs.size is not None:
@@ -241,6 +251,12 @@ def _reports(
 ) -> list[pa.Array]:
     """Return the report columns of one lane; rows that are not good are null."""
     outputs, values = lane.mechanism.outputs, secrets.of(good)
+    if lane.packed and not outputs.is_text:
+        kind = report_type(arrays[0].type, lane)
+        if not len(values):
+            return [pa.nulls(len(secrets.good), kind)]
+        drawn = law.sample(values, lane.mechanism.inputs)
+        return [lists_of(np.asarray(outputs.decode(drawn), dtype=np.float64), kind, good)]
     if len(values):
         drawn = law.sample(values, lane.mechanism.inputs)
         made = [_spread(column, good) for column in _decoded(outputs, drawn)]

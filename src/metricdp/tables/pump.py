@@ -22,7 +22,7 @@ from metricdp.tables.draws import Draws, Keyed, is_simulated
 from metricdp.tables.formats import Reader, read_batches
 from metricdp.tables.harmless import fewer_categories, harmless_schema
 from metricdp.tables.kernel import picked, protect, replace, report_schema
-from metricdp.tables.leaks import SAMPLED_FROM
+from metricdp.tables.leaks import Finding
 from metricdp.tables.marks import marked
 from metricdp.tables.people import Allotment, PeopleCounter
 from metricdp.tables.sources import Outlet
@@ -71,10 +71,10 @@ def pump(
     schema = report_schema(reader.schema, task)
     schema = marked(schema) if is_simulated(draws) else schema
     batches = read_batches(reader)
-    first = _first(batches)
+    first = _first(batches, task.first_rows)
     person = None if persons is None else persons.column
     allotment = persons if isinstance(persons, Allotment) else None
-    found, doubts = first_look(pa.Table.from_batches(first, reader.schema), task, person=person) if first else ((), [])
+    found, doubts = _looked(first, reader.schema, task, person)
     with outlet.without(task.reports).opened(schema) as writer:
         for step in protected(
             _again(first, batches), task, draws, first_row=first_row, allotment=allotment, doubts=doubts
@@ -102,12 +102,20 @@ def pump(
     return Tally(rows, bad, tuple(bad_rows), (*harmless_schema(reader.schema)[1], *unused), found, written)
 
 
-def _first(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _first(batches: Iterator[pa.RecordBatch], rows: int) -> list[pa.RecordBatch]:
     """Return the first batches, as many as are looked at before anything is drawn."""
     first: list[pa.RecordBatch] = []
-    while sum(batch.num_rows for batch in first) < SAMPLED_FROM and (batch := next(batches, None)) is not None:
+    while sum(batch.num_rows for batch in first) < rows and (batch := next(batches, None)) is not None:
         first.append(batch)
     return first
+
+
+def _looked(
+    first: list[pa.RecordBatch], schema: pa.Schema, task: Task, person: str | None
+) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
+    if not first:
+        return (), []
+    return first_look(pa.Table.from_batches(first, schema).slice(0, task.first_rows), task, person=person)
 
 
 def _again(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

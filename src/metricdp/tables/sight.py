@@ -14,6 +14,7 @@ from metricdp.tables.kernel import whole
 from metricdp.tables.pump import Step
 from metricdp.tables.task import Lane, Task
 from metricdp.tables.values import secrets_of
+from metricdp.tables.vectors import rows_of
 
 MOST_ROWS = 20_000  # reports that are kept for a picture
 MOST_SECRETS = 260  # true positions that are drawn where they were asked for
@@ -32,11 +33,11 @@ class Seen:
 
     def rows(self) -> Floats:
         """Return the reports as rows of numbers."""
-        return _joined(self.reports, len(self.lane.reports))
+        return _joined(self.reports, self.lane.mechanism.outputs.width)
 
     def secrets(self) -> Floats | None:
         """Return the true values of those rows, where they were kept."""
-        return _joined(self.true, len(self.lane.reports)) if self.true else None
+        return _joined(self.true, self.lane.mechanism.outputs.width) if self.true else None
 
 
 class Sight:
@@ -75,12 +76,13 @@ class Sight:
             for entry in texts.value_counts().to_pylist():
                 seen.words[entry["values"]] += entry["counts"]
             return
-        rows = _numbers(columns)
+        width = lane.mechanism.outputs.width
+        rows = rows_of(columns[0], width, lane.reports[0]) if lane.packed else _numbers(columns)
         picked = np.arange(count)[(np.arange(count) + seen.total) % seen.stride == 0]
         picked = picked[np.isfinite(rows[picked]).all(axis=1)]
         seen.total += count
         seen.reports.append(rows[picked])
-        if kept is not None and lane.columns == lane.reports:
+        if kept is not None and lane.columns == lane.reports and lane.mechanism.inputs.width == width:
             seen.true.append(_true(lane, kept)[picked])
         while sum(len(part) for part in seen.reports) > MOST_ROWS:
             seen.reports, seen.true = [seen.rows()[::2]], [true[::2]] if (true := seen.secrets()) is not None else []
@@ -90,7 +92,7 @@ class Sight:
 def _true(lane: Lane, kept: Any) -> Floats:
     """Return the secrets of rows as tables hold them; where values were snapped, where they were put."""
     secrets = secrets_of([whole(kept.column(name)) for name in lane.columns], lane)
-    places: Points = np.full((kept.num_rows, len(lane.columns)), np.nan)
+    places: Points = np.full((kept.num_rows, lane.mechanism.inputs.width), np.nan)
     places[secrets.good] = np.asarray(lane.mechanism.inputs.decode(secrets.of(secrets.good)), dtype=np.float64)
     return places
 

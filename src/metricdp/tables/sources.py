@@ -117,6 +117,7 @@ def open_table(
     reading: Reading = AS_IT_IS,
     *,
     geographic: bool = True,
+    vectors: bool = False,
     groups: Sequence[int] = (),
     checked: bool = False,
     usual: Callable[[Sequence[str]], Sequence[str]] | None = None,
@@ -129,6 +130,7 @@ def open_table(
             (pos[0]), a list, a struct or a geometry as a whole. None for the usual ones.
         reading: What the caller says about the table.
         geographic: Whether a secret is a latitude and a longitude.
+        vectors: Leave a list of more numbers than a place has whole, for whoever reads lists.
         groups: Of a Parquet file, the row groups to read.
         checked: Refuse text that is not UTF-8.
         usual: Names the columns of the secret, where the caller did not.
@@ -145,7 +147,7 @@ def open_table(
             point=getattr(reader, "point", None),
             usual=usual,
         )
-        table.layout = layout_for(known, columns, reading, geographic=geographic)
+        table.layout = layout_for(known, columns, reading, geographic=geographic, vectors=vectors)
         yield table
 
 

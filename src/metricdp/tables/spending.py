@@ -19,7 +19,15 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Integers
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism, Mechanism, NearestMechanism, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms import (
+    DirectionNoise,
+    MatrixMechanism,
+    Mechanism,
+    NearestMechanism,
+    SphericalLaplace,
+    VectorLaplace,
+)
+from metricdp.metrics import Lp
 from metricdp.tables.persons import PerPerson
 from metricdp.tables.task import Task, accuracy_of
 from metricdp.units import round_down
@@ -196,15 +204,25 @@ def _at(task: Task, mechanism: Mechanism) -> Task:
 
 def _maker(mechanism: Mechanism, kinds: int) -> Callable[[float], Mechanism]:
     """Return what makes the same mechanism at another epsilon: the law of that epsilon, never scaled draws."""
+    from metricdp.design.directions import von_mises_fisher
     from metricdp.design.exponential import exponential  # imported where something is built
     from metricdp.design.laplace import laplace, madlib
 
+    if isinstance(mechanism, DirectionNoise):
+        sphere, normal = mechanism.inputs, mechanism.inputs.lengths == "any"
+        build: Any = von_mises_fisher if isinstance(sphere.metric, Lp) else laplace
+        same = build(sphere.metric, mechanism.epsilon, dimension=sphere.dimension).lattice.pitch
+        fixed = None if mechanism.lattice.pitch == same else mechanism.lattice.pitch
+        return lambda epsilon: replace(
+            build(sphere.metric, epsilon, dimension=sphere.dimension, pitch=fixed, normalise=normal), inputs=sphere
+        )
     if isinstance(mechanism, SphericalLaplace | VectorLaplace):
         inputs, size = mechanism.inputs, mechanism.inputs.dimension
         usual = laplace(inputs.metric, mechanism.epsilon, dimension=size).lattice.pitch
         pitch = None if mechanism.lattice.pitch == usual else mechanism.lattice.pitch
+        noise: Any = laplace
         # The same space: what it found legal stays legal.
-        return lambda epsilon: replace(laplace(inputs.metric, epsilon, dimension=size, pitch=pitch), inputs=inputs)
+        return lambda epsilon: replace(noise(inputs.metric, epsilon, dimension=size, pitch=pitch), inputs=inputs)
     if kinds > MOST_TABLES:
         raise InvalidInput(
             f"an even spread would take {kinds} mechanisms, one for every number of rows: keep fewer rows of every "

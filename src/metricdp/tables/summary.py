@@ -9,10 +9,11 @@ from metricdp import wording
 from metricdp.cards import card
 from metricdp.mechanisms import Guarantee
 from metricdp.tables.care import CAREFREE, Care
-from metricdp.tables.leaks import SAMPLED, SAMPLED_FROM, Finding
+from metricdp.tables.leaks import SAMPLED, Finding, rows_looked_at
 from metricdp.tables.spending import Spending
 from metricdp.tables.task import Accuracy, Snapping, Task
 
+MOST_NAMED = 20  # columns that a summary names one by one
 NAMED_ROWS = 1000  # bad rows that a summary names
 
 
@@ -73,6 +74,7 @@ class Summary:
     findings: tuple[Finding, ...] = ()  # columns that stay and may give the secret away: for the owner's eyes
     care: Care = CAREFREE  # what was dropped, coarsened and kept on purpose
     spending: Spending | None = None  # what the rows of every person cost, where a budget or a limit was asked for
+    first_rows: int = rows_looked_at(1)  # how many rows were looked at before anything was drawn, at most
 
     @classmethod
     def of(
@@ -111,6 +113,7 @@ class Summary:
             findings=tally.findings,
             care=task.care,
             spending=spending,
+            first_rows=task.first_rows,
         )
 
     @property
@@ -163,7 +166,7 @@ class Summary:
         if self.kept_columns:
             lines.append(wording.kept(self.kept_columns))
             lines.extend(wording.found_columns(self.findings))
-            lines.append(wording.looked_at(min(self.rows, SAMPLED), min(self.rows, SAMPLED_FROM)))
+            lines.append(wording.looked_at(min(self.rows, self.first_rows, SAMPLED), min(self.rows, self.first_rows)))
         if self.dropped:
             lines.append(wording.not_carried_over(self.dropped))
         lines.extend(self.notes)
@@ -202,6 +205,8 @@ class Summary:
 
     def _protected(self) -> str:
         plural = "columns" if len(self.columns) > 1 else "column"
+        if len(self.columns) > MOST_NAMED:
+            return f"protected {plural}: {len(self.columns)}, from {self.columns[0]} to {self.columns[-1]}"
         return f"protected {plural}: {', '.join(self.columns)}"
 
 

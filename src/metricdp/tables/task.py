@@ -16,7 +16,9 @@ from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
-from metricdp.tables.persons import PerPerson
+from metricdp.tables.leaks import rows_looked_at
+from metricdp.tables.patterns import expanded
+from metricdp.tables.persons import Charging, PerPerson
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
@@ -31,7 +33,8 @@ class Lane:
     """One mechanism on its own columns: a whole task has one, a product one for every part.
 
     `columns` hold the secret and never stay: those that are also in `reports` are replaced, the others removed.
-    `reads` says what a cell has to be, where it is a number.
+    `reads` says what a cell has to be, where it is a number. A `packed` lane has one column for all coordinates of the
+    secret, a list of numbers in every row.
     """
 
     mechanism: Mechanism
@@ -39,6 +42,7 @@ class Lane:
     reports: tuple[str, ...]
     snap: float
     reads: str = "number"
+    packed: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,11 @@ class Task:
         return tuple(name for lane in self.lanes for name in lane.reports)
 
     @property
+    def first_rows(self) -> int:
+        """How many rows are looked at before anything is drawn."""
+        return rows_looked_at(sum(lane.mechanism.inputs.width for lane in self.lanes))
+
+    @property
     def snap(self) -> float:
         """The distance up to which values become the nearest secret."""
         return max(lane.snap for lane in self.lanes)
@@ -152,6 +161,7 @@ class Request:
     accuracy: Sequence[str] = ()
     persons: PerPerson | None = None
     reads: str = "number"
+    charging: Charging | None = None  # of whoever is in `persons`
 
     def task(self, names: Sequence[str]) -> Task:
         """Check what was asked for against the columns there are."""
@@ -194,11 +204,12 @@ def _checked(names: Sequence[str], request: Request) -> Task:
         raise InvalidInput("`snap` would mean several parts of this product: put the values on the points first.")
     chosen = _chosen(names, parts, request.columns)
     lanes, start = [], 0
+    packed = len(chosen) < sum(part.inputs.width for part in parts)
     for number, part in enumerate(parts):
-        own = chosen[start : start + part.inputs.width]
+        own = chosen if packed else chosen[start : start + part.inputs.width]
         start += len(own)
         far = float(snap) if number in snapping else 0.0
-        lanes.append(Lane(part, own, _report_names(part, own), far, request.reads))
+        lanes.append(Lane(part, own, own if packed else _report_names(part, own), far, request.reads, packed))
     task = Task(mechanism, tuple(lanes), on_error, request.show_values, request.care)
     _check_names(names, task)
     _check_care(names, task)
@@ -216,11 +227,14 @@ def _chosen(names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[
     size = sum(part.inputs.width for part in parts)
     if columns is None:
         return tuple(name for part in parts for name in _default_columns(names, part.inputs))
-    chosen = (columns,) if isinstance(columns, str) else tuple(columns)
+    chosen = expanded((columns,) if isinstance(columns, str) else tuple(columns), names)
     check_present(names, chosen)
+    if len(chosen) == len(parts) == 1 and not parts[0].inputs.is_text:
+        return chosen  # a list in every row; whoever reads it says where it is none
     if len(chosen) != size:
         raise InvalidInput(
-            f"this mechanism needs {size} column{'s' if size > 1 else ''}, got {len(chosen)}: {', '.join(chosen)}."
+            f"this mechanism needs {size} column{'s' if size > 1 else ''}, got {len(chosen)}: "
+            f"{', '.join(chosen[:10])}{', ...' if len(chosen) > 10 else ''}."
         )
     return chosen
 
@@ -298,7 +312,7 @@ def _default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:
         return _one_of(names, LATITUDES, "latitude"), _one_of(names, LONGITUDES, "longitude")
     if set(AXES[:size]) <= set(names) and size <= len(AXES):
         return AXES[:size]
-    if len(names) == size:
+    if len(names) == size or (len(names) == 1 and not space.is_text):  # a single column may hold vectors
         return tuple(names)
     what = "the word" if space.is_text else f"the {size} coordinates" if size > 1 else "the secret"
     example = [name for name in names if not reads_as_number(name)][:size]

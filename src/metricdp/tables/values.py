@@ -14,8 +14,10 @@ from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
 from metricdp.spaces import Space, checked, exchange_hint
 from metricdp.tables.task import Lane
+from metricdp.tables.vectors import broken_list, rows_of
 
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+SHOWN_ITEMS = 6
 JOINT = "\x1f"  # between the columns of words of several columns
 
 
@@ -46,11 +48,19 @@ def secrets_of(arrays: Sequence[pa.Array], lane: Lane) -> Secrets:
     space = lane.mechanism.inputs
     if space.is_text:
         return _words(arrays, lane)
+    rows = rows_in(arrays, lane)
+    good, values = space.admit(rows, snap=lane.snap)
+    return Secrets(space, good, values, rows)
+
+
+def rows_in(arrays: Sequence[pa.Array], lane: Lane) -> Floats:
+    """Return the numbers of a lane, one row each, NaN where there is none."""
+    if lane.packed:
+        return rows_of(arrays[0], lane.mechanism.inputs.width, lane.columns[0])
     rows = np.empty((len(arrays[0]), len(arrays)))
     for column, (array, name) in enumerate(zip(arrays, lane.columns, strict=True)):
         rows[:, column] = numbers_of(array, name)
-    good, values = space.admit(rows, snap=lane.snap)
-    return Secrets(space, good, values, rows)
+    return rows
 
 
 def numbers_of(array: pa.Array, name: str) -> Floats:
@@ -114,6 +124,9 @@ def broken_rule(arrays: Sequence[pa.Array], row: int, lane: Lane) -> str:
         missing = [name for array, name in zip(arrays, lane.columns, strict=True) if not array[row].is_valid]
         return f"{' and '.join(missing)} hold{'s' * (len(missing) == 1)} no word" if missing else space.rule()
     values = _row(arrays, row, lane)
+    if lane.packed:
+        broken = broken_list(arrays[0], row, lane.mechanism.inputs.width, lane.columns[0])
+        return broken or f"in {lane.columns[0]}, {space.rule(snap=lane.snap)}"
     missing = [name for value, name in zip(values, lane.columns, strict=True) if not np.isfinite(value)]
     if missing:
         return f"{' and '.join(missing)} hold{'s' * (len(missing) == 1)} no {lane.reads}"
@@ -136,12 +149,13 @@ def shown_row(arrays: Sequence[pa.Array], row: int, lane: Lane) -> str:
 
 
 def _row(arrays: Sequence[pa.Array], row: int, lane: Lane) -> Floats:
-    pairs = zip(arrays, lane.columns, strict=True)
-    return np.concatenate([numbers_of(array.slice(row, 1), name) for array, name in pairs])
+    return np.asarray(rows_in([array.slice(row, 1) for array in arrays], lane)[0])
 
 
 def _shown(scalar: Any) -> str:
     value = scalar.as_py()
     if value is None or value == "":
         return "nothing"
+    if isinstance(value, list):
+        return f"a list of {len(value)} that begins with {', '.join(str(item) for item in value[:SHOWN_ITEMS])}"
     return repr(value) if isinstance(value, str) else f"{value:.9g}" if isinstance(value, float) else str(value)

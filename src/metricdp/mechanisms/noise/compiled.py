@@ -8,7 +8,7 @@ import numpy as np
 
 from metricdp.compiling import njit
 from metricdp.errors import import_extra
-from metricdp.mechanisms.noise import functions, kernels
+from metricdp.mechanisms.noise import directions, functions, kernels, vectors
 
 extending: Any = import_extra("numba.extending", "fast")
 
@@ -48,6 +48,8 @@ for _function in (
     functions.sine_and_cosine, functions.latitude, functions.arctangent, functions.product, functions.centre,
     kernels.exponentials, kernels.placed, kernels.planar, kernels.plane, kernels.narrow, kernels.wide,
     kernels.travelled, kernels.around, kernels.sphere,
+    directions.exponential, directions.proposal, directions.grown, directions.turn,
+    directions.along_of, directions.factors,
 ):  # fmt: skip
     extending.register_jitable(_function)
 
@@ -67,3 +69,96 @@ def sphere_rows(rows, words, rate, away, quarter, cells, kept):  # type: ignore[
         drawn = (words[i, 0], words[i, 1], words[i, 2], words[i, 3])
         place = (rows[i, 0], rows[i, 1])
         cells[i, 0], cells[i, 1], kept[i] = kernels.sphere(place, drawn, rate, away, quarter)
+
+
+@njit(nogil=True, error_model="numpy")
+def normal_row(words, at, normals):  # type: ignore[no-untyped-def]
+    """Write normal numbers; return the sums of their squares and of those of their errors, and the largest of each."""
+    n, total, spread, largest, worst = len(normals), 0.0, 0.0, 0.0, 0.0
+    for k in range(0, n, 2):
+        energy, of_energy = directions.exponential(words[at + k])
+        size = np.sqrt(2.0 * energy)
+        sine, cosine = functions.circle(functions.middle(words[at + k + 1]))
+        unsure = 1.1 * of_energy / size + 17.0 * functions.UNIT * size if of_energy < 0.1 * energy else np.inf
+        for part in range(min(2, n - k)):
+            one = size * cosine if part == 0 else size * sine
+            normals[k + part] = one
+            total += one * one
+            spread += unsure * unsure
+            largest = max(largest, abs(one))
+        worst = max(worst, unsure)
+    return total, spread, largest, worst
+
+
+@njit(nogil=True, error_model="numpy")
+def direction_rows(rows, words, hat, law, scale, cells, kept):  # type: ignore[no-untyped-def]
+    """Write the cells of noise on the sphere around the direction of every row, and what became of the proposals."""
+    n, unit = rows.shape[1], functions.UNIT
+    g = np.empty(n)
+    for i in range(len(rows)):
+        kept[i] = kernels.REJECTED
+        value, of_value = 0.0, 0.0
+        for k in range(directions.PROPOSALS):
+            value, of_value, found = directions.proposal(words[i, 2 * k], words[i, 2 * k + 1], hat, law)
+            if found != kernels.REJECTED:
+                kept[i] = found
+                break
+        if kept[i] != kernels.DECIDED:
+            continue
+        total, spread, largest, worst = normal_row(words[i], 2 * directions.PROPOSALS, g)
+        square, dot, widest = 0.0, 0.0, 0.0
+        for j in range(n):
+            x = rows[i, j]
+            square += x * x
+            dot += g[j] * x
+            widest = max(widest, abs(x))
+        spread = np.sqrt(spread)
+        along, of_along, length = directions.along_of((square, dot, total, spread), n)
+        radius, broadest = 0.0, 0.0
+        for j in range(n):
+            g[j] -= along * rows[i, j]
+            radius += g[j] * g[j]
+            broadest = max(broadest, abs(g[j]))
+        way = directions.turn(value, of_value, law[0])
+        b, a, of_b, of_a = directions.factors((np.sqrt(radius), length, np.sqrt(total), spread), way, n)
+        # one bound for all coordinates: that of the largest of each
+        of_across = worst + of_along * widest + 3.0 * unit * (largest + abs(along) * widest)
+        error = of_b * broadest + b * of_across + of_a * widest + 3.0 * unit * (b * broadest + abs(a) * widest)
+        error = 1.1 * scale * error + 4.0 * unit
+        sure = True
+        for j in range(n):
+            moved = scale * (b * g[j] + a * rows[i, j])
+            step = np.rint(moved)
+            cells[i, j] = step
+            sure &= abs(moved - step) + (error + 4.0 * unit * abs(moved)) < 0.5
+        kept[i] = kernels.DECIDED if sure else kernels.UNDECIDED
+
+
+@njit(nogil=True, error_model="numpy")
+def vector_rows(rows, words, lattice, scale, cells, sure):  # type: ignore[no-untyped-def]
+    """Write the cells of l_2 noise in n dimensions around every row, and whether they are sure."""
+    n, unit = rows.shape[1], functions.UNIT
+    g = np.empty(n)
+    for i in range(len(rows)):
+        radius, inverse, share = 0.0, 0.0, 1.0
+        for k in range(n):
+            one = functions.middle(words[i, k])
+            inverse += 1.0 / one
+            share *= one
+            if k % vectors.FACTORS == vectors.FACTORS - 1 or k == n - 1:
+                radius -= functions.log(share)
+                share = 1.0
+        unsure = unit * (1.01 * inverse + n)
+        of_radius = (9.0 + n / vectors.FACTORS) * unit * radius + (1.1 * unsure if unsure < 0.001 else np.inf)
+        total, spread, largest, worst = normal_row(words[i], n, g)
+        length = np.sqrt(total)
+        of_length = 1.01 * np.sqrt(spread) + (n + 4) * unit * length
+        factor = radius / length
+        relative = of_radius / radius + of_length / length + 6.0 * unit
+        error = 1.1 * factor * (worst + largest * relative) + 3.0 * unit * factor * largest
+        certain = of_length < 0.01 * length and of_radius < 0.05 * radius
+        for j in range(n):
+            whole, rest = functions.centre(rows[i, j], lattice[0], lattice[1])
+            cells[i, j], clear = kernels.placed(whole, rest, scale * (factor * g[j]), scale * error)
+            certain &= clear
+        sure[i] = certain

@@ -94,11 +94,7 @@ def vector_noise(p: float, dimension: int, digits: Digits, count: int) -> list[A
         radius = gamma(dimension + 1)
         return [radius * (2 * uniform(k) - 1) for k in range(dimension + 1, 2 * dimension + 1)]
     if p == 2.0:
-        raw: list[Any] = []
-        for k in range(dimension, dimension + 2 * ((dimension + 1) // 2), 2):
-            size, turn = (-2 * uniform(k).log()).sqrt(), 2 * uniform(k + 1)
-            raw += [size * turn.cos_pi(), size * turn.sin_pi()]
-        raw = raw[:dimension]
+        raw = _normals(dimension, dimension, digits, count)
         length = sum(x * x for x in raw).sqrt()
     else:
         raw = [_power_root(p, dimension + 2 * k, digits, count) for k in range(dimension)]
@@ -179,6 +175,67 @@ def vector_cells(
 
     widest = max(abs(place) for place in centre)
     return settled(attempt, int(widest + scale + 1).bit_length() + bits)
+
+
+def direction_cells(
+    row: Sequence[float], profile: Any, digits: Digits, per_unit: Fraction, proposals: int
+) -> tuple[int, ...]:
+    """Return the cells of noise on the sphere around the direction of a row, `per_unit` of them in one."""
+
+    def attempt(count: int) -> tuple[int, ...]:
+        value = _how_far(profile, digits, count, proposals)
+        if profile.form == "angle":
+            sine, cosine = value.sin(), value.cos()
+        else:
+            sine, cosine = (value * (2 - value)).sqrt(), 1 - value
+        g = _normals(len(row), 2 * proposals, digits, count)
+        x = [exact(item) for item in row]
+        square = sum((one * one for one in x), start=exact(0.0))
+        dot = sum((one * other for one, other in zip(g, x, strict=True)), start=exact(0.0))
+        w = [one - (dot / square) * other for one, other in zip(g, x, strict=True)]
+        across = sum((one * one for one in w), start=exact(0.0))
+        if not across > 0:
+            raise Undecided
+        b, a, scale = sine / across.sqrt(), cosine / square.sqrt(), exact(per_unit)
+        return tuple(cell_of(scale * (b * one + a * other)) for one, other in zip(w, x, strict=True))
+
+    size = int(per_unit * 2).bit_length() + int(max(1.0, profile.rate)).bit_length()
+    return settled(attempt, size + 2 * len(row).bit_length() + 64)
+
+
+def _how_far(profile: Any, digits: Digits, count: int, proposals: int) -> Any:
+    """Return how far noise on the sphere goes, by the proposals of `directions.proposal`."""
+    hat = profile.hat
+    start, stop, rise, fall, top = (exact(number) for number in (hat.start, hat.stop, hat.rise, hat.fall, hat.top))
+    area = rise + (stop - start) + fall
+    for number in range(MOST_WORDS * 64):
+        for k in range(proposals):
+            share = ball(digits(number, 2 * k, count), 64 * count)
+            place, rest = area * share, area * (1 - share)
+            if hat.rise and below(place, rise):
+                fallen = -(place / rise).log()
+                value = start - rise * fallen
+            elif hat.fall and below(rest, fall):
+                fallen = -(rest / fall).log()
+                value = stop + fall * fallen
+            else:
+                fallen, value = exact(0.0), start + (place - rise)
+            if not below(exact(0.0), value) or not below(value, profile.exact_end()):
+                continue
+            chance = ball(digits(number, 2 * k + 1, count), 64 * count)
+            if below(top - fallen - profile.exact_log(value), -chance.log()):
+                return value
+    raise MetricdpError("the random source repeats itself: nothing was drawn.")
+
+
+def _normals(dimension: int, at: int, digits: Digits, count: int) -> list[Any]:
+    """Return normal numbers by pairs (Box and Muller) from the uniforms after `at`."""
+    raw: list[Any] = []
+    for k in range(at, at + 2 * ((dimension + 1) // 2), 2):
+        first, second = (ball(digits(0, number, count), 64 * count) for number in (k, k + 1))
+        size, turn = (-2 * first.log()).sqrt(), 2 * second
+        raw += [size * turn.cos_pi(), size * turn.sin_pi()]
+    return raw[:dimension]
 
 
 def sphere_cells(place: tuple[float, float], digits: Digits, rate: Fraction, quarter: int) -> tuple[int, int]:

@@ -18,9 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Words
-from metricdp.mechanisms.noise import deciding, kernels, vectors
+from metricdp.mechanisms.noise import deciding, directions, kernels, vectors
 from metricdp.mechanisms.noise.deciding import Digits
 from metricdp.mechanisms.noise.functions import UNIT, centre
+from metricdp.mechanisms.noise.hats import Profile
 from metricdp.randomness import RowWords
 
 WORDS_AT_ONCE = 1 << 17  # of a block of rows: what is computed from them stays in the cache
@@ -54,7 +55,7 @@ class Law(Protocol):
 
 def drawn(rows: Floats, law: Law, words: RowWords, *, threads: int = 2) -> Floats:
     """Return the cells of every row."""
-    tally.rows += len(rows)
+    tally.rows += len(rows) * max(1, law.width // 4)  # by what a row takes
     if tally.rows >= WORTH_COMPILING:
         compiled(load=True)
     batch = max(64, WORDS_AT_ONCE // law.width)
@@ -120,6 +121,10 @@ class VectorLaw:
     def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
         if self.p == 2.0 and self.dimension == 2 and self.covariance is None:
             return self._plane(rows, first(0))
+        if self.p == 2.0 and self.dimension > 2 and self.covariance is None and (loops := compiled()) is not None:
+            cells, sure = np.empty(rows.shape), np.empty(len(rows), dtype=bool)
+            loops.vector_rows(_sealed(rows), _sealed(first(0)), self.lattice, self._scale, cells, sure)
+            return cells, sure
         noise, error = self.unit_noise(first)
         whole, rest = centre(rows, *self.lattice)
         error = self._scale * (error + 3.0 * UNIT * np.abs(noise))
@@ -156,6 +161,55 @@ class VectorLaw:
         """Return noise in the unit 1 / epsilon from `count` words of every uniform."""
         noise = deciding.vector_noise(self.p, self.dimension, digits, count)
         return noise if self.covariance is None else deciding.stretched(self.covariance, noise)
+
+
+@dataclass(frozen=True)
+class DirectionLaw:
+    """Noise on the sphere of any dimension; a coordinate y lies at y * lattice[0] / lattice[1] cells."""
+
+    profile: Profile
+    lattice: tuple[float, float]
+
+    @property
+    def width(self) -> int:
+        return directions.width_of(self.profile.dimension)
+
+    @cached_property
+    def _numbers(self) -> tuple[tuple[float, ...], tuple[bool, float, float], float]:
+        law = (self.profile.form == "angle", self.profile.rate, self.profile.power)
+        return self.profile.hat.numbers(), law, self.lattice[0] / self.lattice[1]
+
+    def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
+        loops = compiled()
+        if loops is None:
+            return self._plain(rows, first)
+        cells, kept = np.empty(rows.shape), np.empty(len(rows), dtype=np.int8)
+        loops.direction_rows(_sealed(rows), _sealed(first(0)), *self._numbers, cells, kept)
+        sure = kept == kernels.DECIDED
+        left = np.flatnonzero(kept == kernels.REJECTED)  # all proposals of the first attempt
+        if left.size:
+            cells[left], sure[left] = self._plain(rows[left], lambda attempt: first(attempt)[left])
+        return cells, sure
+
+    def _plain(self, rows: Floats, first: First) -> tuple[Floats, Booleans]:
+        hat, law, scale = self._numbers
+        words, ahead = first(0), 2 * directions.PROPOSALS
+        value, of_value, some, sure = directions.how_far(words[:, :ahead], hat, law)
+        attempt = 0
+        while not some.all():
+            attempt += 1
+            left = np.flatnonzero(~some)
+            again = directions.how_far(first(attempt)[left, :ahead], hat, law)
+            value[left], of_value[left], some[left], sure[left] = again
+        normals = directions.normals_of(words[:, ahead:], self.profile.dimension)
+        reports, error = directions.walked(rows, normals, directions.turn(value, of_value, law[0]))
+        moved = scale * reports
+        cells, decided = kernels.placed(0.0, 0.0, moved, scale * error)
+        return cells, np.asarray(sure & decided.all(axis=1))
+
+    def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
+        per_unit = Fraction(self.lattice[0]) / Fraction(self.lattice[1])
+        return deciding.direction_cells([float(x) for x in row], self.profile, digits, per_unit, directions.PROPOSALS)
 
 
 @dataclass(frozen=True)

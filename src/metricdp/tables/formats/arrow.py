@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage
+from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage, batch_rows
 
 FILE, STREAM = b"ARROW1", b"\xff\xff\xff\xff"
 
@@ -32,8 +32,9 @@ class ArrowReader:
         stored = (self._ipc.get_batch(number) for number in range(self._batches)) if self._whole else iter(self._ipc)
         for batch in stored:
             batch.validate()
-            for start in range(0, batch.num_rows, BATCH_ROWS):
-                yield batch.slice(start, BATCH_ROWS)
+            rows = batch_rows(batch.nbytes / max(1, batch.num_rows), BATCH_ROWS)
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows)
             self._read += 1
 
     def share(self, rows: int) -> float:

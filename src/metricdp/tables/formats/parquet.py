@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage
+from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage, batch_rows
+
+LARGE_CHUNK = 1 << 26  # bytes of one column in one row group, beyond which they are not read at once
+BUFFER = 1 << 20
 
 
 class ParquetReader:
@@ -18,7 +21,14 @@ class ParquetReader:
 
         self.name = location.text
         self._groups = list(groups) or None
-        self.file = parquet.ParquetFile(location.path, pre_buffer=False)
+        metadata = parquet.read_metadata(location.path)
+        groups_of = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        chunks = (one.column(number) for one in groups_of for number in range(one.num_columns))
+        largest = max((chunk.total_compressed_size for chunk in chunks), default=0)
+        self.file = parquet.ParquetFile(
+            location.path, metadata=metadata, pre_buffer=False, buffer_size=BUFFER if largest > LARGE_CHUNK else 0
+        )
+        self._row_bytes = sum(one.total_byte_size for one in groups_of) / max(1, metadata.num_rows)
         self.schema: pa.Schema = self.file.schema_arrow
         self._rows = max(1, self.file.metadata.num_rows)
 
@@ -36,7 +46,8 @@ class ParquetReader:
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        for batch in self.file.iter_batches(batch_size=BATCH_ROWS, row_groups=self._groups):
+        rows = batch_rows(self._row_bytes, BATCH_ROWS)
+        for batch in self.file.iter_batches(batch_size=rows, row_groups=self._groups):
             if batch.num_rows:
                 yield batch
 

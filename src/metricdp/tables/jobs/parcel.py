@@ -62,8 +62,9 @@ class Parcel:
         location = located(path, self.reading.source_format)
         geographic = is_geographic(_opened(self.file).inputs)
         return open_table(
-            location, self.asked, self.reading, geographic=geographic, groups=groups, usual=lambda _: self.columns
-        )
+            location, self.asked, self.reading, geographic=geographic, vectors=True, groups=groups,
+            usual=lambda _: self.columns,
+        )  # fmt: skip
 
 
 def parcel_of(task: Task, asked: Sequence[str] | str | None = None, reading: Reading = AS_IT_IS) -> Parcel:

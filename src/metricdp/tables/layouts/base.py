@@ -31,7 +31,8 @@ class Layout:
     """The whole way: its stages, the flat columns of the secret (None for the usual ones), what to say of it.
 
     `point` are the flat columns of latitude and longitude, where the table has a geometry. `reads` says what a cell of
-    the secret has to be, for messages. `notes` are sentences for the summary.
+    the secret has to be, for messages. `notes` are sentences for the summary. `width` is how many numbers a secret has
+    where columns were named: as many as there are flat columns, or the length of the lists in one of them.
     """
 
     stages: tuple[Stage, ...] = ()
@@ -39,6 +40,7 @@ class Layout:
     point: tuple[str, str] | None = None
     reads: str = "number"
     notes: tuple[str, ...] = ()
+    width: int | None = None
 
     def flat(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with every coordinate of the secret in a column of its own."""

@@ -18,8 +18,10 @@ from metricdp.tables.layouts.nested import Fields, Items
 from metricdp.tables.layouts.numbers import Numbers, is_whole
 from metricdp.tables.layouts.points import Geometry, Points, geometry_in
 from metricdp.tables.layouts.projected import projection
+from metricdp.tables.patterns import expanded
 from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
 from metricdp.tables.values import is_text, numbers_of
+from metricdp.tables.vectors import WIDEST_PLACE, holds_vectors, is_list, lengths_of
 
 SPOT = 0.01  # degrees
 EAST = ("x", "east", "easting", "e", "rechtswert")
@@ -46,23 +48,28 @@ class Table:
         return bool(self.commas or self.unclear or self.mixed)
 
 
-def layout_for(table: Table, columns: Sequence[str] | str | None, reading: Reading, *, geographic: bool) -> Layout:
+def layout_for(
+    table: Table, columns: Sequence[str] | str | None, reading: Reading, *, geographic: bool, vectors: bool = False
+) -> Layout:
     """Return how the secrets of a table become flat columns, and reports go back.
 
-    `geographic` says whether a secret is a latitude and a longitude.
+    `geographic` says whether a secret is a latitude and a longitude. With `vectors` a list that is longer than a place
+    stays a column of lists: taking it apart would take time and memory.
     """
     stages: list[Stage] = []
     if (apart := numbered(table.schema.names)) is not None:
         stages.append(apart)
     names = list(apart.names if apart is not None else table.schema.names)
     wanted = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
-    building = _Building(table, stages, geographic=geographic, reading=reading)
+    building = _Building(table, stages, geographic=geographic, reading=reading, vectors=vectors and not geographic)
     geometry = geometry_in(table.schema)
     if wanted is None:
         wanted = _usual(names, geometry, table, reading)
+    if wanted is None and vectors and not geographic and len(names) == 1 and holds_vectors(table.schema.field(0).type):
+        wanted = names
     if wanted is None:
         return replace(building.layout(None), point=table.point)
-    paths = [_path(name, names) for name in wanted]
+    paths = [_path(name, names) for name in expanded(wanted, names)]
     if any(head not in names for head, _ in paths):
         return building.layout(wanted)  # whoever checks the columns says which is not there
     flat = building.flattened(paths, geometry)
@@ -111,16 +118,18 @@ def _refuse_unclear(flat: Sequence[str], names: Sequence[str], table: Table) -> 
 class _Building:
     """The stages so far."""
 
-    def __init__(self, table: Table, stages: list[Stage], *, geographic: bool, reading: Reading) -> None:
+    def __init__(self, table: Table, stages: list[Stage], *, geographic: bool, reading: Reading, vectors: bool) -> None:
         self._table, self._stages = table, stages
-        self._geographic, self._reading = geographic, reading
+        self._geographic, self._reading, self._vectors = geographic, reading, vectors
+        self._packed = 0  # the length of the lists that stay whole
         self._notes: list[str] = []
         self._reads = "number"
         self._point: tuple[str, str] | None = None
 
     def layout(self, columns: Sequence[str] | None) -> Layout:
         chosen = None if columns is None else tuple(columns)
-        return Layout(tuple(self._stages), chosen, self._point, self._reads, tuple(self._notes))
+        width = None if chosen is None else self._packed or len(chosen)
+        return Layout(tuple(self._stages), chosen, self._point, self._reads, tuple(self._notes), width)
 
     def _schema(self) -> pa.Schema:
         return Layout(tuple(self._stages)).flat(empty(self._table.schema)).schema
@@ -147,7 +156,7 @@ class _Building:
             order = self._fields(head, kind, keys)
             self._stages.append(Fields(head, keys, order))
         else:
-            if not _is_list(kind) or not all(isinstance(step, int) for step in first):
+            if not is_list(kind) or not all(isinstance(step, int) for step in first):
                 raise InvalidInput(f"the column {head!r} holds {kind}, which has no numbered items.")
             places = tuple(dict.fromkeys(int(step) for step in first))
             self._items(head, kind, places, longer=True)
@@ -175,8 +184,11 @@ class _Building:
     def _whole(self, name: str, geometry: Geometry | None, *, alone: bool) -> list[str]:
         """Return the flat columns of one that was named as a whole."""
         kind = self._schema().field(name).type
-        if _is_list(kind):
+        if is_list(kind):
             width = self._width(name, kind)
+            if self._vectors and alone and width > WIDEST_PLACE and holds_vectors(kind):
+                self._packed = width
+                return [name]
             self._items(name, kind, tuple(range(width)), longer=False)
             return [f"{name}[{place}]" for place in range(width)]
         if pa.types.is_struct(kind):
@@ -193,7 +205,7 @@ class _Building:
         if self._geographic:
             return 2
         first: Any = self._first().column(name)
-        lengths = [len(item) for item in first.slice(0, 1000).to_pylist() if item is not None]
+        lengths = [int(length) for length in lengths_of(first.slice(0, 1000)) if length > 0]
         if not lengths:
             raise InvalidInput(f"the column {name!r} holds no list in its first rows: nobody knows how long they are.")
         return max(set(lengths), key=lengths.count)
@@ -236,6 +248,8 @@ class _Building:
         if scale == 1.0 and not commas:
             return
         schema = self._schema()
+        if self._packed:
+            raise InvalidInput(f"--scale is for columns of numbers, and {flat[0]!r} holds lists of {self._packed}.")
         kinds = {name: schema.field(name).type for name in flat if scale != 1.0 or name in commas}
         texts = [name for name, kind in kinds.items() if is_text(kind)]
         whole = {name for name, kind in kinds.items() if pa.types.is_integer(kind)}
@@ -308,10 +322,6 @@ def _path(name: str, names: Sequence[str]) -> Path:
             "counted from the left."
         )
     return name, []
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _is_binary(kind: pa.DataType) -> bool:

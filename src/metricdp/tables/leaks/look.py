@@ -21,6 +21,8 @@ from metricdp.tables.leaks.texts import bytes_kind, text_kind
 from metricdp.tables.leaks.times import fineness
 
 SAMPLED_FROM = 100_000  # rows at the beginning of a table
+NUMBERS_LOOKED_AT = 2_000_000  # of rows that are wider than twenty numbers fewer are looked at
+FEWEST_ROWS = 1_000
 SAMPLED = 20_000  # of them, in blocks spread evenly
 BLOCKS = 16
 FEWEST_LINKED = 10  # different values: fewer may be the parts of anything
@@ -54,6 +56,11 @@ class Secret:
     places: Floats | None
     words: Integers | None
     geographic: bool
+
+
+def rows_looked_at(width: int) -> int:
+    """Return how many rows at the beginning of a table are looked at, where a secret has so many numbers."""
+    return min(SAMPLED_FROM, max(FEWEST_ROWS, NUMBERS_LOOKED_AT // width))
 
 
 def sample_rows(rows: int) -> Integers:

@@ -20,6 +20,8 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
 
+MOST_FITTED = 20  # numbers of a secret, of which a column may be a sum
+MOST_COMPARED = 32  # of the numbers of a vector: what tells one of them tells others
 FEWEST = 40  # rows below which shares say nothing
 PER_GROUP = 12  # rows in a group, where groups are cut
 ENOUGH = 0.1  # of the rows must be in groups, or a few double rows would speak for all
@@ -65,7 +67,7 @@ class Places:
                 return True
             if np.mean(np.isclose(found, -column, rtol=1e-9, atol=1e-12)) > 0.5 and np.ptp(column) > 0:
                 return True
-        if len(found) < FEWEST:
+        if len(found) < FEWEST or values.shape[1] > MOST_FITTED:  # a sum of hundreds of numbers fits anything
             return False
         centred = values - values.mean(axis=0)
         design = np.column_stack([np.ones(len(found)), centred / np.maximum(np.ptp(centred, axis=0), 1e-300)])
@@ -78,7 +80,7 @@ class Places:
         rows = _once_a_stay(codes, np.flatnonzero(self.known & (codes >= 0)))
         groups = _cut(codes[rows], _pieces(len(rows))) if continuous else codes[rows]
         best = NOTHING
-        for column in self.values[rows].T:
+        for column in self.values[rows].T[:MOST_COMPARED]:
             best = max(best, explained(groups, _ranked(column)), key=lambda share: share.value)
         return best
 

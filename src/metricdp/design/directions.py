@@ -1,0 +1,74 @@
+"""Noise for unit vectors: the angular density, which `laplace` builds under `Angular`, and von Mises-Fisher."""
+
+from __future__ import annotations
+
+import math
+
+from metricdp.arrays import as_positive
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import Certificate, DirectionNoise, Guarantee, Lattice
+from metricdp.mechanisms.directions import FINEST, spread_of
+from metricdp.metrics import Angular, Lp, Metric
+from metricdp.spaces import Sphere
+
+
+def von_mises_fisher(
+    metric: Metric,
+    epsilon: float,
+    *,
+    dimension: int | None = None,
+    pitch: float | None = None,
+    normalise: bool = False,
+) -> DirectionNoise:
+    """Build von Mises-Fisher noise for unit vectors: density proportional to exp(epsilon <x, y>) on the unit sphere.
+
+    Since <x, y> - <x', y> <= |x - x'| for a unit vector y, and the normaliser is the same for every x, it keeps epsilon
+    times the l_2 distance of the unit vectors: `metric` is `Lp(2)`, and epsilon is the concentration kappa. At small
+    angles it spreads wider than the angular density at the same epsilon: there the l_2 distance is the angle, and
+    exp(-epsilon t^2 / 2) has no peak.
+
+    Rows must be unit vectors, within a thousandth. With `normalise` vectors of any length will do, and it is dropped:
+    the promise is about the distance of their directions, not about that of the vectors, and says nothing about their
+    lengths, which are not reported. `pitch` is the lattice spacing of the reports, 2^-24 unless given: multiples of it
+    are exact in floats of 32 bits.
+
+    References: Fisher (1953), Weggenmann and Kerschbaum (2021).
+    """
+    if not isinstance(metric, Lp) or metric.p != 2.0:
+        raise InvalidInput(
+            f"von Mises-Fisher noise is private in the l_2 distance of unit vectors: give mdp.Lp(2), got {metric!r}; "
+            "mdp.laplace(mdp.Angular(), ...) is private in the angle."
+        )
+    return directional(metric, epsilon, dimension, pitch=pitch, normalise=normalise)
+
+
+def directional(
+    metric: Angular | Lp, epsilon: float, dimension: int | None, *, pitch: float | None, normalise: bool
+) -> DirectionNoise:
+    """Return noise on the sphere that belongs to a metric of unit vectors."""
+    rate = as_positive(epsilon, "epsilon")
+    least = 2 if isinstance(metric, Angular) else 3
+    if dimension is None or dimension < least:
+        raise InvalidInput(f"`dimension` must say how many numbers a vector has, at least {least}, got {dimension}.")
+    space = Sphere(metric, int(dimension), "any" if normalise else "unit")
+    promise = Guarantee(rate, metric, basis="theorem")
+    name = "angular Laplace" if isinstance(metric, Angular) else "von Mises-Fisher"
+    blank = Certificate(loss=0.0, lower_bound=0.0, method=f"{name} (theorem)", epsilon=rate)
+    made = DirectionNoise(space, rate, Lattice(usual_pitch(metric, rate, space.dimension) if pitch is None else pitch),
+                          promise, blank)  # fmt: skip
+    law = spread_of(made.profile)
+    loss = law.mean * (made.profile.rate / rate) if isinstance(metric, Angular) else law.mean_chord
+    note = (
+        f"the lattice changes the mean distance by at most {made.reach:.3g}; drawn exactly: decided in doubles with "
+        "proven error bounds, in arbitrary precision where they cannot"
+    )
+    proof = Certificate(loss=loss, lower_bound=0.0, method=blank.method, epsilon=rate, note=note)
+    return DirectionNoise(space, rate, made.lattice, promise, proof)
+
+
+def usual_pitch(metric: Angular | Lp, rate: float, dimension: int) -> float:
+    """Return 2^-24, which reports in floats of 32 bits hold exactly, or less where the noise is as small."""
+    per_radian = rate * (180.0 / math.pi) if isinstance(metric, Angular) and metric.unit == "deg" else rate
+    noise = min(1.0, dimension / per_radian if isinstance(metric, Angular) else math.sqrt(dimension / per_radian))
+    finer = math.ceil(math.log2(100.0 * math.sqrt(dimension) / noise))
+    return float(2.0 ** -max(FINEST, finer))

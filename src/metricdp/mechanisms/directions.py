@@ -1,0 +1,188 @@
+"""Noise for unit vectors in any dimension, released on a public lattice.
+
+Two densities with respect to area on the sphere, each with a normaliser that is the same for every centre (any rotation
+that takes one centre to another keeps areas):
+
+    Angular    exp(-epsilon * angle(x, y))    (Purkayastha 1991)       promise: epsilon * angle(x, x')
+    Lp(2)      exp(epsilon * <x, y>)          (von Mises, Fisher)      promise: epsilon * |x - x'|
+
+the first by the triangle inequality, the second since <x, y> - <x', y> = <x - x', y> <= |x - x'| |y| and |y| = 1. So
+both keep the whole epsilon, in distances of the unit vectors. Reports are drawn exactly: around the direction of the
+secret in real numbers, put on the lattice once (`noise`, docs/noise.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, as_positive
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.mechanisms.laplace import Lattice, refuse_fine_lattice
+from metricdp.mechanisms.noise.hats import Profile
+from metricdp.mechanisms.noise.laws import DirectionLaw, drawn
+from metricdp.metrics import Angular, Lp
+from metricdp.randomness import Randomness, row_words, source_of
+from metricdp.spaces import Sphere, Unbounded, given
+
+FINEST = 24  # bits: multiples of 2^-24 up to one are exact in floats of 32 bits
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionNoise:
+    """Noise on the sphere: density proportional to exp(-epsilon * angle), or to exp(epsilon * <x, y>) under Lp(2).
+
+    Reports are lattice points next to the unit sphere: every coordinate is within half a pitch of that of a unit
+    vector. Whoever needs the length to be one divides by it, which is post-processing.
+
+    Guarantee: epsilon * d exactly, d the angle or the l_2 distance of the two unit vectors.
+
+    References: Purkayastha (1991), Fisher (1953), Weggenmann and Kerschbaum (2021).
+    """
+
+    inputs: Sphere
+    epsilon: float
+    lattice: Lattice
+    guarantee: Guarantee
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        metric = given(self.inputs, Sphere, "inputs", under=(Angular, Lp)).metric
+        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
+        if isinstance(metric, Lp) and (metric.p != 2.0 or self.inputs.dimension < 3):
+            raise InvalidInput("von Mises-Fisher noise is private in the l_2 distance, from three dimensions on.")
+        if self.lattice.pitch * math.sqrt(self.inputs.dimension) > 1.0:
+            raise InvalidInput(f"`pitch` {self.lattice.pitch:g} is too coarse: a report might be zero everywhere.")
+        refuse_fine_lattice(self.undecided, self.lattice.pitch)
+
+    def __repr__(self) -> str:
+        return f"DirectionNoise({self.inputs.dimension} dimensions, pitch {self.lattice.pitch:g}, {self.guarantee})"
+
+    @property
+    def outputs(self) -> Unbounded:
+        return self._outputs
+
+    @cached_property
+    def _outputs(self) -> Unbounded:
+        return Unbounded(self.inputs.metric, self.inputs.dimension)
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
+
+    @property
+    def undecided(self) -> float:
+        """A bound of the share of draws that doubles leave to arbitrary precision, usually far below it.
+
+        The sums of n products are known to n + 4 units of 2^-53, and so a coordinate y of the report to about 4 n + 80
+        units; a border of a cell lies within that on either side with a chance of 2 / pitch times it, n times. Whether
+        a proposal is kept is decided but for sizes of ln f, at most n times 700, in such units.
+        """
+        n = self.inputs.dimension
+        return float((2.0 * (4 * n + 80) * math.sqrt(n) / self.lattice.pitch + 2e4 * n) * 2.0**-53)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The density of how far reports lie from secrets."""
+        metric = self.inputs.metric
+        if isinstance(metric, Angular):
+            return Profile("angle", self.inputs.dimension, self.epsilon, metric.unit == "deg")
+        return Profile("height", self.inputs.dimension, self.epsilon)
+
+    @cached_property
+    def law(self) -> DirectionLaw:
+        """The exact law of the noise, in whole numbers of cells."""
+        return DirectionLaw(self.profile, self.lattice.ratio)
+
+    @property
+    def reach(self) -> float:
+        """How far the lattice moves a report at most, in the metric."""
+        away = 0.5 * self.lattice.pitch * math.sqrt(self.inputs.dimension) * (1.0 + 1e-9)
+        if isinstance(self.inputs.metric, Lp):
+            return away
+        angle = math.asin(away) if away < 1.0 else math.pi
+        return angle * (180.0 / math.pi if self.inputs.metric.unit == "deg" else 1.0)
+
+    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
+        """Return one report on the lattice for every secret."""
+        rows = self.inputs.encode(secrets)
+        law = self.law
+        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
+
+    def log_density(self, secrets: Any, reports: Any, /) -> Floats:
+        """Return the log of the density with respect to area on the unit sphere, at the direction of each report.
+
+        A cell of the lattice has that density times its share of the area, up to a factor of e to the power of
+        epsilon * `reach`, the same for all secrets but for that.
+        """
+        start = _unit(self.inputs.encode(secrets))
+        goal = _unit(self._outputs.encode(reports))
+        return np.asarray(-self.log_mass - self.epsilon * self.away(start, goal))
+
+    def away(self, start: Floats, goal: Floats) -> Floats:
+        """Return what the logarithm of the density falls by, over epsilon: the angle, or half the squared distance."""
+        metric = self.inputs.metric
+        return np.asarray(metric(start, goal) if isinstance(metric, Angular) else 0.5 * np.square(metric(start, goal)))
+
+    @cached_property
+    def log_mass(self) -> float:
+        """The log of the integral of exp(-epsilon * away) over the sphere: the same for every centre."""
+        from scipy.special import gammaln
+
+        half = (self.inputs.dimension - 1) / 2.0  # the sphere of one dimension less, at every angle
+        return float(math.log(2.0) + half * math.log(math.pi) - gammaln(half)) + spread_of(self.profile).log_mass
+
+
+def _unit(rows: Floats) -> Floats:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The law of how far reports lie from secrets, by quadrature: values, the chance below each, and means."""
+
+    values: Floats
+    below: Floats
+    log_mass: float
+    mean: float
+    mean_chord: float
+
+
+PANELS, NODES = 4000, 8
+
+
+def spread_of(profile: Profile) -> Spread:
+    """Integrate a profile from where it is e^-80 of its largest to where it is again: Gauss on 4,000 panels."""
+    peak = profile.where(0.0) if profile.power else 0.0
+    top = float(profile.log(np.array([max(peak, 1e-300)]))[0])
+    low, high = (_faded(profile, peak, end, top) for end in (0.0, profile.end))
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    borders = np.linspace(low, high, PANELS + 1)
+    half = 0.5 * np.diff(borders)
+    at = (0.5 * (borders[1:] + borders[:-1]))[:, None] + half[:, None] * nodes
+    mass = np.exp(profile.log(at) - top) * weights * half[:, None]
+    panels = mass.sum(axis=1)
+    total = float(panels.sum())
+    chords = 2.0 * np.sin(0.5 * at) if profile.form == "angle" else np.sqrt(2.0 * at)
+    return Spread(
+        borders,
+        np.concatenate([[0.0], np.cumsum(panels)]) / total,
+        top + math.log(total),
+        float((mass * at).sum() / total),
+        float((mass * chords).sum() / total),
+    )
+
+
+def _faded(profile: Profile, peak: float, end: float, top: float) -> float:
+    """Return where a density is e^-80 of its largest, towards one end."""
+    near, far = peak, end
+    if float(profile.log(np.array([far]))[0]) > top - 80.0:
+        return end
+    for _ in range(60):
+        middle = 0.5 * (near + far)
+        near, far = (middle, far) if float(profile.log(np.array([middle]))[0]) > top - 80.0 else (near, middle)
+    return far

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from metricdp.tables.texts import TextSummary
     from metricdp.text.worth import Worth
 
-HELP_WORDS = 2_000  # words that the help for choosing looks at, unless asked for more: minutes otherwise
+HELP_WORDS = 2_500  # words that the help for choosing looks at, unless asked for more: minutes otherwise
 PLAIN = (".txt", ".text")
 
 
@@ -116,7 +116,7 @@ def text(
         words: Which words there are, and how they are protected.
         speech: What becomes of the tokens of a text.
         leaving: Columns besides the texts.
-        choose: Show what epsilons do to bundled sentences, on the first 2,000 words unless --words says otherwise;
+        choose: Show what epsilons do to bundled sentences, on the first 2,500 words unless --words says otherwise;
             --epsilon 1,2,3 names the epsilons.
         told: What to write besides the table.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
@@ -133,12 +133,13 @@ def text(
         )
     summary = _protected(source, output, table, words, speech, leaving, seed=seed, overwrite=overwrite)
     with tables.beside_output(output):
-        from metricdp.tables.text_telling import word_pairs
+        from metricdp.tables.text_telling import staying_words, word_pairs
 
         files = _tell(summary, told)  # before anything is printed: whoever reads may go away
         print("\n".join([wording.open_in_texts(), *summary.lines()]))
         print("What epsilon means between words of the vocabulary:")
-        print("\n".join([*(f"  {line}" for line in word_pairs(summary.mechanism.words)), *files]))
+        made = summary.mechanism.words
+        print("\n".join([*(f"  {line}" for line in word_pairs(made)), *staying_words(made), *files]))
     return 0
 
 

@@ -26,6 +26,7 @@ TITLES = {
     "cities": "Whole cities",
     "noise": "Exact noise",
     "interpolated": "Interpolated mechanisms",
+    "kernels": "Whole vocabularies",
     "tables": "Tables",
     "texts": "Texts",
     "vectors": "Vectors",
@@ -48,6 +49,8 @@ BEFORE = {
     "noise": "`benchmarks/noise.py`: spherical Laplace noise of 10 per km unless said; plain doubles are what was "
     "drawn before. Why it is exact is in [noise that is exact](noise.md).",
     "interpolated": "The rest is in [secrets anywhere](aipo.md).",
+    "kernels": "`benchmarks/kernels.py`; what is proven is in [kernels](kernels.md). Random vocabularies are judged by "
+    "their whole table in brute force.",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
     "[protect embeddings](journeys/embeddings.md).",

@@ -115,3 +115,12 @@ def some_local() -> LocalMechanism:
     """Thirty places in the plane, about a dozen near reports each."""
     points = np.random.default_rng(5).uniform(0, 10, (30, 2))
     return local_on(mdp.FiniteSpace(points, mdp.Lp(2)), 3.5)
+
+
+def some_kernel() -> mdp.KernelMechanism:
+    """Two dozen words, their vectors singles as files have them, with weights."""
+    vectors = np.random.default_rng(6).normal(size=(24, 3)).astype(np.float32).astype(float)
+    space = mdp.vocabulary([f"word{i}" for i in range(24)], vectors)
+    found = mdp.weighted_exponential(space, 1.2, weights=np.linspace(1.0, 2.0, 24), form="kernel")
+    assert isinstance(found, mdp.KernelMechanism)
+    return found

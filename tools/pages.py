@@ -126,6 +126,8 @@ def solvers_table() -> str:
         ("more", f"below {gap}", "as in the first row"),
         (f"more than {FEW:,} secrets", "any", "first order on [windows](cities.md), on cores or `mdp.solvers.Gpu()`; "
          "nothing is n x n"),
+        (f"more than {FEW:,} secrets far apart, as words are", "any", "a [kernel in balance](text.md): no program, no "
+         "table"),
     ]  # fmt: skip
     return "\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
 

@@ -17,13 +17,23 @@ from safetensors.numpy import save as pack
 import metricdp as mdp
 from brute import leakage
 from forging import Change, forged, mutate, opened, sealed, spelled
-from instances import OTHERS, SPACES, interpolated, place_and_hour, some_local, some_matrix, streets, with_zeros
+from instances import (
+    OTHERS,
+    SPACES,
+    interpolated,
+    place_and_hour,
+    some_kernel,
+    some_local,
+    some_matrix,
+    streets,
+    with_zeros,
+)
 from metricdp.artifacts import Limits, dumps, limits, load, loads
 from metricdp.artifacts.limits import Budget
 from metricdp.cli import main
 from metricdp.declarations import Effort
 from metricdp.errors import CorruptFile, InvalidInput, MissingExtra
-from metricdp.mechanisms import LocalMechanism, MatrixMechanism
+from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism
 
 DATA = Path(__file__).parents[1] / "data"
 FILES: dict[str, Callable[[], bytes]] = {
@@ -31,6 +41,7 @@ FILES: dict[str, Callable[[], bytes]] = {
     **{name: lambda build=build: dumps(build()) for name, build in OTHERS.items()},
     "sparse": lambda: dumps(with_zeros()),
     "local": lambda: dumps(some_local()),
+    "kernel": lambda: dumps(some_kernel()),
     "quantised": lambda: dumps(mdp.quantised(some_matrix(), bits=16)),
     "interpolated": lambda: dumps(interpolated()),
     "streets": lambda: dumps(streets()),
@@ -72,7 +83,8 @@ def test_mutated_files_are_refused_or_keep_their_promise(name: str) -> None:
         promise = made.guarantee
         assert 0 < promise.epsilon < np.inf
         assert made.certificate.lower_bound <= made.certificate.loss
-        if isinstance(made, MatrixMechanism | LocalMechanism) and promise.basis != "none" and promise.slack == 0:
+        finite = isinstance(made, MatrixMechanism | LocalMechanism | KernelMechanism)
+        if finite and promise.basis != "none" and promise.slack == 0:
             apart = made.inputs.distances
             judged = apart if promise.radius is None else np.where(apart <= promise.radius, apart, np.inf)
             assert leakage(made.matrix, judged)[0] <= promise.epsilon * (1 + 1e-9)

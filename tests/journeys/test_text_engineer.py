@@ -13,10 +13,12 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from metricdp.cli import main
 
+SCHEMA = Path(__file__).parents[2] / "src" / "metricdp" / "tables" / "text.schema.json"
 LONG = "the room was clean and the food was good. " * 24_000  # a megabyte
 REVIEWS = [
     "The room was CLEAN, and the staff were friendly!",
@@ -38,6 +40,9 @@ class Desk:
 
     def read(self) -> str:
         return self._capsys.readouterr().out
+
+    def errors(self) -> str:
+        return self._capsys.readouterr().err
 
     def types(self, *words: str) -> tuple[int, str, str]:
         status = main(["text", *words])
@@ -155,6 +160,8 @@ def test_numbers_and_budgets_and_pages(desk: Desk) -> None:
     assert page.index("What this does not hide") < page.index("What is promised") < page.index("Before and after")
     assert "The train was late, the office was closed and my phone was dead." in page
     record = json.loads(Path("record.json").read_text())
+    jsonschema.validate(record, json.loads(SCHEMA.read_text()))
+    assert (record["promise"]["lower"], record["rules"]["budget"]) == ([1.0], 14.0)
     assert (record["format"], record["version"], record["rows"]) == ("metricdp.text", 1, 2)
     assert record["promise"]["epsilon"] == 2.0
     assert 0 < record["on_public_sentences"]["unchanged"] < 1
@@ -184,4 +191,25 @@ def test_choosing_an_epsilon_looks_at_no_table(desk: Desk) -> None:
     assert held[0]["unchanged"] < 0.2 < 0.9 < held[1]["unchanged"]
     assert held[0]["rank"] > held[1]["rank"] == 1.0
     assert "<svg" in Path("found.html").read_text()
-    assert "nothing was measured on the table" in out
+    assert "no table was looked at" in out
+
+
+def test_words_of_a_list_have_vectors_or_are_measured_by_their_spelling(desk: Desk) -> None:
+    Path("list.txt").write_text("time\nyear\n\ntime\nzxqvwy\n")
+    with_vectors = ["design", "--vectors", "bundled", "--words", "list.txt", "--epsilon", "1", "-o", "a.mdp"]
+    assert main(with_vectors) == 2
+    assert "1 of 3 words have no vector in bundled, such as zxqvwy" in desk.errors()
+    Path("list.txt").write_text("time\nyear\ntimes\n")
+    assert main(with_vectors) == 0
+    assert main(["design", "--words", "list.txt", "--epsilon", "1", "-o", "b.mdp"]) == 0
+    said = desk.read()
+    assert said.count("exponential on 3 words") == 2
+    assert main(["design", "--words", "list.txt", "--metric", "l2", "--epsilon", "1", "-o", "c.mdp"]) == 2
+    assert main(["design", "--words", "7", "--epsilon", "1", "-o", "c.mdp"]) == 2
+    assert main(["design", "--points", "cells.csv", "--words", "list.txt", "--epsilon", "1", "-o", "c.mdp"]) == 2
+    errors = desk.errors().splitlines()
+    assert [line.partition(":")[0] for line in errors] == ["error"] * 3
+    assert "measures vectors" in errors[0]
+    assert "leave it away with --points" in errors[2]
+    Path("notes.csv").write_text("text\nTimes of year\n")
+    assert "[MASK] stands once" in desk.done("notes.csv", "--mechanism", "b.mdp", "--unknown", "mask", "-o", "safe.csv")

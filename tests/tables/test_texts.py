@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
+from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
+from metricdp.tables.text_files import protect_text_files
 from metricdp.tables.texts import protect_texts
 from metricdp.text import Rules, TextMechanism
 
@@ -147,6 +148,7 @@ def test_columns_that_repeat_the_text_are_found(tmp_path: Path, masked: TextMech
             "copy": [text.upper() for text in texts],
             "topic": [text.split()[2] for text in texts],
             "stars": rng.integers(1, 6, size=60),
+            "answer": ["we are very sorry about this"] * 60,
             "label": rng.choice(["praise", "complaint"], size=60),
         }
     )
@@ -155,16 +157,22 @@ def test_columns_that_repeat_the_text_are_found(tmp_path: Path, masked: TextMech
     kinds = {one.column: one.kind for one in summary.tally.findings}
     assert kinds["copy"] == "repeats"
     assert kinds["topic"] == "repeats"
+    assert kinds["answer"] == "prose"
     assert "stars" not in kinds
     assert "label" not in kinds
     assert any("words of the protected text" in line for line in summary.lines())
     with pytest.raises(NotPrivate, match="--strict"):
         protect_texts(tmp_path / "in.parquet", tmp_path / "strict.parquet", masked, columns="text", strict=True)
     left = protect_texts(
-        tmp_path / "in.parquet", tmp_path / "left.parquet", masked, columns="text", drop=["copy", "topic"], strict=True
+        tmp_path / "in.parquet",
+        tmp_path / "left.parquet",
+        masked,
+        columns="text",
+        drop=["copy", "topic", "answer"],
+        strict=True,
     )
     assert pq.read_schema(tmp_path / "left.parquet").names == ["text", "stars", "label"]
-    assert any(line == "Left out, as asked: copy, topic." for line in left.lines())
+    assert any(line == "Left out, as asked: copy, topic, answer." for line in left.lines())
 
 
 @pytest.mark.parametrize(
@@ -221,3 +229,26 @@ def test_a_cell_of_200_kilobytes_among_the_first_rows_does_no_harm(tmp_path: Pat
     (tmp_path / "in.csv").write_text(f'id,text\n1,"{"a, " * 60_000}"\n2,good\n')
     protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
     assert (tmp_path / "out.csv").stat().st_size > 150_000
+
+
+def test_many_files_become_a_folder_at_once_or_not_at_all(tmp_path: Path, words: Any, masked: TextMechanism) -> None:
+    (tmp_path / "days" / "may").mkdir(parents=True)
+    (tmp_path / "days" / "one.csv").write_text("text\ngood room\n")
+    (tmp_path / "days" / "may" / "two.csv").write_text("text\nbad\nthe zebra\n")
+    summary = protect_text_files(tmp_path / "days", tmp_path / "safe", masked)
+    assert (summary.tally.rows, summary.tally.masked) == (3, 1)
+    assert sorted(path.name for path in (tmp_path / "safe").rglob("*.csv")) == ["one.csv", "two.csv"]
+    assert (tmp_path / "safe" / "may" / "two.csv").read_text().count("\n") == 3
+    with pytest.raises(OutOfDomain, match="row 1"):
+        protect_text_files(f"{tmp_path}/days/**/*.csv", tmp_path / "again", TextMechanism(words))
+    with pytest.raises(OutputProblem, match="there already"):
+        protect_text_files(tmp_path / "days", tmp_path / "safe", masked)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["days", "safe"]
+
+
+def test_a_column_without_words_is_hardly_the_one_that_is_meant(tmp_path: Path, masked: TextMechanism) -> None:
+    (tmp_path / "in.csv").write_text("stars,text\n5,good room\n3,\n")
+    with pytest.raises(InvalidInput, match="'stars' holds no words in its first 2 rows"):
+        protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="stars")
+    (tmp_path / "in.csv").write_text('text\n""\n""\n')
+    assert protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked).tally.empty == 2

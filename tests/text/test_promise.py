@@ -4,9 +4,13 @@ import itertools
 import json
 import logging
 import traceback
+import unicodedata
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import metricdp as mdp
 from metricdp.text import Numeric, Rules, TextMechanism
@@ -81,6 +85,16 @@ def test_what_is_said_is_complete(words):
     assert "case" not in TextMechanism(words, Rules(case="lower")).promise()[-1]
 
 
+def test_a_promise_that_is_none_or_ends_somewhere_is_said_so(words):
+    scripted = Scripted(words)
+    scripted.guarantee = replace(words.guarantee, basis="none")
+    assert "promises nothing" in TextMechanism(scripted).promise()[0]
+    scripted.guarantee = replace(words.guarantee, radius=2.0, slack=0.1)
+    said = " ".join(TextMechanism(scripted).promise())
+    assert "at most 2; nothing is promised beyond" in said
+    assert "and 0.1 a word" in said
+
+
 SECRETS = ["zorpwick", "7.318264", "bob.zorp@mail.example", "@zorpian", "quillfeather", "2031-07-19"]
 
 
@@ -109,3 +123,59 @@ def test_no_secret_reaches_an_error_a_log_or_a_repr(words, rules, caplog):
     told += repr(caught.value.__cause__) + repr(caught.value.__context__)
     for secret in [*SECRETS, "zorp", "318264"]:
         assert secret not in told
+
+
+TOLD = [
+    "red",
+    "Red ",
+    "GREEN",
+    "https://zorp.com",
+    "@zorp",
+    "a@b.com",
+    "12",
+    "-1,234.5",
+    "2024-05-17",
+    "14:30",
+    "👍🏽",
+    "don't",
+]
+SEVEN = Numeric(1.0, pitch=1.0, least=7, most=7)
+ABLE = [Rules(unknown, mask="_", units=True, **more)
+        for unknown in ("mask", "drop", "spelling")
+        for more in ({}, {"numbers": SEVEN, "budget": 3.0, "beyond": "mask"})]  # fmt: skip
+
+
+class Always(Scripted):
+    """Whatever the word, the report is x."""
+
+    def __init__(self):
+        super().__init__(
+            mdp.exponential(mdp.vocabulary(["x", "red", "new_york", "don't"], [[0.0], [1.0], [2.0], [3.0]]), 1.0)
+        )
+
+    def sample(self, secrets, /, *, rng=None):
+        return np.zeros(len(secrets), dtype=np.int64)
+
+
+ALWAYS = Always()
+
+
+def is_open(character):
+    """Whether a character tells a word: a letter, a digit, a mark, a picture or something unseen, by Unicode itself."""
+    kind = unicodedata.category(character)
+    return kind[0] in "LNM" or (kind[0] == "C" and not character.isspace()) or (kind == "So" and ord(character) > 0xFF)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.one_of(st.text(st.characters(exclude_categories=()), max_size=12), st.sampled_from(TOLD)), max_size=8)
+)
+def test_nothing_but_spaces_and_punctuation_is_passed_through(parts):
+    """Every report is x and every mask _: whatever else tells a word in the output came through."""
+    for rules in ABLE:
+        mechanism = TextMechanism(ALWAYS, rules)
+        found = mechanism.protect(["".join(parts)])[0]
+        written = "07" if rules.numbers else ""  # the report, and the zeros that how a number is written asks for
+        digits = [one for one in found if one.isdecimal()]
+        assert {str(unicodedata.decimal(one)) for one in digits} <= set(written)
+        assert not [one for one in found if is_open(one) and one not in "xX" and one not in digits]

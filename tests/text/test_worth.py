@@ -41,6 +41,7 @@ def test_shares_and_distances_are_sums_over_the_law(made: MatrixMechanism) -> No
         away.append(sum(law[i, k] * np.linalg.norm(points[i] - points[k]) for k in range(len(WORDS))))
     found = worths.worth(made)
     assert found.unchanged == pytest.approx(np.mean(stays), rel=1e-12)
+    assert worths.unchanged(made) == pytest.approx(np.mean(stays), rel=1e-12)
     assert found.distance == pytest.approx(np.mean(away), rel=1e-12)
     assert found.epsilon == made.guarantee.epsilon
 
@@ -76,6 +77,7 @@ def test_a_larger_epsilon_keeps_more_words_and_reveals_more(made: MatrixMechanis
 
 def test_noise_has_no_closed_law_and_so_no_attacker(made: MatrixMechanism) -> None:
     found = worths.worth(mdp.madlib(made.inputs, 3.0))
+    assert worths.unchanged(mdp.madlib(made.inputs, 3.0)) is None
     assert found.rank is None
     assert found.recovered is None
     assert 0.0 < found.unchanged < 1.0

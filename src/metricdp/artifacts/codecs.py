@@ -17,6 +17,7 @@ from metricdp.artifacts.container import Entry, Tensors
 from metricdp.artifacts.limits import Budget
 from metricdp.artifacts.plain import number_from, plain, text_from, whole_from
 from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE, certificate_from, certificate_values
+from metricdp.artifacts.references import KEYS, Shelf
 from metricdp.artifacts.storage import Layout, decode_table, encode_table, layout_of, outline
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range
 from metricdp.declarations import (
@@ -55,7 +56,8 @@ class Unknown(CorruptFile):
 class Encoder:
     """Collects metrics, spaces and tensors; what is the same object is stored once."""
 
-    def __init__(self) -> None:
+    def __init__(self, shelf: Shelf | None = None) -> None:
+        self._shelf = shelf or Shelf()  # of vectors that are named, not held
         self.metrics: list[Entry] = []
         self.spaces: list[Entry] = []
         self.tensors = TensorWriter()
@@ -92,7 +94,12 @@ class Encoder:
         else:
             declaration, entries = declared(SPACES, value), self.spaces
             entry = {"kind": declaration.name}
-            entry |= self._record(declaration.fields, declaration.values_of(value), f"{name}.")
+            values = declaration.values_of(value)
+            named = _named(self._shelf, declaration.name, values)
+            entry |= self._record(
+                {key: field for key, field in declaration.fields.items() if key not in named}, values, f"{name}."
+            )
+            entry |= {key: self._shelf.entry(*vectors, self.tensors) for key, vectors in named.items()}
         entries.append(entry)
         _list(entries, STORED, f"its {kind.of}s")
         self._numbers[id(value)] = (value, len(entries) - 1)
@@ -127,6 +134,16 @@ class Encoder:
                 return _checked(kind, plain(value), name)
 
 
+def _named(shelf: Shelf, kind: str, values: Mapping[str, Any]) -> dict[str, tuple[Any, list[str]]]:
+    """Return which fields of a space are named, not held: the vectors of a vocabulary, found by its words."""
+    if not shelf.given or kind != "finite":
+        return {}
+    words = values["coordinates"]
+    if words.dtype.kind != "U" or words.shape[1:] != (1,) or values["points"].dtype.kind != "f":
+        raise InvalidInput("`vectors` are for mechanisms on words that are measured by their vectors.")
+    return {"points": (values["points"], words[:, 0].tolist())}
+
+
 def _checked(kind: Number | Whole | Text, value: Any, where: str) -> Any:
     """Return a plain value that its field allows, as it is."""
     match kind:
@@ -154,8 +171,16 @@ def declared(registry: Registry, thing: object) -> Declaration:
 class Decoder:
     """Rebuilds metrics, spaces and the mechanism, in the order they were stored."""
 
-    def __init__(self, manifest: Entry, tensors: Tensors, budget: Budget, *, judged: bool = True) -> None:
-        self._judged = judged
+    def __init__(
+        self,
+        manifest: Entry,
+        tensors: Tensors,
+        budget: Budget,
+        *,
+        judged: bool = True,
+        shelf: Shelf | None = None,
+    ) -> None:
+        self._judged, self._shelf = judged, shelf or Shelf()
         self._version: int = manifest["version"]
         self._tensors = TensorReader(tensors, budget)
         self._budget = budget
@@ -262,6 +287,9 @@ class Decoder:
             case Array():
                 if kind.coded and isinstance(value, dict):
                     return decode_codes(kind, _object(value, CODED, where), self._tensors, where)
+                if kind.of == "points" and isinstance(value, dict) and self._version > 1:
+                    named = self._shelf.points(_object(value, KEYS, where), self._tensors, where)
+                    return checked_range(kind, named, where)
                 array = self._tensors.array(value, KINDS[kind.of], where, kind.sides)
                 return checked_range(kind, array, where)
             case Table():

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from metricdp.artifacts.limits import Budget
+from metricdp.auditing.loss import SOON, distance_losses
 from metricdp.design.directions import von_mises_fisher
 from metricdp.design.laplace import laplace
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import (
     Certificate,
     DirectionNoise,
+    KernelMechanism,
     MatrixMechanism,
     NearestMechanism,
     ProductMechanism,
@@ -43,6 +45,8 @@ def with_verified_figures(mechanism: Any, budget: Budget, *, judged: bool = True
         return replace(mechanism, parts=parts, certificate=replace(certificate, stated=stated))
     if isinstance(mechanism, MatrixMechanism):
         stated = _table(mechanism, budget)
+    elif isinstance(mechanism, KernelMechanism):
+        stated = _kernel(mechanism, budget)
     elif isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise):
         stated = _noise(mechanism)
     else:  # nearest words: the bound of the loss was computed again when the mechanism was made
@@ -65,6 +69,17 @@ def _table(mechanism: MatrixMechanism, budget: Budget) -> tuple[str, ...]:
         return UNVERIFIED
     trivial = float(least.max() if worst else least.mean())
     return () if certificate.lower_bound <= trivial * (1.0 + SAME) else ("lower_bound",)
+
+
+def _kernel(mechanism: KernelMechanism, budget: Budget) -> tuple[str, ...]:
+    """Judge the loss of a small vocabulary; of a large one it takes as long as the audit, which is remembered."""
+    space, certificate = mechanism.space, mechanism.certificate
+    if len(space) > SOON or certificate.objective == "worst":
+        return UNVERIFIED
+    budget.spend(measuring(space.metric, len(space), len(space), width_of(space.points)), "its loss")
+    if not _same(certificate.loss, float(distance_losses(mechanism).mean())):
+        return UNVERIFIED
+    return () if certificate.lower_bound <= 0.0 else ("lower_bound",)
 
 
 def _noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise) -> tuple[str, ...]:

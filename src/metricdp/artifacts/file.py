@@ -29,6 +29,7 @@ from metricdp.artifacts.container import (
 from metricdp.artifacts.distances import with_distances
 from metricdp.artifacts.figures import with_verified_figures
 from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
+from metricdp.artifacts.references import MissingVectors, Shelf
 from metricdp.artifacts.remembered import audited, remember
 from metricdp.artifacts.storage import Layout, Storage, layout_of, stored_layout
 from metricdp.auditing import AuditReport, audit
@@ -47,6 +48,8 @@ UPDATE = "Update metricdp (pip install --upgrade metricdp)"
 ADVICE: dict[type[CorruptFile], str] = {
     Foreign: "Mechanism files are written by mdp.save and `metricdp design`.",
     Unknown: f"{UPDATE}, or import the package that declares it.",
+    MissingVectors: "Put that file beside it, name it (mdp.load(path, vectors=...)) or set METRICDP_VECTORS to its "
+    "folder; or ask for a mechanism file that holds its vectors.",
     TooLarge: f"If you trust who made it, raise `limits` (metricdp.artifacts.Limits) or set {SWITCH}=1.",
 }
 
@@ -74,10 +77,16 @@ class Inspection:
     licence: str = ""
     signed_by: str = ""
     trusted: bool = False
+    vectors: tuple[str, ...] = ()
 
 
 def dumps(
-    mechanism: Mechanism, *, storage: Storage | None = None, licence: str = "", key: PathLike | None = None
+    mechanism: Mechanism,
+    *,
+    storage: Storage | None = None,
+    licence: str = "",
+    key: PathLike | None = None,
+    vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> bytes:
     """Return the bytes of a mechanism file, after judging the mechanism once more; the law is stored as it is.
 
@@ -85,8 +94,15 @@ def dumps(
     "quantised" (whole multiples of a power of two, where `mdp.quantised` made them so). None takes the smallest. All
     keep every bit of the law; weights of a `LocalMechanism` that are of few kinds take two bytes each. `licence` says
     who owns the data in the file and under which terms it may be handed on. `key` is a private key file from
-    `create_keys`: the file is then signed.
+    `create_keys`: the file is then signed. `vectors` are files that hold the vectors of a vocabulary: the mechanism
+    file then names them, with their checksums, instead of holding a second copy.
     """
+    return _dumped(mechanism, Shelf.of(vectors), storage=storage, licence=licence, key=key)
+
+
+def _dumped(
+    mechanism: Mechanism, shelf: Shelf, *, storage: Storage | None, licence: str, key: PathLike | None
+) -> bytes:
     declared(MECHANISMS, mechanism)
     mechanism = with_distances(mechanism)
     layout = layout_of(mechanism, storage)
@@ -102,7 +118,7 @@ def dumps(
     except NotPrivate as error:
         raise NotPrivate(f"this mechanism does not keep its promise and was not saved: {error}.") from error
     seconds = time.perf_counter() - started
-    data = _serialised(mechanism, layout, licence, key)
+    data = _serialised(mechanism, layout, licence, key, shelf)
     if report is not None:
         remember(mechanism, unpack(data)[0]["sha256"], report, seconds)
     return data
@@ -115,18 +131,20 @@ def save(
     storage: Storage | None = None,
     licence: str = "",
     key: PathLike | None = None,
+    vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> Path:
     """Write a mechanism to one file, whole or not at all, after judging it once more; see `dumps`.
 
     Saving never changes a law. Small files for devices come from rounding first: `save(mdp.quantised(m), path)`. A
     warning says where opening the file will take larger limits than `load` has.
     """
-    data = dumps(mechanism, storage=storage, licence=licence, key=key)
+    shelf = Shelf.of(vectors)
+    data = _dumped(mechanism, shelf, storage=storage, licence=licence, key=key)
     with replacing(path) as partial:
         partial.write_bytes(data)
     manifest, tensors = unpack(data)
     try:
-        Decoder(manifest, tensors, Budget(Limits(), len(data))).foresee(manifest)
+        Decoder(manifest, tensors, Budget(Limits(), len(data)), shelf=shelf).foresee(manifest)
     except TooLarge as error:
         text = f"{str(path)!r} was written, and nobody can open it with the usual limits: {error}. Open it with "
         text += f"mdp.load(path, limits=metricdp.artifacts.Limits(...)), or set {SWITCH}=1 where it is used."
@@ -140,17 +158,23 @@ def loads(
     judged: bool = True,
     trusted: PathLike | Sequence[PathLike] | None = None,
     limits: Limits | None = None,
+    vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> Mechanism:
     """Return the mechanism in the bytes of a file, verified as `load` does.
 
     With `judged=False` only the bytes are verified: for workers, whose driver judged the promise when it packed them.
     """
     keys = _digits_of(trusted)
-    return _opened(data, "the mechanism", Budget(limits or Limits(), len(data)), judged=judged, trusted=keys).mechanism
+    budget, shelf = Budget(limits or Limits(), len(data)), Shelf.of(vectors)
+    return _opened(data, "the mechanism", budget, shelf, judged=judged, trusted=keys).mechanism
 
 
 def load(
-    path: PathLike, *, trusted: PathLike | Sequence[PathLike] | None = None, limits: Limits | None = None
+    path: PathLike,
+    *,
+    trusted: PathLike | Sequence[PathLike] | None = None,
+    limits: Limits | None = None,
+    vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> Mechanism:
     """Read a mechanism from its file and verify it: the bytes by checksum, the promise by audit or theorem.
 
@@ -158,9 +182,10 @@ def load(
 
     With `trusted`, one or several public key files, a file is refused unless one of these keys signed it. A file that
     would take more memory or work than one of its size should is refused before it does; `limits` says how much is
-    allowed.
+    allowed. Vectors that the file names instead of holding them are looked for in `vectors`, one or several files,
+    beside the file, and in the folder METRICDP_VECTORS; their checksums must fit.
     """
-    return inspect(path, trusted=trusted, limits=limits).mechanism
+    return inspect(path, trusted=trusted, limits=limits, vectors=vectors).mechanism
 
 
 def inspect(
@@ -169,6 +194,7 @@ def inspect(
     judged: bool = True,
     trusted: PathLike | Sequence[PathLike] | None = None,
     limits: Limits | None = None,
+    vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> Inspection:
     """Load a mechanism file, verify it as `load` does, and return it with what the file says about itself.
 
@@ -178,7 +204,8 @@ def inspect(
     if not stat.S_ISREG(place.stat().st_mode):
         raise InvalidInput(f"the mechanism file {str(path)!r} is not a plain file.")
     keys, data = _digits_of(trusted), place.read_bytes()
-    return _opened(data, str(path), Budget(limits or Limits(), len(data)), judged=judged, trusted=keys)
+    budget, shelf = Budget(limits or Limits(), len(data)), Shelf.of(vectors, place.parent)
+    return _opened(data, str(path), budget, shelf, judged=judged, trusted=keys)
 
 
 def _digits_of(trusted: PathLike | Sequence[PathLike] | None) -> tuple[str, ...]:
@@ -189,7 +216,9 @@ def _digits_of(trusted: PathLike | Sequence[PathLike] | None) -> tuple[str, ...]
     return trusted_keys(trusted)
 
 
-def _opened(data: bytes, name: str, budget: Budget, *, judged: bool, trusted: tuple[str, ...]) -> Inspection:
+def _opened(
+    data: bytes, name: str, budget: Budget, shelf: Shelf, *, judged: bool, trusted: tuple[str, ...]
+) -> Inspection:
     """Verify the bytes of a file and rebuild what is in it; `name` is what errors call it."""
     try:
         with _guarded():
@@ -200,7 +229,7 @@ def _opened(data: bytes, name: str, budget: Budget, *, judged: bool, trusted: tu
                 raise CorruptFile(
                     f"it is signed by {signed_by}, which is no key you trust" if signed_by else "nobody signed it"
                 )
-            mechanism = Decoder(manifest, tensors, budget, judged=judged).mechanism(manifest)
+            mechanism = Decoder(manifest, tensors, budget, judged=judged, shelf=shelf).mechanism(manifest)
             if manifest["units"] != mechanism.inputs.unit:
                 raise CorruptFile("its units are not those of its distances")
             if judged:
@@ -224,7 +253,14 @@ def _opened(data: bytes, name: str, budget: Budget, *, judged: bool, trusted: tu
         licence=manifest.get("licence", ""),
         signed_by=signed_by,
         trusted=bool(trusted),
+        vectors=_named_in(manifest),
     )
+
+
+def _named_in(manifest: Entry) -> tuple[str, ...]:
+    """Return the names of the files of vectors that a file that was read refers to."""
+    points = [space.get("points") for space in manifest["spaces"]]
+    return tuple(file["name"] for each in points if isinstance(each, dict) for file in each["files"])
 
 
 @contextmanager
@@ -267,8 +303,8 @@ def _advice(error: CorruptFile) -> str:
     return ADVICE.get(type(error), AGAIN)
 
 
-def _serialised(mechanism: Mechanism, layout: Layout, licence: str, key: PathLike | None) -> bytes:
-    encoder = Encoder()
+def _serialised(mechanism: Mechanism, layout: Layout, licence: str, key: PathLike | None, shelf: Shelf) -> bytes:
+    encoder = Encoder(shelf)
     try:
         entry = encoder.mechanism(mechanism, layout)
     except CorruptFile as error:  # nothing is written that could not be read

@@ -40,9 +40,14 @@ class Budget:
     """What is left of the limits of one file."""
 
     def __init__(self, limits: Limits, size: int) -> None:
-        self._size = size
-        self._memory, self._steps = limits.for_size(size)
+        self._limits, self._size = limits, 0
         self._spent = Effort()
+        self.grow(size)
+
+    def grow(self, size: int) -> None:
+        """Count further bytes that belong to the file: vectors in a file of their own, found and verified."""
+        self._size += size
+        self._memory, self._steps = self._limits.for_size(self._size)
 
     def spend(self, effort: Effort, what: str) -> None:
         """Refuse the file where this would be too much, on top of everything before."""

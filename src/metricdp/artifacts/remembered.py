@@ -25,7 +25,7 @@ from metricdp.auditing import AuditReport, Claim, audit
 from metricdp.auditing.judging import EDITION
 from metricdp.errors import OutputProblem
 from metricdp.files import NO_LINKS, is_ours, private_folder, replacing
-from metricdp.mechanisms import LocalMechanism, MatrixMechanism, Mechanism, Witness
+from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism, Witness
 
 WORTH_REMEMBERING = 1.0  # seconds: what is judged sooner leaves nothing behind
 LARGEST_ENTRY = 1 << 16  # bytes
@@ -88,7 +88,8 @@ def _recalled(mechanism: Mechanism, checksum: str, claim: Claim) -> AuditReport 
 
 def _is_plain(mechanism: Mechanism) -> bool:
     """Tell whether all that a verdict depends on lies in the file and in this package."""
-    return type(mechanism) in (MatrixMechanism, LocalMechanism) and type(mechanism.inputs.metric).__module__ in METRICS
+    kinds = (MatrixMechanism, LocalMechanism, KernelMechanism)
+    return type(mechanism) in kinds and type(mechanism.inputs.metric).__module__ in METRICS
 
 
 def _about(checksum: str, claim: Claim) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from metricdp.artifacts.tensors import TensorReader, TensorWriter, narrowest
 from metricdp.declarations import Effort, Whole
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.mechanisms import LocalMechanism
+from metricdp.mechanisms import KernelMechanism, LocalMechanism
 
 Storage = Literal["dense", "sparse", "quantised"]
 STORAGES = shared.STORAGES
@@ -54,7 +54,8 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
                 "first with mdp.quantised(mechanism), which certifies the rounded law."
             )
         return Layout("sparse")
-    matrix = getattr(mechanism, "matrix", None)
+    # a kernel could write its table out, but what it holds are points and weights
+    matrix = None if isinstance(mechanism, KernelMechanism) else getattr(mechanism, "matrix", None)
     if matrix is None:
         if storage in (None, "dense"):
             return Layout()

@@ -35,10 +35,11 @@ Told = Callable[[float], None] | None
 
 @dataclass(frozen=True)
 class Sums:
-    """ln N_i of every row, each right to within `error`."""
+    """ln N_i of every row, each right to within `error`, and a proven lower bound of the distance to the nearest."""
 
     log_normalisers: Floats
     error: float
+    nearest: Floats
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,15 @@ def blocks_of(size: int) -> list[Integers]:
 def sums_of(law: KernelLaw, progress: Told = None) -> Sums:
     """Return ln N_i of every row: one pass over all distances, each measured once."""
     n = len(law)
-    totals, done = np.zeros(n), 0
+    totals, nearest, done = np.zeros(n), np.full(n, np.inf), 0
     weights = np.ones(n) if law.weights is None else law.weights
     for codes in blocks_of(n):
         first, last = int(codes[0]), int(codes[-1]) + 1
         apart = law.measured.rows(codes, first)
+        apart[np.arange(len(codes)), codes - first] = np.inf
+        nearest[codes] = np.minimum(nearest[codes], apart.min(axis=1))
+        nearest[first:] = np.minimum(nearest[first:], apart.min(axis=0))
+        apart[np.arange(len(codes)), codes - first] = 0.0
         found = law.exponentials(apart, out=apart)
         totals[codes] += found @ weights[first:]
         beyond = found[:, len(codes) :]
@@ -84,7 +89,10 @@ def sums_of(law: KernelLaw, progress: Told = None) -> Sums:
             progress(done / (done + _half(n, last)))
     logs = np.log(totals) + law.shift
     # The logarithm of the library is within four ulp of itself.
-    return Sums(logs, law.error + 16.0 * UNIT * (1.0 + float(np.abs(logs).max())))
+    error = law.error + 16.0 * UNIT * (1.0 + float(np.abs(logs).max()))
+    shrink = (1.0 - 4 * UNIT) / (1.0 + law.measured.relative)
+    nearest = np.maximum((np.minimum(nearest, law.reach) - law.measured.absolute) * shrink, 0.0)
+    return Sums(logs, error, nearest)
 
 
 def expected_distances(law: KernelLaw, sums: Sums) -> Floats:
@@ -222,6 +230,8 @@ def judge_kernel(mechanism: KernelMechanism, claim: Claim) -> AuditReport:
     if wrong.any():
         sentence = f"The stored normaliser of secret {int(np.flatnonzero(wrong)[0])} is not that of its law."
         return replace(report, refuted=False, obstacle=sentence)
+    if mechanism.nearest is not None and np.any(mechanism.nearest > sums.nearest):
+        return replace(report, refuted=False, obstacle="A stored distance to the nearest secret is too long.")
     return report
 
 

@@ -8,8 +8,10 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_matrix, as_probabilities
 from metricdp.auditing.densities import continuous_violations
 from metricdp.auditing.exact import within
+from metricdp.auditing.kernels import blocks_of
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import FiniteMechanism, Mechanism
+from metricdp.mechanisms import FiniteMechanism, KernelMechanism, Mechanism
+from metricdp.mechanisms.local import MOST_DENSE
 
 COUNT_TOLERANCE = 1e-9  # relative: a ratio above epsilon * (1 + 1e-9) is a violation, with no absolute slack
 
@@ -30,6 +32,11 @@ def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple
         found = continuous_violations(mechanism, epsilon=epsilon)
         return found.share, found.worst
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
+    if isinstance(mechanism, KernelMechanism) and _is_large(mechanism):
+        worst = _worst_of_kernel(mechanism) / limit
+        if worst <= 1.0 + COUNT_TOLERANCE:
+            return 0.0, worst  # no report of any pair shows more than the pair does
+        refuse_large(mechanism, f"the worst pair shows {worst:.6g} times epsilon; how many triples do")
     law, apart = normalised(mechanism), within(mechanism.inputs.distances, mechanism.guarantee.radius)
     with np.errstate(divide="ignore"):
         logs = np.log(law)
@@ -53,6 +60,7 @@ def epsilon_at(mechanism: FiniteMechanism, delta: float) -> float:
     """
     if not 0 <= delta < 1:
         raise InvalidInput(f"`delta` must lie in [0, 1), got {delta:g}.")
+    refuse_large(mechanism, "epsilon at a delta (at 0 it is that of mdp.audit)")
     law, apart = normalised(mechanism), within(mechanism.inputs.distances, mechanism.guarantee.radius)
     worst = 0.0
     for i in range(len(law)):
@@ -80,6 +88,7 @@ def posterior_leakage(mechanism: FiniteMechanism, prior: ArrayLike | None = None
     sup_y |ln (posterior_i / posterior_j) - ln (prior_i / prior_j)| = sup_y |ln z_iy - ln z_jy|: the prior cancels, so
     it only decides which pairs count (those of positive prior; the rest are NaN).
     """
+    refuse_large(mechanism, "what all pairs show")
     law = normalised(mechanism)
     n = len(law)
     weights = np.full(n, 1 / n) if prior is None else as_probabilities(prior, n)
@@ -103,6 +112,34 @@ def adversary_error(
     sum_k min_t sum_x prior(x) z_xk error(x, t), with t over the secrets; the error defaults to the distance.
     """
     inputs = mechanism.inputs
+    refuse_large(mechanism, "the error of the best guess")
     weights = np.full(len(inputs), 1 / len(inputs)) if prior is None else as_probabilities(prior, len(inputs))
     errors = inputs.distances if loss is None else as_matrix(loss, "loss", (len(inputs), None))
     return float(((weights[:, None] * normalised(mechanism)).T @ errors).min(axis=1).sum())
+
+
+def refuse_large(mechanism: FiniteMechanism, what: str) -> None:
+    """Refuse what takes a table of all probabilities, where that is not written out."""
+    if _is_large(mechanism):
+        n, m = len(mechanism.inputs), len(mechanism.outputs)
+        most = int(MOST_DENSE**0.5)
+        raise InvalidInput(
+            f"{what} is computed from a table of all probabilities, up to {most:,} x {most:,}; this mechanism has "
+            f"{n:,} x {m:,}. Measure it on fewer secrets, with a mechanism built for them."
+        )
+
+
+def _is_large(mechanism: FiniteMechanism) -> bool:
+    return len(mechanism.inputs) * len(mechanism.outputs) > MOST_DENSE
+
+
+def _worst_of_kernel(mechanism: KernelMechanism) -> float:
+    """Return max (a min(d_ij, cap) + |ln N_i - ln N_j|) / d_ij, block by block: what the reports of a pair show."""
+    law, logs, radius = mechanism.law, mechanism.log_normalisers, mechanism.guarantee.radius
+    worst = 0.0
+    for codes in blocks_of(len(law)):
+        apart = law.measured.rows(codes)
+        judged = (apart > 0) if radius is None else (apart > 0) & (apart <= radius)
+        shown = law.inner * np.minimum(apart, law.cap) + np.abs(logs[codes, None] - logs)
+        worst = max(worst, float((shown[judged] / apart[judged]).max(initial=0.0)))
+    return worst

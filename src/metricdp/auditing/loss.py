@@ -9,11 +9,13 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.exact import within
+from metricdp.auditing.kernels import blocks_of, expected_distances, sums_of
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     DirectionNoise,
     FiniteMechanism,
+    KernelMechanism,
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
@@ -23,12 +25,15 @@ from metricdp.mechanisms import (
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.spaces import FiniteSpace
 
+SOON = 4_096  # secrets of a kernel whose losses are measured in passing
 SAME_LOSS = 1e-6  # relative: two ways to add up one loss
 
 
 def row_losses(mechanism: FiniteMechanism, loss: ArrayLike | None = None) -> Floats:
     """Return the expected loss of every secret, in the mechanism's own loss where none is given."""
-    return _row_losses(mechanism, _own_loss(mechanism) if loss is None else as_matrix(loss, "loss", _shape(mechanism)))
+    if loss is None:
+        return _own_losses(mechanism)
+    return _row_losses(mechanism, as_matrix(loss, "loss", _shape(mechanism)))
 
 
 def expected_loss(
@@ -47,7 +52,7 @@ def expected_loss(
     elif stakes.known or prior is None:
         losses = row_losses(mechanism)
     else:
-        losses = _row_losses(mechanism, _distances(mechanism))
+        losses = distance_losses(mechanism)
     return float(losses.mean() if weights is None else weights @ losses)
 
 
@@ -56,21 +61,26 @@ def _shape(mechanism: FiniteMechanism) -> tuple[int, int]:
 
 
 def _row_losses(mechanism: FiniteMechanism, costs: Floats) -> Floats:
+    if isinstance(mechanism, KernelMechanism):  # its table may be too large, and is never needed
+        parts = blocks_of(len(mechanism.inputs))
+        return np.concatenate([(mechanism.rows(codes) * costs[codes]).sum(axis=1) for codes in parts])
     return np.asarray((normalised(mechanism) * costs).sum(axis=1))
 
 
-def _distances(mechanism: FiniteMechanism) -> Floats:
-    return mechanism.inputs.distances_to(mechanism.outputs)
+def distance_losses(mechanism: FiniteMechanism) -> Floats:
+    """Return the expected distance of a report from every secret."""
+    if isinstance(mechanism, KernelMechanism):
+        return expected_distances(mechanism.law, sums_of(mechanism.law))
+    return _row_losses(mechanism, mechanism.inputs.distances_to(mechanism.outputs))
 
 
-def _own_loss(mechanism: FiniteMechanism) -> Floats:
-    """Return the loss a mechanism was made for; where nobody said which, the distance, if that gives what is stated."""
+def _own_losses(mechanism: FiniteMechanism) -> Floats:
+    """Return losses as they were meant; where nobody said how, the distance, if that gives what is stated."""
     stakes, stated = mechanism.stakes, mechanism.certificate
     if stakes.loss is not None:
-        return stakes.loss
-    costs = _distances(mechanism)
+        return _row_losses(mechanism, stakes.loss)
+    losses = distance_losses(mechanism)
     if not stakes.known:
-        losses = _row_losses(mechanism, costs)
         found = float(losses.max() if stated.objective == "worst" else losses.mean())
         if abs(found - stated.loss) > SAME_LOSS * abs(stated.loss):
             raise InvalidInput(
@@ -78,20 +88,23 @@ def _own_loss(mechanism: FiniteMechanism) -> Floats:
                 f"gives {found:.6g}, so it was made for another loss or prior, which files do not hold. Give `loss` "
                 "and `prior`."
             )
-    return costs
+    return losses
 
 
 def counts_distance(mechanism: Mechanism) -> bool:
     """Tell whether the loss of a certificate is the distance between truth and report, by measuring that again.
 
     A file does not say which loss and prior its certificate counts. Noise counts the distance by its theorem; a table
-    whose distances, all secrets equally likely (or the worst of them), give the very number counts it too.
+    whose distances, all secrets equally likely (or the worst of them), give the very number counts it too. What a
+    large vocabulary costs takes as long as its audit: there only who made it says so.
     """
-    if not isinstance(mechanism, MatrixMechanism):
+    if not isinstance(mechanism, MatrixMechanism | KernelMechanism):
         return isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise | NearestMechanism)
     if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
         return False
-    losses = _row_losses(mechanism, _distances(mechanism))
+    if isinstance(mechanism, KernelMechanism) and len(mechanism.inputs) > SOON:
+        return mechanism.stakes.known and mechanism.stakes.loss is None
+    losses = distance_losses(mechanism)
     measured = losses.max() if mechanism.certificate.objective == "worst" else losses.mean()
     return math.isclose(float(measured), mechanism.certificate.loss, rel_tol=1e-9, abs_tol=1e-300)
 

@@ -112,6 +112,7 @@ FINE_GAP, ROUGH_GAP = 1e-3, 0.05  # where nobody asked for a gap: of dense progr
 BESIDE = {"prior_column": "prior", "prior_within": "prior", "speed": "loss"}  # options that say more about another
 LEAST = {"stretch": 1.0, "nearest": 1, "blocks": 1, "dimension": 1}
 NEAREST = 10
+MOST_TABLED = 500  # words up to which a table of all pairs is kept: devices read it
 POSITIVE = ("gap", "seconds", "speed")
 
 
@@ -233,6 +234,8 @@ def made(order: Order, *, progress: Progress | None = None) -> Mechanism:
     assert order.places is not None
     space = order.places.space
     if builder.start == "space":
+        if builder.kernel and space.is_text and len(space) > MOST_TABLED and is_real(space.metric):
+            wanted.setdefault("form", "kernel")  # words and vectors are much smaller than a table of all pairs
         taken = {name: value for name, value in stakes.items() if name in builder.options}
         return builder.function(space, order.epsilon, **taken, **wanted)
     if builder.start == "matrix":

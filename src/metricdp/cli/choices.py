@@ -129,8 +129,9 @@ class Where:
         grid: Instead of points: two corners of a map, south,west,north,east in degrees, such as
             41.8,12.4,42.0,12.6; its cells are the secrets, each at its middle. With --metric l2 they are x,y,x,y.
         cell: With grid: how wide and high a cell is, such as 200m.
-        vectors: Instead of points: a file of word vectors (GloVe, word2vec, fastText, .npz, safetensors or Parquet), or
-            bundled, for 2,161 English words to try things with. Its words are the secrets.
+        vectors: Instead of points: a file of word vectors (GloVe, word2vec, fastText, .npz, safetensors or Parquet),
+            several with commas between, or bundled, for 2,161 English words to try things with. Its words are the
+            secrets.
         words: With vectors: so many of its first words, or a file with one word a line. Without: the words of a file,
             measured by their spelling.
         table: How the points are read.
@@ -155,7 +156,7 @@ class Where:
         self._check()
         if self.points is not None:
             return replace(places_from(self.points, self.metric, self.table), where=self)
-        if self.vectors is not None or self.words is not None:
+        if self.are_words:
             from metricdp.cli.lexicon import word_space
 
             metric = None if self.metric is None else metric_named(self.metric)
@@ -183,6 +184,11 @@ class Where:
             raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 200m.")
 
     @property
+    def are_words(self) -> bool:
+        """Whether secrets are words."""
+        return self.vectors is not None or self.words is not None
+
+    @property
     def named(self) -> str | None:
         """The file or folder that was named."""
         return self.points or self.roads or self.vectors or self.words
@@ -190,7 +196,7 @@ class Where:
     def called(self, space: FiniteSpace) -> str:
         """Return what they are and how many."""
         kind = "crossings" if self.roads is not None else "cells" if self.grid is not None else "points"
-        kind = "words" if self.vectors is not None or self.words is not None else kind
+        kind = "words" if self.are_words else kind
         return f"{len(space):,} {kind}"
 
 

@@ -27,7 +27,7 @@ def design(
     epsilon: Epsilon | None = None,
     protect: str | None = None,
     output: Output,
-    builder: str = "optimal",
+    builder: str | None = None,
     options: Annotated[building.Options, Parameter(name="*")] = building.NOTHING_ASKED,
     json: bool = False,
     overwrite: tables.Overwrite = False,
@@ -52,7 +52,7 @@ def design(
         epsilon: How much may leak per distance: 10/km on lat and lon and on roads, a bare number elsewhere.
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         output: Where the mechanism file goes.
-        builder: The name of a builder; `metricdp builders` lists them.
+        builder: The name of a builder; `metricdp builders` lists them. For words exponential, elsewhere optimal.
         options: What only some builders take.
         json: Print the same as JSON.
         overwrite: Replace a mechanism file that is there.
@@ -61,6 +61,7 @@ def design(
     from metricdp.files import check_target
 
     check_target(output, source=where.named, overwrite=overwrite or options.resume)
+    builder = builder or ("exponential" if where.are_words else "optimal")
     with watching.watch("Designing") as watch:
         with doing("reading"):
             order, level = building.ordered(builder, where, options, epsilon=epsilon, protect=protect)

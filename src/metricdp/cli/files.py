@@ -55,6 +55,7 @@ def export(
     radius: str | None = None,
     licence: str | None = None,
     key: str | None = None,
+    vectors: str | None = None,
     overwrite: Overwrite = False,
 ) -> int:
     """Write a mechanism file again for a device: smaller, a district of it, with the licence of its data, signed.
@@ -75,6 +76,8 @@ def export(
         radius: How far around it, such as 3km.
         licence: Who owns the data in it and under which terms; kept as it is where it is not given.
         key: A private key file from `metricdp keys`, to sign with.
+        vectors: The file with the vectors of a vocabulary; the new file names it, with its checksum, instead of holding
+            a copy.
         overwrite: Replace a file that is there.
     """
     from metricdp.artifacts import inspect as open_file
@@ -94,8 +97,8 @@ def export(
         raise InvalidInput("--bits belongs to --storage quantised.")
     if chosen == "quantised":
         made = quantised(made, bits=bits)
-    save(made, output, storage=chosen, licence=terms, key=key)
-    after = open_file(output)
+    save(made, output, storage=chosen, licence=terms, key=key, vectors=vectors)
+    after = open_file(output, vectors=vectors)
     print(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
     print("\n".join(terminal.promise_lines(after.mechanism)))
     if before.signed_by and not after.signed_by:
@@ -124,7 +127,10 @@ def keys(name: str, /) -> int:
 def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
     """Return the rows of a mechanism for the secrets around a place."""
     if not isinstance(mechanism, MatrixMechanism | LocalMechanism):
-        raise InvalidInput("--around is for mechanisms on finitely many places; this one has no rows to choose from.")
+        raise InvalidInput(
+            "--around is for mechanisms on finitely many places with rows of their own; this one has none to choose "
+            "from (a kernel is one law of all its words: design one for fewer)."
+        )
     try:
         place = [float(part) for part in around.split(",")]
     except ValueError as error:
@@ -138,6 +144,9 @@ def _storage(found: Inspection) -> str:
         return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"
     if found.kind == "local":
         return "near reports and one background, exact"
+    if found.kind == "kernel":
+        held = f"vectors in {' and '.join(found.vectors)}" if found.vectors else "vectors"
+        return f"{held} and weights, rows are computed when they are needed"
     if found.storage == "sparse":
         return "zeros left out, exact"
     return (
@@ -169,6 +178,7 @@ def _values(found: Inspection) -> dict[str, object]:
         "bytes": found.bytes,
         "sha256": found.sha256,
         "storage": found.storage,
+        "vectors": list(found.vectors),
         "bits": found.bits,
         "licence": found.licence,
         "signed_by": found.signed_by or None,

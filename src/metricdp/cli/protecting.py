@@ -98,19 +98,19 @@ def perturb(
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, **sharing.for_many(),
-                charging=charging, accuracy_column=telling.accuracy, **leaving.options(), yes_really=table.yes_really,
+                ledger=charging, accuracy_column=telling.accuracy, **leaving.options(), yes_really=table.yes_really,
                 engine=engine or "local", resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
                 reading=reading, watch=None if sight is None else sight.released,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                **sharing.options(), charging=charging, accuracy_column=telling.accuracy, **leaving.options(),
+                **sharing.options(), ledger=charging, accuracy_column=telling.accuracy, **leaving.options(),
                 yes_really=table.yes_really, rng=choices.seeded(seed), watch=sight, progress=progress, reading=reading,
                 overwrite=overwrite,
             )  # fmt: skip
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
-    told = list(telling.tell(summary, chosen, sight))  # files first: whoever reads what is printed may stop
+    told = telling.tell(summary, chosen, sight)  # before anything is printed: whoever reads may go away
     with tables.beside_output(output):
         print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
         print("\n".join(terminal.meaning_lines(chosen, summary.guarantee, spending=spread)))

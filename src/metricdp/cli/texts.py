@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from metricdp.tables.texts import TextSummary
     from metricdp.text.worth import Worth
 
-HELP_WORDS = 4_096  # words that the help for choosing looks at, unless asked for more: minutes otherwise
+HELP_WORDS = 2_500  # words that the help for choosing looks at, unless asked for more: minutes otherwise
 PLAIN = (".txt", ".text")
 
 
@@ -108,15 +108,15 @@ def text(
 
     Args:
         source: The table to protect: a CSV file with a header, Parquet, JSON Lines, a table of a database
-            (shop.db::reviews) and more (`metricdp formats`); a .txt file with one document a line; - for standard
-            input.
+            (shop.db::reviews) and more (`metricdp formats`); a .txt file with one document a line; a folder or
+            a pattern such as 'days/*.csv'; - for standard input.
         output: Where the protected table goes, in the format its name says (- for standard output); it appears when
-            everything went well.
+            everything went well. A new folder for many files.
         table: How the table is read.
         words: Which words there are, and how they are protected.
         speech: What becomes of the tokens of a text.
         leaving: Columns besides the texts.
-        choose: Show what epsilons do to bundled sentences, on the first 4,096 words unless --words says otherwise;
+        choose: Show what epsilons do to bundled sentences, on the first 2,500 words unless --words says otherwise;
             --epsilon 1,2,3 names the epsilons.
         told: What to write besides the table.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
@@ -133,13 +133,13 @@ def text(
         )
     summary = _protected(source, output, table, words, speech, leaving, seed=seed, overwrite=overwrite)
     with tables.beside_output(output):
-        from metricdp.tables.text_telling import word_pairs
+        from metricdp.tables.text_telling import staying_words, word_pairs
 
+        files = _tell(summary, told)  # before anything is printed: whoever reads may go away
         print("\n".join([wording.open_in_texts(), *summary.lines()]))
         print("What epsilon means between words of the vocabulary:")
-        print("\n".join(f"  {line}" for line in word_pairs(summary.mechanism.words)))
-        for line in _tell(summary, told):
-            print(line)
+        made = summary.mechanism.words
+        print("\n".join([*(f"  {line}" for line in word_pairs(made)), *staying_words(made), *files]))
     return 0
 
 
@@ -155,6 +155,7 @@ def _protected(
     overwrite: bool,
 ) -> TextSummary:
     """Read or build the mechanism, and protect the table."""
+    from metricdp.tables.text_files import protect_text_files
     from metricdp.tables.texts import protect_texts
     from metricdp.text import TextMechanism
 
@@ -163,10 +164,13 @@ def _protected(
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
         made = words.made()
         mechanism = TextMechanism(made, rules, [words.lower(made, level) for level in speech.levels])
-        return protect_texts(
-            source, output, mechanism, columns=table.names or None, **leaving.options(), rng=choices.seeded(seed),
-            progress=progress, reading=reading, overwrite=overwrite,
-        )  # fmt: skip
+        options: dict[str, Any] = {
+            "columns": table.names or None, **leaving.options(), "rng": choices.seeded(seed), "progress": progress,
+            "reading": reading,
+        }  # fmt: skip
+        if not Path(source).is_file() and choices.names_many(source):
+            return protect_text_files(source, output, mechanism, **options)
+        return protect_texts(source, output, mechanism, **options, overwrite=overwrite)
 
 
 def _reading(source: str, output: str, table: TextSource) -> Reading:
@@ -226,25 +230,32 @@ def _choose(words: Words, told: Told) -> int:
             found.append(worth(words.built(epsilon, space)))
             if progress is not None:
                 progress((number + 1) / len(epsilons))
-    print("\n".join(_chosen_lines(found, len(space), words.builder or "exponential")))
+    lines = _chosen_lines(found, len(space), words.builder or "exponential")
+    if limited and len(space) == HELP_WORDS:
+        lines.append(
+            f"These are the first {HELP_WORDS:,} words of the file. The more words, the more there are to choose "
+            "between: with all of them fewer stay at the same epsilon. --words 20000 looks at more, and takes minutes."
+        )
+    print("\n".join([*lines, *_tell_choices(found, len(space), told)]))
+    return 0
+
+
+def _tell_choices(found: list[Worth], words: int, told: Told) -> list[str]:
+    """Write the page and the record of several epsilons, and return a line about each."""
+    lines = []
     if told.json is not None:
         from metricdp.tables.telling import write_record
 
-        held = {
-            "format": "metricdp.text.choose",
-            "version": 1,
-            "words": len(space),
-            "rows": [asdict(one) for one in found],
-        }
+        held = {"format": "metricdp.text.choose", "version": 1, "words": words, "rows": [asdict(one) for one in found]}
         write_record(held, told.json)
-        print(f"Record: {told.json}.")
+        lines.append(f"Record: {told.json}.")
     if told.report is not None:
         from metricdp.pictures.text_page import write_text_page
         from metricdp.tables.text_telling import page_of_choices
 
-        write_text_page(page_of_choices(found, len(space), repeat=[command_line()]), told.report)
-        print(f"Page: {told.report}.")
-    return 0
+        write_text_page(page_of_choices(found, words, repeat=[command_line()]), told.report)
+        lines.append(f"Page: {told.report}.")
+    return lines
 
 
 def _chosen_lines(found: list[Worth], words: int, builder: str) -> list[str]:

@@ -104,8 +104,18 @@ def kernel(problem: Problem, order: KernelOrder) -> KernelMechanism:
     promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
     own = None if problem.loss_is_distance else problem.loss
     stakes = Stakes(own, None if np.ptp(problem.prior) == 0 else problem.prior)
+    # Another machine proves another lower bound of the same distance; what is stored lies below either.
+    nearest = np.maximum(sums.nearest * (1.0 - 8.0 * law.measured.relative) - 4.0 * law.measured.absolute, 0.0)
     return KernelMechanism(
-        problem.inputs, law.inner, order.log_weights, order.cap, sums.log_normalisers, promise, certificate, stakes
+        problem.inputs,
+        law.inner,
+        order.log_weights,
+        order.cap,
+        sums.log_normalisers,
+        promise,
+        certificate,
+        stakes,
+        nearest,
     )
 
 

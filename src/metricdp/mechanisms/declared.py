@@ -100,6 +100,7 @@ def _read_kernel(mechanism: KernelMechanism) -> dict[str, Any]:
         "cap": cap,
         "log_weights": mechanism.log_weights,
         "log_normalisers": mechanism.log_normalisers,
+        "nearest": mechanism.nearest,
     }
 
 
@@ -170,6 +171,7 @@ for _declaration in (
             "cap": Maybe(Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_COORDINATE)),
             "log_weights": Maybe(Array(sides=1, least=-shared.LARGEST_RATIO, most=shared.LARGEST_RATIO)),
             "log_normalisers": Array(sides=1, least=-shared.LARGEST_RATIO, most=shared.LARGEST_RATIO),
+            "nearest": Maybe(Array(sides=1, least=0, most=shared.LARGEST_COORDINATE)),
         },
         since=2,
         read=_read_kernel,

@@ -29,8 +29,9 @@ class KernelMechanism:
     doubles where their proven error leaves no doubt, in arbitrary precision elsewhere. So neither the machine nor how
     many secrets are asked at once matters, and two secrets at distance 0 have one law.
 
-    `log_normalisers` holds ln N_i as computed, each right to within `law.error`; the audit verifies them. Nothing of
-    what was asked is remembered: how long a call takes says nothing about earlier ones.
+    `log_normalisers` holds ln N_i as computed, each right to within `law.error`, and `nearest`, where it is there, a
+    distance below which no other secret lies: they save time, and the audit verifies them. Nothing of what was asked
+    is remembered, so that how long a call takes says nothing about earlier ones.
     """
 
     space: FiniteSpace
@@ -41,6 +42,7 @@ class KernelMechanism:
     guarantee: Guarantee
     certificate: Certificate
     stakes: Stakes = field(default_factory=Stakes)
+    nearest: Floats | None = None
 
     def __post_init__(self) -> None:
         n = len(self.space)
@@ -53,6 +55,11 @@ class KernelMechanism:
         if normalisers.shape != (n,):
             raise InvalidInput(f"`log_normalisers` must be {n} numbers, one per secret, got shape {normalisers.shape}.")
         object.__setattr__(self, "log_normalisers", frozen(normalisers))
+        if self.nearest is not None:
+            nearest = as_floats(self.nearest, "nearest")
+            if nearest.shape != (n,) or np.any(nearest < 0):
+                raise InvalidInput(f"`nearest` must be {n} distances, one per secret, got shape {nearest.shape}.")
+            object.__setattr__(self, "nearest", frozen(nearest))
         if self.log_weights is not None:
             weights = as_floats(self.log_weights, "log_weights")
             refuse_weights(weights, n)
@@ -80,7 +87,7 @@ class KernelMechanism:
 
     @cached_property
     def _sampler(self) -> KernelSampler:
-        return KernelSampler(self.law, self.log_normalisers)
+        return KernelSampler(self.law, self.log_normalisers, self.nearest)
 
     @property
     def matrix(self) -> Floats:

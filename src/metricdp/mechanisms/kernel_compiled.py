@@ -11,6 +11,8 @@ LOG_TWO_HIGH, LOG_TWO_LOW = 0.6931471803691238, 1.9082149292705877e-10
 BIAS, MANTISSA = np.int64(1023), np.int64(52)
 UNIT, WORD = 2.0**-53, 2.0**-64
 CHUNK = 256  # terms that are summed together
+KEPT, NONE = -2, -1
+HALF, LOWER, MOST = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @njit(nogil=True, error_model="numpy", inline="always")
@@ -86,3 +88,42 @@ def locate(terms, codes, starts, words, error, reports, sure):  # type: ignore[n
                     reports[q], sure[q] = k, before + margin < low and (last or high + margin < after)
                     break
                 before = after
+
+
+@njit(nogil=True, error_model="numpy", fastmath={"reassoc", "nsz"})
+def _square(here, there):  # type: ignore[no-untyped-def]
+    """Return |x - y|^2, added up in any order."""
+    square = 0.0
+    for j in range(len(here)):
+        gap = here[j] - there[j]
+        square += gap * gap
+    return square
+
+
+@njit(parallel=True, nogil=True, error_model="numpy")
+def propose(points, secrets, nearest, words, law, reports, state):  # type: ignore[no-untyped-def]
+    """Try the proposals of every row of words until one is kept; see `kernel_proposals`.
+
+    State is KEPT, NONE of them kept, or the number of a proposal that doubles do not decide.
+    """
+    inner, cap, margin = law
+    size = np.uint64(points.shape[0])
+    for i in prange(len(secrets)):
+        here, bound = points[secrets[i]], nearest[i]
+        state[i] = NONE
+        for q in range(words.shape[1] // 2):
+            word = words[i, 2 * q]
+            k = np.int64((((word >> HALF) * size) + (((word & LOWER) * size) >> HALF)) >> HALF)
+            if word * size > MOST - size:  # the part of this word belongs to two words of the vocabulary
+                state[i] = q
+                break
+            if k == secrets[i]:
+                continue
+            chance = _exp(-inner * (min(np.sqrt(_square(here, points[k])), cap) - bound))
+            share = np.float64(words[i, 2 * q + 1]) * WORD
+            if (share + 2.0 * WORD) * (1.0 + 4.0 * UNIT) < chance * (1.0 - margin):
+                reports[i], state[i] = k, KEPT
+                break
+            if not share * (1.0 - 4.0 * UNIT) > chance * (1.0 + margin):
+                state[i] = q
+                break

@@ -2,7 +2,8 @@
 
 A draw is one uniform number U, of which further bits are read where they are needed. The reports of a row share the
 interval from 0 to 1 by their probabilities: the secret itself first, then all others in their order. The secret's own
-part is w_i / N_i, so that its normaliser alone decides most draws of a steep kernel; for the others the row is made.
+part is w_i / N_i, so that its normaliser alone decides most draws of a steep kernel. The other reports of flat rows are
+drawn by proposals (`kernel_proposals`); for all others the row is made.
 
 With t_k the terms of the others, O their sum and t the secret's own, report k is the first with
 t + t_0 + ... + t_k > U (t + O), that is t_0 + ... + t_k > U (t + O) - t. Any sum of others in doubles is within e O of
@@ -20,6 +21,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Words
 from metricdp.mechanisms.kernel_law import KernelLaw
+from metricdp.mechanisms.kernel_proposals import Proposals
 from metricdp.mechanisms.noise.deciding import Digits, ball, below, settled
 from metricdp.metrics.limited import worth_compiling
 from metricdp.metrics.rounding import UNIT
@@ -32,19 +34,27 @@ WORD = 2.0**-64
 class KernelSampler:
     """Draws from a kernel, some distinct secrets at a time."""
 
-    def __init__(self, law: KernelLaw, log_normalisers: Floats) -> None:
-        self.law = law
+    def __init__(self, law: KernelLaw, log_normalisers: Floats, nearest: Floats | None = None) -> None:
+        self.law, self.proposals = law, Proposals(law, log_normalisers, nearest)
         logs = np.zeros(len(law)) if law.log_weights is None else law.log_weights
         # Audited normalisers are within 3 (error + 16 u (1 + |ln N|)) of the true ones, and e within 4 u of e.
         wrong = 3.0 * law.error + 64.0 * UNIT * (2.0 + np.abs(log_normalisers) + np.abs(logs))
-        self._own = np.exp(logs - log_normalisers) * (1.0 - 1.1 * wrong)  # of U, surely below the end of its own part
+        own = np.exp(logs - log_normalisers)
+        self._below, self._above = own * (1.0 - 1.1 * wrong), own * (1.0 + 1.1 * wrong)  # the end of the own part
 
     def draw(self, codes: Integers, source: Source) -> Integers:
         """Return one report for every secret."""
         words = row_words(source, 1)
         first = words.first(0, 0, len(codes))[:, 0]
-        result = codes.copy()
-        rest = np.flatnonzero(~((first.astype(np.float64) + 2.0) * WORD * (1.0 + 4 * UNIT) < self._own[codes]))
+        result, shares = codes.copy(), first.astype(np.float64) * WORD
+        other = ~((shares + 2.0 * WORD) * (1.0 + 4 * UNIT) < self._below[codes])
+        flat = np.flatnonzero(other & self.proposals.flat[codes])
+        open_ones = ~(shares[flat] * (1.0 - 4 * UNIT) > self._above[codes[flat]])
+        for draw in flat[open_ones].tolist():
+            other[draw] = not is_own(self.law, int(codes[draw]), words.digits(draw))
+        flat = flat[other[flat]]
+        result[flat] = self.proposals.draw(codes[flat], source)
+        rest = np.flatnonzero(other & ~self.proposals.flat[codes])
         order = rest[np.argsort(codes[rest], kind="stable")]
         distinct, starts = np.unique(codes[order], return_index=True)
         starts = np.append(starts, len(order))
@@ -88,6 +98,18 @@ def _row_located(terms: Floats, code: int, words: Words, error: float) -> tuple[
     mine, last = low < 0.0, after >= others  # nothing lies beyond
     sure = (at < len(sums)) & (before + margin < low) & (last | (high + margin < after))
     return np.where(mine, code, inside), np.where(mine, (high + margin < 0.0) | (others == 0.0), sure)
+
+
+def is_own(law: KernelLaw, code: int, digits: Digits) -> bool:
+    """Tell in interval arithmetic whether a draw lies in the secret's own part."""
+
+    def attempt(count: int) -> bool:
+        import flint
+
+        terms = law.balls(code, bits=flint.ctx.prec)
+        return below(ball(digits(0, 0, count), 64 * count) * sum(terms, start=flint.arb(0)), terms[code])
+
+    return settled(attempt)
 
 
 def decided(law: KernelLaw, code: int, digits: Digits) -> int:

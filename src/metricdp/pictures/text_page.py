@@ -58,7 +58,7 @@ def text_html(told: TextPage) -> str:
             page.section("Before and after, on a public text", _examples(told.before_after)),
             page.section("What words become", _likely(told.likely)),
             page.section("What it costs, and what an attacker makes of it", page.bullets(told.law)),
-            page.section("Other epsilons", _worths(told.worths)),
+            page.section("What epsilons do", _worths(told.worths)),
             page.section("What stayed in the table", page.bullets(told.stayed)),
             page.section("Files, and how to repeat", page.repeat_block(told.files, told.repeat)),
             page.section(
@@ -134,7 +134,7 @@ def cells_of(one: Worth) -> list[str]:
 
 def worths_svg(worths: Sequence[Worth]) -> str:
     """Return shares by epsilon: words unchanged, guesses of an attacker that are right, accuracy of the task."""
-    height, left, right, bottom = 320.0, 64.0, MAP_WIDTH - 220.0, 268.0
+    height, left, right, bottom = 320.0, 64.0, MAP_WIDTH - 270.0, 268.0
     low, high = worths[0].epsilon, worths[-1].epsilon
     wide = (high - low) or 1.0
 

@@ -21,7 +21,7 @@ from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.auditing.laws import density_of, law_of
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replacing
-from metricdp.mechanisms import LocalMechanism, MatrixMechanism, Mechanism, StreetMechanism
+from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism, StreetMechanism
 from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, StreetPath
 from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
 from metricdp.pictures.release_page import OWN_LEVEL
@@ -343,7 +343,7 @@ def _word_examples(mechanism: Mechanism) -> list[WordExample]:
     codes = np.unique(np.linspace(0, len(words) - 1, EXAMPLE_WORDS + 2)[1:-1].astype(int))
     found = []
     for code in codes:
-        if isinstance(mechanism, MatrixMechanism | LocalMechanism):
+        if isinstance(mechanism, MatrixMechanism | LocalMechanism | KernelMechanism):
             chances = np.exp(mechanism.log_density(np.full(len(reports), code), np.arange(len(reports))))
         else:
             drawn = mechanism.sample(np.full(2_000, code))

@@ -23,7 +23,7 @@ from metricdp.tables.telling import citation
 from metricdp.tables.texts import TextSummary
 from metricdp.text import TextMechanism
 from metricdp.text.bundled import sample_sentences
-from metricdp.text.worth import Worth, law_rows, words_of, worth
+from metricdp.text.worth import Worth, law_rows, unchanged, words_of, worth
 
 FORMAT, VERSION = "metricdp.text", 1
 PAIRS = (
@@ -31,6 +31,7 @@ PAIRS = (
     ("brother", "sister"), ("car", "train"), ("he", "she"),
 )  # fmt: skip
 MOST_PAIRS, SHOWN, MOST_LIKELY = 4, 6, 5
+MUCH = 0.9  # of the words unchanged
 
 
 def word_pairs(mechanism: Mechanism) -> list[str]:
@@ -46,6 +47,15 @@ def word_pairs(mechanism: Mechanism) -> list[str]:
         apart = float(space.metric(space.points[first : first + 1], space.points[second : second + 1])[0])
         lines.append(wording.word_pair(mechanism.guarantee, str(words[first]), str(words[second]), apart))
     return lines
+
+
+def staying_words(mechanism: Mechanism) -> list[str]:
+    """Return how many words of public sentences stay, by the law; nothing where the law has no closed form."""
+    found = unchanged(mechanism)
+    if found is None:
+        return []
+    much = " Hardly anything is hidden at this epsilon: `metricdp text --choose` shows others." if found > MUCH else ""
+    return [wording.unchanged(found) + " That follows from the law; no table was looked at." + much]
 
 
 def law_lines(found: Worth, unit: str) -> list[str]:
@@ -68,8 +78,9 @@ def law_lines(found: Worth, unit: str) -> list[str]:
 
 
 def record_of_texts(summary: TextSummary) -> dict[str, Any]:
-    """Return what was done to a table of texts as plain values that JSON holds."""
-    promise, tally, found = summary.mechanism.words.guarantee, summary.tally, _worth(summary.mechanism.words)
+    """Return what was done to a table of texts as plain values; `text.schema.json` says what each is."""
+    promise, tally, rules = summary.mechanism.words.guarantee, summary.tally, summary.mechanism.rules
+    found = _worth(summary.mechanism.words)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -88,13 +99,23 @@ def record_of_texts(summary: TextSummary) -> dict[str, Any]:
         },
         "promise": {
             "epsilon": promise.epsilon,
+            "unit": promise.unit,
             "per": "distance of words, added up over a text",
+            "lower": [level.guarantee.epsilon for level in summary.mechanism.lower],
             "slack": promise.slack,
             "metric": type(promise.metric).__name__,
             "basis": promise.basis,
             "words": list(summary.mechanism.promise()),
         },
-        "rules": list(summary.mechanism.rules.sentences()),
+        "rules": {
+            "unknown": rules.unknown,
+            "kept_words": len(rules.keep),
+            "case": rules.case,
+            "units": rules.units,
+            "budget": rules.budget,
+            "beyond": rules.beyond,
+            "sentences": rules.sentences(),
+        },
         "vocabulary": len(words_of(summary.mechanism.words)),
         "on_public_sentences": None if found is None else asdict(found),
         "left_behind": list(tally.dropped),
@@ -124,8 +145,8 @@ def page_of_texts(
     stayed += wording.found_columns([one for one in summary.tally.findings if one.evidence == "name"])[:-1]
     return TextPage(
         title=f"{Path(summary.source).name}, protected",
-        lead="Every word was replaced by a word drawn at random, the likelier the closer its meaning. What that "
-        "promises is below; what it does not hide comes first.",
+        lead="Every word was drawn anew at random, the likelier the closer its meaning; often it is the word itself. "
+        "What that promises is below; what it does not hide comes first.",
         facts=tuple(facts),
         limits=(wording.open_in_texts(), wording.texts_of_one_person(), wording.texts_again()),
         promise=(*summary.mechanism.promise(), *summary.mechanism.rules.sentences()),

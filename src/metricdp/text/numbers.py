@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Floats, as_floats, as_positive
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import DirectionNoise, ProjectedLaplace, SphericalLaplace, VectorLaplace
@@ -57,6 +57,10 @@ class Numeric:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "scale", as_positive(self.scale, "scale"))
+        for name in ("least", "most"):
+            limit = getattr(self, name)
+            if limit is not None:
+                object.__setattr__(self, name, float(as_floats(limit, name)))
         if self.least is not None and self.most is not None and not self.least <= self.most:
             raise InvalidInput(f"`least` must not be above `most`, got {self.least:g} and {self.most:g}.")
         noise_of(self, None)  # a pitch that cannot be is refused here
@@ -92,7 +96,7 @@ def drawn(rule: Numeric, values: Sequence[float], pitch: float | None, rng: Rand
 
 def holds(rule: Numeric, value: float, pitch: float | None) -> bool:
     """Tell whether a number is small enough for the lattice: a larger one is an identifier rather than a number."""
-    return abs(value) <= LARGEST_CELL * noise_of(rule, pitch).lattice.pitch
+    return abs(value) < 0.999 * LARGEST_CELL * noise_of(rule, pitch).lattice.pitch
 
 
 def read_number(text: str, *, comma: bool = False) -> Value | None:

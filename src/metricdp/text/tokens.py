@@ -32,6 +32,7 @@ APOSTROPHES, HYPHENS = "'\u2019\u02bc", "-\u2010\u2011"
 JOINERS = f"{APOSTROPHES}_\u00b7\u2010\u2011-"  # the plain hyphen last, as classes of characters want it
 UNSEEN = "\u200c\u200d\u00ad\u2060"  # inside words: Persian and Indic joiners, soft hyphens
 CLITICS = "s|re|ve|ll|d|m|t"
+MOST_CLITICS = 2  # should n't 've
 CONTRACTION = re.compile(rf"(.+?)(n[{APOSTROPHES}]t|[{APOSTROPHES}](?:{CLITICS}))", re.IGNORECASE)
 CLITIC = re.compile(rf"n[{APOSTROPHES}]t|[{APOSTROPHES}](?:{CLITICS})", re.IGNORECASE)
 JOINTS = re.compile(rf"([.{JOINERS}])")
@@ -87,16 +88,20 @@ def tokens(text: str, cutting: Cutting) -> Iterator[Token]:
 
 
 def _words(piece: str, cutting: Cutting) -> Iterator[Token]:
-    """Return a compound as one word where it may be, else its parts."""
+    """Return a compound as one word where it may be, else its parts, with the clitics that it ends in."""
+    clitics: list[str] = []
+    while cutting.contractions and len(clitics) < MOST_CLITICS and not CLITIC.fullmatch(piece):
+        parts = CONTRACTION.fullmatch(piece)
+        if parts is None:
+            break
+        piece, clitics = parts[1], [parts[2], *clitics]
     if piece.isalnum():
         yield _part(piece)
-    elif cutting.contractions and (parts := CONTRACTION.fullmatch(piece)):
-        yield from _words(parts[1], cutting)
-        yield Token("word", parts[2])
-    elif cutting.known is None or any(form in cutting.known for form in forms(piece)):
+    elif cutting.known is None or CLITIC.fullmatch(piece) or any(form in cutting.known for form in forms(piece)):
         yield Token("word", piece)
     else:
         yield from (_part(part) for part in JOINTS.split(piece) if part)
+    yield from (Token("word", clitic) for clitic in clitics)
 
 
 def _part(part: str) -> Token:
@@ -124,7 +129,7 @@ def forms(word: str) -> Iterator[str]:
     """Return the spellings under which a word is looked up, the first that is there being the one: public and fixed.
 
     As written, in composed characters (NFC), in lower case, with the plain apostrophe and hyphen and without what
-    cannot be seen, and so with a capital letter.
+    cannot be seen, then so with a capital letter and in capitals.
     """
     yield word
     composed = unicodedata.normalize("NFC", word)
@@ -135,6 +140,7 @@ def forms(word: str) -> Iterator[str]:
         lower = unicodedata.normalize("NFC", "".join(_PLAIN.get(one, one) for one in lower))
         yield lower
     yield lower.capitalize()
+    yield lower.upper()
 
 
 _PLAIN = {**dict.fromkeys(APOSTROPHES, "'"), **dict.fromkeys(HYPHENS, "-"), **dict.fromkeys(f"{UNSEEN}\ufe0f", "")}

@@ -106,6 +106,19 @@ def worth(mechanism: Mechanism, *, prior: Floats | None = None, seed: int = 2026
     )
 
 
+def unchanged(mechanism: Mechanism) -> float | None:
+    """Return the share of the words of the bundled sample text that are reported as they are, by the law.
+
+    None where the law has no closed form, or the words are those of another language.
+    """
+    codes = np.concatenate(_codes(sample_sentences(), words_of(mechanism))[0])
+    if not len(codes) or not (isinstance(mechanism, MatrixMechanism) or hasattr(mechanism, "log_normalisers")):
+        return None
+    distinct, place = np.unique(codes, return_inverse=True)
+    rows = law_rows(mechanism, distinct, np.random.default_rng(0))
+    return float(rows[np.arange(len(distinct)), distinct][place].mean())
+
+
 def words_of(mechanism: Mechanism) -> FiniteSpace:
     """Return the words that are both secrets and reports of a mechanism."""
     if mechanism.inputs.finite is None or mechanism.outputs.finite is None or not mechanism.inputs.is_text:

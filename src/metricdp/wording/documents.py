@@ -50,5 +50,5 @@ def by_the_law(known: float) -> str:
     missing = "" if known >= 1.0 else f" Of their words {number(100 * known, 3, 'down')} % are in the vocabulary."
     return (
         "These figures follow from the law of the mechanism on public sentences that come with metricdp, which were "
-        f"written for it: nothing was measured on the table.{missing}"
+        f"written for it: no table was looked at.{missing}"
     )

@@ -261,8 +261,11 @@ def certified(certificate: Certified, unit: str, *, is_distance: bool = True) ->
     words, digits = templates(), templates()["digits"]
     if not certificate.pairs:
         return str(words["certificate"]["stated"].format(method=certificate.method))
+    proven = str(words["certificate"]["proven"])
+    if certificate.lower_bound <= 0.0 < certificate.loss:  # no bound was sought: zero is none
+        proven = proven.replace(", {bound} (gap {gap})", "")
     return str(
-        words["certificate"]["proven"].format(
+        proven.format(
             method=certificate.method,
             epsilon=number(certificate.epsilon, digits["audited"], "up"),
             pairs=f"{certificate.pairs:,}",

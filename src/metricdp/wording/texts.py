@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from metricdp.numerals import number
-from metricdp.wording.promises import Promise, epsilon
+from metricdp.wording.promises import Promise, distance, epsilon, short
 
 
 class NumberRule(Protocol):
@@ -94,15 +94,14 @@ def text_rules(rules: TextRules) -> list[str]:
 
 def _number_rules(rules: TextRules) -> list[str]:
     """Return what happens to numbers, and to those that have no noise of their own."""
-    lines, plain = [], []
-    for name, rule in _noises(rules):
-        if rule is None:
-            plain.append(name)
-        else:
-            lines.append(f"{name.capitalize()} get noise of their own and are written as they were.")
-    if plain:
-        lines.append(f"{' and '.join(', '.join(plain).rsplit(', ', 1)).capitalize()} count as words.")
-    return lines
+    noisy = [name for name, rule in _noises(rules) if rule is not None]
+    plain = [name for name, rule in _noises(rules) if rule is None]
+    lines = [f"{_listed(noisy).capitalize()} get noise of their own and are written as they were."] if noisy else []
+    return [*lines, f"{_listed([*plain, 'emoji']).capitalize()} count as words."]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(", ".join(names).rsplit(", ", 1))
 
 
 def _noises(rules: TextRules) -> list[tuple[str, NumberRule | None]]:
@@ -112,6 +111,8 @@ def _noises(rules: TextRules) -> list[tuple[str, NumberRule | None]]:
 
 def text_promise(rules: TextRules, promise: Promise, lower: Sequence[float] = ()) -> list[str]:
     """Return what a text is promised, and what it is not; `lower` are smaller epsilons for longer texts."""
+    if promise.basis == "none":
+        return [short(promise), f"Not hidden: {'; '.join(not_hidden(rules))}."]
     slack = f" and {number(promise.slack, 4, 'up')} a word" if promise.slack else ""
     lines = [
         "Promise of a text: two texts that differ in their words alone give any output with probabilities at most a "
@@ -119,6 +120,9 @@ def text_promise(rules: TextRules, promise: Promise, lower: Sequence[float] = ()
         f"{epsilon(promise.epsilon, promise.unit)}.",
         "Every further word that differs multiplies that factor: a whole text is protected less than a word.",
     ]
+    if promise.radius is not None:
+        near = distance(promise.radius, promise.unit, "down")
+        lines.append(f"That holds where every word differs by at most {near}; nothing is promised beyond.")
     if rules.unknown == "spelling":
         lines.append("For words outside the vocabulary the distance is that of the words taken for them by spelling.")
     for name, rule in _noises(rules):
@@ -151,5 +155,5 @@ def not_hidden(rules: TextRules) -> list[str]:
         shown.append("which words are written in lower case, Title or UPPER")
     noises = [name for name, rule in _noises(rules) if rule is not None]
     if noises:
-        shown.append(f"where {', '.join(noises)} stand and how they are written (digits behind the point, separators)")
+        shown.append(f"where {_listed(noises)} stand and how they are written (digits behind the point, separators)")
     return [*shown, "topic and style, as far as words near the true ones tell them"]

@@ -15,7 +15,14 @@ from metricdp.design.comparison.measures import Figure, Measure, exactly, simula
 from metricdp.design.exponential import exponential
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import InterpolatedMechanism, LocalMechanism, MatrixMechanism, Mechanism, NearestMechanism
+from metricdp.mechanisms import (
+    InterpolatedMechanism,
+    KernelMechanism,
+    LocalMechanism,
+    MatrixMechanism,
+    Mechanism,
+    NearestMechanism,
+)
 from metricdp.metrics import Haversine, Lp, Mahalanobis, ShortestPath
 from metricdp.problems import Problem
 from metricdp.spaces import Box, FiniteSpace
@@ -150,7 +157,7 @@ class Question:
             worst, mean = float(rows.max()), float(rows.mean() if self.prior is None else self.prior @ rows)
             value = worst if measure.objective == "worst" else mean
             return Figure(value, value, value)
-        if not isinstance(mechanism, LocalMechanism | NearestMechanism):
+        if not isinstance(mechanism, KernelMechanism | LocalMechanism | NearestMechanism):
             raise InvalidInput(f"what {type(mechanism).__name__} costs on these places is not known.")
 
         def draw(secrets: Integers, generator: np.random.Generator) -> Integers:

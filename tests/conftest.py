@@ -1,7 +1,9 @@
 """Settings shared by all tests."""
 
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,12 +28,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.fixture(autouse=True)
-def _declarations_end_with_their_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test declares, by itself or through a plugin, is not there for the next one, whatever the order."""
+def _nothing_stays_behind() -> Iterator[None]:
+    """What a test declares, by itself or through a plugin, and what it sets is not there for the next one.
+
+    Fixtures of modules and sessions are made before and ended after: what they set stays as long as they do.
+    """
     catalogues = (BUILDERS, ENGINES, FORMATS, MECHANISMS, METRICS, SPACES, STUDIES)
     before = [dict(catalogue._entries) for catalogue in catalogues]
-    monkeypatch.setenv(VARIABLE, "")  # what is set here is put back as well
+    variables, place, answer = dict(os.environ), Path.cwd(), signal.getsignal(signal.SIGINT)
+    os.environ[VARIABLE] = ""
     yield
     for catalogue, entries in zip(catalogues, before, strict=True):
         catalogue._entries.clear()
         catalogue._entries.update(entries)
+    for name in {*variables, *os.environ} - {"PYTEST_CURRENT_TEST"}:
+        if name not in variables:
+            del os.environ[name]
+        elif os.environ.get(name) != variables[name]:
+            os.environ[name] = variables[name]
+    os.chdir(place)
+    if signal.getsignal(signal.SIGINT) is not answer:
+        signal.signal(signal.SIGINT, answer)

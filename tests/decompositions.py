@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import metricdp as mdp
 from metricdp.design.decomposed import Neighbours
 from metricdp.solvers.benders.partition import partition
 from metricdp.solvers.benders.run import Benders, Decomposition, Memory
+from metricdp.solvers.benders.workers import LocalWorkers
 
 SLOPES = (0.5, 1.5, 3.0, 6.0)
 
@@ -43,3 +45,9 @@ def decomposition(seed: int, tolerance: float = 1e-9) -> Decomposition:
 def bounds_of(program: Decomposition, workers: Any, progress: Any = None) -> tuple[float, float, list[float]]:
     found = Benders(program, gap=1e-6, workers=workers, memory=Memory(), progress=progress).solve()
     return found.lower_bound, found.objective, [r.lower for r in found.rounds]
+
+
+@cache
+def undisturbed(seed: int) -> tuple[float, float, list[float]]:
+    """The bounds of a run in this process, which runs elsewhere are compared with."""
+    return bounds_of(decomposition(seed), LocalWorkers)

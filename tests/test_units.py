@@ -48,6 +48,17 @@ def test_bad_epsilons(text):
         parse_epsilon(text)
 
 
+@pytest.mark.parametrize("number", ["0.1", "0.3", "10", "0.125", "1e-3", "7.7", "2.675"])
+def test_an_epsilon_in_its_own_unit_is_the_double_of_programs_and_never_charged_below(number):
+    from metricdp.ledger.amounts import account_for
+
+    epsilon = parse_epsilon(f"{number}/km")
+    assert epsilon == float(number)
+    charged = account_for("haversine/km").charge(epsilon)
+    assert Fraction(charged - 1, 10**6) < Fraction(epsilon) <= Fraction(charged, 10**6)
+    assert Fraction(parse_epsilon(f"{number}/km", "m")) <= Fraction(number) / 1000
+
+
 @pytest.mark.parametrize(
     "text",
     ["2@200m", "1x@200m", "0.5x@1km", "2x@0m", "2x@", "2x@200lightyears", "2x@1e-999m", "1e999x@1m", "2x@1e999m"],

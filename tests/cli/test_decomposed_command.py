@@ -63,10 +63,23 @@ def rounds(checkpoint: str) -> Any:
         return np.empty((0, 2))
 
 
+SLOWLY = """
+import sys, time
+from metricdp import cli
+from metricdp.cli import watching
+told = watching.Watch.progress
+def slowly(self, *bounds):
+    told(self, *bounds)
+    time.sleep(0.05)  # after every round, so that somebody can come in between
+watching.Watch.progress = slowly
+sys.exit(cli.main())
+"""
+
+
 def started(arguments: list[str], checkpoint: str) -> subprocess.Popen[str]:
     """The command in a process group of its own, some rounds after it began."""
     process = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from metricdp.cli import main; sys.exit(main())", *arguments],
+        [sys.executable, "-c", SLOWLY, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

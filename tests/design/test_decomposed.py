@@ -14,7 +14,7 @@ import scipy.sparse as sparse
 from scipy.optimize import linprog
 
 import metricdp as mdp
-from decompositions import bounds_of, decomposition, instance
+from decompositions import bounds_of, decomposition, instance, undisturbed
 from metricdp.checkpoints import Arrays, Checkpoint
 from metricdp.design.decomposed import Neighbours, decomposed
 from metricdp.errors import CorruptFile, InvalidInput
@@ -236,7 +236,7 @@ def test_an_answer_depends_on_rows_basis_and_question_only(seed: int) -> None:
 
 def test_processes_give_the_same_bounds_even_when_one_is_killed() -> None:
     program = decomposition(1)
-    lower, upper, history = bounds_of(program, LocalWorkers)
+    lower, upper, history = undisturbed(1)
     far = bounds_of(program, lambda blocks, states: ProcessWorkers(blocks, states=states, count=2))
     assert far[:2] == pytest.approx((lower, upper), abs=1e-9)
     assert far[2] == pytest.approx(history, abs=1e-9)
@@ -275,7 +275,7 @@ def test_a_worker_that_hangs_is_replaced() -> None:
 
     broken = bounds_of(program, workers, stop)
     assert made[0].restarts >= 1
-    whole = bounds_of(program, LocalWorkers)
+    whole = undisturbed(1)
     assert broken[:2] == pytest.approx(whole[:2], abs=1e-9)
     assert broken[2] == pytest.approx(whole[2], abs=1e-9)
 

@@ -157,6 +157,40 @@ def test_a_backend_that_is_killed_loses_nothing(running, tmp_path):
         balanced(ledger, tally)
 
 
+def test_a_silent_network_is_noticed_on_both_sides(running, tmp_path):
+    place = f"{running.fresh('silent')}?keepalives_idle=7"
+    with Ledger.open(place, policy="40/km ever", key_file=tmp_path / "books.key") as ledger:
+        with ledger._store.engine.connect() as connection:
+            told = connection.connection.driver_connection.info.get_parameters()
+            names = ("tcp_user_timeout", "tcp_keepalives_idle", "idle_in_transaction_session_timeout")
+            shown = [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in names]
+        assert shown == ["20000", "10", "2min"]
+    assert {name: told[name] for name in told if "keepalives" in name or "timeout" in name} == {
+        "connect_timeout": "5", "keepalives": "1", "keepalives_idle": "7", "keepalives_interval": "5",
+        "keepalives_count": "2", "tcp_user_timeout": "20000",
+    }  # fmt: skip
+
+
+def test_a_connection_that_breaks_is_no_noise_for_an_operator(running, tmp_path, capfd, caplog):
+    import psycopg
+
+    def broken(raw):
+        with raw.pipeline():
+            raw.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+            raw.execute("SELECT 1").fetchone()
+
+    place, key = running.fresh("noise"), tmp_path / "books.key"
+    with Ledger.open(place, policy="40/km ever", key_file=key) as ledger, ledger._store.engine.connect() as connection:
+        with caplog.at_level("DEBUG"), pytest.raises(psycopg.Error):
+            broken(connection.connection.driver_connection)
+        connection.invalidate()
+        said = [(record.name, record.getMessage()) for record in caplog.records]
+        assert said == [
+            ("metricdp.ledger", "the driver let go of a connection that was broken: error ignored terminating")
+        ]
+    assert "error ignored" not in "".join(capfd.readouterr())
+
+
 def test_a_server_that_is_gone_is_a_sentence_and_comes_back_by_itself(running, tmp_path):
     place, key = running.fresh("gone"), tmp_path / "books.key"
     with Ledger.open(place.replace("tester@", "tester:geheim@"), policy="40/km ever", key_file=key) as ledger:

@@ -64,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (MetricdpError, CycloptsError) as error:
         return _complain(str(error))
     except KeyboardInterrupt as error:
+        if watching.IS_COMMAND:
+            watching.leave()
         print(str(error) or "interrupted: nothing was written", file=sys.stderr)
         return 130
     except BrokenPipeError:

@@ -95,14 +95,14 @@ def perturb(
         if many:
             summary = choices.resumable(perturb_files)(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, **sharing.for_many(),
-                charging=charging, accuracy_column=telling.accuracy, **leaving.options(), yes_really=table.yes_really,
+                ledger=charging, accuracy_column=telling.accuracy, **leaving.options(), yes_really=table.yes_really,
                 engine=engine or "local", resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
                 reading=reading, watch=None if sight is None else sight.released,
             )  # fmt: skip
         else:
             summary = perturb_file(
                 source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                **sharing.options(), charging=charging, accuracy_column=telling.accuracy, **leaving.options(),
+                **sharing.options(), ledger=charging, accuracy_column=telling.accuracy, **leaving.options(),
                 yes_really=table.yes_really, rng=choices.seeded(seed), watch=sight, progress=progress, reading=reading,
                 overwrite=overwrite,
             )  # fmt: skip

@@ -25,6 +25,7 @@ from metricdp.stages import AUDITING, KEEPS
 
 WRITING = "writing"
 PATIENCE = 0.8  # seconds for the thread that works to end by itself
+LEAVING = 5.0  # seconds for the program to put everything away
 ENDING = (
     "Ctrl-C: the search ends, and the best so far is audited and written. Ctrl-C again ends at once, nothing written."
 )
@@ -118,6 +119,11 @@ class Watch:
         else:
             print(sentence, file=sys.stderr, flush=True)
 
+    def cut_short(self, *_: Any) -> None:
+        """Answer a signal that comes while the program is on its way out, before it has said so."""
+        self.said = False
+        self.end()
+
     def end(self) -> None:
         """End the program at once: the thread that works, or one that it waits for, did not."""
         shown = "\r\x1b[K\x1b[?25h" if self._bar is not None else ""  # clear the line, show the cursor
@@ -173,7 +179,7 @@ def _answered(found: Watch) -> Iterator[None]:
         found.held = wakes
         raise
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, found.cut_short if leaving else signal.default_int_handler)
         signal.set_wakeup_fd(before)
         if not leaving:
             wakes.close()  # ends the thread
@@ -194,3 +200,11 @@ def _listen(found: Watch, hears: socket.socket) -> None:
             for _ in range(numbers.count(signal.SIGINT)):
                 if found.asked():
                     ends = min(ends, time.monotonic() + PATIENCE)
+
+
+def leave() -> None:
+    """Let a command that was interrupted end: another Ctrl-C changes nothing, and no thread keeps it for long."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    timer = threading.Timer(LEAVING, os._exit, (130,))
+    timer.daemon = True
+    timer.start()

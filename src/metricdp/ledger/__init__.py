@@ -5,8 +5,9 @@ from metricdp.errors import MissingExtra
 try:
     from metricdp.ledger.budgets import Balance, Budget, Standing
     from metricdp.ledger.checking import Verdict
-    from metricdp.ledger.ledger import BatchReceipt, Ledger, Release, Steady
+    from metricdp.ledger.ledger import Ledger
     from metricdp.ledger.policy import Limit, Policy
+    from metricdp.ledger.records import BatchReceipt, Release, Steady
     from metricdp.ledger.settling import Receipt
 except ModuleNotFoundError as error:
     if error.name != "sqlalchemy":

@@ -44,12 +44,10 @@ def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: in
     """Charge everybody in a batch, or nobody, or everybody for what fits; one that was answered is answered again."""
     end = locked(connection, lane)
     state = checked(connection, batch, clock)
-    done = _answered(connection, batch)
+    done = _again(connection, batch, state)
     if done is not None:
-        found = found_accounts(connection, batch, state)
-        rows = _rows_of(found.numbers[""], done)
         connection.rollback()  # nothing changes
-        return Settled(bytes(done.report), rows, found.left, done.amount, done.slack, True)
+        return done
     found = opened_accounts(connection, key, end, batch, state)
     now = max(state.now, found.latest)
     granted = _granted(connection, batch, state.policy, found, now)
@@ -71,6 +69,11 @@ def granted_now(connection: sa.Connection, batch: Batch, *, clock: int) -> Integ
     state = checked(connection, batch, clock)
     found = found_accounts(connection, batch, state)
     return _granted(connection, batch, state.policy, found, max(state.now, found.latest))
+
+
+def answered_batch(connection: sa.Connection, batch: Batch, *, clock: int) -> Settled | None:
+    """Return what was answered to the request of a batch; None where it is new. Nothing changes."""
+    return _again(connection, batch, checked(connection, batch, clock))
 
 
 def checked(connection: sa.Connection, batch: Batch, clock: int) -> State:
@@ -113,12 +116,16 @@ def _refusal(desk: Desk, batch: Batch, number: int, refused: int) -> BudgetExcee
     )
 
 
-def _answered(connection: sa.Connection, batch: Batch) -> Any:
-    """Return the entry of the same request, None where it is new."""
+def _again(connection: sa.Connection, batch: Batch, state: State) -> Settled | None:
+    """Return what was answered to the same request before."""
     done = connection.execute(sa.select(ENTRIES).where(ENTRIES.c.request == batch.request)).one_or_none()
-    if done is not None and done.report is None:
+    if done is None:
+        return None
+    if done.report is None:
         raise MetricdpError("this request was answered and its report is no longer kept: ask with a new request id.")
-    return done
+    found = found_accounts(connection, batch, state)
+    rows = _rows_of(found.numbers[""], done)
+    return Settled(bytes(done.report), rows, found.left, done.amount, done.slack, True)
 
 
 def _rows_of(accounts: Integers, done: Any) -> Integers:

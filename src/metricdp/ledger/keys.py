@@ -124,8 +124,11 @@ def create_key(path: Path) -> Key:
 def read_key(path: Path) -> Key:
     """Read a key file that only its owner can read."""
     place = existing_file(path, "key file of the books")
-    with place.open("rb") as file:
-        mode, data = os.fstat(file.fileno()).st_mode, file.read(200)
+    try:
+        with place.open("rb") as file:
+            mode, data = os.fstat(file.fileno()).st_mode, file.read(200)
+    except PermissionError:
+        raise InvalidInput(f"there is no permission to read the key file {str(path)!r}: it is its owner's.") from None
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InvalidInput(
             f"the key file {str(path)!r} can be read by others, who could then look up anybody in the books: "

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from metricdp.ledger.amounts import Account, account_for, charge_of
-from metricdp.ledger.batches import granted_now, settle_batch
+from metricdp.ledger.batches import Settled as SettledBatch
+from metricdp.ledger.batches import answered_batch, granted_now, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
 from metricdp.ledger.checking import Verdict, checked
 from metricdp.ledger.crowd import Batch
@@ -21,68 +22,15 @@ from metricdp.ledger.keeping import backup, change_policy, restore, rotate
 from metricdp.ledger.keys import Key, name_bytes
 from metricdp.ledger.opening import opened
 from metricdp.ledger.people import Cost, People, Person
-from metricdp.ledger.periods import Period, begin, period_named
+from metricdp.ledger.periods import begin
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.queue import Pile
+from metricdp.ledger.records import BatchReceipt, Release, Steady
 from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
 from metricdp.ledger.store import Store
 from metricdp.metrics import Metric
 
 Clock = Callable[[], float]  # seconds since 1970
-
-
-@dataclass(frozen=True)
-class Steady:
-    """Instead of a request id: one charged report, repeated until the period ends, whatever the place.
-
-    The period is public (`day`: until midnight UTC), so repeating says nothing about places: nobody can tell a person
-    who stayed from one who moved. `name` keeps apart steady reports of several mechanisms. Remembering a report per
-    place is not offered: when a report comes back it would say that the place did.
-    """
-
-    period: Period
-    name: str = ""
-
-    def __post_init__(self) -> None:
-        period_named(self.period)
-
-
-@dataclass(frozen=True)
-class Release:
-    """One release that is asked for; the fields are those of `Ledger.release`."""
-
-    person: Person
-    request: str | Steady
-    draw: Callable[[], bytes] = field(repr=False)
-    key: str
-    metric: Metric | str
-    epsilon: float
-    slack: float = 0.0
-    purpose: str | None = None
-
-
-@dataclass(frozen=True)
-class BatchReceipt:
-    """What a batch gave and cost.
-
-    Attributes:
-        report: The bytes that `draw` returned, those of the first time where the request was repeated.
-        granted: How many rows of every person were released; people with none are not in it.
-        charged: What one row cost, in millionths of epsilon per `unit`; the dearest one where they differ.
-        slack: What one row cost of slack, in millionths of a nat; the most where they differ.
-        repeated: Whether the report was stored before; then this call cost nothing.
-        unit: The unit of the account.
-        left: What every person of the batch may still spend now, in millionths: the least that any limit leaves. In the
-            order of those who were asked for, as `granted` is.
-    """
-
-    report: bytes
-    granted: Mapping[Person, int]
-    charged: int
-    slack: int
-    repeated: bool
-    unit: str
-    left: Mapping[Person, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -213,16 +161,32 @@ class Ledger:
             draw: Gets the rows that were granted to every person and gives the report of them all, at most 64
                 mebibytes; empty where reports are kept elsewhere, as the file of a job is.
         """
-        people, scope = People.of(self._key, rows), name_bytes(key, "key")
-        tag = self._key.request(b"batch", scope, name_bytes(request, "request"))
+        people = People.of(self._key, rows)
         batch = _batch(people, account_for(metric), (epsilon, slack), purpose, partial=partial)
+        tag = self._batch_request(key, request)
         batch = replace(batch, request=tag, draw=lambda granted: draw(people.granted(granted)))
         clock = _milliseconds(self._clock)
         done = self._store.run(
             lambda connection: settle_batch(connection, self._key, batch, clock=clock, lane=self._lane)
         )
-        granted, left = people.granted(done.granted), people.named(done.left)
-        return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, batch.unit, left)
+        return _batch_receipt(people, done, batch.unit)
+
+    def answered(
+        self,
+        rows: Mapping[Person, int],
+        request: str,
+        *,
+        key: str,
+        metric: Metric | str,
+        purpose: str | None = None,
+    ) -> BatchReceipt | None:
+        """Return what `release_batch` answered to a request before, None where it is new; nobody is charged."""
+        people = People.of(self._key, rows)
+        batch = _batch(people, account_for(metric), (1.0, 0.0), purpose, partial=True)
+        batch = replace(batch, request=self._batch_request(key, request))
+        with self._store.reading() as connection:
+            done = answered_batch(connection, batch, clock=_milliseconds(self._clock))
+        return None if done is None else _batch_receipt(people, done, batch.unit)
 
     def granted(
         self,
@@ -346,6 +310,9 @@ class Ledger:
         tag = self._key.request(b"request", scope, person, name_bytes(request, "request"))
         return lambda now: tag
 
+    def _batch_request(self, key: str, request: str) -> bytes:
+        return self._key.request(b"batch", name_bytes(key, "key"), name_bytes(request, "request"))
+
     def _settle(self, charges: Sequence[Charge]) -> list[Outcome]:
         if not charges:
             return []
@@ -379,6 +346,11 @@ def _batch(people: People, account: Account, costs: tuple[Cost, Cost], purpose: 
         purpose=purpose or "",
         partial=partial,
     )
+
+
+def _batch_receipt(people: People, done: SettledBatch, unit: str) -> BatchReceipt:
+    granted, left = people.granted(done.granted), people.named(done.left)
+    return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, unit, left)
 
 
 def _answered(outcome: Outcome) -> Receipt:

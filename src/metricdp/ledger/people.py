@@ -43,7 +43,10 @@ class People:
             order = np.lexsort((halves[:, 1], halves[:, 0]))
             again = np.all(halves[order[1:]] == halves[order[:-1]], axis=1)
         if again.any():
-            raise InvalidInput("a person is in the batch twice, as a number and as text: add their rows up.")
+            raise InvalidInput(
+                "a person is in the batch twice, as a number and as text or in two spellings of one name: add their "
+                "rows up."
+            )
         try:
             rows = np.fromiter(map(operator.index, asked.values()), dtype=np.int64, count=len(asked))
         except (TypeError, OverflowError):

@@ -19,6 +19,7 @@ from sqlalchemy import event, exc
 
 from metricdp.errors import InvalidInput, LedgerUnavailable, MetricdpError, import_extra
 from metricdp.files import in_its_folder, refuse_link
+from metricdp.ledger.server import connect_arguments, prepare, quieten
 
 PATIENCE = 30  # seconds that a writer waits for the others
 ATTEMPTS = 8  # of a transaction that met another one
@@ -39,10 +40,13 @@ class Store:
         if "://" in text:
             url = _server(text)
             self.place = url.render_as_string(hide_password=True)
-            options: dict[str, Any] = {"connect_args": {"connect_timeout": 5}, "pool_pre_ping": True}
+            options: dict[str, Any] = {"connect_args": connect_arguments(url.query), "pool_pre_ping": True}
+            quieten()
         else:
             refuse_link(text)
             self.path = in_its_folder(text)
+            if not text or self.path.is_dir():
+                raise InvalidInput(f"the books must be a file such as 'budget.db', or a server, got {text!r}.")
             self.place = text
             url = sa.URL.create("sqlite+pysqlite", database=str(self.path))
             options = {"connect_args": {"timeout": PATIENCE, "check_same_thread": False}}
@@ -116,6 +120,8 @@ class Store:
             reason = f"another process held it for {PATIENCE} seconds"
         elif "readonly" in told or "permission" in told or "read-only" in told:
             reason = "there is no permission to write"
+        elif "unable to open" in told:
+            reason = "the file cannot be opened: look at its permissions"
         elif "malformed" in told or "not a database" in told:
             reason = "the file is damaged: restore a backup"
         elif isinstance(error, exc.IntegrityError | exc.ProgrammingError | exc.DataError):
@@ -156,11 +162,7 @@ def _prepare_file(connection: Any, record: object) -> None:
 
 
 def _prepare_server(connection: Any, record: object) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SET synchronous_commit = on")
-        cursor.execute(f"SET lock_timeout = '{PATIENCE}s'")
-        cursor.execute("SET default_transaction_isolation = 'read committed'")
-    connection.commit()
+    prepare(connection, PATIENCE)
 
 
 def _begin(connection: sa.Connection) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.care import Care
+from metricdp.tables.charging import Books, open_books
 from metricdp.tables.engines import engine_of
 from metricdp.tables.engines.base import Target, refuse_target
 from metricdp.tables.frames import perturb_frame
@@ -32,6 +33,7 @@ def perturb(
     spread: Spread | None = None,
     at_most: int | None = None,
     which: Which = "first",
+    ledger: Books = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
     keep: Sequence[str] | str = (),
@@ -72,6 +74,11 @@ def perturb(
         spread: "even" gives each row of a person min(epsilon, budget / rows of that person).
         at_most: Leave so many rows of every person in the table, chosen without looking at the secrets.
         which: Which rows stay: the "first" of the table, or "random" ones.
+        ledger: The books that everybody is charged in for their own rows (`id`), in one transaction, before anything
+            comes back: an open `Ledger`, the place of one such as "budget.db", or a `Charging`, which says more. All
+            rows or none; `Charging(ledger, refused="report")` leaves out the last rows of those whose budget does not
+            hold them all, and `Charging(ledger, job="monday")` names the release: repeated, it costs nothing and gives
+            what it gave. Books in a file that is not there begin with `budget` as the total of every person.
         drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
         coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
         keep: Columns that you have looked at: what is found in them is not told again, and not refused.
@@ -86,8 +93,9 @@ def perturb(
     """
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
     persons = per_person(id, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)
-    request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons)
-    result: Frame = _perturb(frame, request, rng, target)
+    with open_books(ledger, persons, rng, unit=mechanism.guarantee.unit) as charging:
+        request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons, charging=charging)
+        result: Frame = _perturb(frame, request, rng, target)
     return result
 
 

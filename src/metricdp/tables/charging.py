@@ -9,79 +9,166 @@ nothing.
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from metricdp.errors import InvalidInput
+from metricdp.randomness import Randomness
+from metricdp.tables.draws import is_simulated
+from metricdp.tables.persons import Charging, PerPerson
 from metricdp.tables.spending import Spending
 
 if TYPE_CHECKING:
     from metricdp.ledger import BatchReceipt, Ledger  # its database is imported where books are used
 
-Refused = Literal["fail", "report"]
+__all__ = [
+    "Books",
+    "Charging",
+    "answered",
+    "charge",
+    "charge_job",
+    "charge_new",
+    "charged",
+    "grant",
+    "kept_elsewhere",
+    "name_of",
+    "open_books",
+    "other_rows",
+    "refuse_name",
+    "request_of",
+]
+
+Books: TypeAlias = "Ledger | Charging | str | os.PathLike[str] | None"  # what `ledger=` takes, on every door
 WHOSE = "the ledger charges everybody for their own rows: name the column that says whose row it is with --id."
 
 
-@dataclass(frozen=True)
-class Charging:
-    """Which books a table is charged to, and what becomes of rows that do not fit.
+@contextmanager
+def open_books(
+    books: Books, asked: PerPerson | None, rng: Randomness, *, unit: str, key_file: str | None = None
+) -> Iterator[Charging | None]:
+    """Open the books of a table, and close those that were named by their place.
 
-    Attributes:
-        ledger: The books.
-        key: Who releases, as in `Ledger.release`.
-        purpose: One of the purposes of the policy, where it names any.
-        refused: "fail" charges all rows or none; "report" leaves out the last rows of everybody whose budget does not
-            hold them all, and says how many.
+    Books in a file that is not there yet begin with the budget, where one was given, as the total of every person.
     """
+    if books is None:
+        yield None
+        return
+    if asked is None:
+        raise InvalidInput(WHOSE)
+    if is_simulated(rng):
+        raise InvalidInput("a simulation is never released, so nobody is charged for it: leave the ledger away.")
+    if isinstance(books, Charging):
+        yield books
+        return
+    from metricdp.ledger import Ledger
 
-    ledger: Ledger
-    key: str = "perturb"
-    purpose: str | None = None
-    refused: Refused = "fail"
+    if isinstance(books, Ledger):
+        yield Charging(books)
+        return
+    if not isinstance(books, str | os.PathLike):
+        raise InvalidInput(
+            f"`ledger` must be an open ledger, its place such as 'budget.db', or a `Charging`, got "
+            f"{type(books).__name__}."
+        )
+    place, policy = os.fspath(books), None
+    if asked.budget is not None and "://" not in place and not Path(place).exists():
+        policy = f"{asked.budget!r}{f'/{unit}' if unit else ''} ever"
+    with Ledger.open(place, policy=policy, key_file=key_file) as ledger:
+        yield Charging(ledger)
 
-    def __post_init__(self) -> None:
-        if self.refused not in ("fail", "report"):
-            raise InvalidInput(f"`refused` must be 'fail' or 'report', got {self.refused!r}.")
 
-    def granted(self, spending: Spending) -> Spending:
-        """Return what everybody may spend of it now; raise where that is less and not welcome. Nobody is charged."""
-        rows, costs = self._rows(spending)
-        granted = self.ledger.granted(rows, **costs, partial=self.refused == "report")
-        names = {person: granted.get(_name(person), 0) for person in spending.counts}
-        short = any(names[person] < spending.rows(person) for person in names)
-        return replace(spending, granted=names) if short else spending
+def grant(charging: Charging, spending: Spending) -> Spending:
+    """Return what everybody may spend of it now; raise where that is less and not welcome. Nobody is charged."""
+    rows, costs = _rows(charging, spending)
+    found = charging.ledger.granted(rows, **costs, partial=charging.refused == "report")
+    names = {person: found.get(name_of(person), 0) for person in spending.counts}
+    short = any(names[person] < spending.rows(person) for person in names)
+    return replace(spending, granted=names) if short else spending
 
-    def charge(self, spending: Spending, request: str | None = None) -> tuple[str, ...]:
-        """Charge everybody for the rows of the output, all or nobody, once for a request; say what was charged."""
-        done = self._batch(spending, request or secrets.token_hex(16))
-        if done.repeated:  # a job that goes on; rows that its files have got since are charged too
-            more = {person: spending.rows(person) - done.granted.get(_name(person), 0) for person in spending.counts}
-            if any(count > 0 for count in more.values()):
-                extra = replace(spending, granted={person: max(0, count) for person, count in more.items()})
-                mark = hashlib.sha256(repr(sorted((str(who), n) for who, n in more.items())).encode()).hexdigest()
-                self._batch(extra, f"{request} {mark}")
-        return _told(spending, repeated=done.repeated)
 
-    def _batch(self, spending: Spending, request: str) -> BatchReceipt:
-        rows, costs = self._rows(spending)
-        return self.ledger.release_batch(rows, request, key=self.key, draw=lambda granted: b"", **costs)
+def charge(
+    charging: Charging, spending: Spending, request: str | None = None, report: bytes = b""
+) -> tuple[BatchReceipt, tuple[str, ...]]:
+    """Charge everybody for the rows of the output, all or nobody, once for a request; say what was charged.
 
-    def _rows(self, spending: Spending) -> tuple[dict[Any, int], dict[str, Any]]:
-        """Return how many rows everybody has in the output, and what the books have to know of them."""
-        rows: dict[Any, int] = {}
-        epsilons, slacks = {}, {}
-        for person in spending.counts:
-            count, epsilon, slack = spending.cost(person)
-            if count:
-                name = _name(person)
-                rows[name], epsilons[name], slacks[name] = count, epsilon, slack
-        if len(rows) < sum(1 for person in spending.counts if spending.rows(person)):
-            raise InvalidInput(f"two persons in {spending.asked.column!r} have one name: 7 and 7.0 are the same here.")
-        metric = spending.levels[0].task.guarantee.metric
-        return rows, {"metric": metric, "epsilon": epsilons, "slack": slacks, "purpose": self.purpose}
+    The receipt holds the report that was kept with the charge: that of the first time where the request is repeated.
+    """
+    name = request or charging.job or secrets.token_hex(16)
+    rows, costs = _rows(charging, spending)
+    done = charging.ledger.release_batch(rows, name, key=charging.key, draw=lambda granted: report, **costs)
+    return done, _told(spending, repeated=done.repeated)
+
+
+def charge_new(charging: Charging, spending: Spending) -> tuple[str, ...]:
+    """Charge for an output that is ready; where another run released the same job meanwhile, this one stays hidden."""
+    done, told = charge(charging, spending)
+    if done.repeated:
+        raise InvalidInput(
+            f"the job {charging.job!r} was released by another run meanwhile: this one was thrown away and cost "
+            "nothing. Ask again for what the other one gave."
+        )
+    return told
+
+
+def charge_job(charging: Charging, spending: Spending, request: str) -> tuple[str, ...]:
+    """Charge a job over files that may have been charged before; rows that its files have got since are charged too."""
+    done, told = charge(charging, spending, request)
+    if done.repeated:
+        more = {person: spending.rows(person) - done.granted.get(name_of(person), 0) for person in spending.counts}
+        if any(count > 0 for count in more.values()):
+            extra = replace(spending, granted={person: max(0, count) for person, count in more.items()})
+            mark = hashlib.sha256(repr(sorted((str(who), n) for who, n in more.items())).encode()).hexdigest()
+            charge(charging, extra, f"{request} {mark}")
+    return told
+
+
+def answered(charging: Charging, spending: Spending) -> BatchReceipt | None:
+    """Return what a job of this name was charged and gave before; None where it is new, or has no name.
+
+    One that was charged for other rows is refused.
+    """
+    if charging.job is None:
+        return None
+    rows, costs = _rows(charging, spending)
+    where = {name: costs[name] for name in ("metric", "purpose")}
+    found = charging.ledger.answered(rows, charging.job, key=charging.key, **where)
+    if found is not None and charging.refused == "fail" and found.granted != rows:
+        raise other_rows(charging)
+    return found
+
+
+def other_rows(charging: Charging) -> InvalidInput:
+    """Return the refusal of a job that has other rows than the one of its name that was charged."""
+    return InvalidInput(
+        f"the job {charging.job!r} was charged before, for other rows: give this one a name of its own. Nobody was "
+        "charged now."
+    )
+
+
+def kept_elsewhere(charging: Charging, spending: Spending, place: str, *, there: bool) -> bool:
+    """Tell whether a job was charged before and lies in its place; one that was charged and is gone is refused."""
+    if answered(charging, spending) is None:
+        return False
+    if not there:
+        raise InvalidInput(
+            f"the job {charging.job!r} was charged before and its output is not at {place!r}: drawing it again would "
+            "release it twice for one charge. Find the output, or protect the rows as a new job, which is charged."
+        )
+    return True
+
+
+def refuse_name(charging: Charging | None) -> None:
+    """Refuse a name for the release of files, which have ways of their own to be released once."""
+    if charging is not None and charging.job is not None:
+        raise InvalidInput(
+            "`job` names the release of a table in a program. A file is released when it appears; a job over many "
+            "files goes on with resume=True (--resume) and is charged once."
+        )
 
 
 @contextmanager
@@ -90,7 +177,7 @@ def charged(charging: Charging | None, spending: Spending | None) -> Iterator[li
     told: list[str] = []
     yield told
     if charging is not None and spending is not None:
-        told.extend(charging.charge(spending))
+        told.extend(charge_new(charging, spending))
 
 
 def request_of(key: bytes) -> str:
@@ -98,7 +185,27 @@ def request_of(key: bytes) -> str:
     return hashlib.blake2b(b"ledger", key=key[:64], digest_size=16).hexdigest()
 
 
-def _name(person: Any) -> str | bytes | int:
+def _rows(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict[str, Any]]:
+    """Return how many rows everybody has in the output, and what the books have to know of them."""
+    if spending.asked.column in spending.levels[0].task.columns:  # the books would hold hashes of secrets
+        raise InvalidInput(
+            f"{spending.asked.column!r} is part of the secret and cannot say whose row it is: name another column with "
+            "--id. Nobody was charged."
+        )
+    rows: dict[Any, int] = {}
+    epsilons, slacks = {}, {}
+    for person in spending.counts:
+        count, epsilon, slack = spending.cost(person)
+        if count:
+            name = name_of(person)
+            rows[name], epsilons[name], slacks[name] = count, epsilon, slack
+    if len(rows) < sum(1 for person in spending.counts if spending.rows(person)):
+        raise InvalidInput(f"two persons in {spending.asked.column!r} have one name: 7 and 7.0 are the same here.")
+    metric = spending.levels[0].task.guarantee.metric
+    return rows, {"metric": metric, "epsilon": epsilons, "slack": slacks, "purpose": charging.purpose}
+
+
+def name_of(person: Any) -> str | bytes | int:
     """Return a person as the books name them: what reads the same is the same person."""
     if isinstance(person, str | bytes | int) and not isinstance(person, bool):
         return person

@@ -15,7 +15,7 @@ from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.care import Care
-from metricdp.tables.charging import WHOSE, Charging, charged
+from metricdp.tables.charging import Books, Charging, charged, grant, open_books, refuse_name
 from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.formats import AS_IT_IS, STANDARD, Location, Reading, located, read_batches, target_location
@@ -43,7 +43,7 @@ def perturb_file(
     spread: Spread | None = None,
     at_most: int | None = None,
     which: Which = "first",
-    charging: Charging | None = None,
+    ledger: Books = None,
     accuracy_column: Sequence[str] | str | None = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
@@ -79,7 +79,8 @@ def perturb_file(
         spread: "even" gives each row of a person min(epsilon, budget / rows of that person).
         at_most: Leave so many rows of every person in the table, chosen without looking at the secrets.
         which: Which rows stay: the "first" of the table, or "random" ones.
-        charging: The ledger that everybody is charged in for their rows, before the target appears; needs `id_column`.
+        ledger: The books that everybody is charged in for their rows, before the target appears; it needs `id_column`.
+            An open `Ledger`, the place of one ("budget.db"), or a `Charging`, which says more.
         accuracy_column: The name of a column to add: how far the truth lies from a report at most with a chance of
             95 %, by the law and for every secret (`mdp.accuracy_radius`), in metres where distances are lengths.
             One name for every part of a product.
@@ -100,7 +101,8 @@ def perturb_file(
     unit = mechanism.guarantee.unit if isinstance(mechanism, Mechanism) else ""
     persons = per_person(id_column, budget, spread, at_most, which=which, unit=unit)
     request = Request(mechanism, columns, snap, on_error, show_values, care, names_of(accuracy_column), persons)
-    with received(source) as name:
+    with open_books(ledger, persons, rng, unit=unit) as charging, received(source) as name:
+        refuse_name(charging)
         origin = located(name, reading.source_format)
         goal = target_location(target, reading.target_format, like=origin)
         geographic = is_geographic(mechanism.inputs) if isinstance(mechanism, Mechanism) else True
@@ -114,7 +116,6 @@ def perturb_file(
             checked=goal.format.typed and not origin.format.typed,
             usual=lambda names: request.task(names).columns,
         )
-        _check_charging(charging, persons, rng)
         with delivered(goal, origin, overwrite=overwrite) as made, opened() as table:
             task = replace(request, columns=table.columns or columns, reads=table.layout.reads).task(table.schema.names)
             counter = _counter(persons, opened, table.schema.names, task, (charging, rng))
@@ -150,15 +151,7 @@ def _counter(
         return PeopleCounter(persons.column, names)
     with opened() as table:
         spending = spending_in(read_batches(table), persons, names, task)
-    return Allotment(spending if charging is None else charging.granted(spending), rng)
-
-
-def _check_charging(charging: Charging | None, persons: PerPerson | None, rng: Randomness) -> None:
-    """Refuse to charge nobody in particular, or for what must never be released."""
-    if charging is not None and persons is None:
-        raise InvalidInput(WHOSE)
-    if charging is not None and is_simulated(rng):
-        raise InvalidInput("a simulation is never released, so nobody is charged for it: leave the ledger away.")
+    return Allotment(spending if charging is None else grant(charging, spending), rng)
 
 
 def _telling(table: OpenTable, progress: Progress | None) -> Callable[[int], None]:

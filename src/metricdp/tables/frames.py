@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from metricdp.tables.kernel import Protected, picked, protect, replace, report_t
 from metricdp.tables.leaks import Finding
 from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
-from metricdp.tables.persons import PerPerson
+from metricdp.tables.repeating import Draw, charged_reports
 from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import Request, Task
 from metricdp.tables.trim import Trim
@@ -31,36 +32,41 @@ def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
     return _perturb_wrapped(frame, _wrapped(frame), request, rng)
 
 
-def _portion(
-    persons: PerPerson | None, task: Task, column: Callable[[str], Any], names: list[str], rng: Randomness
-) -> Portion:
-    """Return which rows of a table in memory are reported at which epsilon, and log what everybody spends."""
+def _reported(
+    request: Request, task: Task, column: Callable[[str], Any], names: list[str], rng: Randomness, draw: Draw
+) -> Protected:
+    """Return the reports of a table in memory, charged where there are books, and log what everybody spends."""
+    persons = request.persons
     if persons is None:
-        return ALL
-    if persons.column not in names:
-        PeopleCounter(persons.column, names)  # says so
+        return draw(ALL)
+    counter = PeopleCounter(persons.column, names)
     table = pa.table({persons.column: column(persons.column)})
-    if not persons.needs_counts:
-        counter = PeopleCounter(persons.column, names)
+    logger = logging.getLogger("metricdp")
+    if not persons.needs_counts and request.charging is None:
         counter.add(table)
         people = counter.people
-        lines = [wording.history(task.guarantee, people.count, people.column, people.most_rows)]
-    else:
-        spending = spending_in([table], persons, names, task)
-        lines = wording.spent(spending, task.guarantee)
-    for line in lines:
-        logging.getLogger("metricdp").info("%s", line)
-    return Allotment(spending, rng).portion(table) if persons.needs_counts else ALL
+        logger.info("%s", wording.history(task.guarantee, people.count, people.column, people.most_rows))
+        return draw(ALL)
+    spending = spending_in([table], persons, names, task)
+    for line in wording.spent(spending, task.guarantee):
+        logger.info("%s", line)
+    if request.charging is not None:
+        return charged_reports(request.charging, spending, table, task, draw, rng)
+    return draw(Allotment(spending, rng).portion(table))
 
 
 def _perturb_arrow(frame: Any, request: Request, rng: Randomness) -> Any:
     task = request.task(frame.schema.names)
     _refuse_empty(frame.num_rows)
-    portion = _portion(request.persons, task, frame.column, frame.schema.names, rng)
-    found, doubts = first_look(frame.slice(0, task.first_rows), task)
-    log_findings(found)
-    protected = protect(picked(frame, task), task, rng=rng, portion=portion)
-    judged(doubts, protected.contents, protected.bad)
+
+    def draw(portion: Portion) -> Protected:
+        found, doubts = first_look(frame.slice(0, task.first_rows), task, person=_whose(request))
+        log_findings(found)
+        drawn = protect(picked(frame, task), task, rng=rng, portion=portion)
+        judged(doubts, drawn.contents, drawn.bad)
+        return drawn
+
+    protected = _reported(request, task, frame.column, frame.schema.names, rng, draw)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
     return marked_table(result) if is_simulated(rng) else result
@@ -96,19 +102,24 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
 
     task = request.task(wrapped.columns)
     _refuse_empty(len(wrapped))
-    portion = _portion(
-        request.persons, task, lambda name: _arrow(wrapped.get_column(name), name), list(wrapped.columns), rng
-    )
-    arrays = [_arrow(wrapped.get_column(name), name) for name in task.columns]
-    found, doubts = _look(wrapped.head(task.first_rows), task)
-    log_findings(found)
-    protected = protect(arrays, task, rng=rng, portion=portion)
-    judged(doubts, protected.contents, protected.bad)
+
+    @cache
+    def column(name: str) -> pa.Array:
+        return _arrow(wrapped.get_column(name), name)
+
+    def draw(portion: Portion) -> Protected:
+        found, doubts = _look(wrapped.head(task.first_rows), task, _whose(request))
+        log_findings(found)
+        drawn = protect([column(name) for name in task.columns], task, rng=rng, portion=portion)
+        judged(doubts, drawn.contents, drawn.bad)
+        return drawn
+
+    protected = _reported(request, task, column, list(wrapped.columns), rng, draw)
     _log(protected, task, len(wrapped))
     fresh = nw.from_arrow(
         pa.table(dict(zip(task.reports, protected.columns, strict=True))), backend=wrapped.implementation
     )
-    kinds = {name: array.type for name, array in zip(task.columns, arrays, strict=True)}
+    kinds = {name: column(name).type for name in task.columns}
     lanes = {name: lane for lane in task.lanes for name in lane.reports if name in lane.columns}
     series = []
     for name in task.reports:
@@ -147,7 +158,12 @@ def _vectors_like(given: Any, made: Any) -> Any:
     return made.map(lambda item: None if item is None else item.tolist()) if lists else made
 
 
-def _look(head: Any, task: Task) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
+def _whose(request: Request) -> str | None:
+    """Return the column of persons, which is known to be one."""
+    return None if request.persons is None else request.persons.column
+
+
+def _look(head: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
     """Look at the first rows of a data frame; a column that mixes kinds of values is looked at by its name."""
     columns = {}
     for name in head.columns:
@@ -155,7 +171,7 @@ def _look(head: Any, task: Task) -> tuple[tuple[Finding, ...], list[Doubts | Non
             columns[name] = whole(head.get_column(name).to_arrow())
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             columns[name] = pa.nulls(len(head))
-    return first_look(pa.table(columns), task)
+    return first_look(pa.table(columns), task, person=person)
 
 
 def _trimmed(result: Any, trim: Trim) -> Any:

@@ -14,7 +14,7 @@ from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness, source_of
 from metricdp.tables.care import Care
-from metricdp.tables.charging import WHOSE, Charging, request_of
+from metricdp.tables.charging import Books, Charging, charge_job, grant, open_books, refuse_name, request_of
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import Run, runner
 from metricdp.tables.formats import AS_IT_IS, Reading, located, read_batches
@@ -47,7 +47,7 @@ def perturb_files(
     snap: float = 0.0,
     on_error: OnError = "fail",
     id_column: str | None = None,
-    charging: Charging | None = None,
+    ledger: Books = None,
     accuracy_column: Sequence[str] | str | None = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
@@ -84,8 +84,8 @@ def perturb_files(
         snap: As in `perturb`.
         on_error: As in `perturb`; rows are counted from 0 in every file.
         id_column: The column that says whose row it is; the total for the person with the most rows is stated.
-        charging: The ledger that everybody is charged in for their rows of all files, all of them or nobody, when the
-            output is ready and before it appears. A job that goes on is charged once. It needs `id_column`.
+        ledger: The books, as in `perturb_file`: everybody is charged for their rows of all files, all of them or
+            nobody, when the output is ready and before it appears. A job that goes on is charged once.
         accuracy_column: As in `perturb_file`.
         drop, coarsen, keep, strict, yes_really: As in `perturb`; every partition is looked at by itself.
         engine: The name of an engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions
@@ -123,9 +123,14 @@ def perturb_files(
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
     planned = plan(paths, place, parcel, simulated=is_simulated(rng))
     told: list[str] = []
-    with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
+    asked = None if id_column is None else PerPerson(id_column)
+    with (
+        open_books(ledger, asked, rng, unit=mechanism.guarantee.unit) as charging,
+        begun(planned, parcel, resume=resume, discard=discard, key=key) as job,
+    ):
+        _refuse_parts(charging)
         if not job.finished:
-            bill = None if charging is None else _Bill(charging, job, parcel, _asked(id_column, charging, rng), task)
+            bill = None if charging is None or asked is None else _Bill(charging, job, parcel, asked, task)
             job = _done(job, run, workers, progress, bill)
             told += [] if bill is None else bill.told
         records = list(records_of(job).values())
@@ -159,12 +164,12 @@ class _Bill:
 
     def look(self) -> None:
         """Refuse a job that does not fit before it draws anything, unless it was charged before it was cut off."""
-        self._charging.granted(self._spending())
+        grant(self._charging, self._spending())
 
     def charge(self) -> None:
         """Charge everybody, once for the job."""
         key = (Path(self._job.folder) / "key").read_bytes()
-        self.told = self._charging.charge(self._spending(), request_of(key))
+        self.told = charge_job(self._charging, self._spending(), request_of(key))
 
     def _spending(self) -> Spending:
         def batches() -> Iterator[Any]:
@@ -175,17 +180,13 @@ class _Bill:
         return spending_in(batches(), self._asked, [self._asked.column], self._task)
 
 
-def _asked(id_column: str | None, charging: Charging, rng: Randomness) -> PerPerson:
-    if id_column is None:
-        raise InvalidInput(WHOSE)
-    if is_simulated(rng):
-        raise InvalidInput("a simulation is never released, so nobody is charged for it: leave the ledger away.")
-    if charging.refused != "fail":
+def _refuse_parts(charging: Charging | None) -> None:
+    refuse_name(charging)
+    if charging is not None and charging.refused != "fail":
         raise InvalidInput(
             "a job over many files is charged whole or not at all: a person may have rows in many, which are protected "
             "side by side. Leave --refused report away, or write them to one file first."
         )
-    return PerPerson(id_column)
 
 
 def _done(job: Job, run: Run, workers: int | None, progress: Progress | None, bill: _Bill | None) -> Job:

@@ -38,6 +38,16 @@ class PeopleCounter:
         for person, count in zip(persons, counts, strict=True):
             self.rows[person] += count
 
+    def add_counts(self, persons: Any, counts: Any) -> None:
+        """Add rows that somebody else has counted, one count for every person."""
+        found, places = ids_of(pa.table({self.column: persons}), self.column)
+        numbers = np.asarray(counts, dtype=np.int64)
+        self.without += int(numbers[places < 0].sum())
+        for person, count in zip(
+            found, np.bincount(places[places >= 0], numbers[places >= 0], len(found)), strict=True
+        ):
+            self.rows[person] += int(count)
+
     @property
     def people(self) -> People:
         most = max(self.rows.values(), default=0)
@@ -72,6 +82,11 @@ def spending_in(batches: Iterable[Any], asked: PerPerson, names: Sequence[str], 
     counter = PeopleCounter(asked.column, names)
     for batch in batches:
         counter.add(batch)
+    return spending_by(counter, asked, task)
+
+
+def spending_by(counter: PeopleCounter, asked: PerPerson, task: Task) -> Spending:
+    """Say what everybody spends whose rows were counted; rows of nobody are refused."""
     if counter.without:
         raise InvalidInput(
             f"{counter.without:,} rows have no {asked.column}: they may be anybody's, and no total would hold. Give "

@@ -1,15 +1,19 @@
-"""What is asked about the rows of one person: a budget for all of them, how it is shared, how many may stay."""
+"""What is asked about the rows of one person: a budget for all of them, how it is shared, which books it is kept in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from metricdp.errors import InvalidInput
 from metricdp.units import parse_epsilon
 
+if TYPE_CHECKING:
+    from metricdp.ledger import Ledger  # its database is imported where books are used
+
 Spread = Literal["even"]
 Which = Literal["first", "random"]
+Refused = Literal["fail", "report"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,31 @@ class PerPerson:
     def needs_counts(self) -> bool:
         """Whether rows must be counted before anything is drawn."""
         return self.budget is not None or self.at_most is not None
+
+
+@dataclass(frozen=True)
+class Charging:
+    """Which books a table is charged to, and what becomes of rows that do not fit.
+
+    Attributes:
+        ledger: The books.
+        key: Who releases, as in `Ledger.release`.
+        purpose: One of the purposes of the policy, where it names any.
+        refused: "fail" charges all rows or none; "report" leaves out the last rows of everybody whose budget does not
+            hold them all, and says how many.
+        job: A name for this release that a repetition repeats: then nobody is charged and nothing drawn a second time.
+            Without one every call is a release of its own.
+    """
+
+    ledger: Ledger
+    key: str = "perturb"
+    purpose: str | None = None
+    refused: Refused = "fail"
+    job: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.refused not in ("fail", "report"):
+            raise InvalidInput(f"`refused` must be 'fail' or 'report', got {self.refused!r}.")
 
 
 def per_person(

@@ -18,7 +18,7 @@ from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
 from metricdp.tables.leaks import rows_looked_at
 from metricdp.tables.patterns import expanded
-from metricdp.tables.persons import PerPerson
+from metricdp.tables.persons import Charging, PerPerson
 
 OnError = Literal["fail", "drop", "null"]
 LATITUDES = ("lat", "latitude")
@@ -161,6 +161,7 @@ class Request:
     accuracy: Sequence[str] = ()
     persons: PerPerson | None = None
     reads: str = "number"
+    charging: Charging | None = None  # of whoever is in `persons`
 
     def task(self, names: Sequence[str]) -> Task:
         """Check what was asked for against the columns there are."""

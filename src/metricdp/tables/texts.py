@@ -192,8 +192,9 @@ class _Work:
             first.append(batch)
             rows += batch.num_rows
         if first:
-            table = pa.Table.from_batches(first)
+            table = _without_views(pa.Table.from_batches(first))
             sample = self._care.trim.applied(table.take(pa.array(sample_rows(table.num_rows))))
+            _refuse_wordless(table, self._columns)
             self._findings = look_at_texts(sample, self._columns, kept=self._care.keep)
             if self._findings and self._care.strict:
                 raise NotPrivate(wording.refused_columns(self._findings))
@@ -324,6 +325,26 @@ def _texts(batch: Any, name: str, first_row: int, table: str) -> pa.Array:
             "0), so nobody knows its words. Save the file as UTF-8."
         )
     return column.cast(pa.large_string())
+
+
+def _refuse_wordless(table: pa.Table, columns: Sequence[str]) -> None:
+    """Refuse a column without a single word in its first rows: it is hardly the one that is meant."""
+    for name in columns:
+        texts = table.column(name)
+        texts = texts.cast(texts.type.value_type) if pa.types.is_dictionary(texts.type) else texts
+        filled = pc.sum(pc.greater(pc.binary_length(texts), 0)).as_py() or 0
+        worded = pc.sum(pc.match_substring_regex(texts, r"[\pL\p{So}]")).as_py() or 0
+        if filled and not worded:
+            raise InvalidInput(
+                f"the column {name!r} holds no words in its first {table.num_rows:,} rows: is it the one meant? "
+                f"{there_are(table.schema.names)}"
+            )
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return a table whose texts can be picked by rows, which Arrow does not do for views of texts."""
+    kinds = [pa.large_string() if pa.types.is_string_view(field.type) else field.type for field in table.schema]
+    return table.cast(pa.schema([field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]))
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

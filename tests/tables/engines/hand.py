@@ -17,8 +17,13 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
         run_partition(job.folder, number, tell)
 
 
-def perturbed(sources: Any, target: Any, mechanism: Any, **options: Any) -> Any:
-    """Run a job over files in this process; the engine is declared until the end of the test."""
+def declare_hand() -> None:
+    """Declare the engine until the end of the test."""
     if "hand" not in ENGINES.names:
         ENGINES.declare(Engine("hand", "this process", run))
+
+
+def perturbed(sources: Any, target: Any, mechanism: Any, **options: Any) -> Any:
+    """Run a job over files in this process."""
+    declare_hand()
     return perturb_files(sources, target, mechanism, engine="hand", **options)

@@ -11,7 +11,9 @@ import pytest
 
 import metricdp as mdp
 from metricdp.cli import main
-from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain
+from metricdp.ledger import Ledger
+from metricdp.tables import Charging
 from metricdp.tables.draws import Draws
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
@@ -78,6 +80,25 @@ def traps() -> None:
         mdp.perturb(ray.data.from_arrow(same), MATRIX, rng=np.random.default_rng(0))
 
 
+def charged(folder: Path) -> None:
+    people = [["anna", "ben"], ["anna", "anna"]]
+    parts = [pa.table({"who": who, "x": [1.0, 2.0], "y": [1.0, 1.0]}) for who in people]
+    with Ledger.open(folder / "budget.db", policy="5 ever") as ledger:
+        options = {"id": "who", "ledger": Charging(ledger, job="monday")}
+        after = rows_of(mdp.perturb(ray.data.from_arrow(parts), MATRIX, **options))
+        assert after["who"].to_pylist() == ["anna", "ben", "anna", "anna"]
+        spent = [ledger.budget(person).accounts[0].spent for person in ("anna", "ben")]
+        assert spent == [2_700_003, 900_001]  # 0.9 is a double a little above nine tenths
+        with pytest.raises(InvalidInput, match="was charged before"):  # nobody kept its blocks
+            mdp.perturb(ray.data.from_arrow(parts), MATRIX, **options)
+        with pytest.raises(BudgetExceeded, match="1 of 2 people"):
+            mdp.perturb(ray.data.from_arrow(parts), MATRIX, id="who", ledger=ledger)
+        empty = pa.table({"who": pa.array([None, "cleo"]), "x": [1.0, 2.0], "y": [1.0, 1.0]})
+        with pytest.raises(InvalidInput, match="1 rows have no who"):
+            mdp.perturb(ray.data.from_arrow([parts[0], empty]), MATRIX, id="who", ledger=ledger)
+        assert [ledger.budget(person).accounts[0].spent for person in ("anna", "ben")] == spent
+
+
 def job_over_files(folder: Path) -> None:
     before = files(folder / "in", rows=100_000, count=3, groups=100_000)
 
@@ -98,6 +119,7 @@ def job_over_files(folder: Path) -> None:
 def test_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data_sets(monkeypatch)
     traps()
+    charged(tmp_path)
     monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
     job_over_files(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -17,7 +17,9 @@ import pytest
 
 import metricdp as mdp
 from metricdp.cli import main
-from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
+from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
+from metricdp.ledger import Ledger
+from metricdp.tables import Charging
 from metricdp.tables.draws import Draws
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
@@ -136,6 +138,34 @@ def traps(session, folder: Path) -> None:
         mdp.perturb(bad, MATRIX, target=str(folder / "no"), rng=np.random.default_rng(0))
 
 
+def charged(session, folder: Path) -> None:
+    rows = "IF(id < 3, 'anna', 'ben') AS who", "1.0D AS x", "1.0D AS y"
+    frame = session.range(0, 5, 1, 2).selectExpr(*rows)
+
+    def others(batches):  # a recipe that gives rows of other persons every time
+        for batch in batches:
+            count = batch.num_rows
+            yield pa.RecordBatch.from_pydict({"who": list(os.urandom(count)), "x": [1.0] * count, "y": [1.0] * count})
+
+    with Ledger.open(folder / "budget.db", policy="5 ever") as ledger:
+        options = {"id": "who", "ledger": Charging(ledger, job="monday")}
+        place = str(folder / "charged")
+        after = sorted(map(tuple, mdp.perturb(frame, MATRIX, target=place, **options).collect()))
+        assert [row[0] for row in after] == ["anna"] * 3 + ["ben"] * 2
+        assert sorted(map(tuple, mdp.perturb(frame, MATRIX, target=place, **options).collect())) == after
+        spent = [ledger.budget(person).accounts[0].spent for person in ("anna", "ben")]
+        assert spent == [2_700_003, 1_800_002]  # 0.9 is a double a little above nine tenths
+        with pytest.raises(BudgetExceeded, match="1 of 2 people"):
+            mdp.perturb(frame, MATRIX, target=str(folder / "refused"), id="who", ledger=ledger)
+        with pytest.raises(InvalidInput, match="its output is not at"):
+            mdp.perturb(frame, MATRIX, target=str(folder / "refused"), **options)
+        changing = session.range(0, 40, 1, 1).mapInArrow(others, "who bigint, x double, y double")
+        with pytest.raises(InvalidInput, match="the table changed while it was read"):
+            mdp.perturb(changing, MATRIX, target=str(folder / "refused"), id="who", ledger=ledger)
+        assert not (folder / "refused").exists()
+        assert [ledger.budget(person).accounts[0].spent for person in ("anna", "ben")] == spent
+
+
 def job_over_files(folder: Path) -> None:
     before = files(folder / "in", rows=100_000, count=2, groups=100_000)
 
@@ -159,6 +189,7 @@ def job_over_files(folder: Path) -> None:
 def test_spark(session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frames(session, tmp_path, monkeypatch)
     traps(session, tmp_path)
+    charged(session, tmp_path)
     monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
     job_over_files(tmp_path)
     shown = runpy.run_path(str(EXAMPLES / "spark_frame.py"))

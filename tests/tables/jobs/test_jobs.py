@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
+from books import fork
+from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.files import holding
 from metricdp.tables import perturb_file, perturb_files, task_for
@@ -29,7 +31,7 @@ from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.kernel import protected_table
 from metricdp.tables.summary import People
-from tables.engines.hand import perturbed
+from tables.engines.hand import declare_hand, perturbed
 from tables.engines.law import CELLS, MATRIX, files, table
 from tables.engines.replay import HOME, folder_of
 
@@ -280,25 +282,42 @@ def test_links_are_not_written_through_and_links_that_are_read_are_named(tmp_pat
     assert any("symbolic link" in line for line in summary.lines())
 
 
-@pytest.mark.parametrize("most", [0, 1500, 30_000])
-def test_a_full_disk_is_one_sentence_and_the_job_goes_on_when_there_is_room(tmp_path: Path, most: int) -> None:
+def in_little_room(words: list[str], most: int) -> tuple[int, str]:
+    """Run the command in a fork of this process where what is written beyond so many bytes fails, as on a full disk."""
+    reading, writing = os.pipe()
+    child = fork()
+    if child == 0:
+        code = 99
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+            sys.stdout = sys.stderr = os.fdopen(writing, "w")
+            code = main(words)
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
+
+
+@pytest.mark.parametrize(("most", "engine"), [(0, "local"), (1500, "hand"), (30_000, "local")])
+def test_a_full_disk_is_one_sentence_and_the_job_goes_on_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, engine: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     whole = files(tmp_path / "in", rows=4000, count=2)
     mdp.save(MATRIX, tmp_path / "cells.mdp")
-    line = "import sys; from metricdp.cli import main; sys.exit(main())"
-    words = ["perturb", "in/*.parquet", "--mechanism", "cells.mdp", "-o", "out", "--engine", "local"]
-
-    def small() -> None:  # what is written beyond this fails as on a full disk
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", line, *words], cwd=tmp_path, capture_output=True, text=True, preexec_fn=small
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
+    declare_hand()
+    monkeypatch.setattr(jobs, "PARTITION_ROWS", 1_000_000)  # a file is one partition
+    words = ["perturb", "in/*.parquet", "--mechanism", "cells.mdp", "-o", "out", "--engine", engine]
+    code, said = in_little_room(words, most)
+    assert code == 2
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
     assert not (tmp_path / "out").exists()
     kept = {path.name: path.read_bytes() for path in tmp_path.glob(f"{HOME}/*/ready/*")}
-    summary = perturbed(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX, resume=True)
+    summary = perturbed("in/*.parquet", tmp_path / "out", MATRIX, resume=True)
     assert summary.rows == whole.num_rows
     for name, data in kept.items():
         assert (tmp_path / "out" / name).read_bytes() == data

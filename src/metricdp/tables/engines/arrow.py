@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,13 +12,15 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target, holding, replacing
 from metricdp.randomness import Randomness
+from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import log_findings
-from metricdp.tables.engines.base import Engine, Target, refuse_persons
+from metricdp.tables.engines.base import Engine, Target, refuse_parts, refuse_persons
 from metricdp.tables.formats import BATCH_ROWS, Storage
-from metricdp.tables.people import Allotment, spending_in
+from metricdp.tables.people import Allotment, PeopleCounter, spending_by, spending_in
 from metricdp.tables.pump import pump
 from metricdp.tables.sources import Outlet
-from metricdp.tables.task import Request
+from metricdp.tables.spending import Spending
+from metricdp.tables.task import Request, Task
 
 
 def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
@@ -37,28 +41,57 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
     for file in getattr(source, "files", ()):
         check_target(target, source=file)
     task = request.task(source.schema.names)
-    allotment = None
-    if request.persons is not None and request.persons.needs_counts:
-        if once:
-            refuse_persons("a reader, which is read once", request)
-        batches = source.to_batches(columns=[request.persons.column])
-        allotment = Allotment(spending_in(batches, request.persons, source.schema.names, task), rng)
+    charging, persons, counter = request.charging, request.persons, None
+    if once:
+        _refuse_once(request)
+    spending = None if once else _spending(source, request, task)
+    if charging is not None and spending is not None:
+        if kept_elsewhere(charging, spending, str(target), there=Path(target).exists()):
+            return dataset.dataset(str(target))
+        spending = grant(charging, spending)
+    if charging is not None and persons is not None and once:
+        counter = PeopleCounter(persons.column, source.schema.names)
+    allotment = None if spending is None else Allotment(spending, rng)
     with holding(target), replacing(target) as partial:
-        stream = StreamReader(source)
+        stream = StreamReader(source, counter)
         tally = pump(stream, Outlet(partial, stream.storage), task, rng, persons=allotment)
         if tally.rows == 0:
             raise InvalidInput("the data set has no rows: there is nothing to protect.")
+        if counter is not None and persons is not None:
+            spending = spending_by(counter, persons, task)
+        if charging is not None and spending is not None:
+            for line in charge_new(charging, spending):
+                logging.getLogger("metricdp").info("%s", line)
     log_findings(tally.findings)
     if once:
         return dataset.dataset(str(target)).scanner().to_reader()
     return dataset.dataset(str(target))
 
 
+def _refuse_once(request: Request) -> None:
+    """Refuse what needs a second look at rows that can be read once."""
+    what = "a reader, which is read once,"
+    refuse_persons(what.rstrip(","), request)
+    refuse_parts(what, request)
+    if request.charging is not None and request.charging.job is not None:
+        raise InvalidInput(f"{what} cannot be repeated: leave `job` away.")
+
+
+def _spending(source: Any, request: Request, task: Task) -> Spending | None:
+    """Count the rows of everybody in a data set, where it has to be known before anything is drawn."""
+    persons = request.persons
+    if persons is None or not (persons.needs_counts or request.charging is not None):
+        return None
+    names = source.schema.names
+    PeopleCounter(persons.column, names)  # refuses a column that is not there
+    return spending_in(source.to_batches(columns=[persons.column]), persons, names, task)
+
+
 class StreamReader:
     """Arrow's own data sets and readers as something the pump reads."""
 
-    def __init__(self, source: Any) -> None:
-        self._source = source
+    def __init__(self, source: Any, counter: PeopleCounter | None = None) -> None:
+        self._source, self._counter = source, counter
         self.name = f"the {type(source).__name__}"
         self.schema: pa.Schema = source.schema
         self.storage = Storage("parquet", dictionaries=tuple(source.schema.names))
@@ -69,6 +102,8 @@ class StreamReader:
             source = source.to_batches(batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
         for batch in source:
             if batch.num_rows:
+                if self._counter is not None:
+                    self._counter.add(batch)
                 yield batch
 
     def share(self, rows: int) -> float:

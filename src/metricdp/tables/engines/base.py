@@ -72,9 +72,19 @@ def refuse_persons(what: str, request: Request) -> None:
         )
 
 
+def refuse_parts(what: str, request: Request) -> None:
+    """Refuse to leave out rows that a ledger does not grant where rows have no common order."""
+    if request.charging is not None and request.charging.refused != "fail":
+        raise InvalidInput(
+            f"{what} is charged whole or not at all: which rows of a person come first is not known before the first "
+            "is drawn. Leave refused='report' away."
+        )
+
+
 def refuse_for_workers(engine: str, request: Request, rng: Randomness) -> None:
     """Refuse what cannot be done where workers draw the noise and write logs."""
     refuse_persons(engine, request)
+    refuse_parts(f"a table of {engine}", request)
     if rng is not None:
         raise InvalidInput(f"`rng` cannot be given for {engine}: its workers draw from streams of their own.")
     if request.show_values:

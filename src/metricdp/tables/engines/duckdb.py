@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +18,14 @@ from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_e
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.care import Care
+from metricdp.tables.charging import Books, Charging, charge_new, grant, kept_elsewhere, open_books
 from metricdp.tables.checks import first_look, judge_first, log_findings
 from metricdp.tables.engines.base import Engine, Target
 from metricdp.tables.kernel import protect, report_fields, report_type, whole
 from metricdp.tables.leaks import SAMPLED
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson, Spread, Which, per_person
-from metricdp.tables.spending import ALL, Portion
+from metricdp.tables.spending import ALL, Portion, Spending
 from metricdp.tables.task import OnError, Request, Task, usual_names
 from metricdp.tables.trim import Step, Trim, coarser
 from metricdp.tables.values import is_text
@@ -48,6 +50,7 @@ def duckdb_table(
     spread: Spread | None = None,
     at_most: int | None = None,
     which: Which = "first",
+    ledger: Books = None,
     drop: Sequence[str] | str = (),
     coarsen: Mapping[str, Any] | None = None,
     keep: Sequence[str] | str = (),
@@ -70,15 +73,28 @@ def duckdb_table(
         on_error: As in `mdp.perturb`. NULL is no legal secret.
         show_values: As in `mdp.perturb`.
         id, budget, spread, at_most, which: As in `mdp.perturb`; the query's result is put into a temporary table first.
+        ledger: As in `mdp.perturb`: everybody is charged when the reports are ready and before the table is there. A
+            job that is repeated finds its table and leaves it as it is.
         drop, coarsen, keep, strict, yes_really: As in `mdp.perturb`; whole columns only, none inside a struct.
     """
     engine = import_extra("duckdb", "duckdb")
+    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    unit = mechanism.guarantee.unit
+    persons = per_person(id, budget, spread, at_most, which=which, unit=unit)
+    with open_books(ledger, persons, None, unit=unit) as charging:
+        request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons, charging=charging)
+        return _made(engine, connection, (query, target), request)
+
+
+def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request) -> Any:
+    """Make the table of a request."""
+    query, target = where
+    care, on_error = request.care, request.on_error
     source = f"({query.strip().rstrip(';')})"
     empty = _asked(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
     kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
     schema = empty.to_arrow_table().schema
-    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    task = Request(mechanism, columns, snap, on_error, show_values, care).task(schema.names)
+    task = request.task(schema.names)
     _refuse_inside(schema.names, care)
     first = _asked(
         engine,
@@ -90,10 +106,13 @@ def duckdb_table(
         log_findings(found, wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows))
         judge_first(first, task, doubts)
     name = f"metricdp_{secrets.token_hex(6)}"
-    persons = per_person(id, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)
-    allotted = None
-    if persons is not None and persons.needs_counts:
-        allotted = _allotted(connection, name, source, persons, task)
+    persons, charging = request.persons, request.charging
+    allotted, spending = None, None
+    if persons is not None and (persons.needs_counts or charging is not None):
+        there = _is_there(engine, connection, target)
+        allotted, spending = _allotted(connection, name, source, (persons, task), (charging, target, there))
+        if spending is None:
+            return connection.table(_quoted(target))  # the job was charged before
         source = f"{name}_rows POSITIONAL JOIN {name}_portion"
     errors: list[MetricdpError] = []
     kind_of = [schema.field(c).type for c in task.columns]
@@ -114,36 +133,67 @@ def duckdb_table(
     outputs += [f"q.{_quoted(column)} AS {_quoted(column)}" for column in task.reports if column not in schema.names]
     kept = " WHERE q IS NOT NULL" if on_error == "drop" else ""
     source += f" WHERE {name}_kept" if allotted else ""
+    goal = f"TABLE {_quoted(target)}" if charging is None else f"TEMP TABLE {name}_made"  # out of sight until charged
     statement = (
-        f"CREATE TABLE {_quoted(target)} AS SELECT {', '.join(outputs)} "
-        f"FROM (SELECT *, {name}({drawn}) AS q FROM {source}){kept}"
+        f"CREATE {goal} AS SELECT {', '.join(outputs)} FROM (SELECT *, {name}({drawn}) AS q FROM {source}){kept}"
     )
     try:
-        _asked(engine, lambda: connection.execute(statement), f"DuckDB could not make the table {target!r}", errors)
+        problem = f"DuckDB could not make the table {target!r}"
+        _asked(engine, lambda: connection.execute(statement), problem, errors)
+        if charging is not None and spending is not None:
+            for line in charge_new(charging, spending):
+                logging.getLogger("metricdp").info("%s", line)
+            _asked(engine, lambda: connection.execute(f"CREATE TABLE {_quoted(target)} AS FROM {name}_made"), problem)
     finally:
         for made_here in (name, *(f"{name}_{number}" for number in steps.values())):
             connection.remove_function(made_here)
         if allotted:
             connection.unregister(f"{name}_portion")
             connection.execute(f"DROP TABLE {name}_rows")
+            connection.execute(f"DROP TABLE IF EXISTS {name}_made")
     return connection.table(_quoted(target))
 
 
-def _allotted(connection: Any, name: str, source: str, persons: PerPerson, task: Task) -> tuple[Task, ...]:
-    """Put the rows of a query aside, count whose they are, and note beside them which are reported at which epsilon."""
+def _is_there(engine: Any, connection: Any, target: str) -> bool:
+    try:
+        connection.table(_quoted(target))
+    except engine.CatalogException:
+        return False
+    return True
+
+
+def _allotted(
+    connection: Any,
+    name: str,
+    source: str,
+    of: tuple[PerPerson, Task],
+    to: tuple[Charging | None, str, bool],
+) -> tuple[tuple[Task, ...], Spending | None]:
+    """Put the rows of a query aside, count whose they are, and note beside them which are reported at which epsilon.
+
+    Returns no spending where the same job was charged before and its table is there.
+    """
+    (persons, task), (charging, target, there) = of, to
     connection.execute(f"CREATE TEMP TABLE {name}_rows AS SELECT * FROM {source}")
     try:
         names = connection.table(f"{name}_rows").columns
         PeopleCounter(persons.column, names)  # refuses a column that is not there
         ids = connection.sql(f"SELECT {_quoted(persons.column)} FROM {name}_rows ORDER BY rowid").to_arrow_table()
         spending = spending_in([ids], persons, names, task)
+        if charging is not None:
+            if kept_elsewhere(charging, spending, target, there=there):
+                connection.execute(f"DROP TABLE {name}_rows")
+                return (), None
+            if there:
+                raise OutputProblem(f"DuckDB could not make the table {target!r}: it is there already.")
+            spending = grant(charging, spending)
         portion = Allotment(spending).portion(ids)
     except MetricdpError:
         connection.execute(f"DROP TABLE {name}_rows")
         raise
     kept = np.ones(ids.num_rows, dtype=bool) if portion.kept is None else portion.kept
     connection.register(f"{name}_portion", pa.table({f"{name}_kept": kept, f"{name}_number": portion.number}))
-    return portion.tasks
+    return portion.tasks, spending
 
 
 def _refuse_inside(names: Sequence[str], care: Care) -> None:

@@ -7,6 +7,7 @@ dies or its result is lost; the stream is bound to the block's number and conten
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from typing import Any
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
+from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Draws
 from metricdp.tables.engines.base import Engine, Target, refuse_for_workers, refuse_target
@@ -23,8 +25,10 @@ from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import Packed, is_ours, packed, retold, unpacked
 from metricdp.tables.kernel import protected_table
+from metricdp.tables.people import PeopleCounter, spending_by
 from metricdp.tables.pump import Tell
-from metricdp.tables.task import Request
+from metricdp.tables.spending import Spending
+from metricdp.tables.task import Request, Task
 
 RETRIES = 3
 
@@ -53,9 +57,20 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
     shared = ray.put(parcel.file)
     rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.care, parcel.applied, inherited())
     work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_block)
-    made = [work.remote(block, number, shared, rest, key) for number, block in enumerate(dataset.to_arrow_refs())]
-    if not made:
+    blocks = dataset.to_arrow_refs()
+    if not blocks:
         raise InvalidInput("the data set is empty: there is no row to protect.")
+    spending = None if request.charging is None else _granted(ray, blocks, request, task, names)
+    made = [work.remote(block, number, shared, rest, key) for number, block in enumerate(blocks)]
+    _waited(ray, made)
+    if request.charging is not None and spending is not None:
+        for line in charge_new(request.charging, spending):
+            logging.getLogger("metricdp").info("%s", line)
+    return ray.data.from_arrow_refs([block for block, _ in made])
+
+
+def _waited(ray: Any, made: Sequence[tuple[Any, Any]]) -> None:
+    """Wait for all blocks; what went wrong with one is raised, and the others are called off."""
     for number, (_, answer) in enumerate(made):
         failed = _answer(ray, answer, ray.exceptions.RayError)
         if failed is not None:
@@ -63,7 +78,32 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
                 ray.cancel(other)
             error = unpacked(failed)
             raise retold(error, f"block {number} of the data set: {error}")
-    return ray.data.from_arrow_refs([block for block, _ in made])
+
+
+def _granted(ray: Any, blocks: Sequence[Any], request: Request, task: Task, names: Sequence[str]) -> Spending:
+    """Count the rows of everybody block by block, and see that the books hold them all, before anything is drawn."""
+    persons, charging = request.persons, request.charging
+    assert persons is not None
+    assert charging is not None
+    counter = PeopleCounter(persons.column, names)
+    work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_people)
+    made = [work.remote(block, persons.column, inherited()) for block in blocks]
+    _waited(ray, made)
+    for counts, _ in made:
+        found = ray.get(counts)
+        counter.add_counts(found.column(persons.column), found.column("count_all"))
+    spending = spending_by(counter, persons, task)
+    kept_elsewhere(charging, spending, "a data set of Ray", there=False)  # its blocks are gone with who drew them
+    return grant(charging, spending)
+
+
+def _people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, Packed | None]:
+    """Count whose the rows of one block are, in a worker."""
+    try:
+        load_inherited(names)
+        return table.select([column]).group_by(column).aggregate([([], "count_all")]), None
+    except Exception as error:
+        return None, packed(error)
 
 
 def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, Packed | None]:

@@ -7,6 +7,7 @@ bound to the partition's number, the batch's number and its content, so both run
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,9 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from metricdp.errors import InvalidInput, OutputProblem, import_extra
+from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
+from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Keyed
 from metricdp.tables.engines.base import Engine, Target, refuse_for_workers
@@ -27,6 +29,7 @@ from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import Packed, bare, is_ours, packed, retold, told, unpacked
 from metricdp.tables.kernel import report_fields
+from metricdp.tables.people import CHANGED, PeopleCounter, spending_by
 from metricdp.tables.pump import Tell, protected
 from metricdp.tables.task import Request, Task
 
@@ -55,14 +58,66 @@ def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Rando
     file = session.sparkContext.broadcast(parcel.file)
     rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.care, parcel.applied, inherited())
     mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES), tuple(frame.columns))
-    problem = _written(frame.mapInArrow(mapper, _schema(frame, task, types)), session.sparkContext, str(target))
-    file.destroy()
-    if problem is not None:
-        raise problem
+    bill = None if request.charging is None else _Bill(session, request, task, frame)
+    if bill is None or not bill.is_paid(session.sparkContext, str(target)):
+        noisy = frame.mapInArrow(mapper, _schema(frame, task, types))
+        problem = _written(noisy, session.sparkContext, str(target), bill)
+        file.destroy()
+        if problem is not None:
+            raise problem
     return session.read.parquet(str(target))
 
 
-def _written(noisy: Any, context: Any, target: str) -> Exception | None:
+class _Bill:
+    """What everybody is charged for a frame, by how many rows of theirs it has.
+
+    Rows are counted before anything is drawn, from the column of persons alone. A frame is a recipe, and may give other
+    rows the second time: so those that were written are counted too, and nobody may have more of them.
+    """
+
+    def __init__(self, session: Any, request: Request, task: Task, frame: Any) -> None:
+        persons, charging = request.persons, request.charging
+        assert persons is not None
+        assert charging is not None
+        self._session, self._charging, self._column = session, charging, persons.column
+        if persons.column in (*task.columns, *task.care.trim.touched):
+            raise InvalidInput(
+                f"{persons.column!r} says whose rows they are and has to stay as it is until everybody is charged: "
+                "drop or coarsen it afterwards."
+            )
+        PeopleCounter(persons.column, frame.columns)  # refuses a column that is not there
+        counter = self._counted(frame)
+        self._spending = spending_by(counter, persons, task)
+
+    def _counted(self, frame: Any) -> PeopleCounter:
+        counter = PeopleCounter(self._column, [self._column])
+        try:
+            counted = frame.groupBy(frame[f"`{self._column}`"]).count().toArrow()
+        except Exception as error:  # its words may show values
+            raise OutputProblem(f"cannot count the rows of every person: Spark stopped with {_why(error)}.") from None
+        counter.add_counts(counted.column(0), counted.column(1))
+        return counter
+
+    def is_paid(self, context: Any, target: str) -> bool:
+        """Tell whether the same job was charged before and lies in its place; otherwise see that all rows fit."""
+        hadoop = context._jvm.org.apache.hadoop.fs
+        place = hadoop.Path(target)
+        there = place.getFileSystem(context._jsc.hadoopConfiguration()).exists(place)
+        if kept_elsewhere(self._charging, self._spending, target, there=there):
+            return True
+        grant(self._charging, self._spending)
+        return False
+
+    def charge(self, written: str) -> None:
+        """Charge everybody for what was written, out of sight."""
+        found = self._counted(self._session.read.parquet(written)).rows
+        if any(count > self._spending.counts.get(person, 0) for person, count in found.items()):
+            raise InvalidInput(CHANGED)
+        for line in charge_new(self._charging, self._spending):
+            logging.getLogger("metricdp").info("%s", line)
+
+
+def _written(noisy: Any, context: Any, target: str, bill: _Bill | None = None) -> Exception | None:
     """Write a frame out of sight and put it in its place, or return what went wrong.
 
     Spark writes where it is told before it knows whether all goes well, so it is told a hidden folder beside the target
@@ -81,17 +136,25 @@ def _written(noisy: Any, context: Any, target: str) -> Exception | None:
             system.setPermission(home, hadoop.permission.FsPermission("700"))
             ready = hadoop.Path(home, "ready")
             noisy.write.mode("errorifexists").parquet(ready.toString())
+            if bill is not None:
+                bill.charge(ready.toString())
             if system.exists(place) or not system.rename(ready, place):
                 return OutputProblem(f"cannot write {target!r}: something is there by now. Choose another folder.")
         finally:
             system.delete(home, True)
+    except MetricdpError as error:  # of the books
+        return error
     except Exception as error:  # Spark wraps what a worker raised in an error of its own
         found = told(str(error))
         if found is not None:
             return retold(found, f"in one of the partitions, {found}")
-        condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
-        return OutputProblem(f"cannot write {target!r}: Spark stopped with {condition}; its log says where.")
+        return OutputProblem(f"cannot write {target!r}: Spark stopped with {_why(error)}; its log says where.")
     return None
+
+
+def _why(error: Exception) -> str:
+    """Return what Spark calls an error, and nothing that it says about it."""
+    return str(getattr(error, "getCondition", lambda: None)() or type(error).__name__)
 
 
 def _schema(frame: Any, task: Task, types: Any) -> Any:

@@ -15,6 +15,7 @@ from metricdp.tables.leaks.look import STANDS, Finding, Secret, look
 from metricdp.tables.leaks.numbers import FEWEST, agreed
 
 LOOKED_AT = 1_000  # rows
+PROSE, SENTENCE, MOST_PROSE = re.compile(r"[^\W\d_]{2,}"), 4, 0.5  # cells of so many words, in so many rows, are texts
 WORD = re.compile(r"\w{3,}")
 MOST, MORE = 0.3, 0.2  # the share of rows whose words stand in the text, and how much above that of other rows' texts
 
@@ -55,6 +56,9 @@ def _repeats(leaf: Leaf, said: Sequence[set[str]], texts: Integers) -> str | Non
         other = np.mean([words[row] <= said[filled[number - 1]] for number, row in enumerate(filled)])
         if same >= MOST and same - other >= MORE:
             return "repeats"
+    long = [len(PROSE.findall(cell)) >= SENTENCE for cell in cells if cell.strip()]
+    if long and np.mean(long) >= MOST_PROSE:
+        return "prose"
     return "text" if agreed(_codes(cells), texts).above(STANDS) else None
 
 

@@ -77,7 +77,7 @@ class _Lines:
             )
         except (UnicodeDecodeError, pa.ArrowException):
             return None
-        if table.num_rows != len(lines) or not all(word and word == word.strip() for word in words):
+        if table.num_rows != len(lines) or not all(words):
             return None
         return words, np.column_stack([column.to_numpy() for column in table.columns])
 

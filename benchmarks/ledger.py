@@ -94,6 +94,14 @@ def on_a_server(keep: Recorder, seconds: float, processes: int = 4, threads: int
         keep("ledger", what, measured=measured, asked="300 a second", rate=rate)
         print(f"{what}: {measured}", flush=True)
         with Ledger.open(place, key_file=key) as ledger:
+            people = 100_000
+            rows = {f"person {number}": 1 for number in range(people)}
+            first = batch(ledger, rows, "open")
+            taken = min(batch(ledger, rows, f"again {number}") for number in range(3))
+            what = f"batch of 100,000 rows, one charge for each of {people:,} people, PostgreSQL"
+            measured = f"{people / taken:,.0f} rows a second; {people / first:,.0f} when their accounts are opened"
+            keep("ledger", what, measured=measured, seconds=taken, first=first)
+            print(f"{what}: {measured}", flush=True)
             assert ledger.verify().holds
 
 

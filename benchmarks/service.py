@@ -8,6 +8,7 @@ python benchmarks/service.py overload  [--seconds 20] [--record]    five times t
 python benchmarks/service.py gone      [--record]                   the database stops for 30 s
 python benchmarks/service.py malformed [--count 10000] [--record]   requests drawn from the OpenAPI file, broken
 python benchmarks/service.py soak      [--minutes 20] [--record]    half load: memory flat, no error
+python benchmarks/service.py rate pace batch postgres overload gone --record           several in one call
 
 The service is the command itself, in processes of its own; visitors are another process on the same machine.
 """
@@ -23,7 +24,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -187,11 +188,12 @@ def batch(keep: Recorder) -> None:
                 assert pa.ipc.open_stream(answer.content).read_all().num_rows == rows
                 rates.append(rows / seconds)
                 print(f"{rows:,} rows of {persons:,} persons: {seconds:.3f} s, {rows / seconds:,.0f} rows a second")
+            opened = f"; {rates[0]:,.0f} the first time, when their accounts are opened" if persons == rows else ""
             keep(
                 "service", f"a batch of 100,000 rows of {persons:,} persons as Arrow, one charge a person",
                 asked="200,000 rows a second",
-                measured=f"{np.median(rates):,.0f} rows a second, median of five; the best {max(rates):,.0f}",
-                rate=float(np.median(rates)), best=max(rates), persons=persons,
+                measured=f"{np.median(rates):,.0f} rows a second, median of five; the best {max(rates):,.0f}{opened}",
+                rate=float(np.median(rates)), best=max(rates), first=rates[0], persons=persons,
             )  # fmt: skip
 
 
@@ -318,21 +320,26 @@ def soak(keep: Recorder, minutes: float) -> None:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("what", choices=["rate", "pace", "batch", "postgres", "overload", "gone", "malformed", "soak"])
+    kinds = ["rate", "pace", "batch", "postgres", "overload", "gone", "malformed", "soak"]
+    parser.add_argument("what", choices=kinds, nargs="+")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--count", type=int, default=10_000)
     chosen = parser.parse_args()
     keep = recorder(chosen.record)
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
-    if chosen.what in ("rate", "pace", "postgres", "overload"):
-        {"rate": rate, "pace": pace, "postgres": postgres, "overload": overload}[chosen.what](keep, chosen.seconds)
-    elif chosen.what == "malformed":
-        malformed(keep, chosen.count)
-    elif chosen.what == "soak":
-        soak(keep, chosen.minutes)
-    else:
-        {"batch": batch, "gone": gone}[chosen.what](keep)
+    run: dict[str, Callable[[], None]] = {
+        "rate": lambda: rate(keep, chosen.seconds),
+        "pace": lambda: pace(keep, chosen.seconds),
+        "batch": lambda: batch(keep),
+        "postgres": lambda: postgres(keep, chosen.seconds),
+        "overload": lambda: overload(keep, chosen.seconds),
+        "gone": lambda: gone(keep),
+        "malformed": lambda: malformed(keep, chosen.count),
+        "soak": lambda: soak(keep, chosen.minutes),
+    }
+    for name in chosen.what:
+        run[name]()
 
 
 if __name__ == "__main__":

@@ -60,27 +60,32 @@ def measure(chosen: Any, folder: Path) -> None:
     print(f"loaded in {time.perf_counter() - started:.2f} s: {words}")
     source, tokens = table(folder)
     texts = TextMechanism(words, Rules(unknown="mask"))
-    seconds = []
+    seconds, busy = [], []
     for number in range(chosen.rounds + 1):
         profile = cProfile.Profile()
         if chosen.profile and number == chosen.rounds:
             profile.enable()
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.process_time()
         protect_texts(source, folder / "out.csv", texts, columns="text", overwrite=True)
         seconds.append(time.perf_counter() - started)
+        busy.append(time.process_time() - worked)
         profile.disable()
-        print(f"round {number}: {tokens:,} words in {seconds[-1]:.2f} s, {tokens / seconds[-1]:,.0f} words/s")
+        print(
+            f"round {number}: {tokens:,} words in {seconds[-1]:.2f} s, {tokens / seconds[-1]:,.0f} words/s; "
+            f"{busy[-1]:.2f} s of processor time"
+        )
         if chosen.profile and number == chosen.rounds:
             pstats.Stats(profile).sort_stats("tottime").print_stats(12)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    size = len(texts.words.inputs.finite or ())
-    for kind, taken in (("with", seconds[0]), ("after", min(seconds[1:]))):
+    size, rate = texts.words.inputs.size or 0, words.guarantee.epsilon
+    for kind, taken, worked in (("with", seconds[0], busy[0]), ("after", min(seconds[1:]), min(busy[1:]))):
         keep(
             "texts",
-            f"SST-2, {tokens:,} words, CSV to CSV, {size:,} words in the vocabulary, {kind} warm-up",
+            f"SST-2, {tokens:,} words, CSV to CSV, {size:,} words to choose from, epsilon {rate:g}, {kind} warm-up",
             asked=ASKED[kind],
-            measured=f"{tokens / taken:,.0f} words/s, {peak:.1f} GB at most",
+            measured=f"{tokens / taken:,.0f} words/s, {worked:.2f} s of processor time, {peak:.1f} GB at most",
             seconds=round(taken, 3),
+            processor=round(worked, 3),
             words=tokens,
         )
 

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 6a82c0c76551f485d093942464bd7522ffc95433bb59320b400a811da9d6228e.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 d26438b3c909e4737267e9b263fc985a7b934cb224834a270b0288409a5c5687.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */

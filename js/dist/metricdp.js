@@ -1019,6 +1019,670 @@ function readInterpolated(body, file) {
   return { inputs, outputs, table, draw, law: lawAt };
 }
 
+// ---------------------------------------------------------------------------------------------------- balls.js
+
+/**
+ * Balls of whole numbers: a number known to lie in [m - r, m + r] 2^-places, and what can be computed from such numbers. Every
+ * function here gives a ball that holds the true result; functions of fixed numbers are computed with 64 places more.
+ */
+
+
+const GUARD = 64n;
+
+/** The bits read so far leave more than one answer. */
+const UNDECIDED = Symbol("undecided");
+
+const sizeOf = (value) => (value < 0n ? -value : value);
+const bitsOf = (value) => {
+  const hexadecimal = value.toString(16);
+  return BigInt(4 * (hexadecimal.length - 1) + 32 - Math.clz32(parseInt(hexadecimal[0], 16)));
+};
+
+/** Return the whole part of a square root. */
+function wholeRoot(value) {
+  if (value < 2n) return value;
+  let guess = 1n << ((bitsOf(value) + 1n) / 2n + 1n);
+  for (;;) {
+    const next = (guess + value / guess) >> 1n;
+    if (next >= guess) return guess;
+    guess = next;
+  }
+}
+
+/** Return atan(1/n) or artanh(1/n) in units of 2^-places. */
+function inverseSeries(n, places, sign) {
+  let power = (1n << places) / n;
+  let sum = power;
+  for (let k = 3n; power !== 0n; k += 2n) {
+    power = (sign * power) / (n * n);
+    sum += power / k;
+  }
+  return sum;
+}
+
+/** Arithmetic of balls with so many binary places. */
+class Balls {
+  constructor(places) {
+    this.places = places;
+    this.inner = places + GUARD;
+    this.piInner = 4n * (4n * inverseSeries(5n, this.inner, -1n) - inverseSeries(239n, this.inner, -1n));
+    this.logTwoInner = 2n * inverseSeries(3n, this.inner, 1n);
+    this.pi = this.outer(this.piInner);
+    this.one = { m: 1n << places, r: 0n };
+  }
+
+  outer(value) {
+    return { m: value >> GUARD, r: 4n };
+  }
+
+  /** Return the ball of a fraction. */
+  fraction(top, bottom) {
+    return { m: (top << this.places) / bottom, r: 1n };
+  }
+
+  /** Return the ball of a double. */
+  double(value) {
+    return this.fraction(toWhole(value), 1n << 1074n);
+  }
+
+  /** Return the uniforms whose first bits are these. */
+  uniform(digits, bits) {
+    return { m: (2n * digits + 1n) << (this.places - bits - 1n), r: 1n << (this.places - bits - 1n) };
+  }
+
+  add(a, b) {
+    return { m: a.m + b.m, r: a.r + b.r };
+  }
+
+  subtract(a, b) {
+    return { m: a.m - b.m, r: a.r + b.r };
+  }
+
+  negative(a) {
+    return { m: -a.m, r: a.r };
+  }
+
+  multiply(a, b) {
+    return { m: (a.m * b.m) >> this.places, r: ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r + a.r * b.r) >> this.places) + 2n };
+  }
+
+  times(a, whole) {
+    return { m: a.m * whole, r: a.r * sizeOf(whole) };
+  }
+
+  divide(a, b) {
+    const least = sizeOf(b.m) - b.r;
+    if (least <= 0n) throw UNDECIDED;
+    const wrong = ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r) << this.places) / (sizeOf(b.m) * least);
+    return { m: (a.m << this.places) / b.m, r: wrong + 2n };
+  }
+
+  root(a) {
+    if (a.m + a.r < 0n) throw UNDECIDED;
+    const low = wholeRoot((a.m > a.r ? a.m - a.r : 0n) << this.places);
+    const high = wholeRoot((a.m + a.r) << this.places) + 1n;
+    return { m: (low + high) >> 1n, r: ((high - low) >> 1n) + 1n };
+  }
+
+  log(a) {
+    if (a.m <= a.r) throw UNDECIDED;
+    const shift = bitsOf(a.m) - this.places;
+    const value = shift > 0n ? (a.m << GUARD) >> shift : (a.m << GUARD) << -shift; // from 1/2 to 1
+    const one = 1n << this.inner;
+    const s = ((value - one) << this.inner) / (value + one);
+    const square = (s * s) >> this.inner;
+    let power = s;
+    let sum = s;
+    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
+      power = (power * square) >> this.inner;
+      sum += power / k;
+    }
+    const { m } = this.outer(2n * sum + shift * this.logTwoInner);
+    return { m, r: (a.r << this.places) / (a.m - a.r) + 8n };
+  }
+
+  exp(a) {
+    if (a.r >= this.one.m) throw UNDECIDED;
+    const value = a.m << GUARD;
+    let doublings = value / this.logTwoInner;
+    if (value < 0n) doublings -= 1n;
+    if (doublings > 1n << 20n) throw UNDECIDED;
+    const x = value - doublings * this.logTwoInner; // from 0 to ln 2
+    let term = 1n << this.inner;
+    let sum = term;
+    for (let k = 1n; term !== 0n; k += 1n) {
+      term = ((term * x) >> this.inner) / k;
+      sum += term;
+    }
+    const shift = GUARD - doublings;
+    const m = shift > 0n ? sum >> shift : sum << -shift;
+    return { m, r: ((2n * m * a.r) >> this.places) + 8n + (doublings > 0n ? 1n << doublings : 0n) };
+  }
+
+  /** Return sine and cosine. */
+  circle(a) {
+    const turn = 2n * this.piInner;
+    let x = (a.m << GUARD) % turn;
+    if (x > this.piInner) x -= turn;
+    if (x < -this.piInner) x += turn;
+    const square = (x * x) >> this.inner;
+    const sums = [];
+    for (const start of [1n, 0n]) {
+      let term = start ? x : 1n << this.inner;
+      let sum = term;
+      for (let k = start + 1n; sizeOf(term) > 1n; k += 2n) {
+        term = -((term * square) >> this.inner) / (k * (k + 1n));
+        sum += term;
+      }
+      sums.push({ m: sum >> GUARD, r: a.r + 8n });
+    }
+    return sums;
+  }
+
+  /** Return the angle of the vector (x, y), up to whole turns. */
+  angle(y, x) {
+    const [height, width] = [sizeOf(y.m), sizeOf(x.m)];
+    const length = wholeRoot(height * height + width * width);
+    const moved = x.r + y.r;
+    if (length <= 2n * moved + 2n) throw UNDECIDED;
+    const [less, more] = height > width ? [width, height] : [height, width];
+    const one = 1n << this.inner;
+    let q = (less << this.inner) / more;
+    for (let k = 0; k < 3; k++) q = (q << this.inner) / (one + wholeRoot((one << this.inner) + q * q)); // half the angle
+    const square = (q * q) >> this.inner;
+    let power = q;
+    let sum = q;
+    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
+      power = -((power * square) >> this.inner);
+      sum += power / k;
+    }
+    let angle = 8n * sum;
+    if (height > width) angle = this.piInner / 2n - angle;
+    if (x.m < 0n) angle = this.piInner - angle;
+    const { m } = this.outer(y.m < 0n ? -angle : angle);
+    return { m, r: ((height * x.r + width * y.r) << this.places) / (length * (length - moved)) + 8n };
+  }
+
+  below(a, b) {
+    if (a.m + a.r < b.m - b.r) return true;
+    if (a.m - a.r > b.m + b.r) return false;
+    throw UNDECIDED;
+  }
+
+  /** Return the nearest whole number of all numbers in a ball. */
+  cell(a) {
+    const half = 1n << (this.places - 1n);
+    const low = (a.m - a.r + half) >> this.places;
+    if (low !== (a.m + a.r + half) >> this.places) throw UNDECIDED;
+    return low;
+  }
+}
+
+/** Return what the fewest words of every uniform decide: `attempt(balls, words)` until it does not throw UNDECIDED. */
+function settled(attempt, extra) {
+  return untilDecided((tries) => {
+    const words = BigInt(tries + 1);
+    if (words > 64n) return undefined;
+    try {
+      return attempt(new Balls(64n * words + 96n + extra), words);
+    } catch (error) {
+      if (error !== UNDECIDED) throw error;
+      return undefined;
+    }
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------- doubles.js
+
+/**
+ * Elementary functions of doubles with proven error bounds: + - * / and square roots only, line for line those of
+ * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/noise.md proves them). UNIT is 2^-53.
+ */
+
+const UNIT = 2 ** -53;
+
+const VIEW = new DataView(new ArrayBuffer(8));
+const LOG_TWO_HIGH = 0.6931471803691238;
+const LOG_TWO_LOW = 1.9082149292705877e-10;
+const HALF_PI = Math.PI / 2;
+const HALF_PI_LOW = 6.123233995736766e-17;
+const PI_LOW = 1.2246467991473532e-16;
+const SPLITTER = 134217729;
+const ARCS = [
+  0, 0.12435499454676144, 0.24497866312686414, 0.3587706702705722, 0.4636476090008061, 0.5585993153435624, 0.6435011087932844,
+  0.7188299996216245, 0.7853981633974483,
+];
+
+/** Return a square root within 2 UNIT of itself: the language promises nothing, so it is checked. */
+function root(value) {
+  const found = Math.sqrt(value);
+  if (!(Math.abs(found * found - value) <= 4 * UNIT * value)) throw new Error("this engine computes no square roots");
+  return found;
+}
+
+/** Return the middle of what the first 52 bits of a word stand for: exact, and UNIT from either end. */
+function middleOf(high, low) {
+  return (high * 1048576 + (low >>> 12)) * 2 ** -52 + UNIT;
+}
+
+/** Return ln of a positive ordinary double, within 8 UNIT of itself. */
+function logOf(value) {
+  VIEW.setFloat64(0, value);
+  let top = VIEW.getUint32(0) + (0x3ff00000 - 0x3fe6a09e);
+  const exponent = (top >>> 20) - 1023;
+  top = (top & 0xfffff) + 0x3fe6a09e;
+  VIEW.setUint32(0, top);
+  const away = VIEW.getFloat64(0) - 1;
+  const s = away / (2 + away);
+  const z = s * s;
+  let tail = 1 / 17 + z * (1 / 19);
+  tail = 1 / 13 + z * (1 / 15 + z * tail);
+  tail = 1 / 7 + z * (1 / 9 + z * (1 / 11 + z * tail));
+  const near = s * (2 + (z + z) * (1 / 3 + z * (1 / 5 + z * tail)));
+  return exponent * LOG_TWO_HIGH + (exponent * LOG_TWO_LOW + near);
+}
+
+/** Return e to a power from -700 to 700 (below, as at -700), within 4 UNIT of itself. */
+function expOf(value) {
+  const power = Math.max(value, -700);
+  const doublings = Math.round(power * (1 / 0.6931471805599453));
+  const x = power - doublings * LOG_TWO_HIGH - doublings * LOG_TWO_LOW;
+  let tail = 1 / 39916800 + x * (1 / 479001600 + x * (1 / 6227020800));
+  tail = 1 / 40320 + x * (1 / 362880 + x * (1 / 3628800 + x * tail));
+  tail = 1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * tail)));
+  const near = 1 + (x + x * x * (0.5 + x * (1 / 6 + x * tail)));
+  const half = Math.trunc(doublings / 2); // both powers of two are ordinary doubles
+  return near * 2 ** half * 2 ** (doublings - half);
+}
+
+function smallSine(x) {
+  const z = x * x;
+  let tail = -1 / 39916800 + z * (1 / 6227020800 - z * (1 / 1307674368000));
+  tail = z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z * (1 / 362880 + z * tail))));
+  return x + x * tail;
+}
+
+function smallCosine(x) {
+  const z = x * x;
+  let tail = 1 / 479001600 + z * (-1 / 87178291200 + z * (1 / 20922789888000));
+  tail = z * (1 / 24 + z * (-1 / 720 + z * (1 / 40320 + z * (-1 / 3628800 + z * tail))));
+  return 1 + z * (tail - 0.5);
+}
+
+function turned(quarters, rest) {
+  const [sine, cosine] = [smallSine(rest), smallCosine(rest)];
+  return [[sine, cosine], [cosine, -sine], [-sine, -cosine], [-cosine, sine]][quarters & 3];
+}
+
+/** Return sine and cosine of 2 pi times a number in [0, 1), each within 6 UNIT of itself. */
+function circle(fraction) {
+  const quarters = Math.round(4 * fraction);
+  return turned(quarters, (4 * fraction - quarters) * HALF_PI);
+}
+
+/** Return sine and cosine of an angle in [0, 3.2], within 6 UNIT, and the sine below pi/4 within 6 UNIT of itself. */
+function sineAndCosine(angle) {
+  const quarters = Math.round(angle * (1 / HALF_PI));
+  return turned(quarters, angle - quarters * HALF_PI - quarters * HALF_PI_LOW);
+}
+
+/** Return sine and cosine of a latitude in degrees, each within 6 UNIT of itself. */
+function ofLatitude(degrees) {
+  const size = Math.abs(degrees);
+  const steep = size > 45;
+  const angle = (steep ? 90 - size : size) * (Math.PI / 180);
+  const [sine, cosine] = [smallSine(angle), smallCosine(angle)];
+  const up = steep ? cosine : sine;
+  return [degrees < 0 ? -up : up, steep ? sine : cosine];
+}
+
+/** Return the angle of the vector (x, y), within 12 UNIT of itself. */
+function arctangent(y, x) {
+  const [height, width] = [Math.abs(y), Math.abs(x)];
+  const steep = height > width;
+  const [less, more] = steep ? [width, height] : [height, width];
+  const eighths = Math.round(8 * (less / more));
+  const ratio = 0.125 * eighths;
+  const rest = (less - ratio * more) / (more + ratio * less);
+  const z = rest * rest;
+  let tail = 1 / 9 + z * (-1 / 11 + z * (1 / 13));
+  tail = z * (-1 / 3 + z * (1 / 5 + z * (-1 / 7 + z * tail)));
+  let angle = ARCS[eighths] + (rest + rest * tail);
+  if (steep) angle = HALF_PI - (angle - HALF_PI_LOW);
+  if (x < 0) angle = Math.PI - (angle - PI_LOW);
+  return y < 0 ? -angle : angle;
+}
+
+function productOf(a, b) {
+  const whole = a * b;
+  let part = SPLITTER * a;
+  const aHigh = part - (part - a);
+  const aLow = a - aHigh;
+  part = SPLITTER * b;
+  const bHigh = part - (part - b);
+  const bLow = b - bHigh;
+  return [whole, aHigh * bHigh - whole + aHigh * bLow + aLow * bHigh + aLow * bLow];
+}
+
+/** Return value * top / bottom as a whole number and a rest, which is within 4 UNIT; for results up to 2^51. */
+function centreOf(value, top, bottom) {
+  const [scaled, lost] = productOf(value, top);
+  const cells = scaled / bottom;
+  const [back, rest] = productOf(cells, bottom);
+  const whole = Math.round(cells);
+  return [whole, cells - whole + (scaled - back - rest + lost) / bottom];
+}
+
+// ---------------------------------------------------------------------------------------------------- noise.js
+
+/** What exact noise is made of: uniforms with as many bits as are asked for, and cells that are sure. */
+
+
+/** The uniforms of one draw: binary fractions of as many words as anybody asks for, each word drawn once. */
+class Uniforms {
+  constructor(source) {
+    this.source = source;
+    this.known = new Map();
+  }
+
+  word(attempt, k, limb) {
+    if (this.source.limb) return this.source.limb(attempt, k, limb); // chosen by a test
+    const place = `${attempt} ${k} ${limb}`;
+    let found = this.known.get(place);
+    if (found === undefined) {
+      this.source.next();
+      found = [this.source.high, this.source.low];
+      this.known.set(place, found);
+    }
+    return found;
+  }
+
+  middle(attempt, k) {
+    const [high, low] = this.word(attempt, k, 0);
+    return middleOf(high, low);
+  }
+
+  /** Return the sign of the first bit and the middle of the uniform of the others. */
+  signed(attempt, k) {
+    const [high, low] = this.word(attempt, k, 0);
+    return [high >>> 31 ? -1 : 1, middleOf(((high << 1) | (low >>> 31)) >>> 0, (low << 1) >>> 0)];
+  }
+
+  /** Return the first words as one whole number. */
+  digits(attempt, k, words) {
+    let value = 0n;
+    for (let limb = 0; limb < words; limb++) {
+      const [high, low] = this.word(attempt, k, limb);
+      value = (value << 64n) | (BigInt(high) << 32n) | BigInt(low);
+    }
+    return value;
+  }
+}
+
+/** Return what an uncertain uniform adds to its logarithm; infinite where that is not small. */
+const unlikely = (unsure) => (unsure < 0.001 ? 1.1 * unsure : Infinity);
+
+/** Return the cell of a centre moved by so many cells, or undefined where the error leaves more than one. */
+function sureCell([whole, rest], moved, error) {
+  const total = rest + moved;
+  const step = Math.round(total);
+  return Math.abs(total - step) + (error + 4 * UNIT * (1 + Math.abs(moved))) < 0.5 ? whole + step : undefined;
+}
+
+/** Return -ln of a uniform given by its middle, and a bound of its error. */
+function exponentialOf(share) {
+  const total = -logOf(share);
+  return [total, 8 * UNIT * total + unlikely(UNIT / share)];
+}
+
+// ---------------------------------------------------------------------------------------------------- kernel.js
+
+/**
+ * Kernels over small vocabularies: Pr[k | i] = w_k exp(-a min(d(i, k), cap)) / N_i in real numbers of the stored points.
+ *
+ * A draw is one uniform number, of which further bits are read where they are needed. The reports share the interval from 0 to
+ * 1 by their probabilities: the secret itself first, then all others in their order. Doubles decide where their proven error
+ * leaves no doubt, balls of whole numbers elsewhere: the same words give the same report as in Python. What a file says about
+ * its normalisers is not used, and nothing is remembered of what was asked.
+ */
+
+
+const LARGEST_EXPONENT = 600.6; // of the farthest report; below, exp stays an ordinary double
+const WIDEST_WEIGHTS = 90; // logarithm of the largest weight over the smallest
+const SAFE_SQUARES = [2 ** -900, 2 ** 900]; // sums of squares between these have lost nothing to under- or overflow
+const EXTRA = 64n; // places of balls, for what large numbers take
+
+/** Return the length of a vector, NaN where doubles cannot be trusted with its squares. */
+function lengthOf(squares) {
+  return squares === 0 || (squares > SAFE_SQUARES[0] && squares < SAFE_SQUARES[1]) ? root(squares) : NaN;
+}
+
+const doublesOf = ({ data }) => (data instanceof Float64Array ? data : Float64Array.from(data, Number));
+
+const GAPS = {
+  1: (a, i, j, n) => {
+    let total = 0;
+    for (let k = 0; k < n; k++) total += Math.abs(a[i + k] - a[j + k]);
+    return total;
+  },
+  2: (a, i, j, n) => {
+    let total = 0;
+    let lost = false;
+    for (let k = 0; k < n; k++) {
+      const gap = a[i + k] - a[j + k];
+      total += gap * gap;
+      lost ||= gap !== 0 && Math.abs(gap) < 2 ** -450;
+    }
+    return lost ? NaN : lengthOf(total);
+  },
+  Infinity: (a, i, j, n) => {
+    let largest = 0;
+    for (let k = 0; k < n; k++) largest = Math.max(largest, Math.abs(a[i + k] - a[j + k]));
+    return largest;
+  },
+};
+
+/** Vectors under l1, l2 or the largest gap: distances in doubles within `relative` of themselves, and as balls. */
+class Lengths {
+  constructor(p, points) {
+    if (!Object.hasOwn(GAPS, p)) throw new Unsupported("a kernel is drawn from here in l1, l2, the largest gap and angles only.");
+    this.p = p;
+    this.data = doublesOf(points);
+    this.width = points.width;
+    this.relative = (this.width + 12) * UNIT;
+    this.absolute = this.width * 2 ** -1021;
+    this.between = GAPS[p];
+  }
+
+  measure(i, j) {
+    return this.between(this.data, i * this.width, j * this.width, this.width);
+  }
+
+  ball(balls, i, j) {
+    let total = balls.fraction(0n, 1n);
+    for (let k = 0; k < this.width; k++) {
+      let gap = balls.subtract(balls.double(this.data[i * this.width + k]), balls.double(this.data[j * this.width + k]));
+      if (gap.m < 0n) gap = balls.negative(gap);
+      if (this.p === 2) total = balls.add(total, balls.multiply(gap, gap));
+      else if (this.p === 1) total = balls.add(total, gap);
+      else total = { m: gap.m > total.m ? gap.m : total.m, r: gap.r > total.r ? gap.r : total.r };
+    }
+    return this.p === 2 ? balls.root(total) : total;
+  }
+}
+
+/** Vectors under the angle between them. */
+class Angles {
+  constructor(unit, points) {
+    this.degrees = unit === "deg";
+    this.data = doublesOf(points);
+    this.width = points.width;
+    const scale = this.degrees ? 180 / Math.PI : 1;
+    this.relative = 32 * UNIT;
+    this.absolute = (4 * this.width + 64) * UNIT * scale;
+    this.units = new Float64Array(this.data.length);
+    for (let at = 0; at < this.data.length; at += this.width) {
+      let squares = 0;
+      for (let k = 0; k < this.width; k++) squares += this.data[at + k] ** 2;
+      const length = lengthOf(squares);
+      for (let k = 0; k < this.width; k++) this.units[at + k] = this.data[at + k] / length;
+    }
+  }
+
+  measure(i, j) {
+    let [apart, along] = [0, 0];
+    for (let k = 0; k < this.width; k++) {
+      const [a, b] = [this.units[i * this.width + k], this.units[j * this.width + k]];
+      apart += (a - b) ** 2;
+      along += (a + b) ** 2;
+    }
+    if (!(apart + along > 0)) return NaN;
+    const angle = 2 * arctangent(root(apart), root(along));
+    return this.degrees ? angle * (180 / Math.PI) : angle;
+  }
+
+  ball(balls, i, j) {
+    const [a, b] = [this.direction(balls, i), this.direction(balls, j)];
+    const lengthIn = (combine) =>
+      balls.root(a.map((x, k) => combine(x, b[k])).reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
+    const apart = lengthIn((x, y) => balls.subtract(x, y));
+    const angle = balls.times(balls.angle(apart, lengthIn((x, y) => balls.add(x, y))), 2n);
+    return this.degrees ? balls.divide(balls.times(angle, 180n), balls.pi) : angle;
+  }
+
+  direction(balls, i) {
+    const row = Array.from({ length: this.width }, (_, k) => balls.double(this.data[i * this.width + k]));
+    const length = balls.root(row.reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
+    return row.map((x) => balls.divide(x, length));
+  }
+}
+
+/** Return the smaller of two balls, or one that holds both where that is not sure. */
+function lesser(a, b) {
+  if (a.m + a.r <= b.m - b.r) return a;
+  if (b.m + b.r <= a.m - a.r) return b;
+  const apart = a.m > b.m ? a.m - b.m : b.m - a.m;
+  return { m: (a.m + b.m) >> 1n, r: apart + (a.r > b.r ? a.r : b.r) + 1n };
+}
+
+/** The rows of a kernel, each made when it is asked for. */
+class KernelRows {
+  constructor(metric, size, { inner, cap, logs }) {
+    this.metric = metric;
+    this.rows = this.reports = size;
+    this.storage = "dense";
+    this.inner = inner;
+    this.cap = cap ?? Infinity;
+    this.logs = logs;
+    this.shift = logs === null ? 0 : logs.reduce((most, log) => Math.max(most, log), -Infinity);
+    const least = logs === null ? 0 : logs.reduce((low, log) => Math.min(low, log), Infinity);
+    refuse(this.shift - least > WIDEST_WEIGHTS, "its weights differ too much");
+    this.weights = logs === null ? null : logs.map((log) => expOf(log - this.shift));
+    let away = 0;
+    for (let k = 0; k < size; k++) away = Math.max(away, metric.measure(0, k));
+    const farthest = 2 * (away * (1 + 2 * metric.relative) + metric.absolute); // no two are farther apart than twice that
+    const reach = farthest <= this.cap ? farthest : this.cap; // also where `farthest` is no number
+    refuse(!(inner * reach <= LARGEST_EXPONENT), "its exponents are larger than doubles hold");
+    const roundings = 4 * (inner * reach + this.shift - least + Math.abs(this.shift)) + size + 24;
+    /** A bound of the relative error of any sum of terms of a row. */
+    this.error = 1.01 * (inner * (metric.relative * reach + metric.absolute) + roundings * UNIT);
+  }
+
+  /** Return the terms of a row, relative to the largest weight; NaN where doubles lost a distance. */
+  terms(row) {
+    const result = new Float64Array(this.reports);
+    for (let k = 0; k < result.length; k++) {
+      const away = k === row ? 0 : this.metric.measure(row, k);
+      const term = expOf(-this.inner * Math.min(away, this.cap));
+      result[k] = this.weights === null ? term : term * this.weights[k];
+    }
+    return result;
+  }
+
+  draw(row, source) {
+    const uniforms = new Uniforms(source);
+    const [high, low] = uniforms.word(0, 0, 0);
+    return this.#located(row, high * 4294967296 + low) ?? this.#decided(row, uniforms);
+  }
+
+  /**
+   * Return the report that a word stands for, or undefined where doubles leave it open. With t the secret's own term and O the
+   * sum of the others, report k is the first with t_0 + ... + t_k > U (t + O) - t.
+   */
+  #located(row, word) {
+    const terms = this.terms(row);
+    const own = terms[row];
+    terms[row] = 0;
+    let others = 0;
+    for (let k = 0; k < terms.length; k++) others += terms[k];
+    const total = own + others;
+    const margin = 2 * this.error * others + 16 * UNIT * total;
+    const low = word * 2 ** -64 * total - own;
+    const high = low + 2 ** -64 * total;
+    if (!(low >= 0)) return high + margin < 0 || others === 0 ? row : undefined; // undefined too where a term is no number
+    let before = 0;
+    for (let k = 0; k < terms.length; k++) {
+      const after = before + terms[k];
+      if (after > low) return before + margin < low && (after >= others || high + margin < after) ? k : undefined;
+      before = after;
+    }
+    return undefined;
+  }
+
+  /** Return the report of one draw in balls of whole numbers: as many words of it as it takes. */
+  #decided(row, uniforms) {
+    const order = [row];
+    for (let k = 0; k < this.reports; k++) if (k !== row) order.push(k);
+    return settled((balls, words) => {
+      const [inner, cap] = [balls.double(this.inner), this.cap < Infinity ? balls.double(this.cap) : null];
+      const terms = order.map((k) => this.#ball(balls, row, k, inner, cap));
+      const total = terms.reduce((sum, term) => balls.add(sum, term));
+      const target = balls.multiply(balls.uniform(uniforms.digits(0, 0, words), 64n * words), total);
+      let running = { m: 0n, r: 0n };
+      for (let k = 0; k < order.length - 1; k++) {
+        running = balls.add(running, terms[k]);
+        if (balls.below(target, running)) return order[k];
+      }
+      return order[order.length - 1];
+    }, EXTRA);
+  }
+
+  #ball(balls, row, k, inner, cap) {
+    const weight = this.logs === null ? { m: 0n, r: 0n } : balls.subtract(balls.double(this.logs[k]), balls.double(this.shift));
+    if (k === row) return balls.exp(weight);
+    const away = this.metric.ball(balls, row, k);
+    return balls.exp(balls.subtract(weight, balls.multiply(inner, cap === null ? away : lesser(away, cap))));
+  }
+
+  /** Return the law of a row over all reports. */
+  law(row) {
+    const terms = this.terms(row);
+    let total = 0;
+    for (const term of terms) total += term;
+    return terms.map((term) => term / total);
+  }
+
+  /** Return [report, probability] of reports that hold at least `level` together: all of them. */
+  likely(row) {
+    return Array.from(this.law(row), (chance, k) => [k, chance]);
+  }
+}
+
+/** Read a kernel on the secrets of a space, which are its reports. */
+function readKernel(body, file, promise) {
+  const space = file.space(body.space);
+  const { metric, points } = space;
+  if (metric.name !== "Lp" && metric.name !== "Angular") {
+    throw new Unsupported("a kernel is drawn from here in l1, l2, the largest gap and angles only.");
+  }
+  const measure = metric.name === "Lp" ? new Lengths(metric.parameters.p, points) : new Angles(metric.unit, points);
+  const logs = body.log_weights === null ? null : file.floats(body.log_weights, [space.size], "its weights");
+  file.floats(body.log_normalisers, [space.size], "its normalisers");
+  refuse(promise.basis !== "none" && !(body.inner <= promise.epsilon), "its kernel does not keep its promise");
+  const table = new KernelRows(measure, space.size, { inner: body.inner, cap: body.cap, logs });
+  return { inputs: space, outputs: space, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+}
+
 // ---------------------------------------------------------------------------------------------------- roads.js
 
 /** Shortest ways along a network of roads, by Dijkstra's algorithm. */
@@ -1358,209 +2022,6 @@ function readMetric({ name, parameters }, file) {
   return { name, unit: parameters.unit ?? "", legal: () => null, text: false, parameters, ...made };
 }
 
-// ---------------------------------------------------------------------------------------------------- doubles.js
-
-/**
- * Elementary functions of doubles with proven error bounds: + - * / and square roots only, line for line those of
- * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/noise.md proves them). UNIT is 2^-53.
- */
-
-const UNIT = 2 ** -53;
-
-const VIEW = new DataView(new ArrayBuffer(8));
-const LOG_TWO_HIGH = 0.6931471803691238;
-const LOG_TWO_LOW = 1.9082149292705877e-10;
-const HALF_PI = Math.PI / 2;
-const HALF_PI_LOW = 6.123233995736766e-17;
-const PI_LOW = 1.2246467991473532e-16;
-const SPLITTER = 134217729;
-const ARCS = [
-  0, 0.12435499454676144, 0.24497866312686414, 0.3587706702705722, 0.4636476090008061, 0.5585993153435624, 0.6435011087932844,
-  0.7188299996216245, 0.7853981633974483,
-];
-
-/** Return a square root within 2 UNIT of itself: the language promises nothing, so it is checked. */
-function root(value) {
-  const found = Math.sqrt(value);
-  if (!(Math.abs(found * found - value) <= 4 * UNIT * value)) throw new Error("this engine computes no square roots");
-  return found;
-}
-
-/** Return the middle of what the first 52 bits of a word stand for: exact, and UNIT from either end. */
-function middleOf(high, low) {
-  return (high * 1048576 + (low >>> 12)) * 2 ** -52 + UNIT;
-}
-
-/** Return ln of a positive ordinary double, within 8 UNIT of itself. */
-function logOf(value) {
-  VIEW.setFloat64(0, value);
-  let top = VIEW.getUint32(0) + (0x3ff00000 - 0x3fe6a09e);
-  const exponent = (top >>> 20) - 1023;
-  top = (top & 0xfffff) + 0x3fe6a09e;
-  VIEW.setUint32(0, top);
-  const away = VIEW.getFloat64(0) - 1;
-  const s = away / (2 + away);
-  const z = s * s;
-  let tail = 1 / 17 + z * (1 / 19);
-  tail = 1 / 13 + z * (1 / 15 + z * tail);
-  tail = 1 / 7 + z * (1 / 9 + z * (1 / 11 + z * tail));
-  const near = s * (2 + (z + z) * (1 / 3 + z * (1 / 5 + z * tail)));
-  return exponent * LOG_TWO_HIGH + (exponent * LOG_TWO_LOW + near);
-}
-
-/** Return e to a power from -700 to 700 (below, as at -700), within 4 UNIT of itself. */
-function expOf(value) {
-  const power = Math.max(value, -700);
-  const doublings = Math.round(power * (1 / 0.6931471805599453));
-  const x = power - doublings * LOG_TWO_HIGH - doublings * LOG_TWO_LOW;
-  let tail = 1 / 39916800 + x * (1 / 479001600 + x * (1 / 6227020800));
-  tail = 1 / 40320 + x * (1 / 362880 + x * (1 / 3628800 + x * tail));
-  tail = 1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * tail)));
-  const near = 1 + (x + x * x * (0.5 + x * (1 / 6 + x * tail)));
-  const half = Math.trunc(doublings / 2); // both powers of two are ordinary doubles
-  return near * 2 ** half * 2 ** (doublings - half);
-}
-
-function smallSine(x) {
-  const z = x * x;
-  let tail = -1 / 39916800 + z * (1 / 6227020800 - z * (1 / 1307674368000));
-  tail = z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z * (1 / 362880 + z * tail))));
-  return x + x * tail;
-}
-
-function smallCosine(x) {
-  const z = x * x;
-  let tail = 1 / 479001600 + z * (-1 / 87178291200 + z * (1 / 20922789888000));
-  tail = z * (1 / 24 + z * (-1 / 720 + z * (1 / 40320 + z * (-1 / 3628800 + z * tail))));
-  return 1 + z * (tail - 0.5);
-}
-
-function turned(quarters, rest) {
-  const [sine, cosine] = [smallSine(rest), smallCosine(rest)];
-  return [[sine, cosine], [cosine, -sine], [-sine, -cosine], [-cosine, sine]][quarters & 3];
-}
-
-/** Return sine and cosine of 2 pi times a number in [0, 1), each within 6 UNIT of itself. */
-function circle(fraction) {
-  const quarters = Math.round(4 * fraction);
-  return turned(quarters, (4 * fraction - quarters) * HALF_PI);
-}
-
-/** Return sine and cosine of an angle in [0, 3.2], within 6 UNIT, and the sine below pi/4 within 6 UNIT of itself. */
-function sineAndCosine(angle) {
-  const quarters = Math.round(angle * (1 / HALF_PI));
-  return turned(quarters, angle - quarters * HALF_PI - quarters * HALF_PI_LOW);
-}
-
-/** Return sine and cosine of a latitude in degrees, each within 6 UNIT of itself. */
-function ofLatitude(degrees) {
-  const size = Math.abs(degrees);
-  const steep = size > 45;
-  const angle = (steep ? 90 - size : size) * (Math.PI / 180);
-  const [sine, cosine] = [smallSine(angle), smallCosine(angle)];
-  const up = steep ? cosine : sine;
-  return [degrees < 0 ? -up : up, steep ? sine : cosine];
-}
-
-/** Return the angle of the vector (x, y), within 12 UNIT of itself. */
-function arctangent(y, x) {
-  const [height, width] = [Math.abs(y), Math.abs(x)];
-  const steep = height > width;
-  const [less, more] = steep ? [width, height] : [height, width];
-  const eighths = Math.round(8 * (less / more));
-  const ratio = 0.125 * eighths;
-  const rest = (less - ratio * more) / (more + ratio * less);
-  const z = rest * rest;
-  let tail = 1 / 9 + z * (-1 / 11 + z * (1 / 13));
-  tail = z * (-1 / 3 + z * (1 / 5 + z * (-1 / 7 + z * tail)));
-  let angle = ARCS[eighths] + (rest + rest * tail);
-  if (steep) angle = HALF_PI - (angle - HALF_PI_LOW);
-  if (x < 0) angle = Math.PI - (angle - PI_LOW);
-  return y < 0 ? -angle : angle;
-}
-
-function productOf(a, b) {
-  const whole = a * b;
-  let part = SPLITTER * a;
-  const aHigh = part - (part - a);
-  const aLow = a - aHigh;
-  part = SPLITTER * b;
-  const bHigh = part - (part - b);
-  const bLow = b - bHigh;
-  return [whole, aHigh * bHigh - whole + aHigh * bLow + aLow * bHigh + aLow * bLow];
-}
-
-/** Return value * top / bottom as a whole number and a rest, which is within 4 UNIT; for results up to 2^51. */
-function centreOf(value, top, bottom) {
-  const [scaled, lost] = productOf(value, top);
-  const cells = scaled / bottom;
-  const [back, rest] = productOf(cells, bottom);
-  const whole = Math.round(cells);
-  return [whole, cells - whole + (scaled - back - rest + lost) / bottom];
-}
-
-// ---------------------------------------------------------------------------------------------------- noise.js
-
-/** What exact noise is made of: uniforms with as many bits as are asked for, and cells that are sure. */
-
-
-/** The uniforms of one draw: binary fractions of as many words as anybody asks for, each word drawn once. */
-class Uniforms {
-  constructor(source) {
-    this.source = source;
-    this.known = new Map();
-  }
-
-  word(attempt, k, limb) {
-    if (this.source.limb) return this.source.limb(attempt, k, limb); // chosen by a test
-    const place = `${attempt} ${k} ${limb}`;
-    let found = this.known.get(place);
-    if (found === undefined) {
-      this.source.next();
-      found = [this.source.high, this.source.low];
-      this.known.set(place, found);
-    }
-    return found;
-  }
-
-  middle(attempt, k) {
-    const [high, low] = this.word(attempt, k, 0);
-    return middleOf(high, low);
-  }
-
-  /** Return the sign of the first bit and the middle of the uniform of the others. */
-  signed(attempt, k) {
-    const [high, low] = this.word(attempt, k, 0);
-    return [high >>> 31 ? -1 : 1, middleOf(((high << 1) | (low >>> 31)) >>> 0, (low << 1) >>> 0)];
-  }
-
-  /** Return the first words as one whole number. */
-  digits(attempt, k, words) {
-    let value = 0n;
-    for (let limb = 0; limb < words; limb++) {
-      const [high, low] = this.word(attempt, k, limb);
-      value = (value << 64n) | (BigInt(high) << 32n) | BigInt(low);
-    }
-    return value;
-  }
-}
-
-/** Return what an uncertain uniform adds to its logarithm; infinite where that is not small. */
-const unlikely = (unsure) => (unsure < 0.001 ? 1.1 * unsure : Infinity);
-
-/** Return the cell of a centre moved by so many cells, or undefined where the error leaves more than one. */
-function sureCell([whole, rest], moved, error) {
-  const total = rest + moved;
-  const step = Math.round(total);
-  return Math.abs(total - step) + (error + 4 * UNIT * (1 + Math.abs(moved))) < 0.5 ? whole + step : undefined;
-}
-
-/** Return -ln of a uniform given by its middle, and a bound of its error. */
-function exponentialOf(share) {
-  const total = -logOf(share);
-  return [total, 8 * UNIT * total + unlikely(UNIT / share)];
-}
-
 // ---------------------------------------------------------------------------------------------------- spaces.js
 
 /** Where secrets live: finitely many points, everywhere, a box, streets. A space says which values are secrets. */
@@ -1785,219 +2246,6 @@ function readSpace(entry, file) {
   if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("secrets in a space of this kind are not drawn for here.");
   const Space = SPACES[entry.kind];
   return new Space(entry, file);
-}
-
-// ---------------------------------------------------------------------------------------------------- balls.js
-
-/**
- * Balls of whole numbers: a number known to lie in [m - r, m + r] 2^-places, and what can be computed from such numbers. Every
- * function here gives a ball that holds the true result; functions of fixed numbers are computed with 64 places more.
- */
-
-
-const GUARD = 64n;
-
-/** The bits read so far leave more than one answer. */
-const UNDECIDED = Symbol("undecided");
-
-const sizeOf = (value) => (value < 0n ? -value : value);
-const bitsOf = (value) => {
-  const hexadecimal = value.toString(16);
-  return BigInt(4 * (hexadecimal.length - 1) + 32 - Math.clz32(parseInt(hexadecimal[0], 16)));
-};
-
-/** Return the whole part of a square root. */
-function wholeRoot(value) {
-  if (value < 2n) return value;
-  let guess = 1n << ((bitsOf(value) + 1n) / 2n + 1n);
-  for (;;) {
-    const next = (guess + value / guess) >> 1n;
-    if (next >= guess) return guess;
-    guess = next;
-  }
-}
-
-/** Return atan(1/n) or artanh(1/n) in units of 2^-places. */
-function inverseSeries(n, places, sign) {
-  let power = (1n << places) / n;
-  let sum = power;
-  for (let k = 3n; power !== 0n; k += 2n) {
-    power = (sign * power) / (n * n);
-    sum += power / k;
-  }
-  return sum;
-}
-
-/** Arithmetic of balls with so many binary places. */
-class Balls {
-  constructor(places) {
-    this.places = places;
-    this.inner = places + GUARD;
-    this.piInner = 4n * (4n * inverseSeries(5n, this.inner, -1n) - inverseSeries(239n, this.inner, -1n));
-    this.logTwoInner = 2n * inverseSeries(3n, this.inner, 1n);
-    this.pi = this.outer(this.piInner);
-    this.one = { m: 1n << places, r: 0n };
-  }
-
-  outer(value) {
-    return { m: value >> GUARD, r: 4n };
-  }
-
-  /** Return the ball of a fraction. */
-  fraction(top, bottom) {
-    return { m: (top << this.places) / bottom, r: 1n };
-  }
-
-  /** Return the ball of a double. */
-  double(value) {
-    return this.fraction(toWhole(value), 1n << 1074n);
-  }
-
-  /** Return the uniforms whose first bits are these. */
-  uniform(digits, bits) {
-    return { m: (2n * digits + 1n) << (this.places - bits - 1n), r: 1n << (this.places - bits - 1n) };
-  }
-
-  add(a, b) {
-    return { m: a.m + b.m, r: a.r + b.r };
-  }
-
-  subtract(a, b) {
-    return { m: a.m - b.m, r: a.r + b.r };
-  }
-
-  negative(a) {
-    return { m: -a.m, r: a.r };
-  }
-
-  multiply(a, b) {
-    return { m: (a.m * b.m) >> this.places, r: ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r + a.r * b.r) >> this.places) + 2n };
-  }
-
-  times(a, whole) {
-    return { m: a.m * whole, r: a.r * sizeOf(whole) };
-  }
-
-  divide(a, b) {
-    const least = sizeOf(b.m) - b.r;
-    if (least <= 0n) throw UNDECIDED;
-    const wrong = ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r) << this.places) / (sizeOf(b.m) * least);
-    return { m: (a.m << this.places) / b.m, r: wrong + 2n };
-  }
-
-  root(a) {
-    if (a.m + a.r < 0n) throw UNDECIDED;
-    const low = wholeRoot((a.m > a.r ? a.m - a.r : 0n) << this.places);
-    const high = wholeRoot((a.m + a.r) << this.places) + 1n;
-    return { m: (low + high) >> 1n, r: ((high - low) >> 1n) + 1n };
-  }
-
-  log(a) {
-    if (a.m <= a.r) throw UNDECIDED;
-    const shift = bitsOf(a.m) - this.places;
-    const value = shift > 0n ? (a.m << GUARD) >> shift : (a.m << GUARD) << -shift; // from 1/2 to 1
-    const one = 1n << this.inner;
-    const s = ((value - one) << this.inner) / (value + one);
-    const square = (s * s) >> this.inner;
-    let power = s;
-    let sum = s;
-    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
-      power = (power * square) >> this.inner;
-      sum += power / k;
-    }
-    const { m } = this.outer(2n * sum + shift * this.logTwoInner);
-    return { m, r: (a.r << this.places) / (a.m - a.r) + 8n };
-  }
-
-  exp(a) {
-    if (a.r >= this.one.m) throw UNDECIDED;
-    const value = a.m << GUARD;
-    let doublings = value / this.logTwoInner;
-    if (value < 0n) doublings -= 1n;
-    if (doublings > 1n << 20n) throw UNDECIDED;
-    const x = value - doublings * this.logTwoInner; // from 0 to ln 2
-    let term = 1n << this.inner;
-    let sum = term;
-    for (let k = 1n; term !== 0n; k += 1n) {
-      term = ((term * x) >> this.inner) / k;
-      sum += term;
-    }
-    const shift = GUARD - doublings;
-    const m = shift > 0n ? sum >> shift : sum << -shift;
-    return { m, r: ((2n * m * a.r) >> this.places) + 8n + (doublings > 0n ? 1n << doublings : 0n) };
-  }
-
-  /** Return sine and cosine. */
-  circle(a) {
-    const turn = 2n * this.piInner;
-    let x = (a.m << GUARD) % turn;
-    if (x > this.piInner) x -= turn;
-    if (x < -this.piInner) x += turn;
-    const square = (x * x) >> this.inner;
-    const sums = [];
-    for (const start of [1n, 0n]) {
-      let term = start ? x : 1n << this.inner;
-      let sum = term;
-      for (let k = start + 1n; sizeOf(term) > 1n; k += 2n) {
-        term = -((term * square) >> this.inner) / (k * (k + 1n));
-        sum += term;
-      }
-      sums.push({ m: sum >> GUARD, r: a.r + 8n });
-    }
-    return sums;
-  }
-
-  /** Return the angle of the vector (x, y), up to whole turns. */
-  angle(y, x) {
-    const [height, width] = [sizeOf(y.m), sizeOf(x.m)];
-    const length = wholeRoot(height * height + width * width);
-    const moved = x.r + y.r;
-    if (length <= 2n * moved + 2n) throw UNDECIDED;
-    const [less, more] = height > width ? [width, height] : [height, width];
-    const one = 1n << this.inner;
-    let q = (less << this.inner) / more;
-    for (let k = 0; k < 3; k++) q = (q << this.inner) / (one + wholeRoot((one << this.inner) + q * q)); // half the angle
-    const square = (q * q) >> this.inner;
-    let power = q;
-    let sum = q;
-    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
-      power = -((power * square) >> this.inner);
-      sum += power / k;
-    }
-    let angle = 8n * sum;
-    if (height > width) angle = this.piInner / 2n - angle;
-    if (x.m < 0n) angle = this.piInner - angle;
-    const { m } = this.outer(y.m < 0n ? -angle : angle);
-    return { m, r: ((height * x.r + width * y.r) << this.places) / (length * (length - moved)) + 8n };
-  }
-
-  below(a, b) {
-    if (a.m + a.r < b.m - b.r) return true;
-    if (a.m - a.r > b.m + b.r) return false;
-    throw UNDECIDED;
-  }
-
-  /** Return the nearest whole number of all numbers in a ball. */
-  cell(a) {
-    const half = 1n << (this.places - 1n);
-    const low = (a.m - a.r + half) >> this.places;
-    if (low !== (a.m + a.r + half) >> this.places) throw UNDECIDED;
-    return low;
-  }
-}
-
-/** Return what the fewest words of every uniform decide: `attempt(balls, words)` until it does not throw UNDECIDED. */
-function settled(attempt, extra) {
-  return untilDecided((tries) => {
-    const words = BigInt(tries + 1);
-    if (words > 64n) return undefined;
-    try {
-      return attempt(new Balls(64n * words + 96n + extra), words);
-    } catch (error) {
-      if (error !== UNDECIDED) throw error;
-      return undefined;
-    }
-  });
 }
 
 // ---------------------------------------------------------------------------------------------------- sphere.js
@@ -2780,6 +3028,7 @@ function readMatrix(body, file) {
 const KINDS = {
   matrix: readMatrix,
   local: readLocal,
+  kernel: readKernel,
   interpolated: readInterpolated,
   streets: readStreets,
   "spherical-laplace": readSpherical,
@@ -3405,6 +3654,8 @@ const choose = (pick) => (value, where) => pick(value, where)(value, where);
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
 const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
 
+const NAMED = "this file names its vectors instead of holding them: write it again with them inside (`metricdp export`).";
+
 const anything = (value) => value;
 const tensor = text();
 const side = whole(1, SHARED.largest_matrix);
@@ -3430,8 +3681,10 @@ const CHECKS = {
   many: ({ of, least, most }, reading) => list(checkOf(of, reading), least, most),
   group: ({ of }, reading) => tuple(...of.map((kind) => checkOf(kind, reading))),
   part: (kind, reading) => (value, where) => reading.part(kind, value, where),
-  array: (kind, reading) => (value, where) =>
-    kind.coded && typeof value === "object" ? coded(kind, reading)(value, where) : reading.file.checkArray(value, kind, where),
+  array: (kind, reading) => (value, where) => {
+    if (kind.of === "points" && Array.isArray(value?.files)) throw new Unsupported(NAMED);
+    return kind.coded && typeof value === "object" ? coded(kind, reading)(value, where) : reading.file.checkArray(value, kind, where);
+  },
   table: (_, reading) => table(reading.version),
 };
 

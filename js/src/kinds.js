@@ -2,6 +2,7 @@
 
 import { Unsupported, refuse } from "./errors.js";
 import { readInterpolated } from "./interpolated.js";
+import { readKernel } from "./kernel.js";
 import { readNearest, readSpherical, readVector } from "./laplace.js";
 import { readLocal } from "./local.js";
 import { readProduct } from "./product.js";
@@ -22,6 +23,7 @@ function readMatrix(body, file) {
 const KINDS = {
   matrix: readMatrix,
   local: readLocal,
+  kernel: readKernel,
   interpolated: readInterpolated,
   streets: readStreets,
   "spherical-laplace": readSpherical,

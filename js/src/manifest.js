@@ -11,6 +11,8 @@ import { SHARED } from "./shared.js";
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
 const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
 
+const NAMED = "this file names its vectors instead of holding them: write it again with them inside (`metricdp export`).";
+
 const anything = (value) => value;
 const tensor = text();
 const side = whole(1, SHARED.largest_matrix);
@@ -36,8 +38,10 @@ const CHECKS = {
   many: ({ of, least, most }, reading) => list(checkOf(of, reading), least, most),
   group: ({ of }, reading) => tuple(...of.map((kind) => checkOf(kind, reading))),
   part: (kind, reading) => (value, where) => reading.part(kind, value, where),
-  array: (kind, reading) => (value, where) =>
-    kind.coded && typeof value === "object" ? coded(kind, reading)(value, where) : reading.file.checkArray(value, kind, where),
+  array: (kind, reading) => (value, where) => {
+    if (kind.of === "points" && Array.isArray(value?.files)) throw new Unsupported(NAMED);
+    return kind.coded && typeof value === "object" ? coded(kind, reading)(value, where) : reading.file.checkArray(value, kind, where);
+  },
   table: (_, reading) => table(reading.version),
 };
 

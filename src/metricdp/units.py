@@ -14,6 +14,7 @@ from metricdp.arrays import as_positive
 from metricdp.errors import InvalidInput
 
 METRES = shared.METRES  # exact, so that nothing is lost in between
+RADIAN = "rad"
 HOW_TO_WRITE = (
     "Write it per distance, such as --epsilon 10/km or --epsilon 0.01/m, or say what it is for: --protect 2x@200m "
     "makes points 200 m apart at most a factor of two apart."
@@ -101,10 +102,11 @@ def parse_epsilon(text: str, unit: str = "km") -> float:
     In `unit` itself it is the double that Python reads, the nearest one, so that `0.1/km` is the 0.1 of programs: a
     little above a tenth, and that is what a mechanism promises, an audit claims and a ledger charges (rounded up to the
     next millionth, 0.100001). From another unit it is rounded down: never more than was written.
+    A bare number is one per radian where distances are angles in radians: they have no dimension.
     """
     example = "10/km or 0.01/m" if unit else "1.0"
     number, written = _split(text, "epsilon", rf"\s*{_NUMBER}\s*(?:(?:/|per\s)\s*([a-zA-Z]+))?\s*", example)
-    if unit and not written:
+    if unit and not written and unit != RADIAN:
         raise InvalidInput(f"epsilon {text.strip()} has no unit, and distances here are in {unit}. {HOW_TO_WRITE}")
     if number <= 0 or written in ("", unit):
         return as_positive(float(number), "epsilon")

@@ -13,10 +13,12 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from metricdp.cli import main
 
+SCHEMA = Path(__file__).parents[2] / "src" / "metricdp" / "tables" / "text.schema.json"
 LONG = "the room was clean and the food was good. " * 24_000  # a megabyte
 REVIEWS = [
     "The room was CLEAN, and the staff were friendly!",
@@ -158,6 +160,8 @@ def test_numbers_and_budgets_and_pages(desk: Desk) -> None:
     assert page.index("What this does not hide") < page.index("What is promised") < page.index("Before and after")
     assert "The train was late, the office was closed and my phone was dead." in page
     record = json.loads(Path("record.json").read_text())
+    jsonschema.validate(record, json.loads(SCHEMA.read_text()))
+    assert (record["promise"]["lower"], record["rules"]["budget"]) == ([1.0], 14.0)
     assert (record["format"], record["version"], record["rows"]) == ("metricdp.text", 1, 2)
     assert record["promise"]["epsilon"] == 2.0
     assert 0 < record["on_public_sentences"]["unchanged"] < 1

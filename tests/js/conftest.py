@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import metricdp as mdp
-from instances import OTHERS, SPACES, interpolated, place_and_hour, some_local, streets, with_zeros
+from instances import OTHERS, SPACES, interpolated, place_and_hour, some_kernel, some_local, streets, with_zeros
 from metricdp.artifacts import save
 
 
@@ -23,6 +23,7 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     }
     made |= {name: build() for name, build in OTHERS.items()}
     made |= {"interpolated": interpolated(), "streets": streets(), "product": place_and_hour(), "local": some_local()}
+    made |= {"kernel": some_kernel()}
     for name, mechanism in made.items():
         save(mechanism, folder / f"{name.replace(' ', '-')}.mdp")
     save(with_zeros(), folder / "zeros.mdp", storage="sparse")

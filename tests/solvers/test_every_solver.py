@@ -217,3 +217,11 @@ def test_highs_answers_where_others_have_used_it_with_more_threads() -> None:
         assert other.run() == highspy.HighsStatus.kOk
         assert solve() == pytest.approx(-2.5)
     highspy.Highs.resetGlobalScheduler(True)
+
+
+def test_the_first_order_solver_leaves_the_threads_of_others_as_they_were() -> None:
+    numba = pytest.importorskip("numba")
+    most = numba.get_num_threads()
+    cost, log_ratios = PROGRAMS["grid"]
+    solve_ratio(cost, log_ratios, gap=0.1, solver=FirstOrder())  # it tries which number of threads is quickest
+    assert numba.get_num_threads() == most

@@ -148,6 +148,7 @@ def test_columns_that_repeat_the_text_are_found(tmp_path: Path, masked: TextMech
             "copy": [text.upper() for text in texts],
             "topic": [text.split()[2] for text in texts],
             "stars": rng.integers(1, 6, size=60),
+            "answer": ["we are very sorry about this"] * 60,
             "label": rng.choice(["praise", "complaint"], size=60),
         }
     )
@@ -156,16 +157,22 @@ def test_columns_that_repeat_the_text_are_found(tmp_path: Path, masked: TextMech
     kinds = {one.column: one.kind for one in summary.tally.findings}
     assert kinds["copy"] == "repeats"
     assert kinds["topic"] == "repeats"
+    assert kinds["answer"] == "prose"
     assert "stars" not in kinds
     assert "label" not in kinds
     assert any("words of the protected text" in line for line in summary.lines())
     with pytest.raises(NotPrivate, match="--strict"):
         protect_texts(tmp_path / "in.parquet", tmp_path / "strict.parquet", masked, columns="text", strict=True)
     left = protect_texts(
-        tmp_path / "in.parquet", tmp_path / "left.parquet", masked, columns="text", drop=["copy", "topic"], strict=True
+        tmp_path / "in.parquet",
+        tmp_path / "left.parquet",
+        masked,
+        columns="text",
+        drop=["copy", "topic", "answer"],
+        strict=True,
     )
     assert pq.read_schema(tmp_path / "left.parquet").names == ["text", "stars", "label"]
-    assert any(line == "Left out, as asked: copy, topic." for line in left.lines())
+    assert any(line == "Left out, as asked: copy, topic, answer." for line in left.lines())
 
 
 @pytest.mark.parametrize(
@@ -237,3 +244,11 @@ def test_many_files_become_a_folder_at_once_or_not_at_all(tmp_path: Path, words:
     with pytest.raises(OutputProblem, match="there already"):
         protect_text_files(tmp_path / "days", tmp_path / "safe", masked)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["days", "safe"]
+
+
+def test_a_column_without_words_is_hardly_the_one_that_is_meant(tmp_path: Path, masked: TextMechanism) -> None:
+    (tmp_path / "in.csv").write_text("stars,text\n5,good room\n3,\n")
+    with pytest.raises(InvalidInput, match="'stars' holds no words in its first 2 rows"):
+        protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="stars")
+    (tmp_path / "in.csv").write_text('text\n""\n""\n')
+    assert protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked).tally.empty == 2

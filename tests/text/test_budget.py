@@ -37,7 +37,7 @@ def test_words_that_the_budget_does_not_pay_for_are_masked_or_dropped(beyond, ex
 
 
 def test_a_text_that_costs_more_is_refused_by_its_row():
-    with pytest.raises(OutOfDomain, match=r"1 of 2 texts cost more .* pays for 2 words \(row 1\)") as caught:
+    with pytest.raises(OutOfDomain, match=r"1 of 2 texts costs more .* pays for 2 words \(row 1\)") as caught:
         TextMechanism(words(2.0), Rules(budget=5.0)).protect(["red", "red green blue"])
     assert "green" not in str(caught.value)
 

@@ -8,7 +8,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.text import Rules, TextMechanism
+from metricdp.text import Numeric, Rules, TextMechanism
 
 WORDS = ["the", "beer", "wine", "juice", "nurse", "doctor", "ran", "sat"]
 
@@ -62,6 +62,13 @@ def test_a_text_with_a_word_outside_the_vocabulary_is_refused_by_its_row_only(ce
     assert "zorp" not in str(caught.value)
 
 
+@pytest.mark.parametrize("rules", [Rules(), Rules("drop", units=True, amounts=Numeric(1.0), budget=1.0, beyond="drop")])
+def test_nothing_in_nothing_out(certain, rules):
+    mechanism = TextMechanism(certain, rules)
+    assert mechanism.protect([]) == []
+    assert mechanism.protect(["", " ", "\u200b", "..."]) == ["", " ", "", "..."]
+
+
 def test_bad_input(certain):
     with pytest.raises(OutOfDomain, match="row 1 has no text"):
         TextMechanism(certain).protect(["beer", None])
@@ -69,5 +76,7 @@ def test_bad_input(certain):
         TextMechanism(certain).protect("beer")
     with pytest.raises(InvalidInput, match="on words"):
         TextMechanism(mdp.exponential(mdp.FiniteSpace([[0.0], [1.0]], mdp.Lp(1)), 1.0))
+    with pytest.raises(InvalidInput, match="got str"):
+        TextMechanism("beer")
     with pytest.raises(InvalidInput, match="refuse, drop, mask, spelling"):
         Rules(unknown="pass")

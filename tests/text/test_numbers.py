@@ -16,7 +16,7 @@ from metricdp.text import Numeric, Rules, TextMechanism
 from metricdp.text.numbers import read_date, read_number, read_time
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(-(10**9), 10**9), st.integers(0, 4), st.booleans(), st.booleans())
 def test_a_number_is_written_as_it_was(whole, digits, grouped, comma):
     text = f"{whole / 10**digits:{',' if grouped else ''}.{digits}f}"
@@ -133,5 +133,7 @@ def test_bad_rules():
         Numeric(0.0)
     with pytest.raises(InvalidInput, match="least"):
         Numeric(1.0, least=2, most=1)
+    with pytest.raises(InvalidInput, match="most"):
+        Numeric(1.0, most=math.nan)
     with pytest.raises(InvalidInput, match="numbers"):
         Rules(numbers=1.0)

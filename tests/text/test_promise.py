@@ -166,7 +166,7 @@ def is_open(character):
     return kind[0] in "LNM" or (kind[0] == "C" and not character.isspace()) or (kind == "So" and ord(character) > 0xFF)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.one_of(st.text(st.characters(exclude_categories=()), max_size=12), st.sampled_from(TOLD)), max_size=8)
 )

@@ -124,8 +124,9 @@ class Where:
         grid: Instead of points: two corners of a map, south,west,north,east in degrees, such as
             41.8,12.4,42.0,12.6; its cells are the secrets, each at its middle. With --metric l2 they are x,y,x,y.
         cell: With grid: how wide and high a cell is, such as 200m.
-        vectors: Instead of points: a file of word vectors (GloVe, word2vec, fastText, .npz, safetensors or Parquet), or
-            bundled, for 2,161 English words to try things with. Its words are the secrets.
+        vectors: Instead of points: a file of word vectors (GloVe, word2vec, fastText, .npz, safetensors or Parquet),
+            several with commas between, or bundled, for 2,161 English words to try things with. Its words are the
+            secrets.
         words: With vectors: so many of its first words, or a file with one word a line. Without: the words of a file,
             measured by their spelling.
         table: How the points are read.

@@ -32,9 +32,12 @@ def word_space(vectors: str | None, words: str | None, metric: Metric | None) ->
     from metricdp.text import read_vectors
     from metricdp.text.bundled import BUNDLED, bundled_vectors
 
-    place = bundled_vectors() if vectors == BUNDLED and not Path(vectors).exists() else Path(vectors)
+    named = [vectors] if Path(vectors).exists() else [part.strip() for part in vectors.split(",")]
+    places = [bundled_vectors() if one == BUNDLED and not Path(one).exists() else Path(one) for one in named]
     many = number_of(words)
-    found = read_vectors(place, limit=many)
+    found = read_vectors(places, limit=many).distinct()
+    for sentence in found.notes:
+        note(sentence)
     if words is not None and many is None:
         listed = word_list(words, "words")
         rows = _rows(found.words, listed, vectors)

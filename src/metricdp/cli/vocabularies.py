@@ -20,8 +20,8 @@ class Words:
     """Which words there are, and how they are protected.
 
     Attributes:
-        vectors: A file of word vectors, which is public: GloVe, word2vec, fastText, .npz, safetensors or Parquet; or
-            bundled, for 2,161 English words to try things with.
+        vectors: A file of word vectors, which is public: GloVe, word2vec, fastText, .npz, safetensors or Parquet,
+            several with commas between; or bundled, for 2,161 English words to try things with.
         words: So many of the first words of that file (files are in the order of frequency), or a file with one word a
             line.
         metric: How words are measured: l2 (the default), angular, or another of `metricdp metrics`.

@@ -19,6 +19,8 @@ from metricdp.solvers.edges import unique_pairs
 from metricdp.solvers.repair.quotient import merged
 from metricdp.solvers.repair.recombine import combine, safe_log_ratios, strict
 
+MANY_WORDS = 1_000  # from which on a kernel is tried before the program
+
 
 def optimal(
     problem: Problem,
@@ -44,9 +46,9 @@ def optimal(
     a LocalMechanism comes back: nothing is n x n, and the lower bound still holds for all mechanisms. What the windows
     cost is stated in `certificate.note`. This takes the extra `fast`, and `solver` None, FirstOrder() or Gpu().
 
-    Where secrets are far apart in units of 1 / epsilon, as the words of a vocabulary are, the optimum over all
-    mechanisms is a kernel, w_k exp(-epsilon d_ik) with weights that make its rows sum to one: a KernelMechanism comes
-    back then, with a bound that proves how near the optimum it is.
+    Where secrets are far apart in units of 1 / epsilon, as the words of a vocabulary are (asked from 1,000 words on),
+    the optimum over all mechanisms is a kernel, w_k exp(-epsilon d_ik) with weights that make its rows sum to one: a
+    KernelMechanism comes back then, with a bound that proves how near the optimum it is.
 
     `start` is a mechanism for as many secrets and reports from which the search begins: that of yesterday's prior, or
     one that was interrupted. It is no promise: what comes back is repaired and audited as ever.
@@ -56,11 +58,14 @@ def optimal(
     started = time.perf_counter()
     if start is not None:
         _check_start(problem, objective, start)
+    if objective == "expected" and window is None and solver is None and start is None and _may_be_kernel(problem):
+        found = optimal_kernel(problem, gap=gap, seconds=seconds, progress=progress)
+        if len(problem.inputs) > FEW or found.certificate.gap <= gap:
+            return found
+        start = found  # what the program finds is no worse
     if window is not None or len(problem.inputs) > FEW:
         if objective != "expected":
             raise InvalidInput(f"the worst loss is minimised for at most {FEW:,} secrets, without `window`.")
-        if window is None and solver is None and kernels_part(problem):
-            return optimal_kernel(problem, gap=gap, seconds=seconds, progress=progress)
         return optimal_local(
             problem, window=window, gap=gap, seconds=seconds, solver=solver, progress=progress, start=start
         )
@@ -87,6 +92,12 @@ def optimal(
         lower_bound=answer.lower_bound,
         note=answer.note,
     )
+
+
+def _may_be_kernel(problem: Problem) -> bool:
+    """Tell whether a kernel may be the optimum, where a program is large: of many words, or of more places than fit."""
+    size = len(problem.inputs)
+    return size > (MANY_WORDS if problem.inputs.is_text else FEW) and kernels_part(problem)
 
 
 def _check_start(problem: Problem, objective: Objective, start: FiniteMechanism) -> None:

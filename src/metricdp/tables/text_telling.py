@@ -78,8 +78,9 @@ def law_lines(found: Worth, unit: str) -> list[str]:
 
 
 def record_of_texts(summary: TextSummary) -> dict[str, Any]:
-    """Return what was done to a table of texts as plain values that JSON holds."""
-    promise, tally, found = summary.mechanism.words.guarantee, summary.tally, _worth(summary.mechanism.words)
+    """Return what was done to a table of texts as plain values; `text.schema.json` says what each is."""
+    promise, tally, rules = summary.mechanism.words.guarantee, summary.tally, summary.mechanism.rules
+    found = _worth(summary.mechanism.words)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -98,13 +99,23 @@ def record_of_texts(summary: TextSummary) -> dict[str, Any]:
         },
         "promise": {
             "epsilon": promise.epsilon,
+            "unit": promise.unit,
             "per": "distance of words, added up over a text",
+            "lower": [level.guarantee.epsilon for level in summary.mechanism.lower],
             "slack": promise.slack,
             "metric": type(promise.metric).__name__,
             "basis": promise.basis,
             "words": list(summary.mechanism.promise()),
         },
-        "rules": list(summary.mechanism.rules.sentences()),
+        "rules": {
+            "unknown": rules.unknown,
+            "kept_words": len(rules.keep),
+            "case": rules.case,
+            "units": rules.units,
+            "budget": rules.budget,
+            "beyond": rules.beyond,
+            "sentences": rules.sentences(),
+        },
         "vocabulary": len(words_of(summary.mechanism.words)),
         "on_public_sentences": None if found is None else asdict(found),
         "left_behind": list(tally.dropped),

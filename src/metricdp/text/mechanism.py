@@ -53,6 +53,8 @@ class TextMechanism:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lower", tuple(self.lower))
         for mechanism in self._levels:
+            if not isinstance(mechanism, Mechanism):
+                raise InvalidInput(f"`words` must be a mechanism on words, got {type(mechanism).__name__}.")
             for side, space in (("inputs", mechanism.inputs), ("outputs", mechanism.outputs)):
                 if not space.is_text or space.width != 1:
                     raise InvalidInput(
@@ -172,7 +174,7 @@ class TextMechanism:
         if wrong.any():
             rows = np.unique(column.rows[wrong])
             raise OutOfDomain(
-                f"{rows.size:,} of {len(column):,} texts hold words outside the vocabulary of {len(self._codes):,} "
+                f"{_share(rows, len(column), 'hold')} words outside the vocabulary of {len(self._codes):,} "
                 f'words ({_named(rows)}). They are never passed through: choose unknown="mask", "drop" or "spelling", '
                 "take a larger vocabulary, or drop the rows.",
                 rows=tuple(rows[:ROWS_KEPT].tolist()),
@@ -180,7 +182,7 @@ class TextMechanism:
 
     def _refuse_costly(self, rows: Integers, texts: int, words: float) -> None:
         raise OutOfDomain(
-            f"{rows.size:,} of {texts:,} texts cost more than the budget of {self.rules.budget:g}, which pays for "
+            f"{_share(rows, texts, 'cost')} more than the budget of {self.rules.budget:g}, which pays for "
             f"{int(words * (1 + 1e-9)):,} words ({_named(rows)}). Raise `budget`, take a smaller epsilon (for "
             'long texts alone: `lower`), or choose beyond="mask" or "drop" for the words it does not pay for.',
             rows=tuple(rows[:ROWS_KEPT].tolist()),
@@ -207,6 +209,10 @@ class TextMechanism:
 def spellings(space: Space) -> list[str]:
     """Return the words of a vocabulary, in order."""
     return [str(word) for word in space.decode(np.arange(space.size or 0))[:, 0].tolist()]
+
+
+def _share(rows: Integers, texts: int, verb: str) -> str:
+    return f"{rows.size:,} of {texts:,} texts {verb}{'s' if rows.size == 1 else ''}"
 
 
 def _named(rows: Integers) -> str:

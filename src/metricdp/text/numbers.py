@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Floats, as_floats, as_positive
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import DirectionNoise, SphericalLaplace, VectorLaplace
@@ -57,6 +57,10 @@ class Numeric:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "scale", as_positive(self.scale, "scale"))
+        for name in ("least", "most"):
+            limit = getattr(self, name)
+            if limit is not None:
+                object.__setattr__(self, name, float(as_floats(limit, name)))
         if self.least is not None and self.most is not None and not self.least <= self.most:
             raise InvalidInput(f"`least` must not be above `most`, got {self.least:g} and {self.most:g}.")
         noise_of(self, None)  # a pitch that cannot be is refused here

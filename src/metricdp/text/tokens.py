@@ -129,7 +129,7 @@ def forms(word: str) -> Iterator[str]:
     """Return the spellings under which a word is looked up, the first that is there being the one: public and fixed.
 
     As written, in composed characters (NFC), in lower case, with the plain apostrophe and hyphen and without what
-    cannot be seen, and so with a capital letter.
+    cannot be seen, then so with a capital letter and in capitals.
     """
     yield word
     composed = unicodedata.normalize("NFC", word)
@@ -140,6 +140,7 @@ def forms(word: str) -> Iterator[str]:
         lower = unicodedata.normalize("NFC", "".join(_PLAIN.get(one, one) for one in lower))
         yield lower
     yield lower.capitalize()
+    yield lower.upper()
 
 
 _PLAIN = {**dict.fromkeys(APOSTROPHES, "'"), **dict.fromkeys(HYPHENS, "-"), **dict.fromkeys(f"{UNSEEN}\ufe0f", "")}

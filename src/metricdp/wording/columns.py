@@ -12,6 +12,7 @@ KINDS = {
     "cell": "{name} cells or places on the map",
     "address": "{hold} internet addresses, which are looked up as places and households",
     "device": "{hold} addresses of devices",
+    "prose": "{hold} sentences that are not protected",
     "repeats": "{hold} words of the protected text",
     "text": "{have} one value for one text: rows with equal values held equal texts",
     "stands": "{have} one value for one place: rows with equal values lie together",

@@ -5,9 +5,9 @@ everywhere let a be all of epsilon, and words that are far apart in units of 1 /
 change a word's normaliser a little, its own weight makes up for it. The system is n x n, but near the identity: a few
 products solve it in single precision, a residual or two in doubles make it right to the last digits.
 
-Where words crowd, a weight comes out negative and no such kernel exists at a = epsilon. Then the rest of the weights
-are taken, and a is searched at which the kernel, with what slopes are left, keeps the promise: never less than
-`mdp.exponential` finds by much, often far more.
+Where words crowd, a weight comes out negative and no such kernel exists at a = epsilon. Negative weights are left out
+then, which makes normalisers too large there; neighbours are asked to be as large as a slope of epsilon - a needs, and
+the weights are solved for again. The largest a is searched at which that ends: above what `mdp.exponential` finds.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from metricdp.stages import doing
 REFINED = 4  # residuals in doubles, at most
 EXACT = 1e-11  # a residual that rounding leaves
 LEAST_WEIGHT = 1e-9  # relative to the largest, of a word that would need a negative one
+CLOSINGS, STRICTER = 8, 0.98  # rounds in which neighbours rise to what a slope needs, which is a little less
 STEPS = 6  # bisections of the inner budget, where no weights balance the kernel at all of epsilon
 SAMPLE = 48  # secrets whose normalisers are looked at
 CROWDED = 3.0  # the usual normaliser from which on words hide behind each other, and this is not the way
@@ -107,11 +108,26 @@ def _nearly_balanced(problem: Problem, seconds: float | None) -> Floats:
             break
         middle = 0.5 * (low + high)
         products = Products(problem.inputs, middle * problem.epsilon)
-        weights = products.solve(np.ones(len(products)))
-        weights = np.maximum(weights, LEAST_WEIGHT * float(weights.max()))
-        steepest = products.steepest(np.log(products.times(weights)))
-        if middle * problem.epsilon + steepest <= problem.epsilon:
+        weights, slope = _flattest(products, (1.0 - middle) * problem.epsilon)
+        if slope <= (1.0 - middle) * problem.epsilon:
             low, best = middle, weights
         else:
             high = middle
     return best
+
+
+def _flattest(products: Products, allowed: float) -> tuple[Floats, float]:
+    """Return weights whose log normalisers have an allowed slope, or the flattest found, and their slope."""
+    wanted = np.ones(len(products))
+    best, flattest = wanted, np.inf
+    for _ in range(CLOSINGS):
+        weights = products.solve(wanted)
+        weights = np.maximum(weights, LEAST_WEIGHT * float(weights.max()))
+        normalisers = products.times(weights)
+        slope = products.steepest(np.log(normalisers))
+        if slope < flattest:
+            best, flattest = weights, slope
+        if slope <= allowed:
+            break
+        wanted = products.closed(normalisers, STRICTER * allowed)
+    return best, flattest

@@ -70,6 +70,15 @@ class Products:
             most = max(most, float(np.nanmax(slopes[np.isfinite(slopes)], initial=0.0)))
         return most * self.inner
 
+    def closed(self, heights: Floats, slope: float) -> Floats:
+        """Return about max_j heights_j exp(-slope d_ij): the least above these that falls no faster."""
+        single, result = heights.astype(np.float32), heights.astype(np.float32)
+        for start, tile in self._computed() if self._kept is None else self._kept:
+            end, falls = start + len(tile), np.power(tile, np.float32(slope / self.inner))
+            result[start:end] = np.maximum(result[start:end], (falls * single[start:]).max(axis=1))
+            result[start:] = np.maximum(result[start:], (falls * single[start:end, None]).max(axis=0))
+        return result.astype(np.float64)
+
     def _computed(self) -> Iterator[Tile]:
         start, size = 0, len(self)
         while start < size:

@@ -21,6 +21,7 @@ from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, FiniteMechanism, Guarantee, LocalMechanism, Stakes
 from metricdp.mechanisms.local_rows import row_chunks
 from metricdp.metrics import pairwise
+from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
 from metricdp.solvers import FirstOrder, Gpu, Progress, Solver
 from metricdp.solvers.answer import shortfall
@@ -40,6 +41,7 @@ ROUNDING = 1e-12  # of sums of doubles, relative to the size of their terms
 SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
 # gap asked for -> how much detour the edges of the iterates may make, and those along which the law is repaired
 STRETCHES = ((4e-2, 1.03, 1.01), (2e-2, 1.014, 1.006), (8e-3, 1.008, 1.002), (0.0, 1.004, 1.001))
+FLAT = 3  # coordinates up to which secrets are places
 LEAST_CUT = 8.0  # windows reach at least so far, in units of 1 / epsilon
 SAMPLE, MEASURED = 24, 6_000_000  # secrets from which distances across the city are measured, and distances at most
 
@@ -123,10 +125,16 @@ def plan_of(problem: Problem, window: float | None, gap: float) -> Plan:
         raise InvalidInput(
             f"at epsilon {epsilon:g} a window of {stored:.3g}{spaced(problem.inputs.unit)} holds the whole space of "
             f"{n:,} secrets (at most {spread.max():.3g} apart): nothing is local. Raise epsilon, take at most {FEW:,} "
-            "secrets or a smaller `window`, or use Laplace noise (mdp.laplace; what it protects on the Earth, straight "
-            "lines, is shorter than any road)."
+            f"secrets or a smaller `window`, or {_instead(problem)}."
         )
     return Plan(gap, reach, stored, across)
+
+
+def _instead(problem: Problem) -> str:
+    """Say what protects a space on which nothing is local."""
+    if problem.outputs is problem.inputs and is_real(problem.inputs.metric) and problem.inputs.dimension > FLAT:
+        return "use mdp.exponential, which makes a certified kernel of any size"
+    return "use Laplace noise (mdp.laplace; what it protects on the Earth, straight lines, is shorter than any road)"
 
 
 def _reach(gap: float) -> float:

@@ -6,6 +6,9 @@ a z_i <= b z_j, y < 0 to a z_j <= b z_i. Both positive at once only lowers the b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from metricdp.compiling import njit, numba, prange
@@ -16,9 +19,15 @@ def threads() -> int:
     return int(numba.config.NUMBA_NUM_THREADS)
 
 
-def use_threads(count: int) -> None:
-    """Let the loops below run on this many threads."""
+@contextmanager
+def on_threads(count: int) -> Iterator[None]:
+    """Let the loops below run on this many threads, and those of anybody else on as many as before."""
+    before = numba.get_num_threads()
     numba.set_num_threads(count)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 @njit(parallel=True, nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})

@@ -202,9 +202,9 @@ class Cores:
 
     def advance(self, count: int, weight: float) -> float:
         threads = self.pace.choose()
-        self.compiled.use_threads(threads)
         started = time.perf_counter()
-        error = self._iterate(count, weight)
+        with self.compiled.on_threads(threads):
+            error = self._iterate(count, weight)
         if count > 1:
             self.pace.note(threads, (time.perf_counter() - started) / count)
         return error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tokenize
 import zipfile
 from collections.abc import Mapping
 from typing import IO, Any, NamedTuple
@@ -36,7 +37,7 @@ def shape_of(stream: IO[bytes], source: Source) -> Shape:
         version = npy.read_magic(stream)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(stream)
-    except ValueError:
+    except (ValueError, TypeError, SyntaxError, RecursionError, tokenize.TokenError):  # a head is a Python literal
         source.refuse("is no NumPy array that can be read.")
     if dtype.hasobject:
         source.refuse(PICKLE)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +24,7 @@ LARGEST_DIMENSION = 2**16
 LONGEST_WORD = 2**12  # bytes
 BLOCK = 2**22  # bytes read at a time
 GZIP = b"\x1f\x8b"
-TROUBLE = (EOFError, OSError, zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError)
+TROUBLE = (EOFError, OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error, MemoryError)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class _Lines:
             )
         except (UnicodeDecodeError, pa.ArrowException):
             return None
-        if table.num_rows != len(lines) or not all(word and word == word.strip() for word in words):
+        if table.num_rows != len(lines) or not all(words):
             return None
         return words, np.column_stack([column.to_numpy() for column in table.columns])
 
@@ -90,7 +90,8 @@ class _Lines:
             had = max(len(fields) - 1, 0)
             self.source.refuse(f"has {had:,} numbers in line {number:,}, where most lines have {self.dimension:,}.")
         try:
-            values = np.array(fields[-self.dimension :], dtype=np.float32)
+            with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused as that
+                values = np.array(fields[-self.dimension :], dtype=np.float32)
         except ValueError:
             self.source.refuse(
                 f"has something else than {self.dimension:,} numbers behind the word in line {number:,}."

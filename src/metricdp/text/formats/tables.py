@@ -26,6 +26,7 @@ def read_table(source: Source, head: bytes) -> Read:
         for batch in batches:
             if source.limit is not None:
                 batch = batch.slice(0, source.limit - len(words))
+            batch.validate(full=True)  # a damaged file may point anywhere
             names, array = batch.column(word), _array(batch, numbers, len(words), source)
             if names.null_count:
                 source.refuse(f"has no word in row {len(words) + names.is_null().to_pylist().index(True):,}.")
@@ -58,7 +59,7 @@ def _batches(source: Source, head: bytes) -> Iterator[tuple[pa.Schema, Iterator[
         else:
             with pa.memory_map(str(source.path)) as mapped, pa.ipc.open_file(mapped) as reader:
                 yield reader.schema, (reader.get_batch(number) for number in range(reader.num_record_batches))
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         source.refuse(f"cannot be read: {str(error).splitlines()[0][:200]}. It is damaged or was not copied whole.")
 
 

@@ -1,0 +1,249 @@
+/**
+ * Kernels over small vocabularies: Pr[k | i] = w_k exp(-a min(d(i, k), cap)) / N_i in real numbers of the stored points.
+ *
+ * A draw is one uniform number, of which further bits are read where they are needed. The reports share the interval from 0 to
+ * 1 by their probabilities: the secret itself first, then all others in their order. Doubles decide where their proven error
+ * leaves no doubt, balls of whole numbers elsewhere: the same words give the same report as in Python. What a file says about
+ * its normalisers is not used, and nothing is remembered of what was asked.
+ */
+
+import { settled } from "./balls.js";
+import { UNIT, arctangent, expOf, root } from "./doubles.js";
+import { Unsupported, refuse } from "./errors.js";
+import { Uniforms } from "./noise.js";
+
+const LARGEST_EXPONENT = 600.6; // of the farthest report; below, exp stays an ordinary double
+const WIDEST_WEIGHTS = 90; // logarithm of the largest weight over the smallest
+const SAFE_SQUARES = [2 ** -900, 2 ** 900]; // sums of squares between these have lost nothing to under- or overflow
+const EXTRA = 64n; // places of balls, for what large numbers take
+
+/** Return the length of a vector, NaN where doubles cannot be trusted with its squares. */
+function lengthOf(squares) {
+  return squares === 0 || (squares > SAFE_SQUARES[0] && squares < SAFE_SQUARES[1]) ? root(squares) : NaN;
+}
+
+const doublesOf = ({ data }) => (data instanceof Float64Array ? data : Float64Array.from(data, Number));
+
+const GAPS = {
+  1: (a, i, j, n) => {
+    let total = 0;
+    for (let k = 0; k < n; k++) total += Math.abs(a[i + k] - a[j + k]);
+    return total;
+  },
+  2: (a, i, j, n) => {
+    let total = 0;
+    let lost = false;
+    for (let k = 0; k < n; k++) {
+      const gap = a[i + k] - a[j + k];
+      total += gap * gap;
+      lost ||= gap !== 0 && Math.abs(gap) < 2 ** -450;
+    }
+    return lost ? NaN : lengthOf(total);
+  },
+  Infinity: (a, i, j, n) => {
+    let largest = 0;
+    for (let k = 0; k < n; k++) largest = Math.max(largest, Math.abs(a[i + k] - a[j + k]));
+    return largest;
+  },
+};
+
+/** Vectors under l1, l2 or the largest gap: distances in doubles within `relative` of themselves, and as balls. */
+class Lengths {
+  constructor(p, points) {
+    if (!Object.hasOwn(GAPS, p)) throw new Unsupported("a kernel is drawn from here in l1, l2, the largest gap and angles only.");
+    this.p = p;
+    this.data = doublesOf(points);
+    this.width = points.width;
+    this.relative = (this.width + 12) * UNIT;
+    this.absolute = this.width * 2 ** -1021;
+    this.between = GAPS[p];
+  }
+
+  measure(i, j) {
+    return this.between(this.data, i * this.width, j * this.width, this.width);
+  }
+
+  ball(balls, i, j) {
+    let total = balls.fraction(0n, 1n);
+    for (let k = 0; k < this.width; k++) {
+      let gap = balls.subtract(balls.double(this.data[i * this.width + k]), balls.double(this.data[j * this.width + k]));
+      if (gap.m < 0n) gap = balls.negative(gap);
+      if (this.p === 2) total = balls.add(total, balls.multiply(gap, gap));
+      else if (this.p === 1) total = balls.add(total, gap);
+      else total = { m: gap.m > total.m ? gap.m : total.m, r: gap.r > total.r ? gap.r : total.r };
+    }
+    return this.p === 2 ? balls.root(total) : total;
+  }
+}
+
+/** Vectors under the angle between them. */
+class Angles {
+  constructor(unit, points) {
+    this.degrees = unit === "deg";
+    this.data = doublesOf(points);
+    this.width = points.width;
+    const scale = this.degrees ? 180 / Math.PI : 1;
+    this.relative = 32 * UNIT;
+    this.absolute = (4 * this.width + 64) * UNIT * scale;
+    this.units = new Float64Array(this.data.length);
+    for (let at = 0; at < this.data.length; at += this.width) {
+      let squares = 0;
+      for (let k = 0; k < this.width; k++) squares += this.data[at + k] ** 2;
+      const length = lengthOf(squares);
+      for (let k = 0; k < this.width; k++) this.units[at + k] = this.data[at + k] / length;
+    }
+  }
+
+  measure(i, j) {
+    let [apart, along] = [0, 0];
+    for (let k = 0; k < this.width; k++) {
+      const [a, b] = [this.units[i * this.width + k], this.units[j * this.width + k]];
+      apart += (a - b) ** 2;
+      along += (a + b) ** 2;
+    }
+    if (!(apart + along > 0)) return NaN;
+    const angle = 2 * arctangent(root(apart), root(along));
+    return this.degrees ? angle * (180 / Math.PI) : angle;
+  }
+
+  ball(balls, i, j) {
+    const [a, b] = [this.direction(balls, i), this.direction(balls, j)];
+    const lengthIn = (combine) =>
+      balls.root(a.map((x, k) => combine(x, b[k])).reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
+    const apart = lengthIn((x, y) => balls.subtract(x, y));
+    const angle = balls.times(balls.angle(apart, lengthIn((x, y) => balls.add(x, y))), 2n);
+    return this.degrees ? balls.divide(balls.times(angle, 180n), balls.pi) : angle;
+  }
+
+  direction(balls, i) {
+    const row = Array.from({ length: this.width }, (_, k) => balls.double(this.data[i * this.width + k]));
+    const length = balls.root(row.reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
+    return row.map((x) => balls.divide(x, length));
+  }
+}
+
+/** Return the smaller of two balls, or one that holds both where that is not sure. */
+function lesser(a, b) {
+  if (a.m + a.r <= b.m - b.r) return a;
+  if (b.m + b.r <= a.m - a.r) return b;
+  const apart = a.m > b.m ? a.m - b.m : b.m - a.m;
+  return { m: (a.m + b.m) >> 1n, r: apart + (a.r > b.r ? a.r : b.r) + 1n };
+}
+
+/** The rows of a kernel, each made when it is asked for. */
+class KernelRows {
+  constructor(metric, size, { inner, cap, logs }) {
+    this.metric = metric;
+    this.rows = this.reports = size;
+    this.storage = "dense";
+    this.inner = inner;
+    this.cap = cap ?? Infinity;
+    this.logs = logs;
+    this.shift = logs === null ? 0 : logs.reduce((most, log) => Math.max(most, log), -Infinity);
+    const least = logs === null ? 0 : logs.reduce((low, log) => Math.min(low, log), Infinity);
+    refuse(this.shift - least > WIDEST_WEIGHTS, "its weights differ too much");
+    this.weights = logs === null ? null : logs.map((log) => expOf(log - this.shift));
+    let away = 0;
+    for (let k = 0; k < size; k++) away = Math.max(away, metric.measure(0, k));
+    const farthest = 2 * (away * (1 + 2 * metric.relative) + metric.absolute); // no two are farther apart than twice that
+    const reach = farthest <= this.cap ? farthest : this.cap; // also where `farthest` is no number
+    refuse(!(inner * reach <= LARGEST_EXPONENT), "its exponents are larger than doubles hold");
+    const roundings = 4 * (inner * reach + this.shift - least + Math.abs(this.shift)) + size + 24;
+    /** A bound of the relative error of any sum of terms of a row. */
+    this.error = 1.01 * (inner * (metric.relative * reach + metric.absolute) + roundings * UNIT);
+  }
+
+  /** Return the terms of a row, relative to the largest weight; NaN where doubles lost a distance. */
+  terms(row) {
+    const result = new Float64Array(this.reports);
+    for (let k = 0; k < result.length; k++) {
+      const away = k === row ? 0 : this.metric.measure(row, k);
+      const term = expOf(-this.inner * Math.min(away, this.cap));
+      result[k] = this.weights === null ? term : term * this.weights[k];
+    }
+    return result;
+  }
+
+  draw(row, source) {
+    const uniforms = new Uniforms(source);
+    const [high, low] = uniforms.word(0, 0, 0);
+    return this.#located(row, high * 4294967296 + low) ?? this.#decided(row, uniforms);
+  }
+
+  /**
+   * Return the report that a word stands for, or undefined where doubles leave it open. With t the secret's own term and O the
+   * sum of the others, report k is the first with t_0 + ... + t_k > U (t + O) - t.
+   */
+  #located(row, word) {
+    const terms = this.terms(row);
+    const own = terms[row];
+    terms[row] = 0;
+    let others = 0;
+    for (let k = 0; k < terms.length; k++) others += terms[k];
+    const total = own + others;
+    const margin = 2 * this.error * others + 16 * UNIT * total;
+    const low = word * 2 ** -64 * total - own;
+    const high = low + 2 ** -64 * total;
+    if (!(low >= 0)) return high + margin < 0 || others === 0 ? row : undefined; // undefined too where a term is no number
+    let before = 0;
+    for (let k = 0; k < terms.length; k++) {
+      const after = before + terms[k];
+      if (after > low) return before + margin < low && (after >= others || high + margin < after) ? k : undefined;
+      before = after;
+    }
+    return undefined;
+  }
+
+  /** Return the report of one draw in balls of whole numbers: as many words of it as it takes. */
+  #decided(row, uniforms) {
+    const order = [row];
+    for (let k = 0; k < this.reports; k++) if (k !== row) order.push(k);
+    return settled((balls, words) => {
+      const [inner, cap] = [balls.double(this.inner), this.cap < Infinity ? balls.double(this.cap) : null];
+      const terms = order.map((k) => this.#ball(balls, row, k, inner, cap));
+      const total = terms.reduce((sum, term) => balls.add(sum, term));
+      const target = balls.multiply(balls.uniform(uniforms.digits(0, 0, words), 64n * words), total);
+      let running = { m: 0n, r: 0n };
+      for (let k = 0; k < order.length - 1; k++) {
+        running = balls.add(running, terms[k]);
+        if (balls.below(target, running)) return order[k];
+      }
+      return order[order.length - 1];
+    }, EXTRA);
+  }
+
+  #ball(balls, row, k, inner, cap) {
+    const weight = this.logs === null ? { m: 0n, r: 0n } : balls.subtract(balls.double(this.logs[k]), balls.double(this.shift));
+    if (k === row) return balls.exp(weight);
+    const away = this.metric.ball(balls, row, k);
+    return balls.exp(balls.subtract(weight, balls.multiply(inner, cap === null ? away : lesser(away, cap))));
+  }
+
+  /** Return the law of a row over all reports. */
+  law(row) {
+    const terms = this.terms(row);
+    let total = 0;
+    for (const term of terms) total += term;
+    return terms.map((term) => term / total);
+  }
+
+  /** Return [report, probability] of reports that hold at least `level` together: all of them. */
+  likely(row) {
+    return Array.from(this.law(row), (chance, k) => [k, chance]);
+  }
+}
+
+/** Read a kernel on the secrets of a space, which are its reports. */
+export function readKernel(body, file, promise) {
+  const space = file.space(body.space);
+  const { metric, points } = space;
+  if (metric.name !== "Lp" && metric.name !== "Angular") {
+    throw new Unsupported("a kernel is drawn from here in l1, l2, the largest gap and angles only.");
+  }
+  const measure = metric.name === "Lp" ? new Lengths(metric.parameters.p, points) : new Angles(metric.unit, points);
+  const logs = body.log_weights === null ? null : file.floats(body.log_weights, [space.size], "its weights");
+  file.floats(body.log_normalisers, [space.size], "its normalisers");
+  refuse(promise.basis !== "none" && !(body.inner <= promise.epsilon), "its kernel does not keep its promise");
+  const table = new KernelRows(measure, space.size, { inner: body.inner, cap: body.cap, logs });
+  return { inputs: space, outputs: space, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+}

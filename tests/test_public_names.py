@@ -88,6 +88,8 @@ NAMES = [
     "pictures",
     "posterior_leakage",
     "product",
+    "protect_text_files",
+    "protect_texts",
     "quantile_loss",
     "quantised",
     "remapped",

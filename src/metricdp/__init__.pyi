@@ -87,6 +87,8 @@ from metricdp.tables import perturb_file as perturb_file
 from metricdp.tables import perturb_files as perturb_files
 from metricdp.tables.engines.duckdb import duckdb_function as duckdb_function
 from metricdp.tables.engines.duckdb import duckdb_table as duckdb_table
+from metricdp.tables.text_files import protect_text_files as protect_text_files
+from metricdp.tables.texts import protect_texts as protect_texts
 from metricdp.text import vocabulary as vocabulary
 from metricdp.units import epsilon_for as epsilon_for
 

@@ -118,8 +118,9 @@ def vocabularies_table() -> str:
     """What mechanisms on whole vocabularies lose, beside what none can go below."""
     rows = ["| words | epsilon | prior | exponential | unchanged | optimal | unchanged | none below |"]
     rows.append("| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
-    found = {(one["values"]["words"], one["values"]["epsilon"], one["values"]["prior"], one["values"]["how"]): one["values"]
-             for one in measured("vocabularies")}  # fmt: skip
+    names = ("words", "epsilon", "prior", "how")
+    kept = [one["values"] for one in measured("vocabularies")]
+    found = {tuple(one[name] for name in names): one for one in kept}
     for words, epsilon, prior in sorted({key[:3] for key in found}):
         plain, best = (
             found.get((words, epsilon, prior, how)) for how in ("exponential, certified", "kernel in balance")

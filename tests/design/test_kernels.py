@@ -150,3 +150,102 @@ def test_what_a_kernel_cannot_be_is_said() -> None:
         mdp.exponential(precomputed, 1.0, form="kernel")
     with pytest.raises(InvalidInput, match="factor of e"):
         mdp.weighted_exponential(space, 1.0, weights=[1e-60, *[1.0] * 9], form="kernel")
+
+
+def random_space(rng: np.random.Generator, number: int) -> mdp.FiniteSpace:
+    name = list(METRICS)[number % len(METRICS)]
+    size = int(rng.integers(2, 14)) if name != "levenshtein" else 14
+    return space_of(name, size, int(rng.integers(1 << 30)))
+
+
+def test_no_random_vocabulary_leaks_more_than_its_promise() -> None:
+    rng = np.random.default_rng(12)
+    for number in range(40):
+        space = random_space(rng, number)
+        epsilon = float(10.0 ** rng.uniform(-1.0, 1.0))
+        weights = rng.uniform(0.1, 10.0, len(space))
+        made = (
+            mdp.exponential(space, epsilon, form="kernel"),
+            mdp.weighted_exponential(space, epsilon, weights=weights, form="kernel"),
+            mdp.truncated_exponential(space, epsilon, beta=0.2, form="kernel"),
+        )[number % 3]
+        leak = brute_epsilon(brute_law(made), space)
+        assert leak <= epsilon * (1 + 1e-12)
+        assert mdp.audit(made).epsilon == pytest.approx(leak, rel=1e-9)
+
+
+@pytest.mark.parametrize("gap", [1e-6, 1e-12])
+def test_words_that_are_nearly_one_do_not_cost_the_budget(gap: float) -> None:
+    points = np.random.default_rng(13).normal(size=(20, 3))
+    apart = mdp.exponential(mdp.FiniteSpace(np.concatenate([points, points[:1] + 1e-4]), mdp.Lp(2)), 2.0, form="kernel")
+    near = mdp.exponential(mdp.FiniteSpace(np.concatenate([points, points[:1] + gap]), mdp.Lp(2)), 2.0, form="kernel")
+    assert near.inner == pytest.approx(apart.inner, rel=1e-3)
+    assert mdp.audit(near).verdict == "holds"
+
+
+def test_extremes_have_an_answer() -> None:
+    points = np.random.default_rng(14).normal(size=(12, 3))
+    cases: list[tuple[Any, Any, float]] = [
+        (np.array([[0.0], [5e-324], [1.0]]), mdp.Lp(2), 2.0),  # a distance that is no ordinary double
+        (np.array([[1.0, 3.0], [0.5, 1.5], [1.0, 0.0]]), mdp.Angular(), 1.0),  # two on one ray: one law
+        (np.array([[1.0, 1e-300], [1.0, 2e-300], [0.0, 1.0]]), mdp.Angular(), 1.0),
+        (np.array([[10.0, 180.0], [10.0, -180.0], [11.0, 0.0]]), mdp.Haversine(), 1.0),
+        (1e-160 * points, mdp.Lp(2), 2e160),
+        (1e250 * points, mdp.Lp(2), 2e-250),
+        (points, mdp.Lp(2), 1e-90),
+        (points, mdp.Lp(2), 1e9),
+        (points + 1e8, mdp.Lp(2), 1.0),
+        (np.arange(12.0)[:, None], mdp.Lp(2), 1.0),
+    ]
+    for some, metric, epsilon in cases:
+        made = mdp.exponential(mdp.FiniteSpace(some, metric), epsilon, form="kernel")
+        assert epsilon / 2 * (1 - 1e-9) <= made.inner <= epsilon
+        report = mdp.audit(made)
+        assert report.verdict == "holds"
+        assert report.epsilon <= epsilon
+        assert made.sample(np.arange(len(some))).shape == (len(some),)
+
+
+def test_two_places_at_distance_zero_have_one_law() -> None:
+    made = mdp.exponential(
+        mdp.FiniteSpace(np.array([[1.0, 3.0], [0.5, 1.5], [1.0, 0.0]]), mdp.Angular()), 1.0, form="kernel"
+    )
+    np.testing.assert_allclose(made.rows([0])[0][[0, 1, 2]], made.rows([1])[0][[1, 0, 2]], rtol=1e-12)
+
+
+def test_the_certificate_counts_the_loss_and_the_prior_it_was_made_for() -> None:
+    rng = np.random.default_rng(15)
+    space, prior, loss = space_of("l2", 15, 16), rng.dirichlet(np.ones(15)), rng.uniform(size=(15, 15))
+    for options in ({"prior": prior}, {"loss": loss}, {"prior": prior, "loss": loss}):
+        made: Any = mdp.exponential(space, 1.0, form="kernel", **options)
+        costs = options.get("loss", space.distances)
+        weights = options.get("prior", np.full(15, 1 / 15))
+        assert made.certificate.loss == pytest.approx(float(weights @ (brute_law(made) * costs).sum(axis=1)), rel=1e-9)
+        least = float(weights @ costs.min(axis=1))
+        assert made.certificate.lower_bound == pytest.approx(least, rel=1e-9, abs=1e-300)
+
+
+def test_machine_code_certifies_what_arrays_do(monkeypatch: Any) -> None:
+    pytest.importorskip("numba")
+    found = []
+    for compiled in (False, True):
+        for module in ("auditing.kernels", "mechanisms.kernel_law", "metrics.chords"):
+            monkeypatch.setattr(f"metricdp.{module}.worth_compiling", lambda size, compiled=compiled: compiled)
+        for build in (mdp.exponential, mdp.truncated_exponential):
+            made: Any = build(space_of("l2", 60, 17), 1.5, form="kernel")
+            found.append((made.inner, made.certificate.loss, made.certificate.epsilon, *made.certificate.witness))
+    np.testing.assert_allclose(found[:2], found[2:], rtol=1e-9)
+
+
+def test_a_promise_with_slack_or_a_radius_is_judged() -> None:
+    from dataclasses import replace
+
+    made = mdp.exponential(space_of("l2", 15, 18), 1.0, form="kernel")
+    logs, apart = np.log(brute_law(made)), made.space.distances
+    shown = np.abs(logs[:, None] - logs[None]).max(axis=2)
+    pairs = apart > 0
+    for slack, radius in ((0.2, None), (0.0, 1.5), (0.1, 1.0)):
+        counted = pairs if radius is None else pairs & (apart <= radius)
+        wanted = float(((shown - slack) / np.where(pairs, apart, 1.0))[counted].max())
+        changed = replace(made, guarantee=replace(made.guarantee, slack=slack, radius=radius))
+        assert mdp.audit(changed).epsilon == pytest.approx(max(wanted, 0.0), rel=1e-9)

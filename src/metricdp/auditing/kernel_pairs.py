@@ -22,7 +22,7 @@ class KernelProver:
 
     def __init__(self, law: KernelLaw, claim: Claim, *, capped: bool = False) -> None:
         self.law, self.claim, self.capped = law, claim, capped
-        self._logs: dict[int, Any] = {}
+        self._logs: dict[tuple[int, int], Any] = {}
         # Rows of a small law are all affordable; of a large one, a few.
         self.left = max(4, MOST_TERMS // len(law))
 
@@ -50,7 +50,8 @@ class KernelProver:
                 value = self.shown(i, j)
                 if value is None:
                     continue
-                highest, broken = max(highest, round_up(value)), broken or bool(value > self.claim.epsilon)
+                highest = max(highest, min(round_up(value), ceiling))
+                broken = broken or bool(value > self.claim.epsilon)
                 floor = float(value.mid()) - 8 * ULP * abs(float(value.mid()))
                 if floor > reached:
                     found, reached = (i, j), floor
@@ -58,7 +59,7 @@ class KernelProver:
 
     def affordable(self, i: int, j: int) -> bool:
         """Tell whether the rows of a pair may still be computed."""
-        return sum(row not in self._logs for row in (i, j)) <= self.left
+        return sum((row, PROOF_BITS[0]) not in self._logs for row in (i, j)) <= self.left
 
     def shown(self, i: int, j: int) -> Any:
         """Return a ball of what a pair shows per distance; None where it shows nothing or is too far to count."""
@@ -72,14 +73,20 @@ class KernelProver:
         if self.claim.radius is not None and bool(away > self.claim.radius):
             return None
         counted = away.min(arb(self.law.cap)) if np.isfinite(self.law.cap) else away
-        change = abs(self._log_normaliser(i) - self._log_normaliser(j))
-        return (arb(self.law.inner) * counted + change - arb(self.claim.slack)) / (counted if self.capped else away)
+        most = arb(self.law.inner) * counted  # all that the kernel, and all that a normaliser can show
+        if not bool(most > 0):  # too near for so many bits; at most twice the inner budget
+            return arb(0).union(2 * arb(self.law.inner))
+        # Normalisers differ by at most that: so many bits of their logarithms are needed to tell them apart.
+        lost = -int(float(most.log()) * 1.5)
+        bits = PROOF_BITS[0] if lost < PROOF_BITS[0] // 2 else 64 * (lost // 64 + 3)
+        change = abs(self._log_normaliser(i, bits) - self._log_normaliser(j, bits)).min(most)
+        return (most + change - arb(self.claim.slack)) / (counted if self.capped else away)
 
-    def _log_normaliser(self, row: int) -> Any:
+    def _log_normaliser(self, row: int, bits: int) -> Any:
         import flint
 
-        if row not in self._logs:
+        if (row, bits) not in self._logs:
             self.left -= 1
-            terms = self.law.balls(row, bits=flint.ctx.prec)
-            self._logs[row] = sum(terms, start=flint.arb(0)).log()
-        return self._logs[row]
+            with flint.ctx.workprec(bits):
+                self._logs[row, bits] = sum(self.law.balls(row, bits=bits), start=flint.arb(0)).log()
+        return self._logs[row, bits]

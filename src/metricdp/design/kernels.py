@@ -230,7 +230,7 @@ class _Search:
         """
         law = self.order.law(self.problem, goal)
         away = self._sides()[2]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             open_ones = np.flatnonzero(2.0 * law.error / away > OPEN * goal)
         open_ones = open_ones[:MOST_OPEN] if len(law) <= MOST_EXACT else open_ones[:0]
         counted = np.ones(len(self.pairs), dtype=bool)

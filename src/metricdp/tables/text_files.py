@@ -84,6 +84,7 @@ def protect_text_files(
         sum(one.tally.rows for one in done),
         sum(one.tally.empty for one in done),
         sum(one.tally.masked for one in done),
+        sum(one.tally.looked for one in done),
         tuple(dict.fromkeys(finding for one in done for finding in one.tally.findings)),
         tuple(dict.fromkeys(name for one in done for name in one.tally.dropped)),
     )

@@ -35,6 +35,7 @@ from metricdp.text import TextMechanism
 Progress = Callable[[float], None]
 ROWS_NAMED = 10
 LONGEST_ROW = 32 << 20  # bytes of a row of a CSV file
+FIRST_BYTES = 64 << 20  # of a table that are looked at before anything is drawn
 PIECE = 4 << 20  # bytes of text that are cut into words at once
 TRIED = ("text", "texts", "review", "reviews", "comment", "comments", "sentence", "message", "body", "content")
 
@@ -46,6 +47,7 @@ class TextTally:
     rows: int
     empty: int  # cells without a text
     masked: int  # masks that stand in the output
+    looked: int  # rows at the beginning that other columns were looked at in
     findings: tuple[Finding, ...] = ()
     dropped: tuple[str, ...] = ()  # metadata that was not carried over
 
@@ -88,7 +90,7 @@ class TextSummary:
         if self.kept_columns:
             lines.append(wording.kept(self.kept_columns))
             lines += wording.found_columns(tally.findings)
-            lines.append(wording.looked_at(min(tally.rows, SAMPLED), min(tally.rows, SAMPLED_FROM)))
+            lines.append(wording.looked_at(min(tally.looked, SAMPLED), min(tally.looked, SAMPLED_FROM)))
         if tally.dropped:
             lines.append(wording.not_carried_over(tally.dropped))
         lines += self.notes
@@ -150,7 +152,7 @@ def protect_texts(
             outlet = outlet_like(table, made, goal).without(chosen)
             work = _Work(table, mechanism, chosen, care, rng, progress)
             first = work.first_look()
-            with outlet.opened(work.schema(first)) as writer:
+            with outlet.opened(work.schema()) as writer:
                 for batch in work.batches(first):
                     writer.write(batch)
             tally = work.tally()
@@ -177,7 +179,7 @@ class _Work:
     ) -> None:
         self._table, self._mechanism, self._columns, self._care = table, mechanism, columns, care
         self._rng, self._progress = rng, progress
-        self._rows = self._empty = self._masked = 0
+        self._rows = self._empty = self._masked = self._looked = 0
         self._source = read_batches(table)
         self._findings: tuple[Finding, ...] = ()
         self._shrunk: set[str] = set()
@@ -185,12 +187,13 @@ class _Work:
     def first_look(self) -> list[pa.RecordBatch]:
         """Return the first batches after a look at what stands beside the texts."""
         first: list[pa.RecordBatch] = []
-        rows = 0
-        while rows < SAMPLED_FROM and (batch := next(self._source, None)) is not None:
+        rows = size = 0
+        while rows < SAMPLED_FROM and size < FIRST_BYTES and (batch := next(self._source, None)) is not None:
             for name in self._columns:
                 _texts(batch, name, rows, self._table.name)
             first.append(batch)
-            rows += batch.num_rows
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        self._looked = rows
         if first:
             table = _without_views(pa.Table.from_batches(first))
             sample = self._care.trim.applied(table.take(pa.array(sample_rows(table.num_rows))))
@@ -200,7 +203,7 @@ class _Work:
                 raise NotPrivate(wording.refused_columns(self._findings))
         return first
 
-    def schema(self, first: Sequence[pa.RecordBatch]) -> pa.Schema:
+    def schema(self) -> pa.Schema:
         """Return the schema of what is written."""
         empty = self._table.schema.empty_table()
         for name in self._columns:
@@ -248,7 +251,7 @@ class _Work:
         """Return what became of it all."""
         unused = [f"categories of {name!r} that no row holds" for name in sorted(self._shrunk)]
         dropped = (*harmless_schema(self._table.schema)[1], *unused)
-        return TextTally(self._rows, self._empty, self._masked, self._findings, dropped)
+        return TextTally(self._rows, self._empty, self._masked, self._looked, self._findings, dropped)
 
 
 def refused_rows(column: str, rows: Sequence[int], mechanism: TextMechanism, *, costly: bool) -> OutOfDomain:

@@ -14,7 +14,7 @@ from metricdp.tables.leaks.leaf import Leaf, leaves
 from metricdp.tables.leaks.look import STANDS, Finding, Secret, look
 from metricdp.tables.leaks.numbers import FEWEST, agreed
 
-LOOKED_AT = 1_000  # rows
+LOOKED_AT, LONGEST = 1_000, 20_000  # rows, and characters of a text
 PROSE, SENTENCE, MOST_PROSE = re.compile(r"[^\W\d_]{2,}"), 4, 0.5  # cells of so many words, in so many rows, are texts
 WORD = re.compile(r"\w{3,}")
 MOST, MORE = 0.3, 0.2  # the share of rows whose words stand in the text, and how much above that of other rows' texts
@@ -33,7 +33,7 @@ def look_at_texts(table: Any, texts: Sequence[str], *, kept: Sequence[str] = ())
     rows = np.unique(np.linspace(0, table.num_rows - 1, min(LOOKED_AT, table.num_rows)).astype(int))
     some = table.take(pa.array(rows))
     true = [[str(cell) for cell in Leaf(name, name, _whole(some, name)).array.to_pylist()] for name in texts]
-    joined = [" ".join(row).lower() for row in zip(*true, strict=True)]
+    joined = [" ".join(text[:LONGEST] for text in row).lower() for row in zip(*true, strict=True)]
     said, codes = [set(WORD.findall(text)) for text in joined], _codes(joined)
     found = []
     for leaf in leaves(some, without=frozenset((*texts, *kept))):
@@ -48,7 +48,7 @@ def look_at_texts(table: Any, texts: Sequence[str], *, kept: Sequence[str] = ())
 def _repeats(leaf: Leaf, said: Sequence[set[str]], texts: Integers) -> str | None:
     if pa.types.is_nested(leaf.array.type) or pa.types.is_binary(leaf.array.type):
         return None
-    cells = ["" if cell is None else str(cell).lower() for cell in leaf.array.to_pylist()]
+    cells = ["" if cell is None else str(cell)[:LONGEST].lower() for cell in leaf.array.to_pylist()]
     words = [set(WORD.findall(cell)) for cell in cells]
     filled = [row for row, held in enumerate(words) if held]
     if len(filled) >= FEWEST:

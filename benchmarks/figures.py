@@ -29,6 +29,8 @@ TITLES = {
     "kernels": "Whole vocabularies",
     "tables": "Tables",
     "texts": "Texts",
+    "vectors": "Vectors",
+    "retrieval": "Retrieval with protected queries",
     "ledger": "The books",
     "devices": "Files for devices",
     "contextual": "Context",
@@ -50,6 +52,10 @@ BEFORE = {
     "kernels": "`benchmarks/kernels.py`; what is proven is in [kernels](kernels.md). Random vocabularies are judged by "
     "their whole table in brute force.",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
+    "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
+    "[protect embeddings](journeys/embeddings.md).",
+    "retrieval": "`benchmarks/retrieval.py`: ten nearest of GloVe words on the unit sphere, clean and protected "
+    "queries; one promise in the l_2 distance for all rows but those of an epsilon per radian.",
     "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
     "[keep a budget over time](journeys/budget.md).",
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",

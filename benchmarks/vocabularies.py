@@ -3,6 +3,7 @@
     python benchmarks/vocabularies.py                        # short: 2,000 words, random vectors
     python benchmarks/vocabularies.py --full --record        # GloVe, 5,000 and 20,000 words, some minutes each
     python benchmarks/vocabularies.py --full --only 5000     # one size
+    python benchmarks/vocabularies.py --full --only 5000 --epsilon 4 --windows     # and windows
 
 Words are the most frequent of GloVe 6B in 100 dimensions, in l2; the prior is uniform or Zipf's, 1 / rank. The loss is
 the expected distance of a report from its word; the bound holds for every mechanism with the same promise. Windows are
@@ -49,7 +50,7 @@ def unchanged(mechanism: mdp.Mechanism, prior: Floats) -> float:
     return float(prior @ np.exp(mechanism.log_density(everybody, everybody)))
 
 
-def measured(space: mdp.FiniteSpace, source: str, epsilon: float, keep: Recorder) -> None:
+def measured(space: mdp.FiniteSpace, source: str, epsilon: float, keep: Recorder, *, windows: bool = False) -> None:
     """Build and record all of one size and epsilon."""
     size = len(space)
     started = time.perf_counter()
@@ -71,7 +72,7 @@ def measured(space: mdp.FiniteSpace, source: str, epsilon: float, keep: Recorder
             continue
         spent, found = time.perf_counter() - started, best.certificate
         told(keep, (source, size, epsilon, name), "kernel in balance", found.loss, unchanged(best, prior), spent, found)
-        if epsilon not in WINDOWS or size > 5_000:
+        if not windows or epsilon not in WINDOWS or size > 5_000:
             continue
         started = time.perf_counter()
         local = mdp.optimal(problem, window=WINDOWS[epsilon], gap=0.01, seconds=PATIENCE)
@@ -124,13 +125,14 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--full", action="store_true", help="5,000 and 20,000 words of GloVe")
     parser.add_argument("--only", nargs="+", type=int, default=(), help="sizes")
+    parser.add_argument("--windows", action="store_true", help="windows of whole cities as well, up to 5,000 words")
     parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS)
     chosen = parser.parse_args()
     keep = recorder(chosen.record)
     for size in chosen.only or ((5_000, 20_000) if chosen.full else (2_000,)):
         space = glove(size) if chosen.full else scattered(size)
         for epsilon in chosen.epsilon:
-            measured(space, "GloVe" if chosen.full else "random vectors", epsilon, keep)
+            measured(space, "GloVe" if chosen.full else "random vectors", epsilon, keep, windows=chosen.windows)
 
 
 if __name__ == "__main__":

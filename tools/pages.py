@@ -114,6 +114,24 @@ def optimal_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def vocabularies_table() -> str:
+    """What mechanisms on whole vocabularies lose, beside what none can go below."""
+    rows = ["| words | epsilon | prior | exponential | unchanged | optimal | unchanged | none below |"]
+    rows.append("| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    names = ("words", "epsilon", "prior", "how")
+    kept = [one["values"] for one in measured("vocabularies")]
+    found = {tuple(one[name] for name in names): one for one in kept}
+    for words, epsilon, prior in sorted({key[:3] for key in found}):
+        plain, best = (
+            found.get((words, epsilon, prior, how)) for how in ("exponential, certified", "kernel in balance")
+        )
+        if plain is None or best is None:
+            continue
+        cells = [f"{one['loss']:.4g} | {one['unchanged']:.2%}" for one in (plain, best)]
+        rows.append(f"| {words:,} | {epsilon:g} | {prior} | {' | '.join(cells)} | {best['bound']:.4g} |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def solvers_table() -> str:
     """Which solver is chosen, from which size."""
     side, gap, memory = int(choice.ROUGH_SIZE**0.5), f"{100 * choice.ROUGH_GAP:g} %", f"{choice.MEMORY / 1e9:g} GB"
@@ -219,6 +237,7 @@ PARTS = {
     "cities_table": cities_table,
     "optimal_table": optimal_table,
     "solvers_table": solvers_table,
+    "vocabularies_table": vocabularies_table,
     "extras_table": extras_table,
     "borders_table": borders_table,
     "cities_picture": cities_picture,

@@ -96,6 +96,16 @@ def parse_distance(text: str, unit: str = "km") -> float:
     return float(_distance(text, unit))
 
 
+def how_to_write(unit: str) -> str:
+    """Say how an epsilon is written where distances have a unit."""
+    if unit in METRES:
+        return HOW_TO_WRITE
+    return (
+        f"Write it per {unit}, such as --epsilon 50/{unit}, or say what it is for: --protect 2x@0.1{unit} makes "
+        f"secrets 0.1 {unit} apart at most a factor of two apart."
+    )
+
+
 def parse_epsilon(text: str, unit: str = "km") -> float:
     """Return an epsilon such as `10/km` or `0.01/m` per `unit`; a bare number where `unit` is empty.
 
@@ -107,7 +117,9 @@ def parse_epsilon(text: str, unit: str = "km") -> float:
     example = "10/km or 0.01/m" if unit else "1.0"
     number, written = _split(text, "epsilon", rf"\s*{_NUMBER}\s*(?:(?:/|per\s)\s*([a-zA-Z]+))?\s*", example)
     if unit and not written and unit != RADIAN:
-        raise InvalidInput(f"epsilon {text.strip()} has no unit, and distances here are in {unit}. {HOW_TO_WRITE}")
+        raise InvalidInput(
+            f"epsilon {text.strip()} has no unit, and distances here are in {unit}. {how_to_write(unit)}"
+        )
     if number <= 0 or written in ("", unit):
         return as_positive(float(number), "epsilon")
     return as_positive(round_down(number / _factor(written, unit, text, example)), "epsilon")

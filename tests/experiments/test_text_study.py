@@ -129,7 +129,7 @@ def test_shaped_noise_promises_more_than_epsilon_in_plain_distance(text: Corpus)
 
 def test_equal_recovery_is_read_off_straight_lines() -> None:
     points = [("noise + nearest", 1.0, 0.1, 0.5), ("noise + nearest", 3.0, 0.3, 0.7),
-              ("exponential, half budget", 2.0, 0.05, 0.5), ("exponential, certified", 2.0, 0.55, 0.75)]  # fmt: skip
+              ("half-budget exponential", 2.0, 0.05, 0.5), ("certified exponential", 2.0, 0.55, 0.75)]  # fmt: skip
     rows = [
         {"text": "t", "mechanism": name, "epsilon": epsilon, "measure": measure, "as_published": value}
         for name, epsilon, top, right in points

@@ -36,4 +36,5 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Files of kinds that are not drawn from in JavaScript, which says so."""
     folder = tmp_path_factory.mktemp("beside")
     save(mdp.laplace(mdp.Angular(), 3.0, dimension=4), folder / "directions.mdp")
+    save(mdp.laplace(mdp.Lp(2), 3.0, projection=[[0.6, 0.8, 0.0], [0.0, 0.0, 1.0]]), folder / "projected.mdp")
     return sorted(folder.iterdir())

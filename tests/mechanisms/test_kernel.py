@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import flint
@@ -148,6 +149,14 @@ def test_words_at_a_border_are_left_to_interval_arithmetic(made: Any, monkeypatc
                 return value
 
             assert decided(law, secret, digits) == wanted
+
+
+def test_exponents_that_doubles_do_not_hold_are_refused(made: Any) -> None:
+    steep = replace(made, inner=1e6, cap=np.inf)
+    with pytest.raises(InvalidInput, match="give `cap`"):
+        steep.sample([0])
+    with pytest.raises(InvalidInput, match="give `cap`"):
+        mdp.audit(steep)
 
 
 def test_what_is_asked_is_not_remembered(made: Any) -> None:

@@ -182,3 +182,50 @@ def test_wide_rows_are_read_in_small_batches(tmp_path: Path) -> None:
         sizes = [batch.num_rows for batch in reader.batches()]
     assert sum(sizes) == 3000
     assert max(sizes) <= 1100  # sixteen megabytes
+
+
+def test_matrices_of_numpy_and_safetensors_are_tables_of_one_column(tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", VECTORS)
+    np.savez_compressed(tmp_path / "in.npz", embedding=VECTORS, words=np.array(["a"] * 40))
+    header = json.dumps({"emb": {"dtype": "F32", "shape": [40, WIDTH], "data_offsets": [0, VECTORS.nbytes]}}).encode()
+    raw = len(header).to_bytes(8, "little") + header + VECTORS.tobytes()
+    (tmp_path / "in.safetensors").write_bytes(raw)
+    for end, name in (("npy", "vector"), ("npz", "embedding"), ("safetensors", "emb")):
+        perturb_file(tmp_path / f"in.{end}", tmp_path / f"out.{end}", ALMOST)
+        perturb_file(tmp_path / f"out.{end}", tmp_path / f"{end}.parquet", ALMOST)  # what was written is read again
+        assert pq.read_schema(tmp_path / f"{end}.parquet").names == [name]
+        assert close(pq.read_table(tmp_path / f"{end}.parquet")[name])
+    assert np.load(tmp_path / "out.npy").dtype == np.float32
+    assert close(np.load(tmp_path / "out.npz")["embedding"])
+    (tmp_path / "cut.safetensors").write_bytes(raw[:-4])
+    np.save(tmp_path / "flat.npy", VECTORS[0])
+    np.save(tmp_path / "objects.npy", np.array([[1, "a"]], dtype=object), allow_pickle=True)
+    np.save(tmp_path / "turned.npy", np.asfortranarray(VECTORS))
+    np.savez(tmp_path / "two.npz", a=VECTORS, b=VECTORS)
+    (tmp_path / "long.safetensors").write_bytes((2**40).to_bytes(8, "little") + b"{}")
+    for name, words in [
+        ("cut.safetensors", "ends before"), ("flat.npy", "must hold a matrix"), ("objects.npy", "pickle"),
+        ("turned.npy", "row by row"), ("two.npz", "one matrix, got a, b"),
+        ("long.safetensors", "must be a table|damaged"),
+    ]:  # fmt: skip
+        with pytest.raises(InvalidInput, match=words):
+            perturb_file(tmp_path / name, tmp_path / "never.npy", ALMOST)
+    pq.write_table(table_of(KINDS[0]), tmp_path / "in.parquet")
+    with pytest.raises(InvalidInput, match="hold one matrix and nothing else, and the table has 'id', 'embedding'"):
+        perturb_file(tmp_path / "in.parquet", tmp_path / "never.npy", ALMOST, columns="embedding")
+    assert not (tmp_path / "never.npy").exists()
+
+
+def test_the_command_takes_unit_vectors_and_projections(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "in.npy", VECTORS)
+    np.save(tmp_path / "matrix.npy", np.eye(WIDTH)[:3])
+    out = ["-o", str(tmp_path / "out.npy"), "--overwrite"]
+    angular = ["perturb", str(tmp_path / "in.npy"), "--metric", "angular", *out]
+    assert main([*angular, "--epsilon", "10000/rad"]) != 0
+    assert "must have length 1" in capsys.readouterr().err
+    assert main([*angular, "--normalise", "--epsilon", "10000/rad"]) == 0
+    made = np.load(tmp_path / "out.npy")
+    assert np.allclose(made, VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True), rtol=0, atol=0.02)
+    asked = ["--metric", "l2", "--epsilon", "10000", "--projection", str(tmp_path / "matrix.npy")]
+    assert main(["perturb", str(tmp_path / "in.npy"), *asked, *out]) == 0
+    assert np.allclose(np.load(tmp_path / "out.npy"), VECTORS[:, :3], rtol=0, atol=0.02)

@@ -28,6 +28,7 @@ from metricdp.mechanisms import (
     Mechanism,
     NearestMechanism,
     ProductMechanism,
+    ProjectedLaplace,
     SphericalLaplace,
     StreetMechanism,
     VectorLaplace,
@@ -107,6 +108,16 @@ def _(mechanism: VectorLaplace, levels: Floats) -> _Found:
 
     size, metric = mechanism.inputs.dimension, mechanism.inputs.metric
     away = gammaincinv(size, levels) / mechanism.epsilon  # R ~ Gamma(size, 1 / epsilon)
+    return _Found(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+
+
+@_radii.register
+def _(mechanism: ProjectedLaplace, levels: Floats) -> _Found:
+    """How far a report lies from the projected truth, A x."""
+    from scipy.special import gammaincinv
+
+    size, metric = len(mechanism.matrix), mechanism.inputs.metric
+    away = gammaincinv(size, levels) / mechanism.epsilon
     return _Found(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
 
 

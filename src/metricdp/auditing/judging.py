@@ -25,7 +25,7 @@ from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.kernels import judge_kernel
 from metricdp.auditing.local import judge_local
 from metricdp.auditing.report import AuditReport, noted
-from metricdp.auditing.theorem import judge_direction, judge_nearest, judge_noise
+from metricdp.auditing.theorem import judge_direction, judge_nearest, judge_noise, judge_projected
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     DirectionNoise,
@@ -36,6 +36,7 @@ from metricdp.mechanisms import (
     Mechanism,
     NearestMechanism,
     ProductMechanism,
+    ProjectedLaplace,
     SphericalLaplace,
     StreetMechanism,
     VectorLaplace,
@@ -170,6 +171,7 @@ judge.register(StreetMechanism, judge_cells)
 judge.register(VectorLaplace, judge_noise)
 judge.register(SphericalLaplace, judge_noise)
 judge.register(DirectionNoise, judge_direction)
+judge.register(ProjectedLaplace, judge_projected)
 judge.register(NearestMechanism, judge_nearest)
 judge.register(ProductMechanism, _judge_product)
 

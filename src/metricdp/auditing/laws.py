@@ -19,6 +19,7 @@ from metricdp.mechanisms import (
     Mechanism,
     NearestMechanism,
     ProductMechanism,
+    ProjectedLaplace,
     SphericalLaplace,
     StreetMechanism,
     VectorLaplace,
@@ -38,6 +39,7 @@ KINDS: dict[type, str] = {
     SphericalLaplace: "spherical_laplace",
     VectorLaplace: "vector_laplace",
     DirectionNoise: "direction_noise",
+    ProjectedLaplace: "projected_laplace",
     MatrixMechanism: "matrix",
     LocalMechanism: "local",
     KernelMechanism: "kernel",
@@ -156,6 +158,15 @@ def density_of(mechanism: Mechanism) -> dict[str, Any]:
             "distance": f"the angle t has a density proportional to exp(-epsilon t) sin(t)^{power:g}"
             if angular
             else f"v = d^2 / 2 has a density proportional to exp(-epsilon v) (v (2 - v))^{power:g}",
+        }
+    if isinstance(mechanism, ProjectedLaplace):
+        return {
+            "formula": "f(y | x) = constant * exp(-rate * |A x - y|), put on the nearest point of the lattice",
+            "log_constant": log_normaliser(mechanism.outputs, mechanism.epsilon),
+            "rate": mechanism.epsilon,
+            "per": f"volume of {len(mechanism.matrix)} coordinates",
+            "distance": f"rate * |A x - y| has the law Gamma({len(mechanism.matrix)}, 1)",
+            "numbers": "A is in the mechanism file: metricdp.load(file).matrix",
         }
     words = {"formula": TABLES[KINDS[type(mechanism)]]}
     if isinstance(mechanism, InterpolatedMechanism) and mechanism.rule in ("log", "relaxed"):

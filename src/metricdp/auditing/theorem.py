@@ -19,7 +19,8 @@ import numpy as np
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.densities import density_leakage
 from metricdp.auditing.report import AuditReport
-from metricdp.mechanisms import DirectionNoise, NearestMechanism, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms import DirectionNoise, NearestMechanism, ProjectedLaplace, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms.projected import norm_above
 from metricdp.metrics import Angular, Haversine, Lp, Mahalanobis
 
 CHECKED_PAIRS = 200
@@ -72,6 +73,21 @@ def judge_direction(mechanism: DirectionNoise, claim: Claim) -> AuditReport:
         f"secret itself, put on a lattice of pitch {mechanism.lattice.pitch:g} by bounds that are proven; densities at "
         f"{seen.pairs} pairs agree",
         refuted=broken,
+        slack=claim.slack,
+    )
+
+
+def judge_projected(mechanism: ProjectedLaplace, claim: Claim) -> AuditReport:
+    """Noise of a rate around A x keeps the rate times the norm of A, in the distance of the vectors themselves."""
+    norm, rate = norm_above(mechanism.matrix), mechanism.epsilon
+    kept = rate * norm * (1.0 + 2.0**-50)
+    return AuditReport(
+        claimed=claim.epsilon,
+        epsilon=kept,
+        basis="theorem",
+        method=f"density proportional to exp(-{rate:.6g} d) around A x, and |A x - A x'| is at most {norm:.9g} "
+        "|x - x'|; put on a lattice by bounds that are proven",
+        refuted=kept * (1.0 - NUMERIC) > claim.epsilon,
         slack=claim.slack,
     )
 

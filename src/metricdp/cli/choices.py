@@ -14,12 +14,13 @@ import metricdp
 from metricdp import wording
 from metricdp.arrays import Integers
 from metricdp.cli import tables
+from metricdp.cli.embeddings import AS_THEY_ARE, Vectors
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.metrics import METRICS, Metric
 from metricdp.spaces import FiniteSpace
-from metricdp.units import HOW_TO_WRITE, Wish, parse_distance, parse_epsilon, parse_wish
+from metricdp.units import Wish, how_to_write, parse_distance, parse_epsilon, parse_wish
 
 if TYPE_CHECKING:
     from metricdp.cli.reading import PointFile  # pyarrow is imported where something is read
@@ -79,7 +80,11 @@ class Level:
 def level_from(epsilon: str | None, protect: str | None, unit: str) -> Level:
     """Return what `--epsilon` or `--protect` asks for."""
     if (epsilon is None) == (protect is None):
-        how = HOW_TO_WRITE if unit else "Write --epsilon 1.0, or --protect 2x@0.5 for a factor of two at distance 0.5."
+        how = (
+            how_to_write(unit)
+            if unit
+            else "Write --epsilon 1.0, or --protect 2x@0.5 for a factor of two at distance 0.5."
+        )
         raise InvalidInput(f"say how much may leak, with either --epsilon or --protect. {how}")
     return Level(parse_epsilon(epsilon, unit) if epsilon is not None else parse_wish(str(protect), unit))
 
@@ -302,6 +307,9 @@ def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:
     return load(path, trusted=trusted)
 
 
-def noise_for(level: Level, metric: Metric, dimension: int | None) -> Mechanism:
+def noise_for(level: Level, metric: Metric, dimension: int | None, vectors: Vectors = AS_THEY_ARE) -> Mechanism:
     """Return Laplace noise at the epsilon asked for, or at the one that keeps a wish."""
-    return metricdp.laplace(metric, level.epsilon(), dimension=dimension)
+    matrix = vectors.matrix()
+    return metricdp.laplace(
+        metric, level.epsilon(), dimension=dimension, normalise=vectors.normalise, projection=matrix
+    )

@@ -11,6 +11,7 @@ from metricdp import wording
 from metricdp.cli import choices, tables, terminal
 from metricdp.cli.charging import UNCHARGED, Charged
 from metricdp.cli.choices import Epsilon, Input, Output
+from metricdp.cli.embeddings import AS_THEY_ARE, Vectors
 from metricdp.cli.leaving import ALL_STAY, Leaving
 from metricdp.cli.sharing import ONE_BY_ONE, Sharing
 from metricdp.cli.telling import NOTHING_TOLD, Telling
@@ -35,6 +36,7 @@ def perturb(
     sharing: Annotated[Sharing, Parameter(name="*")] = ONE_BY_ONE,
     charged: Annotated[Charged, Parameter(name="*")] = UNCHARGED,
     leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
+    vectors: Annotated[Vectors, Parameter(name="*")] = AS_THEY_ARE,
     engine: str | None = None,
     resume: bool = False,
     discard: bool = False,
@@ -61,7 +63,8 @@ def perturb(
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
         mechanism: A mechanism file from `metricdp design`, instead of Laplace noise.
         key: A public key file: the mechanism file is refused unless this key signed it.
-        metric: The metric of the Laplace noise: haversine (haversine:mi for miles), l1, l2 or linf.
+        metric: The metric of the Laplace noise: haversine (haversine:mi for miles), l1, l2 or linf; angular for unit
+            vectors, on their sphere.
         snap: Put values on the nearest secret up to this distance, such as 200m; its slack is stated.
         on_error: What becomes of rows without a legal secret: fail, drop or null.
         show_values: Let the error show what the first bad row holds; otherwise errors name rows and columns only.
@@ -86,7 +89,7 @@ def perturb(
         )
     telling.check(source, output, overwrite=overwrite)
     sight = telling.sight()
-    wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, at=(source, table))
+    wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, at=(source, table, vectors))
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with (
         charged.opened(sharing.budget) as charging,
@@ -139,7 +142,7 @@ def _protection(
     key: str | None,
     *,
     metric: str,
-    at: tuple[str, tables.Source],
+    at: tuple[str, tables.Source, Vectors],
 ) -> tuple[choices.Level | None, Mechanism]:
     """Return what was asked for and the mechanism: that of a file, or Laplace noise."""
     if mechanism is not None:
@@ -150,6 +153,7 @@ def _protection(
         raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
     chosen = choices.metric_named(metric)
     level = choices.level_from(epsilon, protect, chosen.unit)
-    noise = choices.noise_for(level, chosen, tables.dimension_in(*at, chosen))
+    source, table, vectors = at
+    noise = choices.noise_for(level, chosen, tables.dimension_in(source, table, chosen), vectors)
     level.kept(noise.guarantee)  # raises before anything is read
     return level, noise

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -63,6 +64,7 @@ class KernelOrder:
     name: str = "exponential"
 
     def law(self, problem: Problem, inner: float) -> KernelLaw:
+        """Return the law with an inner budget; nothing of it is measured yet."""
         return KernelLaw(problem.inputs, inner, self.log_weights, self.cap)
 
 
@@ -129,15 +131,22 @@ class _Search:
     pairs: Integers = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     apart: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
+    @cached_property
+    def _first(self) -> KernelLaw:
+        return self.order.law(self.problem, self.problem.epsilon * (1.0 - MARGIN))
+
+    def _law(self, inner: float) -> KernelLaw:
+        return self._first.at(inner)
+
     def found(self) -> tuple[KernelLaw, Sums, Worst | None]:
         """Return the law with the largest inner budget that keeps the promise, its normalisers and worst pairs."""
         goal = self.problem.epsilon * (1.0 - MARGIN)
         if self.order.half or len(self.problem.inputs) == 1:
-            law = self.order.law(self.problem, goal / 2 if self.order.half else goal)
+            law = self._law(goal / 2 if self.order.half else goal)
             return law, self._sums(law, 0), None
         inner = self._started(goal)
         for number in range(MOST_ROUNDS):
-            law = self.order.law(self.problem, inner)
+            law = self._law(inner)
             sums = self._sums(law, number)
             words = f"judging all pairs, round {number + 1}"
             with doing(words):
@@ -146,7 +155,7 @@ class _Search:
                 return law, sums, None if self.order.capped else worst
             self._add(law, worst.pairs)
             inner = min(self._largest(goal), float(np.nextafter(inner, 0.0)))
-        law = self.order.law(self.problem, goal / 2)
+        law = self._law(goal / 2)
         return law, self._sums(law, MOST_ROUNDS), None
 
     def _started(self, goal: float) -> float:
@@ -154,10 +163,10 @@ class _Search:
         n = len(self.problem.inputs)
         rows = np.unique(np.linspace(0, n - 1, FIRST_ROWS).astype(np.int64))
         first, second = np.triu_indices(len(rows), 1)
-        self._measure(self.order.law(self.problem, goal), rows)
+        self._measure(self._law(goal), rows)
         self.pairs = np.column_stack([rows[first], rows[second]])
         inner = self._largest(goal)
-        law = self.order.law(self.problem, inner)
+        law = self._law(inner)
         shown = self._shown(law)
         self.pairs = self.pairs[np.argsort(-shown, kind="stable")[: 4 * NEW_PAIRS]]  # the others are judged later
         return inner
@@ -228,7 +237,7 @@ class _Search:
         Pairs so near each other that the errors of their normalisers say more than the normalisers are left to
         interval arithmetic, a few of them.
         """
-        law = self.order.law(self.problem, goal)
+        law = self._law(goal)
         away = self._sides()[2]
         with np.errstate(divide="ignore", over="ignore"):
             open_ones = np.flatnonzero(2.0 * law.error / away > OPEN * goal)
@@ -237,13 +246,13 @@ class _Search:
         counted[open_ones] = False
 
         def keeps(inner: float) -> bool:
-            return bool(self._shown(self.order.law(self.problem, inner))[counted].max(initial=0.0) <= goal)
+            return bool(self._shown(self._law(inner))[counted].max(initial=0.0) <= goal)
 
         inner = _bisected(keeps, goal / 2, goal, STEPS)
         for i, j in self.pairs[open_ones].tolist():
 
             def allows(inner: float, i: int = i, j: int = j) -> bool:
-                return self._exact(self._prover(self.order.law(self.problem, inner)), i, j) <= goal
+                return self._exact(self._prover(self._law(inner)), i, j) <= goal
 
             if not allows(inner):
                 inner = _bisected(allows, goal / 2, inner, FEWER_STEPS)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from metricdp.arrays import as_positive
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import as_matrix, as_positive
 from metricdp.design.directions import directional
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
@@ -14,11 +16,13 @@ from metricdp.mechanisms import (
     Guarantee,
     Lattice,
     NearestMechanism,
+    ProjectedLaplace,
     SphericalLaplace,
     VectorLaplace,
 )
 from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
 from metricdp.mechanisms.nearest import nearest_loss
+from metricdp.mechanisms.projected import norm_above
 from metricdp.mechanisms.spherical import spherical_mean
 from metricdp.metrics import Angular, Haversine, Lp, Mahalanobis, Metric
 from metricdp.spaces import FiniteSpace, Unbounded
@@ -33,7 +37,8 @@ def laplace(
     dimension: int | None = None,
     pitch: float | None = None,
     normalise: bool = False,
-) -> VectorLaplace | SphericalLaplace | DirectionNoise:
+    projection: ArrayLike | None = None,
+) -> VectorLaplace | SphericalLaplace | DirectionNoise | ProjectedLaplace:
     """Build Laplace noise with density proportional to exp(-epsilon d(x, y)), released on a public lattice.
 
     On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
@@ -45,8 +50,15 @@ def laplace(
     On `Angular` secrets are unit vectors of `dimension` coordinates, the density is with respect to area on the sphere
     (Purkayastha 1991), and reports lie next to it, on a lattice of 2^-24 unless said. With `normalise` vectors of any
     length will do; it is dropped: the promise is about the angle, and nothing about their lengths is reported.
+
+    With a `projection`, a matrix A with one row for every dimension that is left, reports are A x + noise, under Lp(2).
+    The promise stays about the l_2 distance of the vectors themselves: the noise has the rate epsilon / |A|, the
+    spectral norm of A rounded up, so rows that are orthonormal lose nothing, and the noise is shorter by the share of
+    dimensions that are gone. A must be public: never one fitted to the vectors that are protected.
     """
     rate = as_positive(epsilon, "epsilon")
+    if projection is not None:
+        return _projected(metric, rate, projection, dimension, pitch)
     if isinstance(metric, Angular):
         return directional(metric, rate, dimension, pitch=pitch, normalise=normalise)
     if normalise:
@@ -76,6 +88,29 @@ def laplace(
     promise = Guarantee(rate, metric, basis="theorem")
     proof = _theorem(size / rate, rate, f"l_{p:g} Laplace")
     return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof), reach)
+
+
+def _projected(
+    metric: Metric, epsilon: float, projection: ArrayLike, dimension: int | None, pitch: float | None
+) -> ProjectedLaplace:
+    matrix = as_matrix(projection, "projection")
+    if not isinstance(metric, Lp) or metric.p != 2.0 or dimension not in (None, matrix.shape[1]):
+        raise InvalidInput(
+            f"`projection` of {matrix.shape[1]} columns is for vectors of as many numbers under mdp.Lp(2): angles can "
+            f"grow where lengths shrink. Got {metric!r} and dimension {dimension}."
+        )
+    norm = norm_above(matrix)
+    rate = epsilon / norm * (1.0 - 1e-11)  # whoever bounds the norm again finds it within 1e-12
+    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate)) if pitch is None else pitch)
+    promise = Guarantee(epsilon, metric, basis="theorem")
+    proof = Certificate(
+        loss=len(matrix) / rate,
+        lower_bound=0.0,
+        method="l_2 Laplace after a projection (theorem)",
+        epsilon=epsilon,
+        note=f"the loss is the mean distance from A x, in {len(matrix)} dimensions; the norm of A is below {norm:.9g}",
+    )
+    return ProjectedLaplace(Unbounded(metric, matrix.shape[1]), matrix, rate, lattice, promise, proof)
 
 
 def _drawn(mechanism: Noise, reach: float) -> Noise:

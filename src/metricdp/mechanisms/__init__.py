@@ -10,6 +10,7 @@ from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism
 from metricdp.mechanisms.product import ProductMechanism
+from metricdp.mechanisms.projected import ProjectedLaplace
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 
@@ -29,6 +30,7 @@ __all__ = [
     "Mechanism",
     "NearestMechanism",
     "ProductMechanism",
+    "ProjectedLaplace",
     "SphericalLaplace",
     "Stakes",
     "StreetMechanism",

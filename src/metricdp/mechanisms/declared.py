@@ -20,6 +20,7 @@ from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism, nearest_loss
 from metricdp.mechanisms.packing import BLOCK, packed, unpacked
 from metricdp.mechanisms.product import ProductMechanism
+from metricdp.mechanisms.projected import ProjectedLaplace
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 from metricdp.metrics import Lp, Mahalanobis, ShortestPath, measuring, width_of
@@ -78,7 +79,7 @@ def _every_piece(mechanism: StreetMechanism) -> Effort:
     return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
 
 
-def _read_noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise) -> dict[str, Any]:
+def _read_noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | ProjectedLaplace) -> dict[str, Any]:
     return {"inputs": mechanism.inputs, "epsilon": mechanism.epsilon, "pitch": mechanism.lattice.pitch}
 
 
@@ -120,6 +121,10 @@ def _product(*, parts: tuple[Mechanism, ...], certificate: Certificate, **rest: 
 
 def _vector(*, pitch: float, **rest: Any) -> VectorLaplace:
     return VectorLaplace(lattice=Lattice(pitch), **rest)
+
+
+def _projected(*, pitch: float, **rest: Any) -> ProjectedLaplace:
+    return ProjectedLaplace(lattice=Lattice(pitch), **rest)
 
 
 def _direction(*, pitch: float, **rest: Any) -> DirectionNoise:
@@ -216,6 +221,15 @@ for _declaration in (
         NOISE,
         read=_read_noise,
         make=_vector,
+    ),
+    Declaration(
+        ProjectedLaplace,
+        "projected-laplace",
+        "noise for any vector, after a public projection to fewer dimensions",
+        NOISE | {"matrix": Array(sides=2, least=-shared.LARGEST_COORDINATE, most=shared.LARGEST_COORDINATE)},
+        since=2,
+        read=lambda one: _read_noise(one) | {"matrix": one.matrix},
+        make=_projected,
     ),
     Declaration(
         DirectionNoise,

@@ -83,7 +83,9 @@ class KernelMechanism:
     @cached_property
     def law(self) -> KernelLaw:
         """The law itself: its terms in doubles with their error, and in arbitrary precision."""
-        return KernelLaw(self.space, self.inner, self.log_weights, self.cap)
+        law = KernelLaw(self.space, self.inner, self.log_weights, self.cap)
+        law.refuse_overflow()
+        return law
 
     @cached_property
     def _sampler(self) -> KernelSampler:

@@ -60,6 +60,12 @@ class KernelLaw:
     def __len__(self) -> int:
         return len(self.space)
 
+    def at(self, inner: float) -> KernelLaw:
+        """Return the law of the same secrets with another inner budget; what was measured is shared."""
+        law = KernelLaw(self.space, inner, self.log_weights, self.cap)
+        law.measured, law.reach = self.measured, self.reach
+        return law
+
     @cached_property
     def reach(self) -> float:
         """The largest distance that counts, rounded up: no two are farther apart than twice the farthest from one."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
-from metricdp.metrics import Levenshtein, Metric
+from metricdp.metrics import Metric
 from metricdp.spaces import FiniteSpace
 from metricdp.text.formats import arrays, tables
 from metricdp.text.formats.base import Read, Singles, Source, head_of
@@ -57,8 +57,6 @@ class Vectors:
 
         `Levenshtein` measures the words themselves.
         """
-        if isinstance(metric, Levenshtein):
-            return FiniteSpace(np.array(self.words), metric)
         return vocabulary(self.words, self.array, metric=metric)
 
     def distinct(self) -> Vectors:

@@ -9,18 +9,30 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_matrix
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Lp, Metric
+from metricdp.metrics import Levenshtein, Lp, Metric
 from metricdp.spaces import FiniteSpace
 
 
-def vocabulary(words: Any, vectors: ArrayLike, *, metric: Metric | None = None) -> FiniteSpace:
-    """Return words as secrets: what tables hold are the words, what is measured are their vectors."""
+def vocabulary(words: Any, vectors: ArrayLike | None = None, *, metric: Metric | None = None) -> FiniteSpace:
+    """Return words as secrets: what tables hold are the words, what is measured are their vectors.
+
+    Args:
+        words: Distinct words.
+        vectors: One vector a word, all different; none under `Levenshtein`, which measures the words themselves.
+        metric: How vectors are measured: `Lp(2)` unless given.
+    """
     spellings = [str(word) for word in words]
-    array = as_matrix(vectors, "vectors", (len(spellings), None))
     seen: dict[str, int] = {}
     for row, word in enumerate(spellings):
         if seen.setdefault(word, row) != row:
             raise InvalidInput(f"`words` must be distinct, rows {seen[word]} and {row} hold the same word. Drop one.")
+    if isinstance(metric, Levenshtein):
+        return FiniteSpace(np.array(spellings), metric)
+    if vectors is None:
+        raise InvalidInput(
+            "`vectors` must hold one vector a word; only mdp.Levenshtein() measures the words themselves."
+        )
+    array = as_matrix(vectors, "vectors", (len(spellings), None))
     first: dict[bytes, int] = {}
     for row, vector in enumerate(array):
         if (before := first.setdefault(vector.tobytes(), row)) != row:

@@ -15,7 +15,7 @@ throughout stand above the table instead.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +110,14 @@ def _kept(path: Path, query: Query) -> tuple[list[str], list[dict[str, str]]]:
     return about, kept
 
 
+def _ordered(heads: Iterable[str]) -> list[str]:
+    """Return numbers by size, anything else as it came."""
+    try:
+        return sorted(heads, key=float)
+    except ValueError:
+        return list(heads)
+
+
 def _told(row: Texts, names: str) -> str:
     return next((row[name] for name in names.split("|") if row.get(name)), "")
 
@@ -141,7 +149,7 @@ def _across(rows: Sequence[Texts], query: Query) -> tuple[list[str], list[list[s
     ]
     fixed = {name: rows[0][name] for name in about if not query.show and len({row[name] for row in rows}) == 1}
     about = [name for name in about if name not in fixed]
-    heads = list(dict.fromkeys(row[query.across] for row in rows))
+    heads = _ordered(dict.fromkeys(row[query.across] for row in rows))
     groups: dict[tuple[str, ...], dict[tuple[str, str], str]] = {}
     for row in rows:
         cells = groups.setdefault(tuple(row[name] for name in about), {})

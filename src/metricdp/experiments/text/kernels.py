@@ -22,11 +22,15 @@ RANKED = 4000  # words whose rank is looked up
 
 @dataclass(frozen=True)
 class Kernel:
-    """Reports k of a secret x with chances in proportion to exp(-inner min(d(x, k), cap))."""
+    """Reports k of a secret x with chances in proportion to w_k exp(-inner min(d(x, k), cap)); w is 1 unless given.
+
+    Weights are those of all words of the vocabulary.
+    """
 
     epsilon: float
     inner: float
     cap: float = np.inf
+    report_weights: Floats | None = None
 
     def weights(self, distances: Singles) -> Singles:
         """Return the weights at these distances."""
@@ -112,6 +116,8 @@ def attacked(text: Corpus, kernels: Sequence[Kernel], reports: Reports, found: S
         for kernel, weights, one, pairs, top in zip(kernels, joint, found, looked, tops, strict=True):
             chances = kernel.weights(distances) * weights
             chances[here, mine[here]] += kept[mine[here]]
+            if kernel.report_weights is not None:
+                chances *= kernel.report_weights[reports.codes[columns], None].astype(np.float32)
             best = largest(chances, GUESSES).astype(float)
             top[1] += float(best.max(axis=1).sum())
             top[GUESSES] += float(best.sum())
@@ -123,14 +129,24 @@ def attacked(text: Corpus, kernels: Sequence[Kernel], reports: Reports, found: S
 
 
 def largest(rows: Singles, count: int) -> Singles:
-    """Return the largest entries of every row: those of the chunks with the largest heads, and so all of them."""
+    """Return the largest entries of every row."""
+    return np.asarray(np.take_along_axis(rows, largest_places(rows, count), axis=1))
+
+
+def largest_places(rows: Singles, count: int) -> Integers:
+    """Return where the largest entries of every row are: in the chunks with the largest heads."""
+    if count == 1:
+        return np.asarray(rows.argmax(axis=1)[:, None])
     width = rows.shape[1] // CHUNK * CHUNK
     if width < 4 * count * CHUNK:
-        return np.asarray(np.partition(rows, -count, axis=1)[:, -count:])
-    chunks = rows[:, :width].reshape(len(rows), -1, CHUNK)
-    heads = np.argpartition(-chunks.max(axis=2), count, axis=1)[:, :count]
-    some = np.take_along_axis(chunks, heads[:, :, None], axis=1).reshape(len(rows), -1)
-    return np.asarray(np.partition(np.hstack([some, rows[:, width:]]), -count, axis=1)[:, -count:])
+        return np.asarray(np.argpartition(rows, -count, axis=1)[:, -count:])
+    heads = rows[:, :width].reshape(len(rows), -1, CHUNK).max(axis=2)
+    chunks = np.argpartition(heads, -count, axis=1)[:, -count:]
+    some = (chunks[:, :, None] * CHUNK + np.arange(CHUNK)).reshape(len(rows), -1)
+    rest = np.broadcast_to(np.arange(width, rows.shape[1]), (len(rows), rows.shape[1] - width))
+    some = np.hstack([some, rest])
+    best = np.argpartition(np.take_along_axis(rows, some, axis=1), -count, axis=1)[:, -count:]
+    return np.asarray(np.take_along_axis(some, best, axis=1))
 
 
 def leaks(vectors: Singles, kernels: Sequence[Kernel]) -> list[float]:

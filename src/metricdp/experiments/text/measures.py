@@ -12,12 +12,15 @@ import numpy as np
 
 from metricdp.arrays import Integers
 from metricdp.design.exponential import exponential
+from metricdp.design.optimal import optimal
+from metricdp.errors import InvalidInput
 from metricdp.experiments.common import Row
 from metricdp.experiments.text import noise, rivals
 from metricdp.experiments.text.classifier import accuracy
 from metricdp.experiments.text.corpora import Corpus, corpus
 from metricdp.experiments.text.kernels import GUESSES, Found, Kernel, Reports, attacked, evaluated, leaks
-from metricdp.mechanisms import KernelMechanism
+from metricdp.mechanisms import KernelMechanism, Mechanism
+from metricdp.problems import Problem
 
 BETA = 0.001  # of the truncated mechanism: how likely a report lies beyond its limit, at most
 TRUE = "true epsilon"
@@ -42,31 +45,52 @@ def yardsticks(name: str) -> list[Row]:
 
 def half(name: str, epsilons: Sequence[float], repetitions: int) -> list[Row]:
     """The exponential mechanism with half the budget inside."""
-    return _kernels(name, "exponential, half budget", [Kernel(one, one / 2) for one in epsilons], repetitions)
+    return _kernels(name, "half-budget exponential", [Kernel(one, one / 2) for one in epsilons], repetitions)
 
 
 def certified(names: Sequence[str], epsilon: float, repetitions: int) -> list[Row]:
     """The exponential mechanism with as much inside as the exact audit of all pairs allows; texts of one vocabulary."""
-    mechanism = exponential(corpus(names[0]).space, epsilon, form="kernel")
-    assert isinstance(mechanism, KernelMechanism)
-    kernel = Kernel(epsilon, mechanism.inner, mechanism.cap)
+    return _built(
+        names, "certified exponential", exponential(corpus(names[0]).space, epsilon, form="kernel"), repetitions
+    )
+
+
+def best(names: Sequence[str], epsilon: float, repetitions: int) -> list[Row]:
+    """The least expected distance under equally likely words: a kernel with weights, and a bound for all others."""
+    mechanism = optimal(Problem(corpus(names[0]).space, epsilon))
+    return _built(names, "optimal", mechanism, repetitions)
+
+
+def _built(names: Sequence[str], said: str, mechanism: Mechanism, repetitions: int) -> list[Row]:
+    if not isinstance(mechanism, KernelMechanism):
+        raise InvalidInput(f"the study looks at kernels, got a {type(mechanism).__name__}.")
+    epsilon, logs = mechanism.guarantee.epsilon, mechanism.log_weights
+    weights = None if logs is None else np.exp(logs)
+    kernel = Kernel(epsilon, mechanism.inner, mechanism.cap, weights)
     rows: list[Row] = []
     for name in names:
         text = corpus(name)
         rng = np.random.default_rng([20, round(1000 * epsilon)])
         drawn = mechanism.sample(np.tile(text.codes, (repetitions, 1)), rng=rng)
         one = Found(np.exp(mechanism.log_normalisers[text.used]), drawn)
-        one.unchanged = float(text.prior @ (1.0 / one.normalisers))
+        own = 1.0 if weights is None else weights[text.used]
+        one.unchanged = float(text.prior @ (own / one.normalisers))
         attacked(text, [kernel], Reports.all(text), [one])
-        made = _Rows(text, "exponential, certified", epsilon, "corrected")
+        made = _Rows(text, said, epsilon, "corrected")
         rows += made.measured(one)
-        rows.append(made.row("inner budget", mechanism.inner / epsilon, note="as a share of epsilon"))
-        rows.append(made.row(TRUE, float(mechanism.certificate.epsilon or epsilon), note="proven at all pairs"))
+        proven = mechanism.certificate
+        rows += [
+            made.row("inner budget", mechanism.inner / epsilon, note="as a share of epsilon"),
+            made.row(TRUE, float(proven.epsilon or epsilon), note="proven at all pairs"),
+            made.row("expected distance", proven.loss, note="all words equally likely"),
+        ]
+        if proven.lower_bound > 0:
+            rows[-1]["bound"] = proven.lower_bound
     return rows
 
 
 def truncated(name: str, epsilons: Sequence[float], repetitions: int) -> list[Row]:
-    """TEM: distances beyond a limit count as the limit (Carvalho et al. 2023)."""
+    """TEM: distances beyond a limit count as the limit (Carvalho et al. 2021)."""
     size = len(corpus(name).words) - 1
     kernels = [Kernel(one, one / 2, 2.0 / one * math.log((1.0 - BETA) * size / BETA)) for one in epsilons]
     return _kernels(name, "truncated (TEM)", kernels, repetitions)

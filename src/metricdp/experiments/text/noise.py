@@ -16,10 +16,11 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.experiments.text.corpora import Corpus, Singles
-from metricdp.experiments.text.kernels import BLOCK, GUESSES, Against, largest
+from metricdp.experiments.text.kernels import BLOCK, GUESSES, Against, largest, largest_places
 
 MOST = 1024  # draws of one report that are looked at; its other draws count as much
-ATTACKED = 30_000  # words of a text that are attacked, at most
+ATTACKED = 12_000  # words of a text that are attacked, at most
+BEFOREHAND = 3.0  # draws that the prior is worth to the attacker, who has few of most reports
 SECOND = 0.75  # Vickrey's t: how much the second nearest word is preferred
 SHAPED = 0.2  # the share of the words' covariance in the shape of the noise
 
@@ -99,7 +100,7 @@ def recovered(text: Corpus, drawn: Drawn, reports: Integers, epsilon: float, inv
     secrets = np.ascontiguousarray(words[text.used])
     places = np.full(len(words), -1)
     places[text.used] = np.arange(len(text.used))
-    judge = _Judge(secrets, np.log(text.prior).astype(np.float32), epsilon)
+    judge = _Judge(secrets, np.log(text.prior).astype(np.float32), epsilon, float(np.mean(reports == codes)))
     for rows, counts in _groups(reports):
         judge.look(noisy_[rows], reports[rows], words, counts)
         judge.rank(places[codes[rows]])
@@ -109,7 +110,8 @@ def recovered(text: Corpus, drawn: Drawn, reports: Integers, epsilon: float, inv
 class _Judge:
     """Adds up the attack, group of reports after group."""
 
-    def __init__(self, secrets: Singles, prior: Singles, epsilon: float) -> None:
+    def __init__(self, secrets: Singles, prior: Singles, epsilon: float, stays: float) -> None:
+        self.stays = stays
         self.secrets, self.prior, self.epsilon = Against(secrets), prior, epsilon
         self.fresh: dict[int, list[Floats]] = {1: [], GUESSES: []}
         self.most = {1: 0.0, GUESSES: 0.0}
@@ -124,14 +126,16 @@ class _Judge:
         self.group = np.repeat(np.arange(len(shown)), np.diff([*starts, len(reports)]))
         self.half = (np.arange(len(reports)) % 2).astype(bool)
         posterior = self._posterior(noisy_)
-        first = self._posterior(words[shown])  # before any draw: as if the report were the noisy vector
+        # before any draw: the prior, and as likely as words stay what the report's own vector would say
+        first = np.float32(self.stays) * self._posterior(words[shown])
         sums = [csr_array((self.half == side, (self.group, np.arange(len(reports)))), (len(shown), len(reports)))
                 .astype(np.float32) @ posterior for side in (False, True)]  # fmt: skip
+        first += np.float32(BEFOREHAND) * np.exp(self.prior)
         self.learned = [first + one for one in sums]
         self.weights.append(counts)
         scale = np.bincount(self.group, counts) / np.bincount(self.group)
         for guesses in (1, GUESSES):
-            chosen = [np.argpartition(-one, guesses, axis=1)[:, :guesses] for one in self.learned]
+            chosen = [largest_places(one, guesses) for one in self.learned]
             right = np.empty(len(posterior))
             for side in (False, True):  # judged by the other half
                 mine = np.flatnonzero(self.half == side)

@@ -14,11 +14,11 @@ from metricdp.pictures import palette
 
 RECOVERED = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 # One kernel exp(-a d) / N, whatever is promised for it: at equal recovery both are the same mechanism.
-KERNEL = {"exponential, half budget": "exponential kernel", "exponential, certified": "exponential kernel"}
-DRAWN = ("exponential kernel", "truncated (TEM)", "SanText", "SanText+", "CusText", "noise + nearest", "Vickrey",
-         "Mahalanobis noise")  # fmt: skip
-COLOURS = (palette.BEST, palette.TRUE, palette.BOUND, "#b8860b", "#c2407a", palette.REPORTED, palette.MUTED,
-           palette.PLAIN)  # fmt: skip
+KERNEL = {"half-budget exponential": "exponential kernel", "certified exponential": "exponential kernel"}
+DRAWN = ("exponential kernel", "optimal", "truncated (TEM)", "SanText", "SanText+", "CusText", "noise + nearest",
+         "Vickrey", "Mahalanobis noise")  # fmt: skip
+COLOURS = (palette.BEST, palette.INK, palette.TRUE, palette.BOUND, "#b8860b", "#c2407a", palette.REPORTED,
+           palette.MUTED, palette.PLAIN)  # fmt: skip
 
 
 def derived(rows: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
@@ -35,13 +35,13 @@ def equal_recovery(rows: Sequence[Row]) -> Iterator[Row]:
             if not (len(points) > 1 and tops[0] <= level <= tops[-1]):
                 continue
             about = {"text": text, "mechanism": mechanism, "recovered": level}
-            value = "corrected" if mechanism == "exponential kernel" else "as_published"
+            value = "corrected" if mechanism in DRAWN[:2] else "as_published"
             for measure in ("accuracy", "unchanged", "nominal epsilon", "true epsilon"):
-                known = [point.get(measure) for point in points]
                 if mechanism == "exponential kernel" and measure == "nominal epsilon":
                     continue  # it depends on what is promised
-                if all(isinstance(one, int | float) for one in known):
-                    yield {**about, "measure": measure, value: float(np.interp(level, tops, known))}  # type: ignore[arg-type]
+                known = [point[measure] for point in points if isinstance(point.get(measure), int | float)]
+                if len(known) == len(points):
+                    yield {**about, "measure": measure, value: float(np.interp(level, tops, known))}
 
 
 def curves(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:

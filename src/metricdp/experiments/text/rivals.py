@@ -51,14 +51,16 @@ def output_sets(text: Corpus) -> Sets:
     """Partition the vocabulary: the most frequent word left takes its nearest words that are left, and so on."""
     order = np.concatenate([text.used, np.flatnonzero(text.counts == 0)])
     left = np.ones(len(text.words), dtype=bool)
+    squares = np.einsum("ij,ij->i", text.vectors, text.vectors)
     rows = []
     for word in order:
         if not left[word]:
             continue
-        free = np.flatnonzero(left)
-        apart = distances(text.vectors[word][None], text.vectors[free])[0]
-        apart[free == word] = -1.0
-        taken = free[np.argsort(apart, kind="stable")[:SET_SIZE]]
+        apart = squares - 2.0 * (text.vectors @ text.vectors[word])  # without what all share
+        apart[~left], apart[word] = np.inf, -np.inf
+        taken = np.argpartition(apart, SET_SIZE)[:SET_SIZE] if len(apart) > SET_SIZE else np.arange(len(apart))
+        taken = taken[np.argsort(apart[taken], kind="stable")]
+        taken = taken[left[taken]]
         left[taken] = False
         rows.append(np.concatenate([taken, np.full(SET_SIZE - len(taken), -1)]))
     return Sets(np.array(rows))

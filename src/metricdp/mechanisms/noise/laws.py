@@ -104,6 +104,7 @@ class VectorLaw:
     lattice: tuple[float, float]
     scale: Fraction
     covariance: Floats | None = None
+    matrix: Floats | None = None  # what rows are multiplied with first
 
     @property
     def width(self) -> int:
@@ -119,6 +120,8 @@ class VectorLaw:
         return factor, sizes
 
     def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
+        if self.matrix is not None:
+            return self._projected(rows, self.matrix, first)
         if self.p == 2.0 and self.dimension == 2 and self.covariance is None:
             return self._plane(rows, first(0))
         if self.p == 2.0 and self.dimension > 2 and self.covariance is None and (loops := compiled()) is not None:
@@ -128,6 +131,16 @@ class VectorLaw:
         noise, error = self.unit_noise(first)
         whole, rest = centre(rows, *self.lattice)
         error = self._scale * (error + 3.0 * UNIT * np.abs(noise))
+        cells, sure = kernels.placed(whole, rest, self._scale * noise, error)
+        return cells, np.asarray(sure.all(axis=1))
+
+    def _projected(self, rows: Floats, matrix: Floats, first: First) -> tuple[Floats, Booleans]:
+        """Noise around A x: a sum of n products is off by (n + 2) u times the sum of sizes, in whatever order."""
+        places = rows @ matrix.T
+        unsure = (rows.shape[1] + 4.0) * UNIT * (np.abs(rows) @ np.abs(matrix).T)
+        noise, error = self.unit_noise(first)
+        whole, rest = centre(places, *self.lattice)
+        error = self._scale * (error + 3.0 * UNIT * np.abs(noise)) + 1.01 * unsure * (self.lattice[0] / self.lattice[1])
         cells, sure = kernels.placed(whole, rest, self._scale * noise, error)
         return cells, np.asarray(sure.all(axis=1))
 
@@ -154,7 +167,11 @@ class VectorLaw:
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
         per_unit = Fraction(self.lattice[0]) / Fraction(self.lattice[1])
-        places = [Fraction(float(x)) * per_unit for x in row]
+        exact = [Fraction(float(x)) for x in row]
+        if self.matrix is not None:
+            sums = ((Fraction(float(a)) * x for a, x in zip(line, exact, strict=True)) for line in self.matrix)
+            exact = [sum(products, start=Fraction(0)) for products in sums]
+        places = [x * per_unit for x in exact]
         return deciding.vector_cells(places, partial(self.exact_noise, digits), self.scale, self.dimension)
 
     def exact_noise(self, digits: Digits, count: int) -> list[Any]:

@@ -1,6 +1,6 @@
 """Tables in files as streams of record batches; each format is one file with one declaration."""
 
-from metricdp.tables.formats import arrow, csv, duckdb, geojson, geoparquet, jsonlines, lines, parquet, sqlite
+from metricdp.tables.formats import arrow, csv, duckdb, geojson, geoparquet, jsonlines, lines, matrices, parquet, sqlite
 from metricdp.tables.formats.base import (
     AS_IT_IS,
     BATCH_ROWS,
@@ -39,6 +39,8 @@ for _module in (
     lines,
 ):  # shared endings belong to the first
     FORMATS.declare(_module.FORMAT)
+for _format in (matrices.NPY, matrices.NPZ, matrices.SAFETENSORS):
+    FORMATS.declare(_format)
 
 __all__ = [
     "AS_IT_IS",

@@ -1,0 +1,120 @@
+"""Laplace noise after a public projection: fewer dimensions, and so less noise for the same promise.
+
+A report is the lattice point nearest to A x + noise, in real numbers. |A x - A x'| <= |A| |x - x'| with the spectral
+norm |A|, so noise of rate r in the projected space keeps r |A| per unit of the l_2 distance of the vectors themselves.
+A is public: it must not be made from the table that is protected, which would leak through it without any noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, as_matrix, as_positive, frozen
+from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.mechanisms.laplace import LARGEST_CELL, Lattice, log_normaliser, refuse_fine_lattice
+from metricdp.mechanisms.noise.laws import VectorLaw, drawn
+from metricdp.metrics import Lp
+from metricdp.randomness import Randomness, row_words, source_of
+from metricdp.spaces import Unbounded, given
+
+UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedLaplace:
+    """l_2 Laplace noise of rate `epsilon` around A x: density proportional to exp(-epsilon |A x - y|).
+
+    Guarantee: epsilon |A| times the l_2 distance of the vectors, exactly: A x is never rounded before the lattice.
+    """
+
+    inputs: Unbounded
+    matrix: Floats
+    epsilon: float
+    lattice: Lattice
+    guarantee: Guarantee
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        metric = given(self.inputs, Unbounded, "inputs", under=(Lp,)).metric
+        matrix = as_matrix(self.matrix, "matrix", (None, self.inputs.dimension))
+        if not isinstance(metric, Lp) or metric.p != 2.0 or not 1 <= len(matrix) <= self.inputs.dimension:
+            raise InvalidInput("a projection goes to fewer dimensions, and its promise is in the l_2 distance.")
+        object.__setattr__(self, "matrix", frozen(matrix))
+        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
+        refuse_fine_lattice(self.undecided, self.lattice.pitch)
+
+    def __repr__(self) -> str:
+        size = f"{self.inputs.dimension} to {len(self.matrix)} dimensions"
+        return f"ProjectedLaplace({size}, pitch {self.lattice.pitch:g}, {self.guarantee})"
+
+    @cached_property
+    def outputs(self) -> Unbounded:
+        return Unbounded(self.inputs.metric, len(self.matrix))
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
+
+    @property
+    def undecided(self) -> float:
+        """As for noise without a projection, in the dimensions that are left."""
+        k = len(self.matrix)
+        displaced = (3 * k + (64 + 2 * k) * (20 + k / 2)) * 2.0**-52 / self.epsilon
+        return float(4.4 * k**0.5 * displaced / self.lattice.pitch)
+
+    @cached_property
+    def law(self) -> VectorLaw:
+        """The exact law of the noise, in whole numbers of cells."""
+        top, bottom = self.lattice.ratio
+        scale = Fraction(top) / Fraction(bottom) / Fraction(self.epsilon)
+        return VectorLaw(2.0, len(self.matrix), (top, bottom), scale, None, self.matrix)
+
+    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
+        """Return one report on the lattice for every secret."""
+        rows, law = self.inputs.encode(secrets), self.law
+        far = np.flatnonzero(np.abs(self.lattice.cells(rows @ self.matrix.T)).max(axis=1) > LARGEST_CELL)
+        if far.size:
+            raise OutOfDomain(
+                f"row {int(far[0])} is too far out for a lattice of pitch {self.lattice.pitch:g}: give a larger one.",
+                rows=tuple(int(row) for row in far[:1000]),
+            )
+        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
+
+    def log_density(self, secrets: Any, reports: Any, /) -> Floats:
+        """Return the log of the mass of the cell of each report: the density at its centre times its volume."""
+        start, goal = self.inputs.encode(secrets) @ self.matrix.T, self.outputs.encode(reports)
+        volume = len(self.matrix) * np.log(self.lattice.pitch)
+        return np.asarray(
+            log_normaliser(self.outputs, self.epsilon) - self.epsilon * self.inputs.metric(start, goal) + volume
+        )
+
+
+def norm_above(matrix: Floats) -> float:
+    """Return a number that the spectral norm of a matrix does not exceed, within some 1e-12 of it.
+
+    |A|^2 = |G| for G = A A^T, and |G| <= |V^T G V| / s^2 for any V with s^2 = its least squared singular value, at
+    least 1 - |V^T V - I|. With V from an eigenvalue routine, whose errors do not matter, V^T G V is nearly diagonal and
+    its norm at most its largest diagonal entry and the length of the rest. A product of sums of n terms is off by
+    (n + 2) u times the product of the lengths, in whatever order it is summed.
+    """
+    k, n = matrix.shape
+    scale = float(np.abs(matrix).max())
+    if not scale > 0.0:
+        raise InvalidInput("`matrix` must not be zero: nothing of a vector would be left.")
+    rows = matrix / scale
+    length = float(np.linalg.norm(rows)) * (1.0 + n * k * UNIT)
+    gram = rows @ rows.T
+    of_gram = (n + 4) * UNIT * length**2
+    _, vectors = np.linalg.eigh(gram)
+    size = float(np.linalg.norm(vectors)) * (1.0 + k * k * UNIT)
+    turned = vectors.T @ (gram @ vectors)
+    of_turned = (2 * k + 8) * UNIT * size**2 * (float(np.linalg.norm(gram)) + of_gram)
+    rest = turned - np.diag(np.diag(turned))
+    largest = float(np.diag(turned).max()) + float(np.linalg.norm(rest)) * (1.0 + k * k * UNIT) + of_turned
+    skew = float(np.linalg.norm(vectors.T @ vectors - np.eye(k))) + (k + 4) * UNIT * size**2
+    return float(scale * (np.sqrt(largest / (1.0 - skew) + of_gram) + 2.0 * UNIT * length) * (1.0 + 16 * UNIT))

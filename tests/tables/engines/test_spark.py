@@ -184,8 +184,8 @@ def job_over_files(folder: Path) -> None:
 def test_spark(session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frames(session, tmp_path, monkeypatch)
     traps(session, tmp_path)
-    charged(session, tmp_path)
     monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
     job_over_files(tmp_path)
+    charged(session, tmp_path)  # last: it leaves workers behind that wait, and above those at work are killed
     shown = runpy.run_path(str(EXAMPLES / "spark_frame.py"))
     assert shown["protected"].count() == 1000

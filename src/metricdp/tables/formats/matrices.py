@@ -267,6 +267,11 @@ class TensorsWriter(MatrixWriter):
         return struct.pack("<Q", room) + header.encode().ljust(room)
 
 
+def is_archive(head: bytes) -> bool:
+    """Tell whether a file begins as archives of NumPy do: other things are zipped too."""
+    return head.startswith(ZIP) and head[30 : 30 + int.from_bytes(head[26:28], "little")].endswith(b".npy")
+
+
 def is_safetensors(head: bytes) -> bool:
     """Tell whether a file begins as safetensors do."""
     return len(head) > 8 and head[8:9] == b"{" and 2 <= struct.unpack("<Q", head[:8])[0] <= LONGEST_HEADER
@@ -280,7 +285,7 @@ NPY = Format(
 NPZ = Format(
     name="npz", about="an archive of NumPy with one matrix", suffixes=(".npz",), reader=f"{_HERE}:ArchiveReader",
     writer=f"{_HERE}:ArchiveWriter", keeps="the type of floats and the name of the matrix",
-    looks=lambda head: head.startswith(ZIP),
+    looks=is_archive,
 )  # fmt: skip
 SAFETENSORS = Format(
     name="safetensors", about="tensors with one matrix", suffixes=(".safetensors",), reader=f"{_HERE}:TensorsReader",

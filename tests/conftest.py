@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +15,7 @@ from metricdp.plugins import VARIABLE
 from metricdp.spaces.declared import SPACES
 from metricdp.tables.engines import ENGINES
 from metricdp.tables.formats import FORMATS
+from restoring import as_it_was
 
 settings.register_profile(
     "house", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
@@ -35,17 +35,9 @@ def _nothing_stays_behind() -> Iterator[None]:
     """
     catalogues = (BUILDERS, ENGINES, FORMATS, MECHANISMS, METRICS, SPACES, STUDIES)
     before = [dict(catalogue._entries) for catalogue in catalogues]
-    variables, place, answer = dict(os.environ), Path.cwd(), signal.getsignal(signal.SIGINT)
-    os.environ[VARIABLE] = ""
-    yield
+    with as_it_was():
+        os.environ[VARIABLE] = ""
+        yield
     for catalogue, entries in zip(catalogues, before, strict=True):
         catalogue._entries.clear()
         catalogue._entries.update(entries)
-    for name in {*variables, *os.environ} - {"PYTEST_CURRENT_TEST"}:
-        if name not in variables:
-            del os.environ[name]
-        elif os.environ.get(name) != variables[name]:
-            os.environ[name] = variables[name]
-    os.chdir(place)
-    if signal.getsignal(signal.SIGINT) is not answer:
-        signal.signal(signal.SIGINT, answer)

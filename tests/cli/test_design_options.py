@@ -226,6 +226,7 @@ def test_every_declared_builder_is_reached_by_a_command(here: Path, capsys: pyte
     on_cells = "--points cells.csv --epsilon 1 --builder"
     lines = {
         "laplace": "--builder laplace --epsilon 10/km",
+        "von_mises_fisher": "--builder von_mises_fisher --metric l2 --dimension 4 --epsilon 2",
         "weighted_exponential": f"{on_cells} weighted_exponential --weights weights.csv",
         "tight_constraints": "--points cells.csv --epsilon 4 --builder tight_constraints",
         "remapped": f"{on_cells} remapped --base dictionary",

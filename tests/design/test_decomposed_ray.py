@@ -14,6 +14,7 @@ import pytest
 
 import metricdp as mdp
 from decompositions import bounds_of, decomposition, instance, undisturbed
+from restoring import as_it_was
 
 ray = pytest.importorskip("ray", reason="needs the extra `ray`")
 from metricdp.solvers.benders.ray import RayWorkers  # noqa: E402
@@ -27,13 +28,14 @@ def cluster() -> Iterator[Any]:
     """A head and a second node with one processor each."""
     from ray.cluster_utils import Cluster
 
-    made = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 1, "include_dashboard": False, "_system_config": QUICK},
-    )
-    made.add_node(num_cpus=1)
-    yield made
-    made.shutdown()
+    with as_it_was():
+        made = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 1, "include_dashboard": False, "_system_config": QUICK},
+        )
+        made.add_node(num_cpus=1)
+        yield made
+        made.shutdown()
 
 
 class Watched:

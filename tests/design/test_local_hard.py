@@ -145,7 +145,7 @@ def test_a_secret_without_a_report_in_its_window_is_named():
 
 
 def test_a_small_window_says_what_it_costs_and_what_to_do():
-    note = judged(mdp.Problem(GRID, 1.0), window=1.0).note
+    note = judged(mdp.Problem(GRID, 1.0), window=1.0, seconds=20.0).note
     assert "of all draws" in note
     assert "a larger `window` makes that less" in note
     assert "time or iterations" not in note  # neither was up

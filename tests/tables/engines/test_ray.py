@@ -18,6 +18,7 @@ from metricdp.tables.draws import Draws
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
+from restoring import as_it_was
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, table, together
 from tables.engines.replay import copied, folder_of, replayed
@@ -33,10 +34,11 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "engines"
 
 @pytest.fixture(scope="module", autouse=True)
 def running():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    yield
-    ray.shutdown()
+    with as_it_was():
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        yield
+        ray.shutdown()
 
 
 def rows_of(dataset) -> pa.Table:

@@ -24,9 +24,10 @@ from metricdp.tables.draws import Draws
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
+from restoring import as_it_was
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, together
-from tables.engines.replay import copied, folder_of, replayed
+from tables.engines.replay import HOME, copied, folder_of, replayed
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 pytestmark = [
@@ -45,31 +46,25 @@ ROWS, BATCH = 100_000, 20_000
 def session(tmp_path_factory):
     from pyspark.sql import SparkSession
 
-    before = os.environ.get("PYSPARK_PYTHON")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    home = Path.cwd()
-    os.chdir(tmp_path_factory.mktemp("spark"))  # where Spark is started is where its relative paths are
-    made = (
-        SparkSession.builder.master("local[2,2]")  # two cores; two tries a task, the second for a worker that died
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # for a short life
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.files.openCostInBytes", str(64 << 20))  # so that no two files share a partition
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH))
-        .getOrCreate()
-    )
-    made.sparkContext.setLogLevel("OFF")
-    yield made
-    made.stop()
-    os.chdir(home)
-    if before is None:
-        del os.environ["PYSPARK_PYTHON"]
-    else:
-        os.environ["PYSPARK_PYTHON"] = before
+    with as_it_was():
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.chdir(tmp_path_factory.mktemp("spark"))  # where Spark is started is where its relative paths are
+        made = (
+            SparkSession.builder.master("local[2,2]")  # two cores; two tries a task, the second for a worker that died
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # for a short life
+            .config("spark.sql.codegen.wholeStage", "false")
+            .config("spark.sql.adaptive.enabled", "false")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.files.openCostInBytes", str(64 << 20))  # so that no two files share a partition
+            .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH))
+            .getOrCreate()
+        )
+        made.sparkContext.setLogLevel("OFF")
+        yield made
+        made.stop()
 
 
 def is_worker(command: bytes, parent: bytes) -> bool:
@@ -170,7 +165,7 @@ def job_over_files(folder: Path) -> None:
     before = files(folder / "in", rows=100_000, count=2, groups=100_000)
 
     def copy() -> bool:
-        if not list(folder_of(folder).glob("partial/*")):
+        if not list(folder.glob(f"{HOME}/*/partial/*")):  # a worker of the jobs before this one
             return False
         copied(folder)
         return True
@@ -189,8 +184,8 @@ def job_over_files(folder: Path) -> None:
 def test_spark(session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frames(session, tmp_path, monkeypatch)
     traps(session, tmp_path)
-    charged(session, tmp_path)
     monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
     job_over_files(tmp_path)
+    charged(session, tmp_path)  # last: it leaves workers behind that wait, and above those at work are killed
     shown = runpy.run_path(str(EXAMPLES / "spark_frame.py"))
     assert shown["protected"].count() == 1000

@@ -1,0 +1,30 @@
+"""What belongs to the whole process and outlives a test: put back, so that the order of tests does not matter."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def as_it_was() -> Iterator[None]:
+    """Put back variables, the folder and who answers signals: Spark and Ray change them and leave them so."""
+    variables, place = dict(os.environ), Path.cwd()
+    answers = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for name in {*variables, *os.environ} - {"PYTEST_CURRENT_TEST"}:
+            if name not in variables:
+                del os.environ[name]
+            elif os.environ.get(name) != variables[name]:
+                os.environ[name] = variables[name]
+        os.chdir(place)
+        for number, answer in answers.items():
+            if signal.getsignal(number) is not answer:
+                signal.signal(number, answer)

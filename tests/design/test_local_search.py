@@ -103,7 +103,7 @@ def test_the_spatial_order_is_undone_entry_by_entry(lattice):
 @pytest.mark.parametrize("windows", [{"window": 9.0}, {}])
 def test_a_search_goes_on_from_an_earlier_mechanism(lattice, windows):
     problem, best = lattice
-    earlier = mdp.optimal(problem, gap=1e-3, **windows)
+    earlier = mdp.optimal(problem, gap=1e-2, **windows)
     hurried = mdp.solvers.FirstOrder(iterations=1)
     cold, warm = (mdp.optimal(problem, gap=1e-6, solver=hurried, start=start, **windows) for start in (None, earlier))
     assert warm.certificate.loss <= 1.002 * earlier.certificate.loss < cold.certificate.loss

@@ -132,6 +132,17 @@ def vocabularies_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def retrieval_table() -> str:
+    """What protected queries find of the ten nearest words, by law."""
+    kept = [one["values"] for one in measured("retrieval")]
+    laws = list(dict.fromkeys(one["law"] for one in kept))
+    found = {(one["epsilon"], one["law"]): f"{one['recall']:.2f}" for one in kept}
+    rows = ["| epsilon | " + " | ".join(laws) + " |", "| ---: |" + " ---: |" * len(laws)]
+    for epsilon in sorted({key[0] for key in found}):
+        rows.append(f"| {epsilon:g} | " + " | ".join(found.get((epsilon, law), "") for law in laws) + " |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def solvers_table() -> str:
     """Which solver is chosen, from which size."""
     side, gap, memory = int(choice.ROUGH_SIZE**0.5), f"{100 * choice.ROUGH_GAP:g} %", f"{choice.MEMORY / 1e9:g} GB"
@@ -237,6 +248,7 @@ PARTS = {
     "cities_table": cities_table,
     "optimal_table": optimal_table,
     "solvers_table": solvers_table,
+    "retrieval_table": retrieval_table,
     "vocabularies_table": vocabularies_table,
     "extras_table": extras_table,
     "borders_table": borders_table,

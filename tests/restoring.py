@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# pytest's own, and what Ray decides once a process: a later cluster without it would not be spoken to
+LEFT = {"PYTEST_CURRENT_TEST", "RAY_AUTH_MODE"}
 
 
 @contextmanager
@@ -19,7 +21,7 @@ def as_it_was() -> Iterator[None]:
     try:
         yield
     finally:
-        for name in {*variables, *os.environ} - {"PYTEST_CURRENT_TEST"}:
+        for name in {*variables, *os.environ} - LEFT:
             if name not in variables:
                 del os.environ[name]
             elif os.environ.get(name) != variables[name]:

@@ -62,9 +62,9 @@ def test_an_interrupt_before_the_first_repair_still_ends_in_a_certified_mechanis
 
 def test_time_is_kept(lattice):
     began = time.perf_counter()
-    mechanism = mdp.optimal(lattice[0], window=9.0, gap=1e-9, seconds=1.0)
-    assert time.perf_counter() - began < 4.0  # repair and audit come last
-    assert mechanism.certificate.gap < 0.4  # much less on a quiet machine
+    mechanism = mdp.optimal(lattice[0], window=9.0, gap=1e-9, seconds=2.0)
+    assert time.perf_counter() - began < 5.0  # repair and audit come last
+    assert mechanism.certificate.gap < 0.2
 
 
 @pytest.mark.parametrize("lie", [1.5, 1e9, np.inf, np.nan])

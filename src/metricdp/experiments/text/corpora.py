@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -15,7 +14,7 @@ from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.places import data_folder
 from metricdp.spaces import FiniteSpace
-from metricdp.text import vocabulary
+from metricdp.text import read_vectors, vocabulary
 
 Singles = NDArray[np.float32]
 FILES = ("vectors", "review_extra")
@@ -122,17 +121,8 @@ def made_up(size: int = 240, sentences: int = 400) -> Corpus:
 @cache
 def glove() -> tuple[tuple[str, ...], Singles]:
     """The words of both GloVe files with their vectors, most frequent first within each."""
-    names: list[str] = []
-    parts: list[Singles] = []
-    for name in FILES:
-        path = _file(f"glove_6b_100d/{name}.npz")
-        try:
-            with np.load(path, allow_pickle=False) as stored:
-                names += [str(word) for word in stored["words"]]
-                parts.append(np.asarray(stored["vectors"], dtype=np.float32))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise InvalidInput(f"{path.name} holds no word vectors that can be read ({error}).") from error
-    return tuple(names), np.concatenate(parts)
+    found = read_vectors([_file(f"glove_6b_100d/{name}.npz") for name in FILES])
+    return tuple(found.words), found.array
 
 
 def _coded(name: str, texts: list[str], labels: Integers, train: Booleans, test: Booleans) -> Corpus:

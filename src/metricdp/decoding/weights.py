@@ -5,8 +5,7 @@ unbiased estimate, with the variance of a mean of independent terms. Of all such
 
     W = D^-1 A^T (A D^-1 A^T)^-1,        D = diag(q), the masses of reports                          (linear)
 
-(weighted least squares; D A^T... only shifts noise between weights that are all unbiased, so a rough q costs width,
-never truth). Where A has no right inverse, or one so large that intervals say nothing, no unbiased estimate is of use.
+(weighted least squares). All weights with A w = g are unbiased, so a rough q costs width, never truth. Where A has no right inverse, or one so large that intervals say nothing, no unbiased estimate is of use.
 Then for any w at all
 
     p . g  lies in  E[w] - [min_i r_i, max_i r_i],        r = A w - g                                (bounded)
@@ -66,7 +65,7 @@ class Unbiased:
         from scipy import linalg
 
         q, r = self._factors
-        values = (q @ linalg.solve_triangular(r, sums, trans="T", check_finite=False)) / self._root[:, None]
+        values = (q @ linalg.lapack.dtrtrs(r, sums, trans=1)[0]) / self._root[:, None]
         nothing = np.zeros(sums.shape[1])
         return Weighted(values, sums, nothing, nothing)
 

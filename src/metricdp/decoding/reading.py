@@ -13,7 +13,7 @@ from metricdp.decoding.bins import Bins, binned, points_within
 from metricdp.decoding.laws import DenseLaw, Law, finite_law
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism
-from metricdp.spaces import FiniteSpace
+from metricdp.spaces import FiniteSpace, given
 
 
 class Counting(Protocol):
@@ -48,13 +48,14 @@ def readable(mechanism: Mechanism, cells: FiniteSpace | None = None, *, within: 
         if cells is not None:
             raise InvalidInput("this mechanism has finitely many secrets, which are the cells: leave `cells` away.")
         return Readable(mechanism.inputs, finite_law(mechanism), _Coded(mechanism.outputs))
-    if not isinstance(cells, FiniteSpace):
+    if cells is None:
         raise InvalidInput(
             f"{type(mechanism).__name__} takes secrets anywhere: give `cells`, a public grid such as mdp.grid((20, "
             "20)) or a road network, on which the density is estimated."
         )
-    outputs = mechanism.outputs
-    if isinstance(outputs, FiniteSpace):
+    given(cells, FiniteSpace, "cells")
+    if mechanism.outputs.size is not None:
+        outputs = given(mechanism.outputs.finite, FiniteSpace, "outputs")
         return Readable(cells, _tabled(mechanism, cells, outputs, within=within), _Coded(outputs))
     bins, matrix = binned(mechanism, cells, within=within)
     return Readable(cells, DenseLaw(matrix), _Binned(bins))

@@ -5,8 +5,8 @@ unbiased estimate, with the variance of a mean of independent terms. Of all such
 
     W = D^-1 A^T (A D^-1 A^T)^-1,        D = diag(q), the masses of reports                          (linear)
 
-(weighted least squares). All weights with A w = g are unbiased, so a rough q costs width, never truth. Where A has no right inverse, or one so large that intervals say nothing, no unbiased estimate is of use.
-Then for any w at all
+(weighted least squares). All weights with A w = g are unbiased, so a rough q costs width, never truth. Where A
+has no right inverse, or one so large that intervals say nothing, no unbiased estimate is of use. Then for any w at all
 
     p . g  lies in  E[w] - [min_i r_i, max_i r_i],        r = A w - g                                (bounded)
 

@@ -27,6 +27,10 @@ from metricdp.auditing import quantile_loss as quantile_loss
 from metricdp.auditing import violation_ratio as violation_ratio
 from metricdp.auditing import worst_loss as worst_loss
 from metricdp.auditing.bounds import universal_lower_bound as universal_lower_bound
+from metricdp.decoding import DensityEstimate as DensityEstimate
+from metricdp.decoding import FlowEstimate as FlowEstimate
+from metricdp.decoding import estimate_density as estimate_density
+from metricdp.decoding import estimate_flows as estimate_flows
 from metricdp.design.comparison import Measure as Measure
 from metricdp.design.comparison import compare as compare
 from metricdp.design.constopt import constopt as constopt

@@ -69,6 +69,7 @@ from metricdp.metrics import Levenshtein as Levenshtein
 from metricdp.metrics import Lp as Lp
 from metricdp.metrics import Mahalanobis as Mahalanobis
 from metricdp.metrics import Metric as Metric
+from metricdp.metrics import PolicyGraph as PolicyGraph
 from metricdp.metrics import Precomputed as Precomputed
 from metricdp.metrics import ShortestPath as ShortestPath
 from metricdp.metrics import StreetPath as StreetPath
@@ -79,6 +80,8 @@ from metricdp.metrics import WordMovers as WordMovers
 from metricdp.metrics import metric as metric
 from metricdp.places import elastic as elastic
 from metricdp.places import grid as grid
+from metricdp.places import policies as policies
+from metricdp.places import policy as policy
 from metricdp.places import road_network as road_network
 from metricdp.places import scaled as scaled
 from metricdp.problems import NearLoss as NearLoss

@@ -140,11 +140,28 @@ const WORDING = {
   ],
   "along": {
     "ShortestPath": " along the roads",
-    "StreetPath": " along the streets"
+    "StreetPath": " along the streets",
+    "PolicyGraph": " along the roads"
+  },
+  "along_steps": {
+    "ShortestPath": " in the graph",
+    "PolicyGraph": " in the policy"
   },
   "things": {
     "length": "places",
     "other": "secrets"
+  },
+  "plural": {
+    "hop": "hops"
+  },
+  "counted": {
+    "hop": [
+      1,
+      2,
+      3,
+      5,
+      10
+    ]
   },
   "shares": [
     0.1,
@@ -180,12 +197,15 @@ const WORDING = {
   "promise": {
     "whole": "epsilon {epsilon}{per} ({metric}){slack}{within}, by {basis}",
     "slack": ", plus a slack of {slack}",
-    "within": ", only between secrets within {radius}"
+    "within": ", only between secrets within {radius}",
+    "within_part": ", only between secrets of one part of the policy, up to {radius} apart"
   },
   "short": {
     "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
+    "counted": "One report shifts the odds between two neighbours{along} by at most a factor of {factor}, and between {things} farther apart by at most that factor for every step on the way. Every further report adds to that.{outside}",
     "slack": "Its slack alone allows more than a factor of two between any two {things}.{outside}",
     "outside": " Two {things} farther apart than {radius} are not protected from each other.",
+    "outside_part": " Two {things} in different parts of the policy, or farther apart than {radius}, are not hidden from each other at all, on purpose: a report may reveal in which part a secret lies.",
     "nothing": "This promises nothing: it is for comparisons and must not protect data.",
     "part": "Part {number}, while the others stay the same: {sentence}"
   },
@@ -2854,10 +2874,160 @@ class Profile {
     return found + 2 ** -40 * sizes;
   }
 
+<<<<<<< HEAD
   /** Return the rate as a ball. */
   exactRate(balls) {
     const found = balls.double(this.epsilon);
     return this.perDegree ? balls.divide(balls.times(found, 180n), balls.pi) : found;
+=======
+const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
+const notMeasured = (name) => () => {
+  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
+};
+const measuredInPython = (name) => () => ({ measure: notMeasured(name) });
+
+/**
+ * What each metric is made of: `measure(a, b)`, and where it is not every row of finite numbers, `legal(row)`: null, or why
+ * a row cannot be measured (a name in `errors.js`). `text` says that it measures words. Every metric has checked
+ * parameters by now (`manifest.js`); what depends on tensors or on other metrics is checked here.
+ */
+const METRICS = {
+  Haversine: ({ unit }) => {
+    const scale = perKilometre(unit);
+    return {
+      measure: (a, b) => scale * haversine(a, b),
+      legal: (row) =>
+        row.length !== 2 ? "count" : Math.abs(row[0]) <= 90 && Math.abs(row[1]) <= 360 ? null : "degrees",
+    };
+  },
+  Lp: ({ p }) => ({ measure: (a, b) => norm(gapsOf(a, b), p) }),
+  Mahalanobis: ({ covariance }, file) => {
+    const [size] = file.shape(covariance);
+    const entries = file.floats(covariance, [size, size], "a covariance");
+    const factor = cholesky(entries, size);
+    return {
+      measure: (a, b) => norm(whiten(factor, gapsOf(a, b)), 2),
+      legal: (row) => (row.length === size ? null : "count"),
+      factor,
+      covariance: entries,
+    };
+  },
+  Temporal: ({ period }) => ({
+    measure: (a, b) => {
+      const gap = Math.abs(a[0] - b[0]);
+      return period === null ? gap : Math.min(mod(gap, period), period - mod(gap, period));
+    },
+    legal: (row) => (row.length === 1 ? null : "count"),
+  }),
+  Hamming: () => ({ measure: (a, b) => Array.from(a).filter((value, k) => value !== b[k]).length, text: "either" }),
+  Precomputed: ({ distances }, file) => {
+    const [size] = file.shape(distances);
+    const data = file.floats(distances, [size, size], "its distances");
+    checkDistances(data, size);
+    return {
+      measure: (a, b) => data[a[0] * size + b[0]],
+      legal: (row) => (isCode(row[0], size) ? null : "far"),
+    };
+  },
+  Angular: ({ unit }) => ({
+    measure: (a, b) => {
+      const [one, two] = [norm(a, 2), norm(b, 2)];
+      const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
+      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      return unit === "deg" ? degrees(angle) : angle;
+    },
+    legal: (row) => (norm(row, 2) > 0 ? null : "far"),
+  }),
+  Hyperbolic: () => ({
+    measure: (a, b) => {
+      const room = (1 - norm(a, 2) ** 2) * (1 - norm(b, 2) ** 2);
+      return 2 * Math.asinh(norm(gapsOf(a, b), 2) / Math.sqrt(room));
+    },
+    legal: (row) => (norm(row, 2) < 1 ? null : "far"),
+  }),
+  Weighted: ({ parts }, file) => {
+    const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
+    const used = new Set(groups.flatMap(([, columns]) => columns));
+    refuse(groups.some(([metric]) => metric.text === true), "a weighted metric is made of metrics of words");
+    const taken = (row, columns) => columns.map((column) => row[column]);
+    return {
+      measure: (a, b) =>
+        groups.reduce((sum, [metric, columns, weight]) => sum + weight * metric.measure(taken(a, columns), taken(b, columns)), 0),
+      legal: (row) => {
+        if (used.size !== row.length || !row.every((_, column) => used.has(column))) return "count";
+        for (const [metric, columns] of groups) {
+          const why = metric.legal(taken(row, columns));
+          if (why !== null) return why;
+        }
+        return null;
+      },
+    };
+  },
+  ShortestPath: (parameters, file) => {
+    const { nodes, one_way: oneWay } = parameters;
+    const count = file.shape(parameters.edges)[0];
+    const edges = file.wholes(parameters.edges, [count, 2], "its streets");
+    const lengths = file.floats(parameters.lengths, [count], "its streets");
+    for (let k = 0; k < count; k++) {
+      const [from, to] = [edges[2 * k], edges[2 * k + 1]];
+      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street leads nowhere");
+    }
+    return {
+      measure: pathMeasure({ edges, lengths, nodes, oneWay }),
+      legal: (row) => (isCode(row[0], nodes) ? null : "far"),
+      edges,
+      lengths,
+      nodes,
+    };
+  },
+  StreetPath: ({ network }, file) => {
+    const roads = file.metric(network);
+    return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
+  },
+  PolicyGraph: ({ network, apart }, file) => {
+    const graph = file.metric(network);
+    const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
+    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
+    return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
+  },
+  Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
+  Wasserstein: ({ ground }, file) => {
+    const [size, ...sides] = file.shape(ground);
+    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
+    if (sides.length > 0) checkDistances(data, size);
+    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
+    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
+  },
+  WordMovers: ({ vectors, ground, unit }, file) => {
+    const [size, width] = file.shape(vectors);
+    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
+    const metric = file.metric(ground);
+    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
+    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
+  },
+  Frechet: ({ ground, dimension, unit }, file) => ({
+    measure: notMeasured("Frechet"),
+    legal: (row) => (row.length % dimension === 0 ? null : "count"),
+    unit: unit || file.metric(ground).unit,
+  }),
+};
+
+const histogram = (size) => (row) => {
+  const total = row.reduce((sum, value) => sum + value, 0);
+  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
+};
+
+/** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
+function checkDistances(data, size) {
+  let largest = 1;
+  for (const value of data) largest = Math.max(largest, Math.abs(value));
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j < size; j++) {
+      const [there, back] = [data[i * size + j], data[j * size + i]];
+      refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
+      refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
+    }
+>>>>>>> main
   }
 
   /** Return the largest value as a ball. */
@@ -3017,7 +3187,8 @@ class Finite {
     for (let a = 0; a < this.size; a++) {
       for (let b = 0; b < this.size; b++) {
         if (a === b || !(this.ground.measure(rows[a], rows[b]) <= near * (1 + SHARED.rounding))) continue;
-        largest = Math.max(largest, this.metric.measure(this.points.row(a), this.points.row(b)));
+        const away = this.metric.measure(this.points.row(a), this.points.row(b));
+        if (away !== this.metric.apart) largest = Math.max(largest, away); // parts of a policy may be told apart
       }
     }
     return largest;
@@ -3782,7 +3953,8 @@ function placed(digits, power) {
 function distanceWords(value, unit, rounding = "nearest") {
   const { digits } = WORDING;
   if (unit === "km" && value > 0 && value < 1) return `${numberWords(1000 * value, digits.metres, rounding)} m`;
-  return `${numberWords(value, digits.distance, rounding)} ${unit}`.trimEnd();
+  const many = value !== 1 && Object.hasOwn(WORDING.plural, unit) ? WORDING.plural[unit] : unit;
+  return `${numberWords(value, digits.distance, rounding)} ${many}`.trimEnd();
 }
 
 /**
@@ -3802,7 +3974,10 @@ function factorWords(value) {
 
 const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
 const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
-const along = ({ metric }) => (Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "");
+const along = ({ metric, unit }) => {
+  if (Object.hasOwn(WORDING.along_steps, metric) && !WORDING.lengths.includes(unit)) return WORDING.along_steps[metric];
+  return Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "";
+};
 
 /** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
 function reachOf({ epsilon, slack, radius }, ratio = 2) {
@@ -3817,9 +3992,12 @@ function largestFactor({ epsilon, slack, radius }, apart) {
   return exponent < 700 ? Math.exp(exponent) : Infinity;
 }
 
-function outside({ radius, unit }) {
+// across the parts of a policy graph nothing is hidden: the name of the words that say so
+const inPart = (metric, words) => (metric === "PolicyGraph" ? `${words}_part` : words);
+
+function outside({ radius, unit, metric }) {
   if (radius === null) return "";
-  return fill(WORDING.short.outside, { things: things(unit), radius: distanceWords(radius, unit, "down") });
+  return fill(WORDING.short[inPart(metric, "outside")], { things: things(unit), radius: distanceWords(radius, unit, "down") });
 }
 
 /** Return the promise in numbers: epsilon 10 per km (Haversine), by theorem. */
@@ -3831,7 +4009,7 @@ function promised(promise) {
     per: fill(per[unit ? "unit" : "none"], { unit }),
     metric,
     slack: slack ? fill(words.slack, { slack: numberWords(slack, digits.slack, "up") }) : "",
-    within: radius === null ? "" : fill(words.within, { radius: distanceWords(radius, unit, "down") }),
+    within: radius === null ? "" : fill(words[inPart(metric, "within")], { radius: distanceWords(radius, unit, "down") }),
     basis,
   });
 }
@@ -3841,9 +4019,10 @@ function shortWords(promise) {
   const { short: words } = WORDING;
   if (promise.basis === "none") return words.nothing;
   const near = reachOf(promise);
-  return fill(words[near > 0 ? "reach" : "slack"], {
+  return fill(words[near <= 0 ? "slack" : isCounted(promise.unit) ? "counted" : "reach"], {
     things: things(promise.unit),
     reach: distanceWords(near, promise.unit, "down"),
+    factor: factorWords(largestFactor(promise, 1)),
     along: along(promise),
     outside: outside(promise),
   });
@@ -3860,13 +4039,11 @@ function meaning(ratio) {
   return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
 }
 
+const isCounted = (unit) => Object.hasOwn(WORDING.counted, unit);
+
 /** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
 function meanings(promise) {
-  let scale = Math.LN2 / promise.epsilon;
-  const power = 10 ** Math.floor(Math.log10(scale));
-  scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
-  return WORDING.shares.map((part) => {
-    const apart = Number((part * scale).toPrecision(12));
+  return distancesOf(promise).map((apart) => {
     const ratio = largestFactor(promise, apart);
     const beyond = promise.radius !== null && apart > promise.radius;
     return {
@@ -3875,6 +4052,14 @@ function meanings(promise) {
       words: beyond ? WORDING.outside : meaning(ratio),
     };
   });
+}
+
+function distancesOf({ epsilon, unit }) {
+  if (isCounted(unit)) return WORDING.counted[unit];
+  let scale = Math.LN2 / epsilon;
+  const power = 10 ** Math.floor(Math.log10(scale));
+  scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
+  return WORDING.shares.map((part) => Number((part * scale).toPrecision(12)));
 }
 
 /** Return the table that explains a promise, one line a distance. */
@@ -4166,6 +4351,7 @@ const DECLARED = {
     "Precomputed": {"since": 1, "fields": {"distances": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
     "ShortestPath": {"since": 1, "fields": {"edges": {"type": "array", "sides": 2, "of": "whole"}, "lengths": {"type": "array", "sides": 1, "of": "float"}, "nodes": {"type": "whole", "least": 1, "most": 4194304}, "one_way": {"type": "text", "choices": ["open", "longer"], "longest": 10000}, "unit": {"type": "text", "longest": 100}}},
     "StreetPath": {"since": 1, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}}},
+    "PolicyGraph": {"since": 2, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}, "apart": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "Temporal": {"since": 1, "fields": {"period": {"type": "maybe", "of": {"type": "number", "least": 1e-100, "most": 1e+100}}, "unit": {"type": "text", "longest": 100}}},
     "Hamming": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
     "Levenshtein": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
@@ -4193,6 +4379,7 @@ const DECLARED = {
     "vector-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "projected-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}, "matrix": {"type": "array", "sides": 2, "least": -1e+300, "most": 1e+300, "of": "float"}}},
     "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
   },

@@ -30,3 +30,11 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     save(with_zeros(), folder / "zeros.mdp", storage="sparse")
     save(mdp.quantised(made["l1"], bits=16), folder / "counts.mdp", storage="quantised")
     return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="session")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Files of kinds that are not drawn from in JavaScript, which says so."""
+    folder = tmp_path_factory.mktemp("beside")
+    save(mdp.laplace(mdp.Hyperbolic(), 3.0, dimension=2), folder / "hyperbolic.mdp")
+    return sorted(folder.iterdir())

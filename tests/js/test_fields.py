@@ -50,7 +50,7 @@ def test_the_table_of_fields_is_what_is_declared() -> None:
 
 
 def test_what_the_first_files_did_not_say_yet_may_be_absent_in_both_languages(
-    every_kind: list[Path], tmp_path: Path
+    every_kind: list[Path], beside: list[Path], tmp_path: Path
 ) -> None:
     def older(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
         for name in LATER:
@@ -148,7 +148,7 @@ def tensor_named(tensors: dict[str, Any], value: Any) -> Any:
 
 
 def test_a_value_beyond_the_limits_of_any_field_is_refused_in_both_languages(
-    every_kind: list[Path], tmp_path: Path
+    every_kind: list[Path], beside: list[Path], tmp_path: Path
 ) -> None:
     """Every declared field of every metric, space and mechanism, one step beyond each of its limits."""
     seen: set[tuple[str, Any]] = set()
@@ -161,7 +161,7 @@ def test_a_value_beyond_the_limits_of_any_field_is_refused_in_both_languages(
         with pytest.raises(CorruptFile):
             pytest.fail(f"Python takes {what}: {inspect(path, judged=False)}")
 
-    for file in every_kind:
+    for file in [*every_kind, *beside]:
         source = file.read_bytes()
         manifest, tensors = opened(source)
         for owner, way, kind in fields_of(manifest):

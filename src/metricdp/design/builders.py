@@ -79,7 +79,7 @@ class Builder:
 
 BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
-            "dimension, or for unit vectors, released on a lattice", "metric", ("dimension",)),
+            "dimension, for unit vectors or in hyperbolic space, released on a lattice", "metric", ("dimension",)),
     Builder("von_mises_fisher", "metricdp.design.directions:von_mises_fisher", "noise for unit vectors that is "
             "private in their l_2 distance", "metric", ("dimension",)),
     Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "

@@ -12,8 +12,9 @@ from metricdp.arrays import Floats, as_floats
 from metricdp.auditing.exact import float_leakage
 from metricdp.design.certify import certify, safe_epsilon
 from metricdp.design.kernels import KernelOrder, kernel, wants_kernel
+from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import KernelMechanism, MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism, KernelMechanism, MatrixMechanism
 from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
@@ -66,6 +67,14 @@ def weighted_exponential(
     scale = np.ones(len(problem.outputs)) if weights is None else as_floats(weights, "weights")
     if scale.shape != (len(problem.outputs),) or np.any(scale <= 0):
         raise InvalidInput(f"`weights` must be {len(problem.outputs)} positive numbers, got shape {scale.shape}.")
+    if falls_apart(problem):
+
+        def build(part: Share) -> FiniteMechanism:
+            few, own = part.problem, None if weights is None else scale[part.reports]
+            reports = None if few.outputs is few.inputs else few.outputs
+            return weighted_exponential(few.inputs, epsilon, weights=own, outputs=reports, budget=budget)
+
+        return part_by_part(problem, build, inside=True)
     name = "exponential" if weights is None else "weighted exponential"
     if wants_kernel(problem, form):
         logs = None if weights is None else np.log(scale)
@@ -97,6 +106,14 @@ def truncated_exponential(
     if not 0 < beta < 1:
         raise InvalidInput(f"`beta` must lie between 0 and 1, got {beta:g}.")
     problem = Problem(space, epsilon, outputs=outputs, prior=prior, loss=loss)
+    if falls_apart(problem):
+
+        def build(part: Share) -> FiniteMechanism:
+            few = part.problem
+            reports = None if few.outputs is few.inputs else few.outputs
+            return truncated_exponential(few.inputs, epsilon, beta=beta, outputs=reports, budget=budget)
+
+        return part_by_part(problem, build, inside=True)
     others = max(1, len(problem.outputs) - 1)
     gamma = max(2.0 / problem.epsilon * np.log((1.0 - beta) * others / beta), np.finfo(float).tiny)
     if wants_kernel(problem, form):

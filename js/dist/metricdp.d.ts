@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 097062d15470ac9ea30685478c68416d03b7a2e45b932c3a85cc49eb80b17c1e.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 51f5ade013ac0b913be640254dc9e4339598f3717a3f14bc4bb5434e5e5c76cb.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */

@@ -351,7 +351,7 @@ const MEASURES = {
 };
 
 /** Return the true distances of a space: `measure(i, j)` and `ball(balls, i, j)` of codes, and the errors of the first. */
-export function distancesOf({ metric, points }) {
+export function trueDistances({ metric, points }) {
   if (!Object.hasOwn(MEASURES, metric.name)) throw new Unsupported("a kernel in this metric is not drawn from here.");
   return MEASURES[metric.name](metric, points);
 }

@@ -8,7 +8,7 @@
  */
 
 import { settled } from "./balls.js";
-import { distancesOf } from "./distances.js";
+import { trueDistances } from "./distances.js";
 import { UNIT, expOf } from "./doubles.js";
 import { refuse } from "./errors.js";
 import { Uniforms } from "./noise.js";
@@ -131,7 +131,7 @@ class KernelRows {
 /** Read a kernel on the secrets of a space, which are its reports. */
 export function readKernel(body, file, promise) {
   const space = file.space(body.space);
-  const measure = distancesOf(space);
+  const measure = trueDistances(space);
   const logs = body.log_weights === null ? null : file.floats(body.log_weights, [space.size], "its weights");
   file.floats(body.log_normalisers, [space.size], "its normalisers");
   refuse(promise.basis !== "none" && !(body.inner <= promise.epsilon), "its kernel does not keep its promise");

@@ -96,13 +96,13 @@ def test_shared_words_give_their_reports(entry: dict[str, Any], node: browsers.E
 def test_distances_are_within_their_bounds_of_the_true_ones() -> None:
     """Doubles of JavaScript against the formulas in 200 bits."""
     source = browsers.PROJECT / "js" / "src"
-    script = f"""const {{ distancesOf }} = await import("{(source / "distances.js").as_uri()}");
+    script = f"""const {{ trueDistances }} = await import("{(source / "distances.js").as_uri()}");
         const {{ Points }} = await import("{(source / "spaces.js").as_uri()}");
         answer = given.spaces.map(({{ data, shape, metric }}) => {{
           metric.measure = (a, b) => a.filter((value, k) => value !== b[k]).length;
           metric.parameters = {{ p: metric.p === "inf" ? Infinity : metric.p }};
           const points = new Points({{ data: typeof data[0] === "string" ? data : Float64Array.from(data), shape }});
-          const found = distancesOf({{ metric, points }});
+          const found = trueDistances({{ metric, points }});
           const rows = Array.from({{ length: shape[0] }}, (_, i) => i);
           const away = rows.map((i) => rows.map((j) => found.measure(i, j)));
           return {{ away, relative: found.relative, absolute: found.absolute }};

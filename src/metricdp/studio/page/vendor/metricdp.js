@@ -1718,6 +1718,12 @@ const METRICS = {
     const roads = file.metric(network);
     return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
   },
+  PolicyGraph: ({ network, apart }, file) => {
+    const graph = file.metric(network);
+    const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
+    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
+    return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
+  },
   Levenshtein: () => ({ measure: (a, b) => edits(a[0], b[0]), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
   Wasserstein: ({ ground }, file) => {
     const [size, ...sides] = file.shape(ground);
@@ -2483,7 +2489,7 @@ const MEASURES = {
 };
 
 /** Return the true distances of a space: `measure(i, j)` and `ball(balls, i, j)` of codes, and the errors of the first. */
-function distancesOf({ metric, points }) {
+function trueDistances({ metric, points }) {
   if (!Object.hasOwn(MEASURES, metric.name)) throw new Unsupported("a kernel in this metric is not drawn from here.");
   return MEASURES[metric.name](metric, points);
 }
@@ -2618,7 +2624,7 @@ class KernelRows {
 /** Read a kernel on the secrets of a space, which are its reports. */
 function readKernel(body, file, promise) {
   const space = file.space(body.space);
-  const measure = distancesOf(space);
+  const measure = trueDistances(space);
   const logs = body.log_weights === null ? null : file.floats(body.log_weights, [space.size], "its weights");
   file.floats(body.log_normalisers, [space.size], "its normalisers");
   refuse(promise.basis !== "none" && !(body.inner <= promise.epsilon), "its kernel does not keep its promise");
@@ -2874,160 +2880,10 @@ class Profile {
     return found + 2 ** -40 * sizes;
   }
 
-<<<<<<< HEAD
   /** Return the rate as a ball. */
   exactRate(balls) {
     const found = balls.double(this.epsilon);
     return this.perDegree ? balls.divide(balls.times(found, 180n), balls.pi) : found;
-=======
-const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
-const notMeasured = (name) => () => {
-  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
-};
-const measuredInPython = (name) => () => ({ measure: notMeasured(name) });
-
-/**
- * What each metric is made of: `measure(a, b)`, and where it is not every row of finite numbers, `legal(row)`: null, or why
- * a row cannot be measured (a name in `errors.js`). `text` says that it measures words. Every metric has checked
- * parameters by now (`manifest.js`); what depends on tensors or on other metrics is checked here.
- */
-const METRICS = {
-  Haversine: ({ unit }) => {
-    const scale = perKilometre(unit);
-    return {
-      measure: (a, b) => scale * haversine(a, b),
-      legal: (row) =>
-        row.length !== 2 ? "count" : Math.abs(row[0]) <= 90 && Math.abs(row[1]) <= 360 ? null : "degrees",
-    };
-  },
-  Lp: ({ p }) => ({ measure: (a, b) => norm(gapsOf(a, b), p) }),
-  Mahalanobis: ({ covariance }, file) => {
-    const [size] = file.shape(covariance);
-    const entries = file.floats(covariance, [size, size], "a covariance");
-    const factor = cholesky(entries, size);
-    return {
-      measure: (a, b) => norm(whiten(factor, gapsOf(a, b)), 2),
-      legal: (row) => (row.length === size ? null : "count"),
-      factor,
-      covariance: entries,
-    };
-  },
-  Temporal: ({ period }) => ({
-    measure: (a, b) => {
-      const gap = Math.abs(a[0] - b[0]);
-      return period === null ? gap : Math.min(mod(gap, period), period - mod(gap, period));
-    },
-    legal: (row) => (row.length === 1 ? null : "count"),
-  }),
-  Hamming: () => ({ measure: (a, b) => Array.from(a).filter((value, k) => value !== b[k]).length, text: "either" }),
-  Precomputed: ({ distances }, file) => {
-    const [size] = file.shape(distances);
-    const data = file.floats(distances, [size, size], "its distances");
-    checkDistances(data, size);
-    return {
-      measure: (a, b) => data[a[0] * size + b[0]],
-      legal: (row) => (isCode(row[0], size) ? null : "far"),
-    };
-  },
-  Angular: ({ unit }) => ({
-    measure: (a, b) => {
-      const [one, two] = [norm(a, 2), norm(b, 2)];
-      const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
-      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
-      return unit === "deg" ? degrees(angle) : angle;
-    },
-    legal: (row) => (norm(row, 2) > 0 ? null : "far"),
-  }),
-  Hyperbolic: () => ({
-    measure: (a, b) => {
-      const room = (1 - norm(a, 2) ** 2) * (1 - norm(b, 2) ** 2);
-      return 2 * Math.asinh(norm(gapsOf(a, b), 2) / Math.sqrt(room));
-    },
-    legal: (row) => (norm(row, 2) < 1 ? null : "far"),
-  }),
-  Weighted: ({ parts }, file) => {
-    const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
-    const used = new Set(groups.flatMap(([, columns]) => columns));
-    refuse(groups.some(([metric]) => metric.text === true), "a weighted metric is made of metrics of words");
-    const taken = (row, columns) => columns.map((column) => row[column]);
-    return {
-      measure: (a, b) =>
-        groups.reduce((sum, [metric, columns, weight]) => sum + weight * metric.measure(taken(a, columns), taken(b, columns)), 0),
-      legal: (row) => {
-        if (used.size !== row.length || !row.every((_, column) => used.has(column))) return "count";
-        for (const [metric, columns] of groups) {
-          const why = metric.legal(taken(row, columns));
-          if (why !== null) return why;
-        }
-        return null;
-      },
-    };
-  },
-  ShortestPath: (parameters, file) => {
-    const { nodes, one_way: oneWay } = parameters;
-    const count = file.shape(parameters.edges)[0];
-    const edges = file.wholes(parameters.edges, [count, 2], "its streets");
-    const lengths = file.floats(parameters.lengths, [count], "its streets");
-    for (let k = 0; k < count; k++) {
-      const [from, to] = [edges[2 * k], edges[2 * k + 1]];
-      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street leads nowhere");
-    }
-    return {
-      measure: pathMeasure({ edges, lengths, nodes, oneWay }),
-      legal: (row) => (isCode(row[0], nodes) ? null : "far"),
-      edges,
-      lengths,
-      nodes,
-    };
-  },
-  StreetPath: ({ network }, file) => {
-    const roads = file.metric(network);
-    return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
-  },
-  PolicyGraph: ({ network, apart }, file) => {
-    const graph = file.metric(network);
-    const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
-    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
-    return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
-  },
-  Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
-  Wasserstein: ({ ground }, file) => {
-    const [size, ...sides] = file.shape(ground);
-    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
-    if (sides.length > 0) checkDistances(data, size);
-    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
-    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
-  },
-  WordMovers: ({ vectors, ground, unit }, file) => {
-    const [size, width] = file.shape(vectors);
-    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
-    const metric = file.metric(ground);
-    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
-    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
-  },
-  Frechet: ({ ground, dimension, unit }, file) => ({
-    measure: notMeasured("Frechet"),
-    legal: (row) => (row.length % dimension === 0 ? null : "count"),
-    unit: unit || file.metric(ground).unit,
-  }),
-};
-
-const histogram = (size) => (row) => {
-  const total = row.reduce((sum, value) => sum + value, 0);
-  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
-};
-
-/** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
-function checkDistances(data, size) {
-  let largest = 1;
-  for (const value of data) largest = Math.max(largest, Math.abs(value));
-  for (let i = 0; i < size; i++) {
-    for (let j = 0; j < size; j++) {
-      const [there, back] = [data[i * size + j], data[j * size + i]];
-      refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
-      refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
-    }
->>>>>>> main
   }
 
   /** Return the largest value as a ball. */

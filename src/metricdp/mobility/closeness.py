@@ -48,8 +48,9 @@ def near_table(space: FiniteSpace, prediction: int, rate: float, threshold: floa
     """
     apart = space.distances
     away = apart[:, prediction]
-    between = np.where(np.eye(len(space), dtype=bool), np.inf, apart)
-    steepest = max(1.0, float((np.abs(away[:, None] - away) / between).max(initial=0.0)))
+    with np.errstate(invalid="ignore"):  # a pair that may be told apart, at an infinite distance, asks for nothing
+        slopes = np.abs(away[:, None] - away) / np.where(apart > 0, apart, np.inf)
+    steepest = max(1.0, float(np.nan_to_num(slopes).max(initial=0.0)))
     for margin in MARGINS:
         exponent = np.clip(rate / steepest * (1.0 - margin) * (away - threshold), -STEEPEST, STEEPEST)
         chances = np.column_stack([tail(exponent), tail(-exponent)])

@@ -55,7 +55,7 @@ def audit_runs(mechanism: PredictiveMechanism, steps: int) -> AuditReport:
     bound in interval arithmetic. The promise holds where every single run leaks at most what it spent itself.
     """
     space = mechanism.finite.space
-    levels = np.unique(space.distances[space.distances > 0])
+    levels = np.unique(space.distances[(space.distances > 0) & np.isfinite(space.distances)])
     if steps < 1 or (len(space) + 1.0) ** steps > MOST_RUNS:
         raise InvalidInput(
             f"{len(space)} places and {steps} steps have {(len(space) + 1.0) ** steps:.3g} runs; at most {MOST_RUNS:,} "
@@ -96,7 +96,7 @@ def _judge(run: Run, leaks: Floats, levels: Floats, tally: _Tally) -> None:
     tally.spent = max(tally.spent, run.spent)
     tally.epsilon = max(tally.epsilon, float(np.nextafter(leaks / levels, np.inf).max(initial=0.0)))
     allowed = [Fraction(run.spent) * Fraction(level) for level in levels.tolist()]
-    if any(Fraction(leak) > most for leak, most in zip(leaks.tolist(), allowed, strict=True)) and not tally.broken:
+    if any(leak > most for leak, most in zip(leaks.tolist(), allowed, strict=True)) and not tally.broken:
         tally.broken = (
             f"The run {run.reports} (fresh: {run.fresh}) spent {run.spent:.12g} and leaks "
             f"{float((leaks / levels).max()):.12g}."
@@ -113,8 +113,8 @@ def _outcomes(mechanism: PredictiveMechanism, prediction: Any, step: Step, level
     if step.noise:
         far = [0] * size if test is None else test[1]
         for report, column in enumerate(_logs(ground.noise(step.noise).matrix)):
-            if column[0] is not None:
-                both = [one + other for one, other in zip(far, column, strict=True)]
+            if any(one is not None for one in column):
+                both = [None if other is None else one + other for one, other in zip(far, column, strict=True)]
                 found.append(_Outcome(report, True, _worst(both, ground, levels)))
     return found
 
@@ -142,10 +142,9 @@ def _worst(logs: list[Any], ground: Any, levels: Floats) -> Floats:
     with flint.ctx.workprec(BITS):
         for i, one in enumerate(logs):
             for j, other in enumerate(logs):
-                if i == j:
+                if i == j or one is None or not math.isfinite(apart[i, j]):
                     continue
-                gap = flint.arb(one - other)
-                upper = float(gap.upper())
+                upper = math.inf if other is None else float(flint.arb(one - other).upper())
                 bound = math.nextafter(upper, math.inf) if upper else 0.0
                 at = int(np.searchsorted(levels, apart[i, j]))
                 worst[at] = max(worst[at], bound)

@@ -8,15 +8,18 @@ from metricdp.places.policy import policy
 from metricdp.places.regular import grid
 from metricdp.places.roads import road_network, travel_time
 from metricdp.places.spread import spread_places
+from metricdp.places.tree import LocationTree, location_tree
 
 __all__ = [
     "CENTERS",
+    "LocationTree",
     "bundled_roads",
     "bundled_streets",
     "bundled_trips",
     "data_folder",
     "elastic",
     "grid",
+    "location_tree",
     "policies",
     "policy",
     "road_network",

@@ -44,6 +44,7 @@ from metricdp.design.given import from_matrix as from_matrix
 from metricdp.design.interpolation.box import interpolated as interpolated
 from metricdp.design.laplace import laplace as laplace
 from metricdp.design.laplace import madlib as madlib
+from metricdp.design.masked import masked as masked
 from metricdp.design.optimal import dictionary as dictionary
 from metricdp.design.optimal import optimal as optimal
 from metricdp.design.product import product as product
@@ -79,10 +80,12 @@ from metricdp.metrics import Wasserstein as Wasserstein
 from metricdp.metrics import Weighted as Weighted
 from metricdp.metrics import WordMovers as WordMovers
 from metricdp.metrics import metric as metric
+from metricdp.places import ProtectionSets as ProtectionSets
 from metricdp.places import elastic as elastic
 from metricdp.places import grid as grid
 from metricdp.places import policies as policies
 from metricdp.places import policy as policy
+from metricdp.places import protection_sets as protection_sets
 from metricdp.places import road_network as road_network
 from metricdp.places import scaled as scaled
 from metricdp.problems import NearLoss as NearLoss

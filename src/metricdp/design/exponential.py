@@ -80,7 +80,7 @@ def weighted_exponential(
         logs = None if weights is None else np.log(scale)
         return kernel(problem, KernelOrder(logs, half=_is_half(budget), name=name))
     apart = space.distances_to(problem.outputs)
-    matrix, inner = _normalised(apart, np.log(scale), space.distances, problem, budget)
+    matrix, inner = normalised(apart, np.log(scale), space.distances, problem, budget)
     return certify(problem, matrix, method=f"{name}, inner budget {inner / epsilon:.4f} epsilon", started=started)
 
 
@@ -121,17 +121,20 @@ def truncated_exponential(
         order = KernelOrder(cap=float(gamma), capped=True, half=_is_half(budget), name=name)
         return kernel(problem, order)
     reach = np.minimum(space.distances_to(problem.outputs), gamma)
-    matrix, inner = _normalised(
+    matrix, inner = normalised(
         reach, np.zeros(len(problem.outputs)), np.minimum(space.distances, gamma), problem, budget
     )
     method = f"truncated exponential, gamma {gamma:.6g}, inner budget {inner / epsilon:.4f} epsilon"
     return certify(problem, matrix, method=method, started=started)
 
 
-def _normalised(
+def normalised(
     apart: Floats, log_weights: Floats, distances: Floats, problem: Problem, budget: Budget
 ) -> tuple[Floats, float]:
-    """Return softmax rows of log_weights - a * apart and the inner budget a."""
+    """Return softmax rows of log_weights - a * apart and the inner budget a.
+
+    `apart` are scores that change by at most the distance between two secrets, such as distances to reports.
+    """
     epsilon = problem.epsilon
     # Beyond this exponent distances count as equal, min(d, 600 / epsilon): still a metric, never above d, so the
     # promise is only stronger, and no probability underflows to an impossible report.
@@ -151,8 +154,8 @@ def _normalised(
     def leaks(inner: float) -> float:
         if not same:
             return float_leakage(rows(inner), distances)
-        # Every secret is a report, so max_k (d_jk - d_ik) = d_ij is reached (up to the cap) and epsilon is at most
-        # a + Lip(ln r).
+        # max_k (d_jk - d_ik) is at most d_ij, and reached (up to the cap) since every secret is a report: epsilon is
+        # at most a + Lip(ln r).
         exponents = log_weights - inner * apart
         top = exponents.max(axis=1)
         log_sums = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))

@@ -5,12 +5,14 @@ from metricdp.places.bundled import bundled_roads, bundled_streets, bundled_trip
 from metricdp.places.elastic import elastic, scaled
 from metricdp.places.folders import CENTERS, data_folder
 from metricdp.places.policy import policy
+from metricdp.places.protection import ProtectionSets, protection_sets
 from metricdp.places.regular import grid
 from metricdp.places.roads import road_network, travel_time
 from metricdp.places.spread import spread_places
 
 __all__ = [
     "CENTERS",
+    "ProtectionSets",
     "bundled_roads",
     "bundled_streets",
     "bundled_trips",
@@ -19,6 +21,7 @@ __all__ = [
     "grid",
     "policies",
     "policy",
+    "protection_sets",
     "road_network",
     "scaled",
     "spread_places",

@@ -110,8 +110,8 @@ def judge_bag(mechanism: BagLaplace, claim: Claim) -> AuditReport:
     found = judge_hyperbolic(part, claim) if isinstance(part, HyperbolicLaplace) else judge_noise(part, claim)
     return replace(
         found,
-        method=f"every one of {mechanism.count} vectors: {found.method}; their order is not told, so any pairing of two "
-        "bags bounds what is",
+        method=f"every one of {mechanism.count} vectors: {found.method}; their order is not told, so any pairing of "
+        "two bags bounds what is",
     )
 
 

@@ -138,11 +138,28 @@ const WORDING = {
   ],
   "along": {
     "ShortestPath": " along the roads",
-    "StreetPath": " along the streets"
+    "StreetPath": " along the streets",
+    "PolicyGraph": " along the roads"
+  },
+  "along_steps": {
+    "ShortestPath": " in the graph",
+    "PolicyGraph": " in the policy"
   },
   "things": {
     "length": "places",
     "other": "secrets"
+  },
+  "plural": {
+    "hop": "hops"
+  },
+  "counted": {
+    "hop": [
+      1,
+      2,
+      3,
+      5,
+      10
+    ]
   },
   "shares": [
     0.1,
@@ -178,12 +195,15 @@ const WORDING = {
   "promise": {
     "whole": "epsilon {epsilon}{per} ({metric}){slack}{within}, by {basis}",
     "slack": ", plus a slack of {slack}",
-    "within": ", only between secrets within {radius}"
+    "within": ", only between secrets within {radius}",
+    "within_part": ", only between secrets of one part of the policy, up to {radius} apart"
   },
   "short": {
     "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
+    "counted": "One report shifts the odds between two neighbours{along} by at most a factor of {factor}, and between {things} farther apart by at most that factor for every step on the way. Every further report adds to that.{outside}",
     "slack": "Its slack alone allows more than a factor of two between any two {things}.{outside}",
     "outside": " Two {things} farther apart than {radius} are not protected from each other.",
+    "outside_part": " Two {things} in different parts of the policy, or farther apart than {radius}, are not hidden from each other at all, on purpose: a report may reveal in which part a secret lies.",
     "nothing": "This promises nothing: it is for comparisons and must not protect data.",
     "part": "Part {number}, while the others stay the same: {sentence}"
   },
@@ -1969,6 +1989,12 @@ const METRICS = {
     const roads = file.metric(network);
     return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
   },
+  PolicyGraph: ({ network, apart }, file) => {
+    const graph = file.metric(network);
+    const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
+    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
+    return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
+  },
   Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
   Wasserstein: ({ ground }, file) => {
     const [size, ...sides] = file.shape(ground);
@@ -2165,7 +2191,8 @@ class Finite {
     for (let a = 0; a < this.size; a++) {
       for (let b = 0; b < this.size; b++) {
         if (a === b || !(this.ground.measure(rows[a], rows[b]) <= near * (1 + SHARED.rounding))) continue;
-        largest = Math.max(largest, this.metric.measure(this.points.row(a), this.points.row(b)));
+        const away = this.metric.measure(this.points.row(a), this.points.row(b));
+        if (away !== this.metric.apart) largest = Math.max(largest, away); // parts of a policy may be told apart
       }
     }
     return largest;
@@ -3125,7 +3152,8 @@ function placed(digits, power) {
 function distanceWords(value, unit, rounding = "nearest") {
   const { digits } = WORDING;
   if (unit === "km" && value > 0 && value < 1) return `${numberWords(1000 * value, digits.metres, rounding)} m`;
-  return `${numberWords(value, digits.distance, rounding)} ${unit}`.trimEnd();
+  const many = value !== 1 && Object.hasOwn(WORDING.plural, unit) ? WORDING.plural[unit] : unit;
+  return `${numberWords(value, digits.distance, rounding)} ${many}`.trimEnd();
 }
 
 /**
@@ -3145,7 +3173,10 @@ function factorWords(value) {
 
 const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
 const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
-const along = ({ metric }) => (Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "");
+const along = ({ metric, unit }) => {
+  if (Object.hasOwn(WORDING.along_steps, metric) && !WORDING.lengths.includes(unit)) return WORDING.along_steps[metric];
+  return Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "";
+};
 
 /** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
 function reachOf({ epsilon, slack, radius }, ratio = 2) {
@@ -3160,9 +3191,12 @@ function largestFactor({ epsilon, slack, radius }, apart) {
   return exponent < 700 ? Math.exp(exponent) : Infinity;
 }
 
-function outside({ radius, unit }) {
+// across the parts of a policy graph nothing is hidden: the name of the words that say so
+const inPart = (metric, words) => (metric === "PolicyGraph" ? `${words}_part` : words);
+
+function outside({ radius, unit, metric }) {
   if (radius === null) return "";
-  return fill(WORDING.short.outside, { things: things(unit), radius: distanceWords(radius, unit, "down") });
+  return fill(WORDING.short[inPart(metric, "outside")], { things: things(unit), radius: distanceWords(radius, unit, "down") });
 }
 
 /** Return the promise in numbers: epsilon 10 per km (Haversine), by theorem. */
@@ -3174,7 +3208,7 @@ function promised(promise) {
     per: fill(per[unit ? "unit" : "none"], { unit }),
     metric,
     slack: slack ? fill(words.slack, { slack: numberWords(slack, digits.slack, "up") }) : "",
-    within: radius === null ? "" : fill(words.within, { radius: distanceWords(radius, unit, "down") }),
+    within: radius === null ? "" : fill(words[inPart(metric, "within")], { radius: distanceWords(radius, unit, "down") }),
     basis,
   });
 }
@@ -3184,9 +3218,10 @@ function shortWords(promise) {
   const { short: words } = WORDING;
   if (promise.basis === "none") return words.nothing;
   const near = reachOf(promise);
-  return fill(words[near > 0 ? "reach" : "slack"], {
+  return fill(words[near <= 0 ? "slack" : isCounted(promise.unit) ? "counted" : "reach"], {
     things: things(promise.unit),
     reach: distanceWords(near, promise.unit, "down"),
+    factor: factorWords(largestFactor(promise, 1)),
     along: along(promise),
     outside: outside(promise),
   });
@@ -3203,13 +3238,11 @@ function meaning(ratio) {
   return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
 }
 
+const isCounted = (unit) => Object.hasOwn(WORDING.counted, unit);
+
 /** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
 function meanings(promise) {
-  let scale = Math.LN2 / promise.epsilon;
-  const power = 10 ** Math.floor(Math.log10(scale));
-  scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
-  return WORDING.shares.map((part) => {
-    const apart = Number((part * scale).toPrecision(12));
+  return distancesOf(promise).map((apart) => {
     const ratio = largestFactor(promise, apart);
     const beyond = promise.radius !== null && apart > promise.radius;
     return {
@@ -3218,6 +3251,14 @@ function meanings(promise) {
       words: beyond ? WORDING.outside : meaning(ratio),
     };
   });
+}
+
+function distancesOf({ epsilon, unit }) {
+  if (isCounted(unit)) return WORDING.counted[unit];
+  let scale = Math.LN2 / epsilon;
+  const power = 10 ** Math.floor(Math.log10(scale));
+  scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
+  return WORDING.shares.map((part) => Number((part * scale).toPrecision(12)));
 }
 
 /** Return the table that explains a promise, one line a distance. */
@@ -3506,6 +3547,7 @@ const DECLARED = {
     "Precomputed": {"since": 1, "fields": {"distances": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
     "ShortestPath": {"since": 1, "fields": {"edges": {"type": "array", "sides": 2, "of": "whole"}, "lengths": {"type": "array", "sides": 1, "of": "float"}, "nodes": {"type": "whole", "least": 1, "most": 4194304}, "one_way": {"type": "text", "choices": ["open", "longer"], "longest": 10000}, "unit": {"type": "text", "longest": 100}}},
     "StreetPath": {"since": 1, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}}},
+    "PolicyGraph": {"since": 2, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}, "apart": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "Temporal": {"since": 1, "fields": {"period": {"type": "maybe", "of": {"type": "number", "least": 1e-100, "most": 1e+100}}, "unit": {"type": "text", "longest": 100}}},
     "Hamming": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
     "Levenshtein": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
@@ -3533,6 +3575,7 @@ const DECLARED = {
     "vector-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "projected-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}, "matrix": {"type": "array", "sides": 2, "least": -1e+300, "most": 1e+300, "of": "float"}}},
     "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
   },

@@ -8,6 +8,7 @@ export const DECLARED = {
     "Precomputed": {"since": 1, "fields": {"distances": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
     "ShortestPath": {"since": 1, "fields": {"edges": {"type": "array", "sides": 2, "of": "whole"}, "lengths": {"type": "array", "sides": 1, "of": "float"}, "nodes": {"type": "whole", "least": 1, "most": 4194304}, "one_way": {"type": "text", "choices": ["open", "longer"], "longest": 10000}, "unit": {"type": "text", "longest": 100}}},
     "StreetPath": {"since": 1, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}}},
+    "PolicyGraph": {"since": 2, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}, "apart": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "Temporal": {"since": 1, "fields": {"period": {"type": "maybe", "of": {"type": "number", "least": 1e-100, "most": 1e+100}}, "unit": {"type": "text", "longest": 100}}},
     "Hamming": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
     "Levenshtein": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
@@ -35,6 +36,7 @@ export const DECLARED = {
     "vector-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "projected-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}, "matrix": {"type": "array", "sides": 2, "least": -1e+300, "most": 1e+300, "of": "float"}}},
     "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
   },

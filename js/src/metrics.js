@@ -194,6 +194,12 @@ const METRICS = {
     const roads = file.metric(network);
     return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
   },
+  PolicyGraph: ({ network, apart }, file) => {
+    const graph = file.metric(network);
+    const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
+    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
+    return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
+  },
   Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
   Wasserstein: ({ ground }, file) => {
     const [size, ...sides] = file.shape(ground);

@@ -142,7 +142,8 @@ class Finite {
     for (let a = 0; a < this.size; a++) {
       for (let b = 0; b < this.size; b++) {
         if (a === b || !(this.ground.measure(rows[a], rows[b]) <= near * (1 + SHARED.rounding))) continue;
-        largest = Math.max(largest, this.metric.measure(this.points.row(a), this.points.row(b)));
+        const away = this.metric.measure(this.points.row(a), this.points.row(b));
+        if (away !== this.metric.apart) largest = Math.max(largest, away); // parts of a policy may be told apart
       }
     }
     return largest;

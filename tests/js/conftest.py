@@ -37,4 +37,5 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("beside")
     save(mdp.laplace(mdp.Angular(), 3.0, dimension=4), folder / "directions.mdp")
     save(mdp.laplace(mdp.Lp(2), 3.0, projection=[[0.6, 0.8, 0.0], [0.0, 0.0, 1.0]]), folder / "projected.mdp")
+    save(mdp.laplace(mdp.Hyperbolic(), 3.0, dimension=2), folder / "hyperbolic.mdp")
     return sorted(folder.iterdir())

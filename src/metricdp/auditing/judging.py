@@ -25,10 +25,11 @@ from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.kernels import judge_kernel
 from metricdp.auditing.local import judge_local
 from metricdp.auditing.report import AuditReport, noted
-from metricdp.auditing.theorem import judge_direction, judge_nearest, judge_noise, judge_projected
+from metricdp.auditing.theorem import judge_direction, judge_hyperbolic, judge_nearest, judge_noise, judge_projected
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     DirectionNoise,
+    HyperbolicLaplace,
     InterpolatedMechanism,
     KernelMechanism,
     LocalMechanism,
@@ -171,6 +172,7 @@ judge.register(StreetMechanism, judge_cells)
 judge.register(VectorLaplace, judge_noise)
 judge.register(SphericalLaplace, judge_noise)
 judge.register(DirectionNoise, judge_direction)
+judge.register(HyperbolicLaplace, judge_hyperbolic)
 judge.register(ProjectedLaplace, judge_projected)
 judge.register(NearestMechanism, judge_nearest)
 judge.register(ProductMechanism, _judge_product)

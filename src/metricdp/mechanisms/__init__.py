@@ -3,6 +3,7 @@
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
+from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
@@ -22,6 +23,7 @@ __all__ = [
     "DirectionNoise",
     "FiniteMechanism",
     "Guarantee",
+    "HyperbolicLaplace",
     "InterpolatedMechanism",
     "KernelMechanism",
     "Lattice",

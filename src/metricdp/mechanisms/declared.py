@@ -12,6 +12,7 @@ from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Maybe, Number, Part, Registry, Table, Text
 from metricdp.mechanisms.base import Certificate, Mechanism, Stakes
 from metricdp.mechanisms.directions import DirectionNoise
+from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import MOST_AXES, ROUNDING_RULES, RULES, InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
@@ -23,7 +24,7 @@ from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.projected import ProjectedLaplace
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
-from metricdp.metrics import Lp, Mahalanobis, ShortestPath, measuring, width_of
+from metricdp.metrics import Hyperbolic, Lp, Mahalanobis, ShortestPath, measuring, width_of
 from metricdp.spaces import FiniteSpace
 
 MECHANISMS = Registry("mechanism")
@@ -79,7 +80,9 @@ def _every_piece(mechanism: StreetMechanism) -> Effort:
     return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
 
 
-def _read_noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | ProjectedLaplace) -> dict[str, Any]:
+def _read_noise(
+    mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | ProjectedLaplace,
+) -> dict[str, Any]:
     return {"inputs": mechanism.inputs, "epsilon": mechanism.epsilon, "pitch": mechanism.lattice.pitch}
 
 
@@ -106,7 +109,7 @@ def _read_kernel(mechanism: KernelMechanism) -> dict[str, Any]:
 
 def _nearest(*, inputs: FiniteSpace, epsilon: float, certificate: Certificate, **rest: Any) -> NearestMechanism:
     # The first files stated the mean length of the noise, which bounds nothing: the bound is computed again.
-    if isinstance(inputs.metric, Lp | Mahalanobis):
+    if isinstance(inputs.metric, Lp | Mahalanobis | Hyperbolic):
         loss = nearest_loss(inputs, epsilon)
         certificate = replace(certificate, loss=loss, lower_bound=min(0.0, loss), at_most=True)
     return NearestMechanism(inputs=inputs, epsilon=epsilon, certificate=certificate, **rest)
@@ -129,6 +132,10 @@ def _projected(*, pitch: float, **rest: Any) -> ProjectedLaplace:
 
 def _direction(*, pitch: float, **rest: Any) -> DirectionNoise:
     return DirectionNoise(lattice=Lattice(pitch), **rest)
+
+
+def _hyperbolic(*, pitch: float, **rest: Any) -> HyperbolicLaplace:
+    return HyperbolicLaplace(lattice=Lattice(pitch), **rest)
 
 
 def _spherical(*, pitch: float, **rest: Any) -> SphericalLaplace:
@@ -239,6 +246,15 @@ for _declaration in (
         since=2,
         read=_read_noise,
         make=_direction,
+    ),
+    Declaration(
+        HyperbolicLaplace,
+        "hyperbolic-laplace",
+        "noise for any point of the Poincaré ball",
+        NOISE,
+        since=2,
+        read=_read_noise,
+        make=_hyperbolic,
     ),
     Declaration(
         NearestMechanism,

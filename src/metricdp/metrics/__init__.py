@@ -16,6 +16,7 @@ from metricdp.metrics.geography import (
 )
 from metricdp.metrics.neighbours import Rows, on_all_cores, within
 from metricdp.metrics.own import FunctionMetric, metric
+from metricdp.metrics.policy import PolicyGraph, covered
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
 from metricdp.metrics.vectors import Lp, Mahalanobis
@@ -35,6 +36,7 @@ __all__ = [
     "Lp",
     "Mahalanobis",
     "Metric",
+    "PolicyGraph",
     "Precomputed",
     "Rows",
     "ShortestPath",
@@ -43,6 +45,7 @@ __all__ = [
     "Wasserstein",
     "Weighted",
     "WordMovers",
+    "covered",
     "is_proven",
     "look_exchanged",
     "measurable",

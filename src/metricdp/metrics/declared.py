@@ -13,6 +13,7 @@ from metricdp.metrics.composed import Temporal, Weighted
 from metricdp.metrics.curved import RADIANS, Angular, Hyperbolic
 from metricdp.metrics.discrete import FULL_TRIANGLE_CHECK, Hamming, Levenshtein, Precomputed
 from metricdp.metrics.geography import Haversine, ShortestPath
+from metricdp.metrics.policy import PolicyGraph
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
 from metricdp.metrics.vectors import Lp, Mahalanobis
@@ -58,6 +59,10 @@ def _along_roads(metric: ShortestPath, points: int, others: int, width: int) -> 
 def _along_streets(metric: StreetPath, points: int, others: int, width: int) -> Effort:
     once = measuring(metric.network, points, others, 1)
     return Effort(once.values + 8.0 * points * others, 4.0 * once.steps)
+
+
+def _along_policy(metric: PolicyGraph, points: int, others: int, width: int) -> Effort:
+    return measuring(metric.network, points, others, 1) + measuring(metric.network, metric.network.nodes, 1, 1)
 
 
 def _weighted(metric: Weighted, points: int, others: int, width: int) -> Effort:
@@ -132,6 +137,14 @@ for _declaration in (
         "shortest way between (street, offset)",
         {"network": Part("metric", ("ShortestPath",))},
         effort=_along_streets,
+    ),
+    Declaration(
+        PolicyGraph,
+        "PolicyGraph",
+        "shortest path in a graph of several parts, `apart` across them",
+        {"network": Part("metric", ("ShortestPath",)), "apart": RATE},
+        since=2,
+        effort=_along_policy,
     ),
     Declaration(
         Temporal,

@@ -94,7 +94,7 @@ def vector_noise(p: float, dimension: int, digits: Digits, count: int) -> list[A
         radius = gamma(dimension + 1)
         return [radius * (2 * uniform(k) - 1) for k in range(dimension + 1, 2 * dimension + 1)]
     if p == 2.0:
-        raw = _normals(dimension, dimension, digits, count)
+        raw = normals(dimension, dimension, digits, count)
         length = sum(x * x for x in raw).sqrt()
     else:
         raw = [_power_root(p, dimension + 2 * k, digits, count) for k in range(dimension)]
@@ -188,7 +188,7 @@ def direction_cells(
             sine, cosine = value.sin(), value.cos()
         else:
             sine, cosine = (value * (2 - value)).sqrt(), 1 - value
-        g = _normals(len(row), 2 * proposals, digits, count)
+        g = normals(len(row), 2 * proposals, digits, count)
         x = [exact(item) for item in row]
         square = sum((one * one for one in x), start=exact(0.0))
         dot = sum((one * other for one, other in zip(g, x, strict=True)), start=exact(0.0))
@@ -228,7 +228,7 @@ def _how_far(profile: Any, digits: Digits, count: int, proposals: int) -> Any:
     raise MetricdpError("the random source repeats itself: nothing was drawn.")
 
 
-def _normals(dimension: int, at: int, digits: Digits, count: int) -> list[Any]:
+def normals(dimension: int, at: int, digits: Digits, count: int) -> list[Any]:
     """Return normal numbers by pairs (Box and Muller) from the uniforms after `at`."""
     raw: list[Any] = []
     for k in range(at, at + 2 * ((dimension + 1) // 2), 2):

@@ -21,6 +21,7 @@ NAMES = [
     "Angular",
     "AuditReport",
     "Augmented",
+    "Bags",
     "Box",
     "Certificate",
     "DensityEstimate",

@@ -62,6 +62,7 @@ from metricdp.mechanisms import MatrixMechanism as MatrixMechanism
 from metricdp.mechanisms import Mechanism as Mechanism
 from metricdp.mechanisms import Witness as Witness
 from metricdp.metrics import Angular as Angular
+from metricdp.metrics import Bags as Bags
 from metricdp.metrics import Frechet as Frechet
 from metricdp.metrics import Hamming as Hamming
 from metricdp.metrics import Haversine as Haversine

@@ -21,6 +21,7 @@ from metricdp.mobility.runs import Report, Step
 from metricdp.randomness import Source
 from metricdp.spaces import FiniteSpace, Unbounded
 
+MOST_KEPT = 1_000
 Builder = Callable[[float], Mechanism]
 
 
@@ -70,7 +71,7 @@ class OnPlaces:
         """Return the test of a step as a mechanism with the reports 0 (near) and 1 (far)."""
         key = (prediction, step.test, step.threshold)
         if key not in self._tests:
-            self._tests[key] = near_table(self.space, *key)
+            _keep(self._tests, key, near_table(self.space, *key))
         return self._tests[key]
 
     def noise(self, epsilon: float) -> MatrixMechanism:
@@ -83,7 +84,7 @@ class OnPlaces:
                 raise InvalidInput("`noise` must report the places themselves and promise all pairs, without slack.")
             if made.guarantee.basis == "none" or made.guarantee.epsilon > epsilon:
                 raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} and promises {made.guarantee}.")
-            self._noises[epsilon] = made
+            _keep(self._noises, epsilon, made)
         return self._noises[epsilon]
 
     def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
@@ -143,7 +144,7 @@ class Anywhere:
                 or made.guarantee.epsilon > epsilon
             ):
                 raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} and promises {made.guarantee}.")
-            self._noises[epsilon] = made
+            _keep(self._noises, epsilon, made)
         return self._noises[epsilon]
 
     def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
@@ -157,6 +158,13 @@ class Anywhere:
 
     def unpack(self, stored: bytes, /) -> Floats:
         return np.array(struct.unpack(f"<{self.inputs.dimension}d", stored))
+
+
+def _keep(known: dict[Any, Any], key: Any, made: Any) -> None:
+    """Remember what was built; an endless stream with ever new rates does not fill the memory."""
+    if len(known) >= MOST_KEPT:
+        known.clear()
+    known[key] = made
 
 
 def ground_of(places: FiniteSpace | Metric, noise: Builder | None, dimension: int | None) -> Ground:

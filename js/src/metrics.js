@@ -256,6 +256,11 @@ const METRICS = {
     legal: (row) => (row.length % dimension === 0 ? null : "count"),
     unit: unit || file.metric(ground).unit,
   }),
+  Bags: ({ ground, dimension, unit }, file) => ({
+    measure: notMeasured("Bags"),
+    legal: (row) => (row.length % dimension === 0 ? null : "count"),
+    unit: unit || file.metric(ground).unit,
+  }),
 };
 
 const histogram = (size) => (row) => {

@@ -1,8 +1,10 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
-from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
+from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, Mechanism, Stakes, Witness, pure
+from metricdp.mechanisms.concentrated import ConcentratedGuarantee
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
+from metricdp.mechanisms.gaussian import GaussianNoise, SphericalGaussian
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
@@ -18,9 +20,12 @@ FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between 
 
 __all__ = [
     "MECHANISMS",
+    "AnyGuarantee",
     "Certificate",
+    "ConcentratedGuarantee",
     "DirectionNoise",
     "FiniteMechanism",
+    "GaussianNoise",
     "Guarantee",
     "InterpolatedMechanism",
     "KernelMechanism",
@@ -31,9 +36,11 @@ __all__ = [
     "NearestMechanism",
     "ProductMechanism",
     "ProjectedLaplace",
+    "SphericalGaussian",
     "SphericalLaplace",
     "Stakes",
     "StreetMechanism",
     "VectorLaplace",
     "Witness",
+    "pure",
 ]

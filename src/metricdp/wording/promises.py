@@ -34,6 +34,13 @@ class Promise(Protocol):
     def metric(self) -> object: ...
 
 
+class Measured(Protocol):
+    """What is read of anything that is promised in distances."""
+
+    @property
+    def metric(self) -> object: ...
+
+
 class Certified(Protocol):
     """What is read of a certificate."""
 
@@ -110,7 +117,7 @@ def things(unit: str) -> str:
     return str(words["things"]["length" if unit in words["lengths"] else "other"])
 
 
-def along(promise: Promise) -> str:
+def along(promise: Measured) -> str:
     """Return how the distances of a promise run, as words to put behind `apart`."""
     return str(templates()["along"].get(type(promise.metric).__name__, ""))
 

@@ -31,6 +31,12 @@ SPACES: dict[str, Callable[[], mdp.FiniteSpace]] = {
         coordinates=PLANE[:6],
         ground=mdp.Haversine(),
     ),
+    "policy in parts": lambda: mdp.policy(
+        mdp.FiniteSpace(PLANE + np.array([41.0, -8.0]), mdp.Haversine()),
+        [[0, 1], [1, 2], [2, 3], [0, 3], [4, 5], [5, 6], [6, 7], [8, 9], [9, 10]],
+        isolated="disclose",
+        parts="disclose",
+    ),
     "mahalanobis": lambda: mdp.FiniteSpace(PLANE, mdp.Mahalanobis([[2.0, 0.3], [0.3, 1.0]])),
     "angular": lambda: mdp.FiniteSpace(PLANE + 0.1, mdp.Angular()),
     "hyperbolic": lambda: mdp.FiniteSpace(PLANE / 5, mdp.Hyperbolic()),
@@ -46,6 +52,7 @@ SPACES: dict[str, Callable[[], mdp.FiniteSpace]] = {
     "transport on a line": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein([0.0, 1.0, 3.0, 4.0])),
     "documents": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.WordMovers(PLANE[:4], mdp.Lp(1))),
     "curves": lambda: mdp.FiniteSpace(RNG.normal(size=(5, 6)), mdp.Frechet(mdp.Lp(1), 2)),
+    "bags": lambda: mdp.FiniteSpace(PLANE.reshape(4, 6), mdp.Bags(mdp.Lp(1), 2)),
 }
 WORDS = mdp.FiniteSpace(RNG.normal(size=(4, 3)), mdp.Lp(2), coordinates=["cat", "dög", "", "bird"])
 OTHERS: dict[str, Callable[[], Any]] = {

@@ -32,6 +32,13 @@ def place_and_hour(n, rng):
     return mdp.FiniteSpace(np.column_stack([rng.uniform(0, 4, (n, 2)), rng.uniform(0, 24, n)]), mdp.Weighted(parts))
 
 
+def policy_in_parts(n, rng):
+    space, labels = mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(2)), rng.integers(0, 2, n)
+    labels[:3] = 0, 0, 1
+    edges = mdp.policies.areas(labels)
+    return mdp.policy(space, edges, lengths="distance", isolated="disclose", parts="disclose")
+
+
 SPACES = {
     "l1": lambda n, rng: mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(1)),
     "l2": lambda n, rng: mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(2)),
@@ -39,6 +46,7 @@ SPACES = {
     "linf": lambda n, rng: mdp.FiniteSpace(rng.uniform(0, 4, (n, 3)), mdp.Lp(np.inf)),
     "earth": lambda n, rng: mdp.FiniteSpace(rng.normal(size=(n, 2)) * 0.02 + [-17.7, 179.9], mdp.Haversine()),
     "road": road,
+    "policy in parts": policy_in_parts,
     "words": words,
     "symbols": symbols,
     "given": given,

@@ -63,11 +63,28 @@ export const WORDING = {
   ],
   "along": {
     "ShortestPath": " along the roads",
-    "StreetPath": " along the streets"
+    "StreetPath": " along the streets",
+    "PolicyGraph": " along the roads"
+  },
+  "along_steps": {
+    "ShortestPath": " in the graph",
+    "PolicyGraph": " in the policy"
   },
   "things": {
     "length": "places",
     "other": "secrets"
+  },
+  "plural": {
+    "hop": "hops"
+  },
+  "counted": {
+    "hop": [
+      1,
+      2,
+      3,
+      5,
+      10
+    ]
   },
   "shares": [
     0.1,
@@ -103,12 +120,15 @@ export const WORDING = {
   "promise": {
     "whole": "epsilon {epsilon}{per} ({metric}){slack}{within}, by {basis}",
     "slack": ", plus a slack of {slack}",
-    "within": ", only between secrets within {radius}"
+    "within": ", only between secrets within {radius}",
+    "within_part": ", only between secrets of one part of the policy, up to {radius} apart"
   },
   "short": {
     "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
+    "counted": "One report shifts the odds between two neighbours{along} by at most a factor of {factor}, and between {things} farther apart by at most that factor for every step on the way. Every further report adds to that.{outside}",
     "slack": "Its slack alone allows more than a factor of two between any two {things}.{outside}",
     "outside": " Two {things} farther apart than {radius} are not protected from each other.",
+    "outside_part": " Two {things} in different parts of the policy, or farther apart than {radius}, are not hidden from each other at all, on purpose: a report may reveal in which part a secret lies.",
     "nothing": "This promises nothing: it is for comparisons and must not protect data.",
     "part": "Part {number}, while the others stay the same: {sentence}"
   },

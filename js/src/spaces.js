@@ -142,7 +142,8 @@ class Finite {
     for (let a = 0; a < this.size; a++) {
       for (let b = 0; b < this.size; b++) {
         if (a === b || !(this.ground.measure(rows[a], rows[b]) <= near * (1 + SHARED.rounding))) continue;
-        largest = Math.max(largest, this.metric.measure(this.points.row(a), this.points.row(b)));
+        const away = this.metric.measure(this.points.row(a), this.points.row(b));
+        if (away !== this.metric.apart) largest = Math.max(largest, away); // parts of a policy may be told apart
       }
     }
     return largest;
@@ -177,6 +178,26 @@ class Unbounded {
     const point = numbersOf(secret, this.dimension);
     const why = this.metric.legal(point);
     refuseSecret(why !== null, why);
+    return point;
+  }
+}
+
+const UNIT_WITHIN = 1e-3; // unit vectors stored in 16 bits have lengths within this of one
+const LENGTHS = { unit: [1 - UNIT_WITHIN, 1 + UNIT_WITHIN], any: [1e-100, 1e100] };
+
+/** All directions: a row stands for the unit vector x / |x|; with `lengths` "unit" it must be one, within a thousandth. */
+class Sphere {
+  constructor({ metric, dimension, lengths }, file) {
+    this.metric = file.metric(metric);
+    this.dimension = dimension;
+    this.lengths = lengths;
+  }
+
+  encode(secret) {
+    const point = numbersOf(secret, this.dimension);
+    const squares = point.reduce((sum, x) => sum + x * x, 0);
+    const [shortest, longest] = LENGTHS[this.lengths];
+    refuseSecret(!(squares >= shortest * shortest && squares <= longest * longest), this.lengths === "unit" ? "unit" : "direction");
     return point;
   }
 }
@@ -216,7 +237,7 @@ class Streets {
   }
 }
 
-const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, streets: Streets };
+const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, sphere: Sphere, streets: Streets };
 
 /** Rebuild a space from its checked entry. */
 export function readSpace(entry, file) {

@@ -60,7 +60,8 @@ function placed(digits, power) {
 export function distanceWords(value, unit, rounding = "nearest") {
   const { digits } = WORDING;
   if (unit === "km" && value > 0 && value < 1) return `${numberWords(1000 * value, digits.metres, rounding)} m`;
-  return `${numberWords(value, digits.distance, rounding)} ${unit}`.trimEnd();
+  const many = value !== 1 && Object.hasOwn(WORDING.plural, unit) ? WORDING.plural[unit] : unit;
+  return `${numberWords(value, digits.distance, rounding)} ${many}`.trimEnd();
 }
 
 /**
@@ -80,7 +81,10 @@ export function factorWords(value) {
 
 const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
 const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
-const along = ({ metric }) => (Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "");
+const along = ({ metric, unit }) => {
+  if (Object.hasOwn(WORDING.along_steps, metric) && !WORDING.lengths.includes(unit)) return WORDING.along_steps[metric];
+  return Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "";
+};
 
 /** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
 export function reachOf({ epsilon, slack, radius }, ratio = 2) {
@@ -95,9 +99,12 @@ export function largestFactor({ epsilon, slack, radius }, apart) {
   return exponent < 700 ? Math.exp(exponent) : Infinity;
 }
 
-function outside({ radius, unit }) {
+// across the parts of a policy graph nothing is hidden: the name of the words that say so
+const inPart = (metric, words) => (metric === "PolicyGraph" ? `${words}_part` : words);
+
+function outside({ radius, unit, metric }) {
   if (radius === null) return "";
-  return fill(WORDING.short.outside, { things: things(unit), radius: distanceWords(radius, unit, "down") });
+  return fill(WORDING.short[inPart(metric, "outside")], { things: things(unit), radius: distanceWords(radius, unit, "down") });
 }
 
 /** Return the promise in numbers: epsilon 10 per km (Haversine), by theorem. */
@@ -109,7 +116,7 @@ export function promised(promise) {
     per: fill(per[unit ? "unit" : "none"], { unit }),
     metric,
     slack: slack ? fill(words.slack, { slack: numberWords(slack, digits.slack, "up") }) : "",
-    within: radius === null ? "" : fill(words.within, { radius: distanceWords(radius, unit, "down") }),
+    within: radius === null ? "" : fill(words[inPart(metric, "within")], { radius: distanceWords(radius, unit, "down") }),
     basis,
   });
 }
@@ -119,9 +126,10 @@ export function shortWords(promise) {
   const { short: words } = WORDING;
   if (promise.basis === "none") return words.nothing;
   const near = reachOf(promise);
-  return fill(words[near > 0 ? "reach" : "slack"], {
+  return fill(words[near <= 0 ? "slack" : isCounted(promise.unit) ? "counted" : "reach"], {
     things: things(promise.unit),
     reach: distanceWords(near, promise.unit, "down"),
+    factor: factorWords(largestFactor(promise, 1)),
     along: along(promise),
     outside: outside(promise),
   });
@@ -138,13 +146,11 @@ export function meaning(ratio) {
   return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
 }
 
+const isCounted = (unit) => Object.hasOwn(WORDING.counted, unit);
+
 /** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
 export function meanings(promise) {
-  let scale = Math.LN2 / promise.epsilon;
-  const power = 10 ** Math.floor(Math.log10(scale));
-  scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
-  return WORDING.shares.map((part) => {
-    const apart = Number((part * scale).toPrecision(12));
+  return distancesOf(promise).map((apart) => {
     const ratio = largestFactor(promise, apart);
     const beyond = promise.radius !== null && apart > promise.radius;
     return {
@@ -153,6 +159,14 @@ export function meanings(promise) {
       words: beyond ? WORDING.outside : meaning(ratio),
     };
   });
+}
+
+function distancesOf({ epsilon, unit }) {
+  if (isCounted(unit)) return WORDING.counted[unit];
+  let scale = Math.LN2 / epsilon;
+  const power = 10 ** Math.floor(Math.log10(scale));
+  scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
+  return WORDING.shares.map((part) => Number((part * scale).toPrecision(12)));
 }
 
 /** Return the table that explains a promise, one line a distance. */

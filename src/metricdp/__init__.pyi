@@ -31,6 +31,10 @@ from metricdp.auditing import quantile_loss as quantile_loss
 from metricdp.auditing import violation_ratio as violation_ratio
 from metricdp.auditing import worst_loss as worst_loss
 from metricdp.auditing.bounds import universal_lower_bound as universal_lower_bound
+from metricdp.decoding import DensityEstimate as DensityEstimate
+from metricdp.decoding import FlowEstimate as FlowEstimate
+from metricdp.decoding import estimate_density as estimate_density
+from metricdp.decoding import estimate_flows as estimate_flows
 from metricdp.design.comparison import Measure as Measure
 from metricdp.design.comparison import compare as compare
 from metricdp.design.constopt import constopt as constopt
@@ -45,6 +49,7 @@ from metricdp.design.given import from_matrix as from_matrix
 from metricdp.design.interpolation.box import interpolated as interpolated
 from metricdp.design.laplace import laplace as laplace
 from metricdp.design.laplace import madlib as madlib
+from metricdp.design.masked import masked as masked
 from metricdp.design.optimal import dictionary as dictionary
 from metricdp.design.optimal import optimal as optimal
 from metricdp.design.product import product as product
@@ -64,6 +69,7 @@ from metricdp.mechanisms import Mechanism as Mechanism
 from metricdp.mechanisms import Witness as Witness
 from metricdp.mechanisms.concentrated import rho_for as rho_for
 from metricdp.metrics import Angular as Angular
+from metricdp.metrics import Bags as Bags
 from metricdp.metrics import Frechet as Frechet
 from metricdp.metrics import Hamming as Hamming
 from metricdp.metrics import Haversine as Haversine
@@ -72,6 +78,7 @@ from metricdp.metrics import Levenshtein as Levenshtein
 from metricdp.metrics import Lp as Lp
 from metricdp.metrics import Mahalanobis as Mahalanobis
 from metricdp.metrics import Metric as Metric
+from metricdp.metrics import PolicyGraph as PolicyGraph
 from metricdp.metrics import Precomputed as Precomputed
 from metricdp.metrics import ShortestPath as ShortestPath
 from metricdp.metrics import StreetPath as StreetPath
@@ -80,8 +87,14 @@ from metricdp.metrics import Wasserstein as Wasserstein
 from metricdp.metrics import Weighted as Weighted
 from metricdp.metrics import WordMovers as WordMovers
 from metricdp.metrics import metric as metric
+from metricdp.places import LocationTree as LocationTree
+from metricdp.places import ProtectionSets as ProtectionSets
 from metricdp.places import elastic as elastic
 from metricdp.places import grid as grid
+from metricdp.places import location_tree as location_tree
+from metricdp.places import policies as policies
+from metricdp.places import policy as policy
+from metricdp.places import protection_sets as protection_sets
 from metricdp.places import road_network as road_network
 from metricdp.places import scaled as scaled
 from metricdp.problems import NearLoss as NearLoss

@@ -20,6 +20,9 @@ BUILDERS = {
         p.inputs, p.epsilon, weights=np.linspace(1, 3, len(p.inputs)), prior=p.prior, loss=p.loss
     ),
     "truncated_exponential": lambda p: mdp.truncated_exponential(p.inputs, p.epsilon, prior=p.prior, loss=p.loss),
+    "masked": lambda p: mdp.masked(
+        p.inputs, p.epsilon, inner=0.3 / p.epsilon, outer=1.0 / p.epsilon, prior=p.prior, loss=p.loss
+    ),
     "tight_constraints": lambda p: mdp.tight_constraints(p.inputs, p.epsilon, prior=p.prior, loss=p.loss),
     "remapped": lambda p: mdp.remapped(
         mdp.exponential(p.inputs, p.epsilon, prior=p.prior, loss=p.loss), prior=p.prior, loss=p.loss

@@ -86,11 +86,31 @@ def test_many_places_give_the_same_distances_as_a_network(monkeypatch: pytest.Mo
     monkeypatch.setattr(room, "DENSE", 10)
     many = elastic(roads, mass=mass, requirement=ends)
     assert isinstance(many.metric, mdp.ShortestPath)
-    assert np.allclose(few.distances, many.distances, rtol=1e-9)
+    assert np.allclose(few.distances, many.distances, rtol=1e-12)
     assert np.array_equal(many.coordinates, roads.coordinates)
     monkeypatch.setattr(room, "MOST_JOINED", 50)
     with pytest.raises(InvalidInput, match="joins more than 50 pairs"):
         elastic(roads, mass=mass, requirement=ends)
+
+
+@pytest.mark.parametrize("rule", ["square that ends", "line that ends"])  # the line's levels are whole: many ways tie
+def test_a_network_keeps_no_step_that_others_make_up_for(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    roads, mass = road_network("porto", nodes=90), np.ones(90)
+
+    def ends(level: float) -> float:
+        return min(2.0 * level * level if rule == "square that ends" else level, 20.0)
+
+    few = elastic(roads, mass=mass, requirement=ends).distances
+    monkeypatch.setattr(room, "DENSE", 10)
+    many = elastic(roads, mass=mass, requirement=ends)
+    assert isinstance(many.metric, mdp.ShortestPath)
+    assert np.allclose(many.distances, few, rtol=1e-12)
+    kept = {(min(u, v), max(u, v)) for u, v in many.metric.edges.tolist()}
+    between = (few[:, :, None] + few[None]).transpose(0, 2, 1)  # [u, v, middle]
+    for u in range(90):
+        for v in range(u):
+            others = np.delete(between[u, v], [u, v])
+            assert ((v, u) in kept) == (few[u, v] < others.min())
 
 
 def test_what_cannot_be_elastic_is_refused_with_a_sentence() -> None:

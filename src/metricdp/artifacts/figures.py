@@ -20,9 +20,11 @@ from metricdp.design.gaussian import gaussian
 from metricdp.design.laplace import laplace
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import (
+    BagLaplace,
     Certificate,
     DirectionNoise,
     GaussianNoise,
+    HyperbolicLaplace,
     KernelMechanism,
     MatrixMechanism,
     NearestMechanism,
@@ -52,7 +54,7 @@ def with_verified_figures(mechanism: Any, budget: Budget, *, judged: bool = True
         stated = _kernel(mechanism, budget)
     elif isinstance(mechanism, GaussianNoise | SphericalGaussian):
         stated = _normal(mechanism)
-    elif isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise):
+    elif isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace):
         stated = _noise(mechanism)
     else:  # nearest words: the bound of the loss was computed again when the mechanism was made
         stated = () if isinstance(mechanism, NearestMechanism) else UNVERIFIED
@@ -87,7 +89,9 @@ def _kernel(mechanism: KernelMechanism, budget: Budget) -> tuple[str, ...]:
     return () if certificate.lower_bound <= 0.0 else ("lower_bound",)
 
 
-def _noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise) -> tuple[str, ...]:
+def _noise(
+    mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace,
+) -> tuple[str, ...]:
     space = mechanism.inputs
     make = von_mises_fisher if isinstance(mechanism, DirectionNoise) and isinstance(space.metric, Lp) else laplace
     honest = make(space.metric, mechanism.epsilon, dimension=space.dimension, pitch=mechanism.lattice.pitch)

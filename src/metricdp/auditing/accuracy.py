@@ -20,7 +20,9 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     DirectionNoise,
+    HyperbolicLaplace,
     InterpolatedMechanism,
     KernelMechanism,
     LocalMechanism,
@@ -34,8 +36,9 @@ from metricdp.mechanisms import (
     VectorLaplace,
 )
 from metricdp.mechanisms.directions import spread_of
-from metricdp.mechanisms.laplace import cell_reach
-from metricdp.metrics import Angular, Metric, ShortestPath, Weighted, pairwise
+from metricdp.mechanisms.hyperbolic import distance_at, in_the_ball_within
+from metricdp.mechanisms.laplace import cell_reach, tidy_pitch
+from metricdp.metrics import Angular, Hyperbolic, Metric, ShortestPath, Weighted, pairwise
 from metricdp.spaces import FiniteSpace
 
 ROUNDED_UP = 1.0 + 1e-9  # above all rounding of a distance
@@ -132,6 +135,20 @@ def _(mechanism: DirectionNoise, levels: Floats) -> _Found:
 
 
 @_radii.register
+def _(mechanism: HyperbolicLaplace, levels: Floats) -> _Found:
+    away = distance_at(mechanism.inputs.dimension, mechanism.epsilon, levels)
+    more = in_the_ball_within(mechanism.inputs.dimension, mechanism.lattice.pitch)
+    return _Found(away + more(away), mechanism.inputs.metric, True)
+
+
+@_radii.register
+def _(mechanism: BagLaplace, levels: Floats) -> _Found:
+    """All vectors stay within the radius of one with a chance that is lower by theirs together."""
+    one = _radii(mechanism.part, 1.0 - (1.0 - levels) / mechanism.count)
+    return _Found(mechanism.count * one.values, mechanism.inputs.metric, mechanism.count == 1)
+
+
+@_radii.register
 def _(mechanism: MatrixMechanism, levels: Floats) -> _Found:
     ground, worst = _ground(mechanism.inputs, mechanism.outputs), np.zeros(len(levels))
     for part in _parts(len(mechanism.inputs), max(1, CELLS // len(mechanism.outputs))):
@@ -174,6 +191,10 @@ def _(mechanism: NearestMechanism, levels: Floats) -> _Found:
     from scipy.special import gammaincinv
 
     metric, vectors = mechanism.inputs.metric, mechanism.inputs.points
+    if isinstance(metric, Hyperbolic):
+        away = distance_at(vectors.shape[1], mechanism.epsilon, levels)
+        noise = 2.0 * (away + in_the_ball_within(vectors.shape[1], tidy_pitch(0.01 / mechanism.epsilon))(away))
+        return _Found(noise, metric, False)
     noise = 2.0 * gammaincinv(vectors.shape[1], levels) / mechanism.epsilon
     middle = vectors.mean(axis=0)[None]
     widest = float(metric(vectors, middle).max() + metric(mechanism.outputs.points, middle).max())

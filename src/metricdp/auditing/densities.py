@@ -12,7 +12,7 @@ from metricdp.arrays import Floats
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import DirectionNoise, Mechanism, Witness
+from metricdp.mechanisms import DirectionNoise, HyperbolicLaplace, Mechanism, Witness
 from metricdp.metrics import Haversine
 from metricdp.spaces import Box
 
@@ -230,5 +230,13 @@ def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) ->
         left = left / np.linalg.norm(left, axis=1, keepdims=True)
         right = left + step / np.sqrt(space.dimension)
         return left, right / np.linalg.norm(right, axis=1, keepdims=True)
+    if isinstance(mechanism, HyperbolicLaplace):
+        left = rng.normal(size=(count, space.dimension))
+        left *= np.tanh(rng.uniform(0, 2, size=(count, 1))) / np.linalg.norm(left, axis=1, keepdims=True)
+        room = 1.0 - np.square(left).sum(axis=1, keepdims=True)
+        step = rng.normal(size=left.shape)
+        # at most a third of the way to the border, half of `reach` of hyperbolic length at first
+        step *= np.minimum(0.5 * reach * room, 0.16 * room) / np.linalg.norm(step, axis=1, keepdims=True)
+        return left, left + step
     left = rng.normal(size=(count, space.dimension)) * 10.0 / mechanism.guarantee.epsilon
     return left, left + rng.normal(size=left.shape) * reach

@@ -26,12 +26,21 @@ from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.kernels import judge_kernel
 from metricdp.auditing.local import judge_local
 from metricdp.auditing.report import AuditReport, noted
-from metricdp.auditing.theorem import judge_direction, judge_nearest, judge_noise, judge_projected
+from metricdp.auditing.theorem import (
+    judge_bag,
+    judge_direction,
+    judge_hyperbolic,
+    judge_nearest,
+    judge_noise,
+    judge_projected,
+)
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     ConcentratedGuarantee,
     DirectionNoise,
     GaussianNoise,
+    HyperbolicLaplace,
     InterpolatedMechanism,
     KernelMechanism,
     LocalMechanism,
@@ -195,6 +204,8 @@ judge.register(StreetMechanism, judge_cells)
 judge.register(VectorLaplace, judge_noise)
 judge.register(SphericalLaplace, judge_noise)
 judge.register(DirectionNoise, judge_direction)
+judge.register(HyperbolicLaplace, judge_hyperbolic)
+judge.register(BagLaplace, judge_bag)
 judge.register(ProjectedLaplace, judge_projected)
 judge.register(NearestMechanism, judge_nearest)
 judge.register(ProductMechanism, _judge_product)

@@ -11,7 +11,9 @@ from typing import Any
 from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     DirectionNoise,
+    HyperbolicLaplace,
     InterpolatedMechanism,
     KernelMechanism,
     LocalMechanism,
@@ -26,7 +28,7 @@ from metricdp.mechanisms import (
 )
 from metricdp.mechanisms.laplace import cell_reach, log_normaliser
 from metricdp.mechanisms.spherical import spherical_mass
-from metricdp.metrics import Angular, Metric
+from metricdp.metrics import Angular, Hyperbolic, Metric
 from metricdp.units import METRES
 
 FORMAT, VERSION = "metricdp.law", 1
@@ -39,6 +41,8 @@ KINDS: dict[type, str] = {
     SphericalLaplace: "spherical_laplace",
     VectorLaplace: "vector_laplace",
     DirectionNoise: "direction_noise",
+    BagLaplace: "bag_laplace",
+    HyperbolicLaplace: "hyperbolic_laplace",
     ProjectedLaplace: "projected_laplace",
     MatrixMechanism: "matrix",
     LocalMechanism: "local",
@@ -96,7 +100,7 @@ def law_of(mechanism: Mechanism, *, snap: float = 0.0) -> dict[str, Any]:
         reach = cell_reach(promise.metric, mechanism.inputs.dimension, mechanism.lattice.pitch)
         unit = "degrees" if isinstance(mechanism, SphericalLaplace) else promise.unit
         law["lattice"] = {"pitch": mechanism.lattice.pitch, "unit": unit, "moves_at_most": reach}
-    if isinstance(mechanism, DirectionNoise):
+    if isinstance(mechanism, DirectionNoise | HyperbolicLaplace):
         law["lattice"] = {"pitch": mechanism.lattice.pitch, "unit": "", "moves_at_most": mechanism.reach}
     return law
 
@@ -159,6 +163,20 @@ def density_of(mechanism: Mechanism) -> dict[str, Any]:
             if angular
             else f"v = d^2 / 2 has a density proportional to exp(-epsilon v) (v (2 - v))^{power:g}",
         }
+    if isinstance(mechanism, HyperbolicLaplace):
+        size = mechanism.inputs.dimension
+        return {
+            "formula": "f(y | x) = constant * exp(-epsilon * d(x, y)), put on the nearest point of a lattice of the "
+            "hyperboloid's first coordinates, v = 2 y / (1 - |y|^2)",
+            "log_constant": -mechanism.log_mass,
+            "per": f"hyperbolic volume in {size} dimension{'s' if size > 1 else ''}",
+            "distance": f"exp(-2 d) has the law Beta({(mechanism.epsilon - size + 1) / 2:g}, {size})",
+        }
+    if isinstance(mechanism, BagLaplace):
+        one = density_of(mechanism.part)
+        return one | {
+            "formula": f"every one of {mechanism.count} vectors: {one['formula']}; the reports in lexicographic order"
+        }
     if isinstance(mechanism, ProjectedLaplace):
         return {
             "formula": "f(y | x) = constant * exp(-rate * |A x - y|), put on the nearest point of the lattice",
@@ -171,6 +189,8 @@ def density_of(mechanism: Mechanism) -> dict[str, Any]:
     words = {"formula": TABLES[KINDS[type(mechanism)]]}
     if isinstance(mechanism, InterpolatedMechanism) and mechanism.rule in ("log", "relaxed"):
         words["formula"] = "Pr[report k | x] is proportional to the product over corners c of matrix[c, k]^weight_c(x)"
+    if isinstance(mechanism, NearestMechanism) and isinstance(mechanism.inputs.metric, Hyperbolic):
+        words["formula"] = "report = the vector nearest to y, y from exp(-epsilon d(v, y)) in hyperbolic space"
     if not isinstance(mechanism, NearestMechanism):
         words["numbers"] = "in the mechanism file: metricdp.load(file)"
     return words

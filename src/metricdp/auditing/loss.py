@@ -13,8 +13,10 @@ from metricdp.auditing.kernels import blocks_of, expected_distances, sums_of
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     DirectionNoise,
     FiniteMechanism,
+    HyperbolicLaplace,
     KernelMechanism,
     MatrixMechanism,
     Mechanism,
@@ -99,7 +101,8 @@ def counts_distance(mechanism: Mechanism) -> bool:
     large vocabulary costs takes as long as its audit: there only who made it says so.
     """
     if not isinstance(mechanism, MatrixMechanism | KernelMechanism):
-        return isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise | NearestMechanism)
+        noise = VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | NearestMechanism
+        return isinstance(mechanism, noise)
     if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
         return False
     if isinstance(mechanism, KernelMechanism) and len(mechanism.inputs) > SOON:

@@ -13,15 +13,24 @@ Post-processing. What is computed from a private report alone is as private: the
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.densities import density_leakage
 from metricdp.auditing.report import AuditReport
-from metricdp.mechanisms import DirectionNoise, NearestMechanism, ProjectedLaplace, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms import (
+    BagLaplace,
+    DirectionNoise,
+    HyperbolicLaplace,
+    NearestMechanism,
+    ProjectedLaplace,
+    SphericalLaplace,
+    VectorLaplace,
+)
 from metricdp.mechanisms.projected import norm_above
-from metricdp.metrics import Angular, Haversine, Lp, Mahalanobis
+from metricdp.metrics import Angular, Haversine, Hyperbolic, Lp, Mahalanobis
 
 CHECKED_PAIRS = 200
 NUMERIC = 1e-6  # relative: densities are integrals over cells, by quadrature
@@ -77,6 +86,35 @@ def judge_direction(mechanism: DirectionNoise, claim: Claim) -> AuditReport:
     )
 
 
+def judge_hyperbolic(mechanism: HyperbolicLaplace, claim: Claim) -> AuditReport:
+    """The same in hyperbolic space: isometries keep volumes, so the normaliser is the same for every point."""
+    rate = mechanism.epsilon
+    seen = density_leakage(mechanism, 0.0, pairs=CHECKED_PAIRS)
+    if seen.epsilon > rate * (1.0 + NUMERIC):
+        return _unfounded(claim, f"Its densities reach {seen.epsilon:.6g} where noise of its rate reaches {rate:.6g}.")
+    return AuditReport(
+        claimed=claim.epsilon,
+        epsilon=rate,
+        basis="theorem",
+        method=f"density proportional to exp(-{rate:.6g} d) with respect to hyperbolic volume with one normaliser, "
+        f"around the secret itself, put on a lattice of pitch {mechanism.lattice.pitch:g} by bounds that are proven; "
+        f"densities at {seen.pairs} pairs agree",
+        refuted=rate > claim.epsilon,
+        slack=claim.slack,
+    )
+
+
+def judge_bag(mechanism: BagLaplace, claim: Claim) -> AuditReport:
+    """The noise of every vector is judged alone; a bag is a sum over orders, each with the bound of a pairing."""
+    part = mechanism.part
+    found = judge_hyperbolic(part, claim) if isinstance(part, HyperbolicLaplace) else judge_noise(part, claim)
+    return replace(
+        found,
+        method=f"every one of {mechanism.count} vectors: {found.method}; their order is not told, so any pairing of "
+        "two bags bounds what is",
+    )
+
+
 def judge_projected(mechanism: ProjectedLaplace, claim: Claim) -> AuditReport:
     """Noise of a rate around A x keeps the rate times the norm of A, in the distance of the vectors themselves."""
     norm, rate = norm_above(mechanism.matrix), mechanism.epsilon
@@ -95,7 +133,7 @@ def judge_projected(mechanism: ProjectedLaplace, claim: Claim) -> AuditReport:
 def judge_nearest(mechanism: NearestMechanism, claim: Claim) -> AuditReport:
     """The promise is that of the noise: the search for the nearest vector is post-processing, and may hide more."""
     metric = mechanism.inputs.metric
-    if not isinstance(metric, Lp | Mahalanobis):
+    if not isinstance(metric, Lp | Mahalanobis | Hyperbolic):
         return _unfounded(claim, f"This noise does not belong to the metric {type(metric).__name__}.")
     return AuditReport(
         claimed=claim.epsilon,

@@ -51,7 +51,7 @@ class Options:
         base: What is remapped: the name of another builder (exponential unless said), or a mechanism file.
         parts: The mechanism files of a product, with commas between.
         matrix: A file with one's own matrix, one row per place and one column per report; for from_matrix.
-        dimension: How many coordinates noise is added to; for laplace on l1, l2 and linf.
+        dimension: How many coordinates noise is added to; for laplace on l1, l2, linf, angular and hyperbolic.
         anchors: Cells along each axis, such as 7,7, or refine, which adds some until the gap is reached; on roads
             pieces of every street, or their longest length such as 200m; for interpolated, like the next four.
         rule: exact, direction, log (as published) or relaxed (keeps no promise between anchors).

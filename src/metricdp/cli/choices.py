@@ -15,6 +15,7 @@ from metricdp import wording
 from metricdp.arrays import Integers
 from metricdp.cli import tables
 from metricdp.cli.embeddings import AS_THEY_ARE, Vectors
+from metricdp.cli.shaping import SHAPES, shaped
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import AnyGuarantee, Mechanism, pure
@@ -42,11 +43,13 @@ Epsilon = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]
 
 def metric_named(name: str) -> Metric:
     """Return the metric a name stands for; `haversine:mi` and `l2:m` name the unit of its distances too."""
+    if "=" in name:
+        return shaped(name)
     word, colon, unit = name.strip().partition(":")
     words = METRICS.words()
     found = words.get(word.strip().lower())
     if found is None:
-        raise InvalidInput(f"unknown metric {word!r}: use one of {', '.join(words)}.")
+        raise InvalidInput(f"unknown metric {word!r}: use one of {', '.join([*words, *SHAPES])}.")
     metric: Any = found()
     if colon and (not unit.strip() or not is_dataclass(metric)):
         raise InvalidInput(f"--metric {name} names no unit that {word} can take; write haversine:mi, or {word} alone.")

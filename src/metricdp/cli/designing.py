@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from metricdp import wording
 from metricdp.cli import building, choices, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output
+from metricdp.cli.shaping import SHAPES
 from metricdp.design.builders import BUILDERS
 from metricdp.mechanisms import LocalMechanism, Mechanism
 from metricdp.metrics import METRICS
@@ -126,6 +127,7 @@ def metrics() -> int:
     An example: `metricdp metrics`
     """
     rows = [{"metric": ", ".join(one.words), "about": one.about.replace("`", "")} for one in METRICS if one.words]
+    rows += [{"metric": word, "about": about} for word, about in SHAPES.items()]
     print(terminal.text_table(["metric", "about"], rows))
     return 0
 

@@ -82,7 +82,7 @@ class Builder:
 
 BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
-            "dimension, or for unit vectors, released on a lattice", "metric", ("dimension",)),
+            "dimension, for unit vectors or in hyperbolic space, released on a lattice", "metric", ("dimension",)),
     Builder("gaussian", "metricdp.design.gaussian:gaussian", "Gaussian noise on the Earth, in the plane or in any "
             "dimension; its promise is concentrated (rho per squared distance), approximate and not pure",
             "metric", ("dimension",), promise="concentrated"),
@@ -94,6 +94,9 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
             "every report", "space", (*STAKES, "weights"), own=FORM, dense=True, kernel=True),
     Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
             "of distances that are cut off far away", "space", STAKES, own=FORM, dense=True, kernel=True),
+    Builder("masked", "metricdp.design.masked:masked", "a geographic mask, a disk or a ring around the secret, with "
+            "tails that keep the promise", "space", (*STAKES, "weights"), own={"inner": float, "outer": float},
+            dense=True),
     Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every pair uses its ratio up, where such "
             "a mechanism exists", "space", STAKES, dense=True),
     Builder("remapped", "metricdp.design.remapped:remapped", "a mechanism whose reports are replaced by the best "

@@ -14,8 +14,9 @@ from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.certify import certify, safe_epsilon
 from metricdp.design.exponential import Budget
+from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.errors import InvalidInput, SolverFailure
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers.program import Status
 from metricdp.solvers.repair.recombine import repair
@@ -57,6 +58,16 @@ def constopt(
     size = len(problem.inputs)
     if problem.outputs is not problem.inputs:
         raise InvalidInput("`constopt` reports the secrets themselves: leave `outputs` out.")
+    if falls_apart(problem):
+
+        def build(part: Share) -> FiniteMechanism:
+            few, time_left = len(part.secrets), None if seconds is None else seconds * len(part.secrets) / size
+            most = min(nearest, few)
+            return constopt(
+                part.problem, nearest=most, penalty=penalty, budget=budget, objective=objective, seconds=time_left
+            )
+
+        return part_by_part(problem, build, objective=objective, inside=True)
     if not 1 <= nearest <= size:
         raise InvalidInput(f"`nearest` must be from 1 to {size}, got {nearest}.")
     if budget not in ("certified", "half"):

@@ -12,8 +12,9 @@ from metricdp.arrays import Floats, as_floats
 from metricdp.auditing.exact import float_leakage
 from metricdp.design.certify import certify, safe_epsilon
 from metricdp.design.kernels import KernelOrder, kernel, wants_kernel
+from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import KernelMechanism, MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism, KernelMechanism, MatrixMechanism
 from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
@@ -66,12 +67,20 @@ def weighted_exponential(
     scale = np.ones(len(problem.outputs)) if weights is None else as_floats(weights, "weights")
     if scale.shape != (len(problem.outputs),) or np.any(scale <= 0):
         raise InvalidInput(f"`weights` must be {len(problem.outputs)} positive numbers, got shape {scale.shape}.")
+    if falls_apart(problem):
+
+        def build(part: Share) -> FiniteMechanism:
+            few, own = part.problem, None if weights is None else scale[part.reports]
+            reports = None if few.outputs is few.inputs else few.outputs
+            return weighted_exponential(few.inputs, epsilon, weights=own, outputs=reports, budget=budget)
+
+        return part_by_part(problem, build, inside=True)
     name = "exponential" if weights is None else "weighted exponential"
     if wants_kernel(problem, form):
         logs = None if weights is None else np.log(scale)
         return kernel(problem, KernelOrder(logs, half=_is_half(budget), name=name))
     apart = space.distances_to(problem.outputs)
-    matrix, inner = _normalised(apart, np.log(scale), space.distances, problem, budget)
+    matrix, inner = normalised(apart, np.log(scale), space.distances, problem, budget)
     return certify(problem, matrix, method=f"{name}, inner budget {inner / epsilon:.4f} epsilon", started=started)
 
 
@@ -97,6 +106,14 @@ def truncated_exponential(
     if not 0 < beta < 1:
         raise InvalidInput(f"`beta` must lie between 0 and 1, got {beta:g}.")
     problem = Problem(space, epsilon, outputs=outputs, prior=prior, loss=loss)
+    if falls_apart(problem):
+
+        def build(part: Share) -> FiniteMechanism:
+            few = part.problem
+            reports = None if few.outputs is few.inputs else few.outputs
+            return truncated_exponential(few.inputs, epsilon, beta=beta, outputs=reports, budget=budget)
+
+        return part_by_part(problem, build, inside=True)
     others = max(1, len(problem.outputs) - 1)
     gamma = max(2.0 / problem.epsilon * np.log((1.0 - beta) * others / beta), np.finfo(float).tiny)
     if wants_kernel(problem, form):
@@ -104,17 +121,20 @@ def truncated_exponential(
         order = KernelOrder(cap=float(gamma), capped=True, half=_is_half(budget), name=name)
         return kernel(problem, order)
     reach = np.minimum(space.distances_to(problem.outputs), gamma)
-    matrix, inner = _normalised(
+    matrix, inner = normalised(
         reach, np.zeros(len(problem.outputs)), np.minimum(space.distances, gamma), problem, budget
     )
     method = f"truncated exponential, gamma {gamma:.6g}, inner budget {inner / epsilon:.4f} epsilon"
     return certify(problem, matrix, method=method, started=started)
 
 
-def _normalised(
+def normalised(
     apart: Floats, log_weights: Floats, distances: Floats, problem: Problem, budget: Budget
 ) -> tuple[Floats, float]:
-    """Return softmax rows of log_weights - a * apart and the inner budget a."""
+    """Return softmax rows of log_weights - a * apart and the inner budget a.
+
+    `apart` are scores that change by at most the distance between two secrets, such as distances to reports.
+    """
     epsilon = problem.epsilon
     # Beyond this exponent distances count as equal, min(d, 600 / epsilon): still a metric, never above d, so the
     # promise is only stronger, and no probability underflows to an impossible report.
@@ -134,8 +154,8 @@ def _normalised(
     def leaks(inner: float) -> float:
         if not same:
             return float_leakage(rows(inner), distances)
-        # Every secret is a report, so max_k (d_jk - d_ik) = d_ij is reached (up to the cap) and epsilon is at most
-        # a + Lip(ln r).
+        # max_k (d_jk - d_ik) is at most d_ij, and reached (up to the cap) since every secret is a report: epsilon is
+        # at most a + Lip(ln r).
         exponents = log_weights - inner * apart
         top = exponents.max(axis=1)
         log_sums = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))

@@ -8,12 +8,16 @@ from typing import TypeVar
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_matrix, as_positive
+from metricdp.design.bags import of_bags
 from metricdp.design.directions import directional
+from metricdp.design.hyperbolic import hyperbolic
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     Certificate,
     DirectionNoise,
     Guarantee,
+    HyperbolicLaplace,
     Lattice,
     NearestMechanism,
     ProjectedLaplace,
@@ -24,7 +28,7 @@ from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
 from metricdp.mechanisms.nearest import nearest_loss
 from metricdp.mechanisms.projected import norm_above
 from metricdp.mechanisms.spherical import spherical_mean
-from metricdp.metrics import Angular, Haversine, Lp, Mahalanobis, Metric
+from metricdp.metrics import Angular, Bags, Haversine, Hyperbolic, Lp, Mahalanobis, Metric
 from metricdp.spaces import FiniteSpace, Unbounded
 
 Noise = TypeVar("Noise", VectorLaplace, SphericalLaplace)
@@ -38,7 +42,7 @@ def laplace(
     pitch: float | None = None,
     normalise: bool = False,
     projection: ArrayLike | None = None,
-) -> VectorLaplace | SphericalLaplace | DirectionNoise | ProjectedLaplace:
+) -> VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | ProjectedLaplace:
     """Build Laplace noise with density proportional to exp(-epsilon d(x, y)), released on a public lattice.
 
     On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
@@ -51,6 +55,14 @@ def laplace(
     (Purkayastha 1991), and reports lie next to it, on a lattice of 2^-24 unless said. With `normalise` vectors of any
     length will do; it is dropped: the promise is about the angle, and nothing about their lengths is reported.
 
+    On `Hyperbolic` secrets are points of the Poincare ball of `dimension` coordinates and the density is with respect
+    to hyperbolic volume. It needs an epsilon above `dimension` - 1: with less the noise has no law, since volume grows
+    as exp((dimension - 1) r). `pitch` is the spacing of the hyperboloid's coordinates 2 y / (1 - |y|^2).
+
+    On `Bags` every vector of a bag gets noise of its own under the ground metric and the order is dropped; `dimension`
+    is how many numbers a bag has. The promise is in the total distance of the best pairing: N words that cost epsilon
+    each cost N epsilon in the word mover's distance, which counts means.
+
     With a `projection`, a matrix A with one row for every dimension that is left, reports are A x + noise, under Lp(2).
     The promise stays about the l_2 distance of the vectors themselves: the noise has the rate epsilon / |A|, the
     spectral norm of A rounded up, so rows that are orthonormal lose nothing, and the noise is shorter by the share of
@@ -61,6 +73,13 @@ def laplace(
         return _projected(metric, rate, projection, dimension, pitch)
     if isinstance(metric, Angular):
         return directional(metric, rate, dimension, pitch=pitch, normalise=normalise)
+    if isinstance(metric, Bags):
+        part = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch, normalise=normalise)
+        if not isinstance(part, VectorLaplace | SphericalLaplace | HyperbolicLaplace):
+            raise InvalidInput("bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine.")
+        return of_bags(metric, part, dimension)
+    if isinstance(metric, Hyperbolic):
+        return hyperbolic(metric, rate, dimension, pitch=pitch)
     if normalise:
         raise InvalidInput("`normalise` drops the lengths of vectors, for noise on the sphere: under mdp.Angular().")
     if isinstance(metric, Haversine):
@@ -77,7 +96,7 @@ def laplace(
         size = 2 if dimension is None else int(dimension)
     else:
         raise InvalidInput(
-            f"`laplace` takes Haversine, Lp, Mahalanobis or Angular, got {type(metric).__name__}; "
+            f"`laplace` takes Haversine, Lp, Mahalanobis, Angular, Hyperbolic or Bags, got {type(metric).__name__}; "
             "for other metrics use mdp.exponential on a finite space."
         )
     if size < 1:
@@ -129,14 +148,18 @@ def _theorem(loss: float, epsilon: float, method: str) -> Certificate:
 def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
     """Build Madlib: multivariate Laplace noise on the vector of a word, then the nearest word.
 
+    Under `Hyperbolic` the noise is that of hyperbolic space: words of a hierarchy, as Feyisetan et al. (2019) meant it.
+
     The whole epsilon goes into the noise; the search is post-processing. The loss has no closed form: the certificate
     states an upper bound of it (`nearest_loss`).
 
-    References: Feyisetan et al. (2020).
+    References: Feyisetan et al. (2020); in hyperbolic space Feyisetan, Diethe and Drake (2019).
     """
     rate = as_positive(epsilon, "epsilon")
-    if not isinstance(space.metric, Lp | Mahalanobis):
-        raise InvalidInput(f"`madlib` needs word vectors under Lp or Mahalanobis, got {type(space.metric).__name__}.")
+    if not isinstance(space.metric, Lp | Mahalanobis | Hyperbolic):
+        raise InvalidInput(
+            f"`madlib` needs word vectors under Lp, Mahalanobis or Hyperbolic, got {type(space.metric).__name__}."
+        )
     promise = Guarantee(rate, space.metric, basis="theorem")
     proof = _theorem(nearest_loss(space, rate), rate, "Laplace noise and nearest word")
     return NearestMechanism(space, space, rate, promise, replace(proof, at_most=True))

@@ -9,6 +9,7 @@ import numpy as np
 from metricdp.design.balanced import kernels_part, optimal_kernel
 from metricdp.design.certify import certify
 from metricdp.design.local import FEW, optimal_local
+from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
@@ -58,6 +59,17 @@ def optimal(
     started = time.perf_counter()
     if start is not None:
         _check_start(problem, objective, start)
+    if falls_apart(problem):
+        if window is not None:
+            raise InvalidInput("`window` is for one part of a policy: mdp.policies.parts(space) gives each as a space.")
+
+        def build(part: Share) -> FiniteMechanism:
+            time_left = None if seconds is None else seconds * len(part.secrets) / len(problem.inputs)
+            return optimal(
+                part.problem, objective=objective, gap=gap, seconds=time_left, solver=solver, progress=progress
+            )
+
+        return part_by_part(problem, build, objective=objective)
     if objective == "expected" and window is None and solver is None and start is None and _may_be_kernel(problem):
         found = optimal_kernel(problem, gap=gap, seconds=seconds, progress=progress)
         if len(problem.inputs) > FEW or found.certificate.gap <= gap:
@@ -160,6 +172,8 @@ def dictionary(problem: Problem) -> MatrixMechanism:
     that sums to one is a program with one row per secret.
     """
     started = time.perf_counter()
+    if falls_apart(problem):
+        return part_by_part(problem, lambda part: dictionary(part.problem))
     log_ratios = problem.log_ratios
     if problem.radius is not None:
         raise InvalidInput("`dictionary` protects all pairs; leave `radius` out.")

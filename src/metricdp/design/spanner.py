@@ -7,8 +7,9 @@ import time
 from metricdp.arrays import as_positive
 from metricdp.auditing.exact import within
 from metricdp.design.certify import certify
+from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.problems import Problem
 from metricdp.solvers import Edges, Progress, RatioSolution, Status, solve_parts
@@ -40,6 +41,15 @@ def spanner(
     started = time.perf_counter()
     if objective not in ("expected", "worst"):
         raise InvalidInput(f"`objective` must be 'expected' or 'worst', got {objective!r}.")
+    if falls_apart(problem):
+
+        def build(part: Share) -> FiniteMechanism:
+            time_left = None if seconds is None else seconds * len(part.secrets) / len(problem.inputs)
+            return spanner(
+                part.problem, objective=objective, stretch=stretch, gap=gap, seconds=time_left, progress=progress
+            )
+
+        return part_by_part(problem, build, objective=objective)
     if objective == "worst" and problem.radius is not None:
         raise InvalidInput("`radius` is for the expected loss; the worst loss protects all pairs.")
     distances = within(problem.inputs.distances, problem.radius)  # infinite: a pair the promise leaves out

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.auditing.exact import float_leakage
 from metricdp.design.certify import certify, safe_epsilon
+from metricdp.design.parts import falls_apart, part_by_part
 from metricdp.errors import Infeasible
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT
@@ -31,6 +32,8 @@ def tight_constraints(
     """
     started = time.perf_counter()
     problem = Problem(space, epsilon, prior=prior, loss=loss)
+    if falls_apart(problem):
+        return part_by_part(problem, lambda part: tight_constraints(part.problem.inputs, epsilon), inside=True)
     kernel = np.exp(-np.minimum(safe_epsilon(problem.epsilon, space.distances) * space.distances, LARGEST_EXPONENT))
     try:
         weights = np.linalg.solve(kernel, np.ones(len(space)))

@@ -1,10 +1,12 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
+from metricdp.mechanisms.bags import BagLaplace
 from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, Mechanism, Stakes, Witness, pure
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
 from metricdp.mechanisms.gaussian import GaussianNoise, SphericalGaussian
+from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
@@ -21,12 +23,14 @@ FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between 
 __all__ = [
     "MECHANISMS",
     "AnyGuarantee",
+    "BagLaplace",
     "Certificate",
     "ConcentratedGuarantee",
     "DirectionNoise",
     "FiniteMechanism",
     "GaussianNoise",
     "Guarantee",
+    "HyperbolicLaplace",
     "InterpolatedMechanism",
     "KernelMechanism",
     "Lattice",

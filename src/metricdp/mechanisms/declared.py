@@ -10,9 +10,11 @@ import numpy as np
 
 from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Maybe, Number, Part, Registry, Table, Text
+from metricdp.mechanisms.bags import BagLaplace
 from metricdp.mechanisms.base import Certificate, Mechanism, Stakes
 from metricdp.mechanisms.directions import DirectionNoise
 from metricdp.mechanisms.gaussian import GaussianNoise, SphericalGaussian
+from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import MOST_AXES, ROUNDING_RULES, RULES, InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
@@ -24,7 +26,7 @@ from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.projected import ProjectedLaplace
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
-from metricdp.metrics import Lp, Mahalanobis, ShortestPath, measuring, width_of
+from metricdp.metrics import Hyperbolic, Lp, Mahalanobis, ShortestPath, measuring, width_of
 from metricdp.spaces import FiniteSpace
 
 MECHANISMS = Registry("mechanism")
@@ -81,7 +83,9 @@ def _every_piece(mechanism: StreetMechanism) -> Effort:
     return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
 
 
-def _read_noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | ProjectedLaplace) -> dict[str, Any]:
+def _read_noise(
+    mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | ProjectedLaplace,
+) -> dict[str, Any]:
     return {"inputs": mechanism.inputs, "epsilon": mechanism.epsilon, "pitch": mechanism.lattice.pitch}
 
 
@@ -108,7 +112,7 @@ def _read_kernel(mechanism: KernelMechanism) -> dict[str, Any]:
 
 def _nearest(*, inputs: FiniteSpace, epsilon: float, certificate: Certificate, **rest: Any) -> NearestMechanism:
     # The first files stated the mean length of the noise, which bounds nothing: the bound is computed again.
-    if isinstance(inputs.metric, Lp | Mahalanobis):
+    if isinstance(inputs.metric, Lp | Mahalanobis | Hyperbolic):
         loss = nearest_loss(inputs, epsilon)
         certificate = replace(certificate, loss=loss, lower_bound=min(0.0, loss), at_most=True)
     return NearestMechanism(inputs=inputs, epsilon=epsilon, certificate=certificate, **rest)
@@ -143,6 +147,14 @@ def _spherical_gaussian(*, pitch: float, **rest: Any) -> SphericalGaussian:
 
 def _read_gaussian(mechanism: GaussianNoise | SphericalGaussian) -> dict[str, Any]:
     return {"inputs": mechanism.inputs, "sigma": mechanism.sigma, "pitch": mechanism.lattice.pitch}
+
+
+def _hyperbolic(*, pitch: float, **rest: Any) -> HyperbolicLaplace:
+    return HyperbolicLaplace(lattice=Lattice(pitch), **rest)
+
+
+def _bag(*, pitch: float, **rest: Any) -> BagLaplace:
+    return BagLaplace(lattice=Lattice(pitch), **rest)
 
 
 def _spherical(*, pitch: float, **rest: Any) -> SphericalLaplace:
@@ -273,6 +285,24 @@ for _declaration in (
         since=2,
         read=_read_noise,
         make=_direction,
+    ),
+    Declaration(
+        HyperbolicLaplace,
+        "hyperbolic-laplace",
+        "noise for any point of the Poincaré ball",
+        NOISE,
+        since=2,
+        read=_read_noise,
+        make=_hyperbolic,
+    ),
+    Declaration(
+        BagLaplace,
+        "bag-laplace",
+        "noise for every vector of a bag, without their order",
+        NOISE,
+        since=2,
+        read=_read_noise,
+        make=_bag,
     ),
     Declaration(
         NearestMechanism,

@@ -12,8 +12,14 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, as_codes, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.laplace import vector_law
-from metricdp.metrics import Lp, Mahalanobis, pairwise
+from metricdp.mechanisms.hyperbolic import (
+    HyperbolicLaplace,
+    distance_above,
+    in_the_ball_within,
+    refuse_border,
+)
+from metricdp.mechanisms.laplace import Lattice, tidy_pitch, vector_law
+from metricdp.metrics import Hyperbolic, Lp, Mahalanobis, pairwise
 from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.spaces import FiniteSpace, Unbounded, given
 
@@ -23,6 +29,8 @@ MOST_COMPARED = 1_000  # vectors up to which the loss is bounded by all their di
 @dataclass(frozen=True, eq=False)
 class NearestMechanism:
     """Add Laplace noise to the vector of a secret and report the nearest vector's code.
+
+    Under `Hyperbolic` the noise is that of the Poincare ball, and the nearest vector is looked for there.
 
     The search is post-processing and costs nothing; the report is one of finitely many words, so no low bits leave.
     """
@@ -35,7 +43,7 @@ class NearestMechanism:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        inputs = given(self.inputs, FiniteSpace, "inputs", under=(Lp, Mahalanobis))
+        inputs = given(self.inputs, FiniteSpace, "inputs", under=(Lp, Mahalanobis, Hyperbolic))
         given(self.outputs, FiniteSpace, "outputs")
         metric, shape = inputs.metric, inputs.points.shape
         if len(shape) != 2:
@@ -45,6 +53,9 @@ class NearestMechanism:
                 f"`outputs` must be vectors of {shape[1]} coordinates like the inputs, got {self.outputs.points.shape}."
             )
         metric.check(self.outputs.points)
+        if isinstance(metric, Hyperbolic):
+            refuse_border(inputs.points)
+            _ = self._noise  # says so where there is no such noise
 
     def __repr__(self) -> str:
         return f"NearestMechanism({len(self.inputs)} secrets, {len(self.outputs)} reports, {self.guarantee})"
@@ -56,6 +67,12 @@ class NearestMechanism:
         """Return one report code for every secret code."""
         codes = as_codes(secrets, len(self.inputs))
         flat, result = codes.ravel(), np.empty(codes.size, dtype=np.int64)
+        if self._noise is not None:
+            source, step = source_of(rng), max(1, 400_000 // len(self.outputs))
+            for start in range(0, flat.size, step):
+                noisy = self._noise.sample(self.inputs.points[flat[start : start + step]], rng=source)
+                result[start : start + step] = self._nearest(noisy)
+            return result.reshape(codes.shape)
         law = vector_law(
             Unbounded(self.inputs.metric, self.inputs.points.shape[1]), (1.0, 1.0), 1 / Fraction(self.epsilon)
         )
@@ -76,6 +93,15 @@ class NearestMechanism:
         )
 
     @cached_property
+    def _noise(self) -> HyperbolicLaplace | None:
+        """The noise of the Poincare ball, where that is the metric."""
+        metric, n = self.inputs.metric, self.inputs.points.shape[1]
+        if not isinstance(metric, Hyperbolic):
+            return None
+        lattice = Lattice(tidy_pitch(0.01 / self.epsilon))
+        return HyperbolicLaplace(Unbounded(metric, n), self.epsilon, lattice, self.guarantee, self.certificate)
+
+    @cached_property
     def _white(self) -> tuple[Floats, Floats]:
         metric = self.inputs.metric
         vectors = metric.whiten(self.outputs.points) if isinstance(metric, Mahalanobis) else self.outputs.points
@@ -83,7 +109,7 @@ class NearestMechanism:
 
     def _nearest(self, noisy: Floats) -> Integers:
         metric = self.inputs.metric
-        if isinstance(metric, Lp) and metric.p != 2.0:
+        if isinstance(metric, Hyperbolic) or (isinstance(metric, Lp) and metric.p != 2.0):
             return np.asarray(pairwise(metric, noisy, self.outputs.points).argmin(axis=1), dtype=np.int64)
         white = metric.whiten(noisy) if isinstance(metric, Mahalanobis) else noisy
         columns, halves = self._white
@@ -101,6 +127,8 @@ def nearest_loss(space: FiniteSpace, epsilon: float) -> float:
     from scipy.special import gammainc, gammaincc
 
     dimension = space.points.shape[1]
+    if isinstance(space.metric, Hyperbolic):
+        return _nearest_loss_in_the_ball(space, epsilon)
     if len(space) > MOST_COMPARED:
         away = np.asarray(space.metric(space.points, space.points.mean(axis=0)[None]), dtype=np.float64)
         most = (away + away.max()) * (1.0 + 1e-9)
@@ -110,4 +138,26 @@ def nearest_loss(space: FiniteSpace, epsilon: float) -> float:
         apart = np.sort(space.distances, axis=1)
         steps = np.diff(apart, axis=1, prepend=0.0)
         losses = (steps * gammaincc(dimension, epsilon * apart / 2.0)).sum(axis=1)
+    return float(losses.mean() * (1.0 + 1e-9))
+
+
+def _nearest_loss_in_the_ball(space: FiniteSpace, epsilon: float) -> float:
+    """The same with the distances of hyperbolic noise, which the lattice and doubles move by a little more."""
+    dimension = space.points.shape[1]
+    more = in_the_ball_within(dimension, tidy_pitch(0.01 / epsilon))
+
+    def beyond(distance: Floats) -> Floats:
+        half = 0.5 * distance
+        return np.asarray(distance_above(dimension, epsilon, np.maximum(half - more(half), 0.0)))
+
+    if len(space) > MOST_COMPARED:
+        away = np.asarray(space.metric(space.points, np.zeros((1, dimension))), dtype=np.float64)
+        most = (away + away.max()) * (1.0 + 1e-9)
+        grid = np.linspace(0.0, most.max(), 4_001)
+        # E min(2 R, D) is the integral of Pr[2 R > t] up to D, which a sum of left values is not below
+        sums = np.append(0.0, np.cumsum(beyond(grid[:-1]) * np.diff(grid)))
+        losses = sums[np.minimum(np.searchsorted(grid, most), len(grid) - 1)]
+    else:
+        apart = np.sort(space.distances, axis=1)
+        losses = (np.diff(apart, axis=1, prepend=0.0) * beyond(apart)).sum(axis=1)
     return float(losses.mean() * (1.0 + 1e-9))

@@ -1,5 +1,6 @@
 """Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
 
+from metricdp.metrics.bags import Bags
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise, precision_note
 from metricdp.metrics.composed import Temporal, Weighted
 from metricdp.metrics.curved import Angular, Hyperbolic
@@ -16,6 +17,7 @@ from metricdp.metrics.geography import (
 )
 from metricdp.metrics.neighbours import Rows, on_all_cores, within
 from metricdp.metrics.own import FunctionMetric, metric
+from metricdp.metrics.policy import PolicyGraph, covered
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
 from metricdp.metrics.vectors import Lp, Mahalanobis
@@ -26,6 +28,7 @@ __all__ = [
     "KM_PER_DEGREE",
     "METRICS",
     "Angular",
+    "Bags",
     "Frechet",
     "FunctionMetric",
     "Hamming",
@@ -35,6 +38,7 @@ __all__ = [
     "Lp",
     "Mahalanobis",
     "Metric",
+    "PolicyGraph",
     "Precomputed",
     "Rows",
     "ShortestPath",
@@ -43,6 +47,7 @@ __all__ = [
     "Wasserstein",
     "Weighted",
     "WordMovers",
+    "covered",
     "is_proven",
     "look_exchanged",
     "measurable",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -9,13 +10,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_matrix, frozen
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_matrix, as_positive, frozen
 from metricdp.errors import InvalidInput
 from metricdp.metrics.neighbours import MARGIN, SCALE, WIDEST_TREE, Rows, by_rows, by_tree
 from metricdp.metrics.rounding import GRID, LIBRARY, SMALLEST, UNIT, lowered, on_grid, shrinking
-from metricdp.shared import LARGEST_COORDINATE
+from metricdp.shared import EARTH_RADIUS_KM, LARGEST_COORDINATE
 
 LOG_REACH = 20.0  # distances from 2^-20 to 2^20 need no scaling before their powers are taken
+STEEPEST = 85.0  # degrees of latitude up to which a flat map is offered
 CLOSE = 1e-12  # whitened distances less certain than this are measured again from the difference of the two points
 
 
@@ -171,6 +173,56 @@ class Mahalanobis:
                 "the identity to it."
             )
 
+    @classmethod
+    def regularised(
+        cls, covariance: ArrayLike, share: float, *, at: tuple[float, float] | None = None, unit: str = ""
+    ) -> Mahalanobis:
+        """Return the regularised Mahalanobis metric: that of share * S + (1 - share) * I, S with mean variance one.
+
+        With a share of 0 it is Euclid, with 1 Mahalanobis proper; between, directions in which data hardly vary are
+        still told apart, and a covariance of fewer points than dimensions will do. The covariance (of the vectors of a
+        vocabulary, `np.cov(vectors.T)`) must be public: never that of the vectors that are protected.
+
+        With `at`, the latitude and longitude of a public place, points are (latitude, longitude) in degrees: S is the
+        covariance of a community's places in degrees, mixed and scaled in kilometres on the map of `ellipse`.
+
+        References: Xu, Aggarwal, Feyisetan and Teissier (2020); for places Zhao, Yuan, Du and Chen (2022).
+        """
+        matrix = as_matrix(covariance, "covariance")
+        if not 0.0 <= share <= 1.0:
+            raise InvalidInput(f"`share` of the covariance must be from 0 to 1, got {share!r}.")
+        if matrix.shape[0] != matrix.shape[1]:
+            raise InvalidInput(f"`covariance` must be square and symmetric, got shape {matrix.shape}.")
+        degrees = np.ones(len(matrix)) if at is None else degrees_of_a_kilometre(at)
+        if len(degrees) != len(matrix):
+            raise InvalidInput(f"`covariance` of places must be 2 x 2, of latitude and longitude, got {matrix.shape}.")
+        scales = np.outer(degrees, degrees)
+        mean = float(np.diag(matrix / scales).mean())
+        if not mean > 0.0:
+            raise InvalidInput(f"`covariance` must have positive variances, their mean is {mean:g}.")
+        mixed = share * (matrix / scales) / mean + (1.0 - share) * np.eye(len(matrix))
+        return cls(mixed * scales, unit)
+
+    @classmethod
+    def ellipse(
+        cls, along: float, across: float, *, bearing: float, at: tuple[float, float] | None = None, unit: str = ""
+    ) -> Mahalanobis:
+        """Return a metric of the plane whose circles are ellipses: `along` units in one direction count as one.
+
+        d = sqrt((a / along)^2 + (c / across)^2) for a step of a along the `bearing`, in degrees clockwise from north,
+        and c across it. Points are (east, north) in one unit of length. With `at`, the latitude and longitude of a
+        public place, they are (latitude, longitude) in degrees, and steps are measured in kilometres on the map that
+        touches the Earth along the parallel of `at`: north of it degrees of longitude are shorter than there.
+
+        References: Zhao, Yuan, Du and Chen (2022).
+        """
+        sizes = np.array([as_positive(along, "along"), as_positive(across, "across")])
+        turn = math.radians(float(bearing))
+        # columns: one unit along and one across, as (north, east)
+        axes = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]]) * sizes
+        axes = axes[::-1] if at is None else axes * degrees_of_a_kilometre(at)[:, None]
+        return cls(axes @ axes.T, unit)
+
     @cached_property
     def _factor(self) -> Floats:
         return np.asarray(np.linalg.cholesky(self.covariance), float)
@@ -241,6 +293,18 @@ class Mahalanobis:
             )
         with np.errstate(over="ignore", invalid="ignore"):
             check_numbers(np.abs(points) @ np.abs(self._inverse).T, "Mahalanobis after whitening")
+
+
+def degrees_of_a_kilometre(at: tuple[float, float]) -> Floats:
+    """Return how many degrees of latitude and of longitude a kilometre is, at a place."""
+    latitude, longitude = (float(degrees) for degrees in at)
+    if not (abs(latitude) <= STEEPEST and abs(longitude) <= 360.0):
+        raise InvalidInput(
+            f"`at` must be a latitude up to {STEEPEST:g} degrees and a longitude, got {at!r}: nearer to a pole no map "
+            "keeps degrees of longitude and lengths together."
+        )
+    degree = EARTH_RADIUS_KM * math.pi / 180.0
+    return np.array([1.0 / degree, 1.0 / (degree * math.cos(math.radians(latitude)))])
 
 
 def _length(vectors: Floats) -> Floats:

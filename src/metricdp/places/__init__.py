@@ -1,20 +1,30 @@
 """Ways to obtain a space: a grid, a road network, and the data that comes with the package."""
 
+from metricdp.places import policies
 from metricdp.places.bundled import bundled_roads, bundled_streets, bundled_trips
 from metricdp.places.elastic import elastic, scaled
 from metricdp.places.folders import CENTERS, data_folder
+from metricdp.places.policy import policy
+from metricdp.places.protection import ProtectionSets, protection_sets
 from metricdp.places.regular import grid
 from metricdp.places.roads import road_network, travel_time
 from metricdp.places.spread import spread_places
+from metricdp.places.tree import LocationTree, location_tree
 
 __all__ = [
     "CENTERS",
+    "LocationTree",
+    "ProtectionSets",
     "bundled_roads",
     "bundled_streets",
     "bundled_trips",
     "data_folder",
     "elastic",
     "grid",
+    "location_tree",
+    "policies",
+    "policy",
+    "protection_sets",
     "road_network",
     "scaled",
     "spread_places",

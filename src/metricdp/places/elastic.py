@@ -16,6 +16,7 @@ DENSE = 4_096  # places up to which all pairs are measured
 MOST_JOINED = 20_000_000  # pairs that are joined above that
 HIGHEST = 2.0**40  # the level at which a requirement that has not been met by then is taken to have ended
 EXACT = 20_000  # different masses up to which each gets its own level; more share levels, rounded down
+SOURCES = 64  # places around which is searched at a time
 FINE = 2.0**-40  # levels are multiples of this share of the highest, rounded down, so that sums of them are exact
 
 Requirement = Callable[[float], float]
@@ -51,7 +52,7 @@ def elastic(space: FiniteSpace, *, mass: ArrayLike, requirement: Requirement) ->
             "it and its neighbour would be at distance 0. Give every place some mass (its area, say), or let "
             "`requirement` begin at or below the smallest mass."
         )
-    return _space(space, first, second, levels, "level", "Let `requirement` grow further")
+    return joined_by(space, first, second, levels, "level", "Let `requirement` grow further")
 
 
 def scaled(space: FiniteSpace, scale: ArrayLike) -> FiniteSpace:
@@ -76,7 +77,7 @@ def scaled(space: FiniteSpace, scale: ArrayLike) -> FiniteSpace:
         return FiniteSpace(space.points, metric, coordinates=space.coordinates, ground=space.ground)
     first, second = np.triu_indices(len(space), 1)
     lengths = space.distances[first, second] * np.minimum(factor[first], factor[second])
-    return _space(space, first, second, lengths, space.unit, "")
+    return joined_by(space, first, second, lengths, space.unit, "")
 
 
 def _rising(requirement: Requirement) -> float:
@@ -169,12 +170,12 @@ def _first_above(requirement: Requirement, mass: float, low: float) -> float:
     return high
 
 
-def _space(
+def joined_by(
     space: FiniteSpace, first: Integers, second: Integers, lengths: Floats, unit: str, advice: str
 ) -> FiniteSpace:
     """Return the places with the shortest paths of these steps: a matrix for few, a network for many."""
     from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components, dijkstra
+    from scipy.sparse.csgraph import connected_components, dijkstra, floyd_warshall
 
     count = len(space)
     links = coo_array((np.ones(len(first)), (first, second)), shape=(count, count))
@@ -186,10 +187,40 @@ def _space(
         )
     metric: ShortestPath | Precomputed
     network = ShortestPath(np.column_stack([first, second]), lengths, count, unit=unit)
-    metric = Precomputed(_closed(dijkstra(network.graph, directed=False)), unit) if count <= DENSE else network
+    if count <= DENSE:
+        search = dijkstra if len(first) < count * count // 4 else floyd_warshall
+        metric = Precomputed(_closed(search(network.graph, directed=False)), unit)
+    else:
+        metric = _needed(network)
     return FiniteSpace(
         np.arange(count), metric, coordinates=space.coordinates, ground=space.ground, columns=space.columns
     )
+
+
+def _needed(network: ShortestPath) -> ShortestPath:
+    """Return the same distances from fewer steps: without those that other steps make up for at no greater length.
+
+    Other steps are shorter ones, so all that are made up for can go at once. Levels are whole multiples of a grid.
+    With every step shorter by a thousandth of it, two steps beat one of the same length and no longer way beats
+    either: Dijkstra's search then says exactly which single steps are needed.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    graph = network.graph.tocoo()
+    longest = float(graph.data.max())
+    less = 2.0 ** np.ceil(np.log2(longest)) * FINE * 2.0**-10
+    if np.any(graph.data * 2.0**9 < longest) or not np.all(graph.data % (2.0**10 * less) == 0.0):
+        less = 0.0  # a way of a thousand steps, or sums that round: those of equal length stay
+    shorter = csr_array((graph.data - less, (graph.row, graph.col)), shape=graph.shape)
+    keep = np.zeros(graph.nnz, dtype=np.bool_)
+    for start in range(0, network.nodes, SOURCES):
+        sources = np.arange(start, min(start + SOURCES, network.nodes))
+        some = np.flatnonzero((graph.row >= start) & (graph.row < start + SOURCES))
+        ways = dijkstra(shorter, directed=False, indices=sources, limit=longest)
+        keep[some] = ways[graph.row[some] - start, graph.col[some]] >= graph.data[some] - less
+    pairs = np.column_stack([graph.row[keep], graph.col[keep]])
+    return ShortestPath(pairs, graph.data[keep], network.nodes, unit=network.unit)
 
 
 def _closed(distances: Floats) -> Floats:

@@ -14,6 +14,7 @@ from metricdp import wording
 from metricdp.arrays import Floats, as_codes, as_floats, as_matrix, as_positive, as_probabilities, frozen
 from metricdp.cards import card
 from metricdp.errors import InvalidInput
+from metricdp.metrics import covered
 from metricdp.problems.losses import FunctionLoss, Loss, MetricLoss, NearLoss, TableLoss
 from metricdp.spaces import Augmented, FiniteSpace, Near, given
 
@@ -27,7 +28,8 @@ class Problem:
     `loss[i, k]` is what it costs to report k when the secret is i; it defaults to the distance. It may be given as a
     matrix, as a function loss(a, b) of two arrays of points, row by row like a metric (on a road network points are the
     numbers of crossings), or as `NearLoss`, a sparse table of near pairs with bounds of all others. `prior[i]` is how
-    likely the secret i is; it defaults to uniform. `radius` limits the promise, on purpose, to pairs this close.
+    likely the secret i is; it defaults to uniform. `radius` limits the promise, on purpose, to pairs this close; in
+    a policy graph of several parts to pairs of one part at most.
 
     Whole matrices (`loss`, `cost`, `log_ratios`) are computed when they are first asked for. Where there are too many
     pairs, `losses`, `near_losses`, `least_beyond` and `most_beyond` say what a solver has to know without them.
@@ -60,7 +62,7 @@ class Problem:
             "outputs": reports,
             "_loss": _loss_of(loss, inputs, reports),
             "prior": frozen(weights),
-            "radius": None if radius is None else as_positive(radius, "radius"),
+            "radius": _radius_of(radius, inputs),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -152,6 +154,11 @@ class Problem:
         if self.radius is not None:
             facts.append(("protects", f"pairs within {wording.distance(self.radius, self.inputs.unit, 'down')}"))
         return facts
+
+
+def _radius_of(radius: float | None, inputs: FiniteSpace) -> float | None:
+    limits = [covered(inputs.metric, inputs.points), None if radius is None else as_positive(radius, "radius")]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _loss_of(loss: Any, inputs: FiniteSpace, outputs: FiniteSpace) -> Loss:

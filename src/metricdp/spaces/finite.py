@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, as_positive, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine, Metric, ShortestPath, pairwise
+from metricdp.metrics import Haversine, Metric, ShortestPath, covered, pairwise
 from metricdp.spaces.base import (
     exchange_hint,
     measured_rows,
@@ -222,14 +222,17 @@ class FiniteSpace:
         Where `ground` is the metric it is 2 * snap, by the triangle inequality. Where it is not (roads under latitude
         and longitude) two values an arm's length apart can be put on secrets that are far apart in the metric: it is
         the largest distance between two secrets that one place can reach, max { d(s, s') : ground(s, s') <= 2 snap }.
+        Secrets that a policy lets be told apart do not count: there is no promise between them, snapped or not.
         """
         if snap == 0:
             return 0.0
         if self.same_ground:
             return 2.0 * snap
         if snap not in self._charges:
+            near = 2.0 * self.tolerance(snap)
+            limit = covered(self.metric, self.points)
             self._charges[snap] = widest(
-                self.points, self.metric, self.coordinates, self.ground, 2.0 * self.tolerance(snap)
+                self.points, self.metric, self.coordinates, self.ground, near, most=np.inf if limit is None else limit
             )
         return self._charges[snap]
 

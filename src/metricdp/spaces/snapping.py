@@ -15,15 +15,16 @@ PLAIN_LIMIT = 10_000  # secrets whose pairs are all measured where no tree can f
 ROUNDING_UP = 1.0 + 1e-9  # pairs that lie at the limit count
 
 
-def widest(points: Points, metric: Metric, coordinates: Points, ground: Metric, near: float) -> float:
-    """Return max { d(s, s') : ground(s, s') <= near }: how far apart secrets can be that are near on the ground.
+def widest(points: Points, metric: Metric, coordinates: Points, ground: Metric, near: float, *, most: float) -> float:
+    """Return max { d(s, s') <= most : ground(s, s') <= near }: how far apart secrets near on the ground can be.
 
     Two secrets that one place can be put on are both within h of it, so at most 2 h apart on the ground.
     """
     largest = 0.0
     for left, right in _near_pairs(coordinates, ground, near * ROUNDING_UP):
         if left.size:
-            largest = max(largest, float(np.max(metric(points[left], points[right]))))
+            away = metric(points[left], points[right])
+            largest = max(largest, float(away[away <= most].max(initial=0.0)))
     return largest
 
 

@@ -39,6 +39,8 @@ class Measured(Protocol):
 
     @property
     def metric(self) -> object: ...
+    @property
+    def unit(self) -> str: ...
 
 
 class Certified(Protocol):
@@ -85,7 +87,8 @@ def distance(value: float, unit: str, rounding: Rounding = "nearest") -> str:
     digits = templates()["digits"]
     if unit == "km" and 0 < value < 1:
         return f"{number(1000 * value, digits['metres'], rounding)} m"
-    return f"{number(value, digits['distance'], rounding)} {unit}".rstrip()
+    many = templates()["plural"].get(unit, unit) if value != 1 else unit
+    return f"{number(value, digits['distance'], rounding)} {many}".rstrip()
 
 
 def epsilon(value: float, unit: str) -> str:
@@ -119,7 +122,16 @@ def things(unit: str) -> str:
 
 def along(promise: Measured) -> str:
     """Return how the distances of a promise run, as words to put behind `apart`."""
-    return str(templates()["along"].get(type(promise.metric).__name__, ""))
+    words = templates()
+    name, steps = type(promise.metric).__name__, words["along_steps"]
+    if name in steps and promise.unit not in words["lengths"]:
+        return str(steps[name])
+    return str(words["along"].get(name, ""))
+
+
+def in_parts(promise: Promise) -> bool:
+    """Tell whether a promise is one within the parts of a policy graph, across which nothing is hidden."""
+    return promise.radius is not None and type(promise.metric).__name__ == "PolicyGraph"
 
 
 def reach(promise: Promise, ratio: float = 2.0) -> float:
@@ -146,7 +158,9 @@ def promised(promise: Promise) -> str:
     slack = words["slack"].format(slack=number(promise.slack, digits["slack"], "up")) if promise.slack else ""
     within = ""
     if promise.radius is not None:
-        within = words["within"].format(radius=distance(promise.radius, promise.unit, "down"))
+        within = words["within_part" if in_parts(promise) else "within"].format(
+            radius=distance(promise.radius, promise.unit, "down")
+        )
     return str(
         words["whole"].format(
             epsilon=number(promise.epsilon, digits["epsilon"], "up"),
@@ -165,11 +179,12 @@ def short(promise: Promise) -> str:
     if promise.basis == "none":
         return str(words["nothing"])
     near = reach(promise)
-    kind = "reach" if near > 0 else "slack"
+    kind = "slack" if near <= 0 else "counted" if promise.unit in templates()["counted"] else "reach"
     return str(
         words[kind].format(
             things=called,
             reach=distance(near, promise.unit, "down"),
+            factor=factor(largest_factor(promise, 1.0)),
             along=along(promise),
             outside=_outside(promise),
         )
@@ -185,7 +200,9 @@ def short_of_parts(promises: Sequence[Promise]) -> str:
 def lead(promise: Promise) -> str:
     """Return the promise as the opening sentence of a report."""
     near, ratio = reach(promise), 2.0
-    if near == 0.0:
+    if promise.unit in templates()["counted"]:
+        near, ratio = 1.0, largest_factor(promise, 1.0)
+    elif near == 0.0:
         near = 1.0 / promise.epsilon if promise.radius is None else min(1.0 / promise.epsilon, promise.radius)
         ratio = largest_factor(promise, near)
     return str(
@@ -222,16 +239,19 @@ def meaning(ratio: float) -> str:
 
 def meanings(promise: Promise) -> list[Meaning]:
     """Return what a promise means at round distances around the one where reports may differ by a factor of two."""
+    words = templates()
+    if promise.unit in words["counted"]:
+        return [_row(promise, float(steps)) for steps in words["counted"][promise.unit]]
     scale = math.log(2.0) / promise.epsilon
     power = 10.0 ** math.floor(math.log10(scale))
     scale = max(step * power for step in (1.0, 2.0, 5.0) if step * power <= scale * (1 + 1e-12))
-    rows = []
-    for part in templates()["shares"]:
-        apart = float(f"{part * scale:.12g}")
-        ratio = largest_factor(promise, apart)
-        outside = promise.radius is not None and apart > promise.radius
-        rows.append(Meaning(apart, ratio, templates()["outside"] if outside else meaning(ratio)))
-    return rows
+    return [_row(promise, float(f"{part * scale:.12g}")) for part in words["shares"]]
+
+
+def _row(promise: Promise, apart: float) -> Meaning:
+    ratio = largest_factor(promise, apart)
+    outside = promise.radius is not None and apart > promise.radius
+    return Meaning(apart, ratio, templates()["outside"] if outside else meaning(ratio))
 
 
 def meaning_lines(promise: Promise) -> list[str]:
@@ -320,4 +340,5 @@ def _outside(promise: Promise) -> str:
     if promise.radius is None:
         return ""
     far = distance(promise.radius, promise.unit, "down")
-    return str(templates()["short"]["outside"].format(things=things(promise.unit), radius=far))
+    kind = "outside_part" if in_parts(promise) else "outside"
+    return str(templates()["short"][kind].format(things=things(promise.unit), radius=far))

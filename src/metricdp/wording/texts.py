@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from metricdp.numerals import number
-from metricdp.wording.promises import Promise, distance, epsilon, short
+from metricdp.wording.promises import Promise, distance, epsilon, in_parts, short
 
 
 class NumberRule(Protocol):
@@ -122,7 +122,8 @@ def text_promise(rules: TextRules, promise: Promise, lower: Sequence[float] = ()
     ]
     if promise.radius is not None:
         near = distance(promise.radius, promise.unit, "down")
-        lines.append(f"That holds where every word differs by at most {near}; nothing is promised beyond.")
+        parts = " and stays in its part of the policy" if in_parts(promise) else ""
+        lines.append(f"That holds where every word differs by at most {near}{parts}; nothing is promised beyond.")
     if rules.unknown == "spelling":
         lines.append("For words outside the vocabulary the distance is that of the words taken for them by spelling.")
     for name, rule in _noises(rules):

@@ -1,0 +1,198 @@
+"""Reports anywhere, counted in bins of a public lattice; the law of a bin is an integral of the density.
+
+    A[i, k] = mean over x in cell i of the integral over bin k of f(y | x)
+
+Bins follow the lattice that reports lie on, so that each is a union of its cells and nothing is rounded; what lies
+beyond them all is one more bin. Integrals are by Gauss and Legendre, finer where the density has its kink.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers
+from metricdp.auditing import accuracy_radius
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import Mechanism, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms.laplace import log_normaliser, stretch
+from metricdp.mechanisms.spherical import spherical_mass
+from metricdp.metrics import Haversine
+from metricdp.spaces import FiniteSpace, Space
+
+INSIDE = 3  # points along each axis of a cell in which secrets may lie
+MOST_BINS = 4_096
+CHUNK = 1 << 21  # densities that are held at once
+FAR = 0.9  # the share of noise that stays within the margin around the cells
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Rectangles between edges along each axis, the last axis running fastest, and one bin for all that is beyond."""
+
+    edges: tuple[Floats, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(axis) - 1 for axis in self.edges)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape) + 1
+
+    def codes(self, reports: Floats) -> Integers:
+        """Return the bin of every report."""
+        if reports.ndim != 2 or reports.shape[1] != len(self.edges) or not np.isfinite(reports).all():
+            raise InvalidInput(
+                f"`reports` must be rows of {len(self.edges)} finite numbers, got shape {reports.shape}."
+            )
+        at = [np.searchsorted(axis, reports[:, i], side="right") - 1 for i, axis in enumerate(self.edges)]
+        inside = np.all([(a >= 0) & (a < side) for a, side in zip(at, self.shape, strict=True)], axis=0)
+        clipped = [np.clip(a, 0, side - 1) for a, side in zip(at, self.shape, strict=True)]
+        return np.where(inside, np.ravel_multi_index(clipped, self.shape), self.size - 1).astype(np.int64)
+
+
+def binned(mechanism: Mechanism, cells: FiniteSpace, *, within: str) -> tuple[Bins, Floats]:
+    """Return bins for the reports of noise around cells, and the law from cells to bins."""
+    if not isinstance(mechanism, VectorLaplace | SphericalLaplace) or mechanism.inputs.dimension > 2:
+        raise InvalidInput(
+            f"reports of {type(mechanism).__name__} are decoded on the line, in the plane and on the Earth only; put "
+            "them on a finite space first (mdp.madlib, mdp.exponential)."
+        )
+    if cells.coordinates.shape[1] != mechanism.inputs.dimension:
+        raise InvalidInput(
+            f"`cells` must have {mechanism.inputs.dimension} coordinates like the secrets, got {cells.width}."
+        )
+    bins = _bins_for(mechanism, cells)
+    table = np.zeros((len(cells), bins.size))
+    for places, share in points_within(cells, mechanism.inputs, within=within):
+        table[:, :-1] += share * _masses(mechanism, places, bins)
+    inside = table.sum(axis=1)
+    table[:, -1] = np.maximum(1.0 - inside, 0.0)
+    return bins, table / table.sum(axis=1, keepdims=True)
+
+
+def points_within(cells: FiniteSpace, inputs: Space, *, within: str) -> Iterator[tuple[Floats, float]]:
+    """Yield one place in every cell with the share of the cell it stands for: its point, or nodes all over it."""
+    places = np.asarray(cells.coordinates, dtype=np.float64)
+    steps = spacing_of(places) if within == "cell" else None
+    if steps is None:
+        yield places, 1.0
+        return
+    nodes, weights = np.polynomial.legendre.leggauss(INSIDE)
+    for at in product(range(INSIDE), repeat=len(steps)):
+        moved = places + 0.5 * nodes[list(at)] * steps
+        if not inputs.legal(moved).all():  # cells at the border of a box: what lies outside is no secret
+            limits = inputs.limits
+            moved = places if limits is None else np.clip(moved, *limits)
+        yield moved, float(np.prod(0.5 * weights[list(at)]))
+
+
+def spacing_of(places: Floats) -> Floats | None:
+    """Return the steps of a regular grid along each axis, or None where the points are none."""
+    steps = []
+    for axis in places.T:
+        values = np.unique(np.round(axis, 9))
+        gaps = np.diff(values)
+        if len(gaps) == 0 or np.ptp(gaps) > 1e-6 * gaps.mean() + 1e-8:
+            return None
+        steps.append(float(gaps.mean()))
+    return np.array(steps)
+
+
+def _bins_for(mechanism: VectorLaplace | SphericalLaplace, cells: FiniteSpace) -> Bins:
+    places = np.asarray(cells.coordinates, dtype=np.float64)
+    low, high = places.min(axis=0), places.max(axis=0)
+    radius, pitch = accuracy_radius(mechanism, FAR), mechanism.lattice.pitch
+    margin = np.full(len(low), radius)
+    if isinstance(mechanism.inputs.metric, Haversine):
+        degree = mechanism.inputs.metric.degree
+        margin = radius / degree / np.array([1.0, max(math.cos(math.radians(float(np.abs(places[:, 0]).max()))), 0.01)])
+    regular = spacing_of(places)
+    side = math.sqrt(len(cells)) if len(low) > 1 else len(cells)
+    width = (high - low) / max(side - 1.0, 1.0) if regular is None else regular
+    width = np.maximum(width, 2.0 * pitch)
+    start, stop = low - 0.5 * width - margin, high + 0.5 * width + margin
+    while np.prod(np.ceil((stop - start) / width)) > MOST_BINS:
+        width = width * 1.25
+    # Edges half way between points of the lattice: a bin is a union of lattice cells.
+    edges = []
+    for begin, end, step in zip(start, stop, width, strict=True):
+        raw = np.arange(math.ceil((end - begin) / step) + 1) * step + begin
+        edges.append(np.unique((np.floor(raw / pitch) + 0.5) * pitch))
+    if isinstance(mechanism, SphericalLaplace):  # no report lies beyond a pole, nor across the border of longitudes
+        edges = [axis[np.abs(axis) <= most] for axis, most in zip(edges, (90.0, 180.0), strict=True)]
+    return Bins(tuple(edges))
+
+
+def _masses(mechanism: VectorLaplace | SphericalLaplace, places: Floats, bins: Bins) -> Floats:
+    """Return the mass of every bin around every place, by quadrature."""
+    rate = mechanism.epsilon * _stretch(mechanism)
+    count = int(np.clip(math.ceil(2.0 + rate * max(float(np.diff(axis).max()) for axis in bins.edges)), 3, 24))
+    axes = [_nodes(axis, count) for axis in bins.edges]
+    points = _grid([nodes for nodes, _ in axes])
+    shares = _outer([weights for _, weights in axes])
+    result = np.empty((len(places), bins.size - 1))
+    size = max(1, CHUNK // len(points))
+    for first in range(0, len(places), size):
+        part = places[first : first + size]
+        heights = _density(mechanism, part, points) * shares
+        result[first : first + len(part)] = _summed(heights, bins.shape, count)
+    own = bins.codes(places)
+    for row in np.flatnonzero(own < bins.size - 1).tolist():  # the density has its kink in the bin of the place itself
+        result[row, own[row]] = _own_mass(mechanism, places[row], bins, int(own[row]))
+    return result
+
+
+def _own_mass(mechanism: VectorLaplace | SphericalLaplace, place: Floats, bins: Bins, code: int) -> float:
+    """Return the mass of the bin that holds the place: cut at its coordinates, where the kink is a corner."""
+    at = np.unravel_index(code, bins.shape)
+    axes = []
+    for value, axis, index in zip(place, bins.edges, at, strict=True):
+        cut = np.unique([axis[index], min(max(value, axis[index]), axis[index + 1]), axis[index + 1]])
+        axes.append(_nodes(cut, 24))
+    points, shares = _grid([nodes for nodes, _ in axes]), _outer([weights for _, weights in axes])
+    return float((_density(mechanism, place[None], points) @ shares)[0])
+
+
+def _stretch(mechanism: VectorLaplace | SphericalLaplace) -> float:
+    """Return how much distance one unit of a coordinate is worth at most."""
+    metric = mechanism.inputs.metric
+    return metric.degree if isinstance(metric, Haversine) else stretch(metric)
+
+
+def _density(mechanism: VectorLaplace | SphericalLaplace, places: Floats, points: Floats) -> Floats:
+    """Return f(y | x) per volume of coordinates, places x points."""
+    metric = mechanism.inputs.metric
+    heights = np.exp(-mechanism.epsilon * metric(places[:, None, :], points[None, :, :]))
+    if isinstance(mechanism, SphericalLaplace):
+        per_degree = np.radians(1.0) ** 2 / spherical_mass(float(mechanism.law.rate))
+        return np.asarray(heights * np.cos(np.radians(points[:, 0])) * per_degree)
+    return np.asarray(heights * math.exp(log_normaliser(mechanism.inputs, mechanism.epsilon)))
+
+
+def _nodes(edges: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return nodes and weights of Gauss and Legendre on every interval between edges, in order."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    widths = np.diff(edges)
+    places = edges[:-1, None] + 0.5 * (nodes + 1.0) * widths[:, None]
+    return places.ravel(), (0.5 * weights * widths[:, None]).ravel()
+
+
+def _grid(axes: list[Floats]) -> Floats:
+    return np.stack([values.ravel() for values in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+def _outer(axes: list[Floats]) -> Floats:
+    return np.asarray(np.prod(_grid(axes), axis=1))
+
+
+def _summed(heights: Floats, shape: tuple[int, ...], count: int) -> Floats:
+    """Return the sum over the nodes of every bin, one row a place."""
+    split = [length for side in shape for length in (side, count)]
+    inner = tuple(range(2, 2 * len(shape) + 1, 2))
+    return np.asarray(heights.reshape(len(heights), *split).sum(axis=inner).reshape(len(heights), -1))

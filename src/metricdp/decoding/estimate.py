@@ -1,0 +1,260 @@
+"""From a table of reports back to where the secrets were, as shares with intervals.
+
+Everything here is post-processing: it uses reports and the public law of the mechanism, costs no privacy, and needs no
+secret. It tells about crowds; about one person it can tell no more than the promise allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Booleans, Floats, as_codes, frozen
+from metricdp.cards import card
+from metricdp.decoding import saying
+from metricdp.decoding.bayes import Likeliest, Progress, likeliest
+from metricdp.decoding.decoders import Decoder, DenseDecoder, Evidence, Measured, Target, decoder_for
+from metricdp.decoding.laws import DenseLaw, stacked
+from metricdp.decoding.reading import Readable, check_reports, readable
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import Mechanism
+from metricdp.spaces import FiniteSpace
+
+Asked = Literal["linear", "bounded", "em"]
+ROUGH_STEPS, STEPS = 200, 2_000  # of iterative Bayes: for errors, and for masses
+ROUGH = 1e-4  # nats a report: near enough for errors
+LITTLE = 0.1  # nats of the whole table: what iterative Bayes may leave to gain
+
+
+@dataclass(frozen=True)
+class Mass:
+    """The share of secrets in a region, with its interval."""
+
+    mass: float
+    lower: float
+    upper: float
+    error: float
+
+    def scaled(self, total: float) -> Mass:
+        """Return the same as a number of `total`."""
+        return Mass(*(total * value for value in (self.mass, self.lower, self.upper, self.error)))
+
+
+@dataclass(frozen=True, eq=False)
+class DensityEstimate:
+    """The share of secrets in every cell, with an interval for each.
+
+    `lower` and `upper` are the interval as it covers: for an empty cell it begins below 0, and `clipped` cuts that off
+    (which keeps every promise of coverage). Each interval holds the truth with a chance of `confidence`; all of them at
+    once only where `simultaneous` is set. `target` says the truth of what: "table", the secrets behind these very
+    reports, nothing assumed about them, or "population", from which they were drawn independently. `condition` is how
+    much the law of reports blurs at worst, and `effective` how many secrets told plainly would say as much.
+    """
+
+    cells: FiniteSpace
+    masses: Floats
+    lower: Floats
+    upper: Floats
+    errors: Floats
+    reports: int
+    confidence: float
+    method: Asked
+    target: Target
+    simultaneous: bool
+    condition: float | None
+    notes: tuple[str, ...]
+    _evidence: Evidence = field(repr=False)
+    _decoder: Decoder = field(repr=False)
+
+    def __repr__(self) -> str:
+        level = f"{self.confidence:.0%} intervals{' of all cells at once' if self.simultaneous else ''}"
+        return f"DensityEstimate({len(self.cells)} cells, {self.reports:,} reports, {self.method}, {level})"
+
+    def _repr_html_(self) -> str:
+        rows = [("cells", f"{len(self.cells):,}"), ("reports", f"{self.reports:,}"), ("method", self.method)]
+        return card("DensityEstimate", [*rows, *((f"note {i + 1}", note) for i, note in enumerate(self.notes))])
+
+    @property
+    def effective(self) -> float:
+        """How many secrets told without noise would give errors of this size, over all cells together."""
+        return effective_size(self._evidence, self.errors)
+
+    @property
+    def clipped(self) -> Floats:
+        """Masses, lower and upper ends cut to [0, 1], one row a cell."""
+        return np.clip(np.stack([self.masses, self.lower, self.upper], axis=1), 0.0, 1.0)
+
+    def counts(self, total: float | None = None) -> Floats:
+        """Return estimate, lower and upper end as numbers of `total` secrets (those of the table), one row a cell."""
+        size = float(self.reports) if total is None else float(total)
+        return np.stack([self.masses, self.lower, self.upper], axis=1) * size
+
+    def region(self, codes: ArrayLike) -> Mass:
+        """Return the mass of a union of cells; its interval takes into account how the errors of cells go together."""
+        return self.regions({"": codes})[""]
+
+    def regions(self, groups: Mapping[str, ArrayLike]) -> dict[str, Mass]:
+        """Return the mass of several unions of cells, each with an interval of its own."""
+        n = len(self.cells)
+        sums = np.zeros((n, len(groups)))
+        for column, codes in enumerate(groups.values()):
+            sums[np.unique(as_codes(codes, n, "codes")), column] = 1.0
+        count = len(groups) if self.simultaneous else 1
+        z = saying.quantile(self.confidence, count)
+        found = self._decoder.measure(sums, z)
+        lower, upper, middle = interval(found, z)
+        values = self.masses @ sums if self.method == "em" else middle
+        together = zip(values, lower, upper, found.errors, strict=True)
+        return {name: Mass(*(float(v) for v in row)) for name, row in zip(groups, together, strict=True)}
+
+
+def estimate_density(
+    reports: Any,
+    mechanism: Mechanism | Sequence[Mechanism],
+    *,
+    cells: FiniteSpace | None = None,
+    within: Literal["cell", "point"] = "cell",
+    method: Asked | None = None,
+    target: Target = "table",
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+    steps: int = STEPS,
+    progress: Progress | None = None,
+) -> DensityEstimate:
+    """Estimate the share of secrets in every cell from a table of reports and the public law of its mechanism.
+
+    Post-processing: no budget is spent, and no secret is needed.
+
+    Args:
+        reports: One report a row: codes, coordinates or words as tables hold them. With several mechanisms a list of
+            tables, one each; who was given which must not depend on the secret.
+        mechanism: What the reports were drawn from, or several.
+        cells: For mechanisms that take secrets anywhere: a public grid (`mdp.grid`) in which all secrets lie.
+        within: Whether a secret lies anywhere in its cell of a regular grid, or at the point itself.
+        method: "linear", weighted least squares: unbiased whatever the secrets are, masses may be below 0. "em",
+            iterative Bayes: the likeliest masses, never below 0 and biased where cells are empty; its intervals are
+            those of "linear". "bounded" where the law has no useful inverse: intervals with the bias in them, which
+            hold at least as often as stated. Unless given, "linear", or "bounded" where most intervals would be wider
+            than from 0 to 1.
+        target: "table", the secrets behind these reports, nothing assumed about them; "population", from which secrets
+            were drawn independently: wider by the error of that drawing.
+        confidence: The chance with which each interval holds the truth.
+        simultaneous: Make intervals that hold for all cells at once with that chance (Sidak: any correlation).
+        steps: At most so many steps of iterative Bayes; fewer leave its masses smoother.
+        progress: Called with the share of the work that is done.
+    """
+    if not 0.5 <= confidence < 1.0:
+        raise InvalidInput(f"`confidence` must be at least 0.5 and below 1, such as 0.95, got {confidence!r}.")
+    if method is not None and method not in get_args(Asked):
+        raise InvalidInput(f"`method` must be linear, bounded or em, got {method!r}.")
+    if target not in get_args(Target):
+        raise InvalidInput(f"`target` must be 'table' or 'population', got {target!r}.")
+    several = isinstance(mechanism, Sequence)
+    mechanisms = list(mechanism) if isinstance(mechanism, Sequence) else [mechanism]
+    tables = list(reports) if several else [reports]
+    if not mechanisms or len(tables) != len(mechanisms):
+        raise InvalidInput(f"`reports` must be {len(mechanisms)} tables, one for each mechanism, got {len(tables)}.")
+    sources = [readable(one, cells, within=within) for one in mechanisms]
+    counts = [source.counted(table) for source, table in zip(sources, tables, strict=True)]
+    how = Request(method, target, confidence, simultaneous, steps)
+    return decoded(sources, counts, how, progress)
+
+
+@dataclass(frozen=True)
+class Request:
+    """How an estimate is made; see `estimate_density`."""
+
+    method: Asked | None = None
+    target: Target = "table"
+    confidence: float = 0.95
+    simultaneous: bool = False
+    steps: int = STEPS
+
+
+def decoded(
+    sources: Sequence[Readable], counts: Sequence[Floats], how: Request, progress: Progress | None = None
+) -> DensityEstimate:
+    """Return the estimate from reports that are counted already."""
+    cells = sources[0].cells
+    if any(len(source.cells) != len(cells) or not _same(source.cells, cells) for source in sources[1:]):
+        raise InvalidInput("several mechanisms in one table must have the same secrets in the same order.")
+    laws = [source.law for source in sources]
+    check_reports(counts, laws)
+    law, tally = stacked(laws, [int(count.sum()) for count in counts]), np.concatenate(counts)
+    total = float(tally.sum())
+    limit, left = (how.steps, LITTLE / total) if how.method == "em" else (ROUGH_STEPS, max(ROUGH, LITTLE / total))
+    likely = likeliest(law, tally / total, steps=limit, tolerance=left, progress=_first_half(progress))
+    evidence = Evidence(law, tally, likely.masses, likely.reports, how.target)
+    count = len(cells) if how.simultaneous else 1
+    decoder, found = _measured(evidence, how, count, progress)
+    z = saying.quantile(how.confidence, count, found.freedom)
+    lower, upper, middle = interval(found, z)
+    name: Asked = "em" if how.method == "em" else decoder.method
+    notes = _notes(evidence, decoder, found, how, likely)
+    masses = likely.masses if name == "em" else middle
+    return DensityEstimate(
+        cells, frozen(masses), frozen(lower), frozen(upper), frozen(found.errors), int(total), how.confidence, name,
+        how.target, how.simultaneous, decoder.condition, notes, evidence, decoder,
+    )  # fmt: skip
+
+
+def _measured(evidence: Evidence, how: Request, count: int, progress: Progress | None) -> tuple[Decoder, Measured]:
+    """Return the decoder that was asked for; where nobody asked, the unbiased one if its intervals say anything."""
+    z = saying.quantile(how.confidence, count)
+    if how.method in ("linear", "bounded"):
+        decoder = decoder_for(evidence, "bounded" if how.method == "bounded" else "linear", progress)
+        return decoder, decoder.measure(None, z)
+    if not isinstance(evidence.law, DenseLaw):
+        decoder = decoder_for(evidence, "linear", progress)
+        return decoder, decoder.measure(None, z)
+    try:
+        decoder = decoder_for(evidence, "linear")
+        found = decoder.measure(None, z)
+        if np.median(z * found.errors) <= 0.5:
+            return decoder, found
+    except InvalidInput:
+        pass  # the law has no inverse
+    decoder = DenseDecoder(evidence, evidence.law, "bounded")
+    return decoder, decoder.measure(None, z)
+
+
+def interval(found: Measured, z: float) -> tuple[Floats, Floats, Floats]:
+    """Return lower and upper ends and the middle: the estimate less any bias it can have, +- z errors."""
+    lower = found.values - found.high - z * found.errors
+    upper = found.values - found.low + z * found.errors
+    return lower, upper, found.values - 0.5 * (found.low + found.high)
+
+
+def effective_size(evidence: Evidence, errors: Floats) -> float:
+    """Return N B / (B + N V), B = sum p (1 - p), V the summed variance that noise alone causes."""
+    drawn = float((evidence.masses * (1.0 - evidence.masses)).sum())
+    variance = float((errors**2).sum())
+    noise = variance if evidence.target == "table" else max(variance - drawn / evidence.total, 0.0)
+    return evidence.total * drawn / (drawn + evidence.total * noise) if drawn > 0 else evidence.total
+
+
+def _notes(evidence: Evidence, decoder: Decoder, found: Measured, how: Request, likely: Likeliest) -> tuple[str, ...]:
+    worth = effective_size(evidence, found.errors + 0.5 * (found.high - found.low))
+    notes = [saying.worth(int(evidence.total), worth, decoder.condition)]
+    strange: Booleans = found.values - found.low + saying.quantile(0.999, len(found.values)) * found.errors < 0
+    if strange.any():
+        notes.append(saying.misfit(int(strange.sum())))
+    if decoder.method == "bounded":
+        notes.append(saying.BOUNDED)
+    if found.skewness is not None and (rare := int((found.skewness > saying.SKEWED).sum())):
+        notes.append(saying.skewed(rare, len(found.values)))
+    if how.method == "em" and likely.gap > LITTLE / evidence.total:
+        notes.append(saying.stopped(likely.steps, likely.gap * evidence.total))
+    return tuple(notes)
+
+
+def _same(one: FiniteSpace, other: FiniteSpace) -> bool:
+    return one is other or np.array_equal(one.coordinates, other.coordinates)
+
+
+def _first_half(progress: Progress | None) -> Progress | None:
+    return None if progress is None else lambda share: progress(0.5 * share)

@@ -1,0 +1,183 @@
+"""From pairs of reports back to flows: how many went from here to there.
+
+Origin and destination are reported with noise of their own, so a pair has the product law A (x) A', and a product of
+weights is unbiased: E[w(origin) w'(destination)] = sum_ij p_ij g_i g'_j. No table of pairs x pairs is made:
+
+    flows = W^T H W',        H the shares of pairs of reports
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Floats, as_codes, frozen
+from metricdp.decoding import saying
+from metricdp.decoding.bayes import LEAST_MASS, Progress
+from metricdp.decoding.decoders import PUBLIC_SHARE, Target
+from metricdp.decoding.estimate import LITTLE, Mass
+from metricdp.decoding.laws import DenseLaw
+from metricdp.decoding.reading import readable
+from metricdp.decoding.weights import Unbiased
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import Mechanism
+from metricdp.spaces import FiniteSpace
+
+STEPS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class FlowEstimate:
+    """The share of pairs from every origin to every destination, with an interval for each.
+
+    `flows[i, j]` may be below 0, as the masses of a linear estimate may; `likeliest` are the masses of iterative Bayes,
+    which are not. Every interval holds the truth with a chance of `confidence`, each for itself.
+    """
+
+    origins: FiniteSpace
+    destinations: FiniteSpace
+    flows: Floats
+    lower: Floats
+    upper: Floats
+    errors: Floats
+    likeliest: Floats
+    pairs: int
+    confidence: float
+    target: Target
+    condition: float
+    _sides: tuple[Unbiased, Unbiased] = field(repr=False)
+    _seen: tuple[Floats, Floats] = field(repr=False)
+
+    def __repr__(self) -> str:
+        shape = f"{len(self.origins)} x {len(self.destinations)} cells"
+        return f"FlowEstimate({shape}, {self.pairs:,} pairs, {self.confidence:.0%} intervals)"
+
+    def counts(self, total: float | None = None) -> Floats:
+        """Return estimates, lower and upper ends as numbers of `total` pairs (those of the table), on the last axis."""
+        size = float(self.pairs) if total is None else float(total)
+        return np.stack([self.flows, self.lower, self.upper], axis=-1) * size
+
+    def between(self, origins: ArrayLike, destinations: ArrayLike) -> Mass:
+        """Return the share of pairs from one region to another, with its interval."""
+        sums = []
+        for codes, space, name in (
+            (origins, self.origins, "origins"),
+            (destinations, self.destinations, "destinations"),
+        ):
+            column = np.zeros((len(space), 1))
+            column[np.unique(as_codes(codes, len(space), name))] = 1.0
+            sums.append(column)
+        value, error = _measured(self._sides, self._seen, self.likeliest, sums, self.pairs, self.target)
+        reach = saying.quantile(self.confidence) * float(error[0, 0])
+        mass = float(value[0, 0])
+        return Mass(mass, mass - reach, mass + reach, float(error[0, 0]))
+
+    def transitions(self) -> Floats:
+        """Return Pr[destination | origin] from the likeliest flows, one row an origin; NaN where nobody left."""
+        leaving = self.likeliest.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(leaving > 0, self.likeliest / leaving, np.nan))
+
+
+def estimate_flows(
+    origins: Any,
+    destinations: Any,
+    mechanism: Mechanism | tuple[Mechanism, Mechanism],
+    *,
+    cells: FiniteSpace | None = None,
+    target: Target = "table",
+    confidence: float = 0.95,
+    steps: int = STEPS,
+    progress: Progress | None = None,
+) -> FlowEstimate:
+    """Estimate how many went from every cell to every other, from pairs of reports: post-processing, no budget.
+
+    Origin and destination of a pair must have been reported with independent noise; the estimate is unbiased whatever
+    the pairs are.
+
+    Args:
+        origins: Reports of where pairs begin, one a row.
+        destinations: Reports of where they end, in the same order.
+        mechanism: What both were drawn from, or one for each.
+        cells: For mechanisms that take secrets anywhere: a public grid.
+        target: "table" for these very pairs, or "population" from which they were drawn independently.
+        confidence: The chance with which each interval holds the truth.
+        steps: Of iterative Bayes, for `likeliest` and for errors.
+        progress: Called with the share of the work that is done.
+    """
+    if not 0.5 <= confidence < 1.0:
+        raise InvalidInput(f"`confidence` must be at least 0.5 and below 1, such as 0.95, got {confidence!r}.")
+    if target not in get_args(Target):
+        raise InvalidInput(f"`target` must be 'table' or 'population', got {target!r}.")
+    both = mechanism if isinstance(mechanism, tuple) else (mechanism, mechanism)
+    if len(both) != 2:
+        raise InvalidInput(f"`mechanism` must be one, or one for origins and one for destinations, got {len(both)}.")
+    first = readable(both[0], cells)
+    second = first if both[1] is both[0] else readable(both[1], cells)
+    laws = []
+    for source in (first, second):
+        if not isinstance(source.law, DenseLaw):
+            raise InvalidInput(f"flows need a table of all probabilities: {len(source.cells):,} cells are too many.")
+        laws.append(source.law.matrix)
+    rows, columns = first.codes(origins), second.codes(destinations)
+    if len(rows) != len(columns) or not len(rows):
+        raise InvalidInput(f"origins and destinations must be of equal length, got {len(rows)} and {len(columns)}.")
+    shape = laws[0].shape[1], laws[1].shape[1]
+    seen = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape) / len(rows)
+    likely = _likeliest(laws, seen, steps, LITTLE / len(rows), progress)
+    sides = (_side(laws[0], likely.sum(axis=1)), _side(laws[1], likely.sum(axis=0)))
+    shown = (seen, laws[0].T @ likely @ laws[1])
+    every = [np.eye(len(first.cells)), np.eye(len(second.cells))]
+    values, errors = _measured(sides, shown, likely, every, len(rows), target)
+    reach = saying.quantile(confidence) * errors
+    return FlowEstimate(
+        first.cells, second.cells, frozen(values), frozen(values - reach), frozen(values + reach), frozen(errors),
+        frozen(likely), len(rows), confidence, target, sides[0].condition * sides[1].condition, sides, shown,
+    )  # fmt: skip
+
+
+def _side(matrix: Floats, masses: Floats) -> Unbiased:
+    uniform = np.full(len(masses), 1.0 / len(masses))
+    scale = ((1.0 - PUBLIC_SHARE) * masses + PUBLIC_SHARE * uniform) @ matrix
+    found = Unbiased(matrix, np.where(scale > 0, scale, 1.0))
+    if not found.exists:
+        raise InvalidInput(
+            f"the law of this mechanism has no inverse that doubles hold (condition number {found.condition:.2g}): "
+            "flows between its cells cannot be estimated without bias. Take larger cells or a larger epsilon."
+        )
+    return found
+
+
+def _measured(
+    sides: tuple[Unbiased, Unbiased],
+    seen: tuple[Floats, Floats],
+    likely: Floats,
+    sums: list[Floats],
+    pairs: int,
+    target: Target,
+) -> tuple[Floats, Floats]:
+    """Return p . (g x g') for all columns g, g' and its error: the variance of a product of weights over pairs."""
+    first, second = (side.weights(columns).values for side, columns in zip(sides, sums, strict=True))
+    values = first.T @ seen[0] @ second
+    moment = (first**2).T @ seen[1] @ second**2
+    mass = sums[0].T @ likely @ sums[1]
+    taken = mass**2 if target == "population" else (sums[0] ** 2).T @ likely @ sums[1] ** 2
+    return values, np.sqrt(np.maximum(moment - taken, 0.0) / pairs)
+
+
+def _likeliest(laws: list[Floats], seen: Floats, steps: int, tolerance: float, progress: Progress | None) -> Floats:
+    """Return the likeliest flows: iterative Bayes with the product law, by products with both tables."""
+    masses = np.full((len(laws[0]), len(laws[1])), 1.0 / (len(laws[0]) * len(laws[1])))
+    for step in range(steps):
+        expected = np.maximum(laws[0].T @ masses @ laws[1], LEAST_MASS)
+        factors = laws[0] @ (seen / expected) @ laws[1].T
+        if factors.max() - 1.0 <= tolerance:
+            break
+        masses = masses * factors
+        masses /= masses.sum()
+        if progress is not None:
+            progress(step / steps)
+    return masses

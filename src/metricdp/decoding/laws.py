@@ -1,0 +1,139 @@
+"""The law of reports as an operator: from masses of secrets to masses of reports, and back.
+
+    q = p A,        A[i, k] = Pr[report k | secret i]
+
+Dense where the table is small enough to be written out; of whole cities as sparse rows over one background, so that a
+product costs the stored weights and no table of secrets x reports is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism
+from metricdp.mechanisms.local import MOST_DENSE
+
+
+class Law(Protocol):
+    """A linear map between masses; both directions take one vector, or one a row."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many secrets and how many reports."""
+
+    def forward(self, masses: Floats, /) -> Floats:
+        """Return p A: the masses of reports."""
+
+    def backward(self, weights: Floats, /) -> Floats:
+        """Return (A w)^T, the mean of weights of reports under every secret."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseLaw:
+    """A table whose rows sum to one."""
+
+    matrix: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape[0], self.matrix.shape[1]
+
+    def forward(self, masses: Floats, /) -> Floats:
+        return np.asarray(masses @ self.matrix)
+
+    def backward(self, weights: Floats, /) -> Floats:
+        return np.asarray(weights @ self.matrix.T)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalLaw:
+    """A = (S + 1 b^T) / totals, with S the stored weights less the background b that they replace."""
+
+    mechanism: LocalMechanism
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.mechanism.inputs), len(self.mechanism.outputs)
+
+    @cached_property
+    def _background(self) -> Floats:
+        return self.mechanism.background.astype(np.float64)
+
+    @cached_property
+    def _near(self) -> Any:
+        from scipy import sparse
+
+        own = self.mechanism
+        extra = own.values.astype(np.float64) - self._background[own.columns]
+        return sparse.csr_array((extra, own.columns, own.starts), shape=self.shape)
+
+    @cached_property
+    def _near_across(self) -> Any:
+        return self._near.T.tocsr()
+
+    def forward(self, masses: Floats, /) -> Floats:
+        scaled = masses / self.mechanism.totals
+        near = (self._near_across @ scaled.T).T
+        return np.asarray(near + scaled.sum(axis=-1, keepdims=True) * self._background)
+
+    def backward(self, weights: Floats, /) -> Floats:
+        near = (self._near @ weights.T).T
+        return np.asarray((near + (weights @ self._background)[..., None]) / self.mechanism.totals)
+
+
+@dataclass(frozen=True, eq=False)
+class StackedLaw:
+    """Reports of several mechanisms in one table: report k of mechanism s has the mass share_s A_s[i, k].
+
+    Which mechanism somebody was given must not depend on the secret.
+    """
+
+    laws: tuple[Law, ...]
+    shares: tuple[float, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.laws[0].shape[0], sum(law.shape[1] for law in self.laws)
+
+    def forward(self, masses: Floats, /) -> Floats:
+        pairs = zip(self.laws, self.shares, strict=True)
+        return np.concatenate([law.forward(masses) * share for law, share in pairs], axis=-1)
+
+    def backward(self, weights: Floats, /) -> Floats:
+        ends = np.cumsum([law.shape[1] for law in self.laws])[:-1]
+        parts = zip(self.laws, self.shares, np.split(weights, ends, axis=-1), strict=True)
+        return np.asarray(sum(law.backward(part) * share for law, share, part in parts))
+
+
+def finite_law(mechanism: MatrixMechanism | LocalMechanism | KernelMechanism) -> Law:
+    """Return the law of a mechanism between finite spaces: row / sum(row), the one that is sampled."""
+    if isinstance(mechanism, MatrixMechanism):
+        return DenseLaw(mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True))
+    n, m = len(mechanism.inputs), len(mechanism.outputs)
+    if n * m <= MOST_DENSE:
+        return DenseLaw(mechanism.matrix)
+    if isinstance(mechanism, LocalMechanism):
+        return LocalLaw(mechanism)
+    most = int(MOST_DENSE**0.5)
+    raise InvalidInput(
+        f"a kernel is decoded from its table, up to {most:,} x {most:,}; this one has {n:,} x {m:,}. Report on fewer "
+        "words, or count the reports in groups of words that a MatrixMechanism describes."
+    )
+
+
+def stacked(laws: Sequence[Law], totals: Sequence[int]) -> Law:
+    """Return the law of several tables of reports in one, dense where all are."""
+    if len(laws) == 1:
+        return laws[0]
+    shares = tuple(total / sum(totals) for total in totals)
+    found = StackedLaw(tuple(laws), shares)
+    if all(isinstance(law, DenseLaw) for law in laws):
+        return DenseLaw(found.forward(np.eye(found.shape[0])))
+    return found

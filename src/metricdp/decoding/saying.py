@@ -1,0 +1,59 @@
+"""Quantiles, and the sentences about what an estimate is worth."""
+
+from __future__ import annotations
+
+import math
+
+SKEWED = 0.3  # skewness of an estimate beyond which a normal interval rests on too few reports
+BLURRED = 0.01  # an effective size below this share of the reports is said to be small
+BOUNDED = (
+    "The law has no inverse that would be of use here, so intervals hold the largest bias that any secrets could "
+    "cause: they cover at least as often as stated, usually more."
+)
+FREE = "Decoding is post-processing: it spends no budget and tells nothing about a person beyond the promise."
+
+
+def quantile(confidence: float, count: int = 1, freedom: float = math.inf) -> float:
+    """Return z with Pr[|Z| <= z for all of `count`] >= confidence: Sidak's inequality for Gaussians of any correlation.
+
+    With finite degrees of freedom that of Student's t.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    each = 0.5 * (1.0 + confidence ** (1.0 / count))
+    return float(ndtri(each) if math.isinf(freedom) else stdtrit(freedom, each))
+
+
+def worth(reports: int, effective: float, condition: float | None) -> str:
+    """Say what the reports are worth against secrets told plainly, and how much the law blurs."""
+    share = effective / reports
+    shown = f"{effective:,.0f}" if effective >= 10 else f"{effective:.2g}"
+    blur = "" if condition is None else f" (condition number of the law {condition:.3g})"
+    text = f"{reports:,} reports tell as much about the cells as {shown} secrets told without noise{blur}."
+    if share < BLURRED:
+        text += " That is little: take larger cells or regions, more reports, or a larger epsilon next time."
+    return text
+
+
+def misfit(cells: int) -> str:
+    """Say that the reports do not look as if this law had made them."""
+    return (
+        f"{cells} cells lie below 0 by more than chance allows: the reports are not of this mechanism, were altered or "
+        "selected, or come from secrets outside the cells."
+    )
+
+
+def skewed(cells: int, of: int) -> str:
+    """Say where normal intervals rest on few reports."""
+    return (
+        f"The intervals of {cells:,} of {of:,} cells rest on few reports each: their coverage is approximate there. "
+        "Sum over larger regions."
+    )
+
+
+def stopped(steps: int, left: float) -> str:
+    """Say that iterative Bayes was stopped before the likeliest masses."""
+    return (
+        f"Iterative Bayes was stopped after {steps:,} steps, at most {left:.3g} nats below the largest log-likelihood: "
+        "its masses are a little smoother than the likeliest ones."
+    )

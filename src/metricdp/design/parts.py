@@ -1,0 +1,136 @@
+"""Mechanisms on a policy graph of several parts: each part on its own, since nothing binds secrets across parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from metricdp.arrays import Integers
+from metricdp.design.certify import certify
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
+from metricdp.mechanisms.base import Objective
+from metricdp.metrics import PolicyGraph, ShortestPath
+from metricdp.problems import Problem
+from metricdp.spaces import FiniteSpace
+
+MOST = 4_096  # secrets up to which the parts are put into one matrix
+
+
+@dataclass(frozen=True)
+class Share:
+    """One part of a problem, as a problem of its own: its secrets and reports in the whole, its weight in the prior."""
+
+    problem: Problem
+    secrets: Integers
+    reports: Integers
+    weight: float
+
+
+def falls_apart(problem: Problem) -> bool:
+    """Tell whether the secrets of a problem lie in several parts of a policy graph."""
+    metric = problem.inputs.metric
+    return isinstance(metric, PolicyGraph) and metric.covered(problem.inputs.points) is not None
+
+
+def part_by_part(
+    problem: Problem,
+    build: Callable[[Share], FiniteMechanism],
+    *,
+    objective: Objective = "expected",
+    inside: bool = False,
+) -> MatrixMechanism:
+    """Build a mechanism for every part and put their rows together.
+
+    No constraint joins two parts, so the expected loss is the sum of the parts' with the prior's weights, the worst the
+    largest, and so are the lower bounds. A part reports its own secrets where the loss is the distance: any other is
+    farther away than all of them, so that a fixed one of its own is no worse. With a loss of one's own it may report
+    whatever is cheapest, also across parts; `inside` is for builders that weigh reports by their distance and keep to
+    their part.
+    """
+    started = time.perf_counter()
+    shares = _shares(problem, inside=inside)
+    made = [build(share) for share in shares]
+    matrix = np.zeros((len(problem.inputs), len(problem.outputs)))
+    for share, mechanism in zip(shares, made, strict=True):
+        matrix[np.ix_(share.secrets, share.reports)] = mechanism.matrix
+    bounds = np.array([one.certificate.lower_bound for one in made])
+    weights = np.array([share.weight for share in shares])
+    bound = float(bounds.max())
+    if objective == "expected":  # rounded down
+        bound = float(weights @ bounds) - (len(shares) + 4) * 2.0**-53 * float(weights @ np.abs(bounds))
+    largest = max(made, key=lambda one: len(one.inputs)).certificate
+    notes = dict.fromkeys(one.certificate.note for one in made if one.certificate.note)
+    return certify(
+        problem,
+        matrix,
+        method=f"{largest.method}, each of {len(shares)} parts on its own",
+        started=started,
+        objective=objective,
+        lower_bound=None if inside and not problem.loss_is_distance else bound,
+        note="; ".join(notes),
+    )
+
+
+def _shares(problem: Problem, *, inside: bool) -> list[Share]:
+    """Return the parts of a problem as problems of their own, each in the shortest paths of its part."""
+    inputs, metric, outputs = problem.inputs, problem.inputs.metric, problem.outputs
+    assert isinstance(metric, PolicyGraph)
+    if len(inputs) > MOST:
+        raise InvalidInput(
+            f"the {len(inputs):,} secrets lie in several parts of a policy: above {MOST:,} build a mechanism for each "
+            "part on its own, mdp.policies.parts(space), or join the parts with mdp.policy(..., parts='join')."
+        )
+    if problem.radius != metric.covered(inputs.points):
+        raise InvalidInput("a policy of several parts says itself which pairs are protected: leave `radius` out.")
+    parts, shares = metric.parts[inputs.points[:, 0].astype(np.int64)], []
+    for part in np.unique(parts):
+        secrets = np.flatnonzero(parts == part)
+        weight = float(problem.prior[secrets].sum())
+        prior = None if weight <= 0.0 else problem.prior[secrets] / weight
+        space, reports = alone(inputs, secrets), np.arange(len(outputs))
+        if outputs is inputs and (inside or problem.loss_is_distance):
+            loss = None if problem.loss_is_distance else problem.loss[np.ix_(secrets, secrets)]
+            own, reports = Problem(space, problem.epsilon, loss=loss, prior=prior), secrets
+        elif inside:
+            reports = _inside(metric, outputs, int(part))
+            loss = None if problem.loss_is_distance else problem.loss[np.ix_(secrets, reports)]
+            own = Problem(inputs.part(secrets), problem.epsilon, outputs=outputs.part(reports), loss=loss, prior=prior)
+        else:
+            own = Problem(space, problem.epsilon, outputs=outputs, loss=problem.loss[secrets], prior=prior)
+        shares.append(Share(own, secrets, reports, weight))
+    return shares
+
+
+def _inside(metric: PolicyGraph, outputs: FiniteSpace, part: int) -> Integers:
+    metric.check(outputs.points)
+    reports = np.flatnonzero(metric.parts[outputs.points[:, 0].astype(np.int64)] == part)
+    if not len(reports):
+        raise InvalidInput("a part of the policy has no report among `outputs`: its secrets could not be reported.")
+    return reports
+
+
+def alone(space: FiniteSpace, secrets: Integers) -> FiniteSpace:
+    """Return secrets of one part of a policy as a space of their own: a graph where they are all its nodes."""
+    metric = space.metric
+    assert isinstance(metric, PolicyGraph)
+    nodes = space.points[secrets, 0].astype(np.int64)
+    whole = metric.parts == metric.parts[nodes[0]]
+    if int(whole.sum()) != len(nodes) or len(nodes) == 1:  # ways may lead over nodes that are no secrets
+        return space.part(secrets)
+    position = np.full(metric.network.nodes, -1)
+    position[nodes] = np.arange(len(nodes))
+    inside = whole[metric.network.edges[:, 0]]
+    graph = ShortestPath(
+        position[metric.network.edges[inside]], metric.network.lengths[inside], len(nodes), unit=metric.unit
+    )
+    return FiniteSpace(
+        np.arange(len(nodes)),
+        graph,
+        coordinates=space.coordinates[secrets],
+        ground=space.ground,
+        columns=space.columns,
+    )

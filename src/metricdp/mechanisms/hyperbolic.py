@@ -1,0 +1,165 @@
+"""Laplace noise in hyperbolic space, released on a public lattice: for words and places that lie in a hierarchy.
+
+The density exp(-epsilon d(x, y)) with respect to hyperbolic volume has one normaliser for all secrets, since some
+isometry takes any point to any other and keeps volumes. So the promise is epsilon d(x, x') by the triangle inequality,
+with no slack. It exists for epsilon above n - 1 only, n the dimension: volume grows as exp((n - 1) r).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, as_positive
+from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.mechanisms.laplace import Lattice, refuse_fine_lattice
+from metricdp.mechanisms.noise.hyperbolic import HyperbolicLaw, rooms
+from metricdp.mechanisms.noise.laws import drawn
+from metricdp.metrics import Hyperbolic
+from metricdp.randomness import Randomness, row_words, source_of
+from metricdp.spaces import Unbounded, given
+
+LEAST_ROOM = 2.0**-20  # of 1 - |x|^2: secrets lie within 14.6 of the centre of the ball
+LEAST_MARGIN = 0.05  # of epsilon above n - 1: the mean distance is 20 there, at the border of what doubles hold
+BORDER = 1.0 - 2.0**-50  # the longest report
+
+
+@dataclass(frozen=True, eq=False)
+class HyperbolicLaplace:
+    """Laplace noise in the Poincare ball: density proportional to exp(-epsilon d(x, y)) with respect to its volume.
+
+    The distance r has the density exp(-epsilon r) sinh(r)^(n - 1): the sum of exponentials with the rates
+    epsilon - (n - 1), epsilon - (n - 3), ..., epsilon + (n - 1). The lattice is that of the first n coordinates of the
+    hyperboloid, v = 2 y / (1 - |y|^2); reports are given as y = v / (1 + sqrt(1 + |v|^2)), points of the ball.
+
+    Guarantee: epsilon * d exactly: what is drawn has the law of real numbers put on the lattice once.
+    """
+
+    inputs: Unbounded
+    epsilon: float
+    lattice: Lattice
+    guarantee: Guarantee
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        given(self.inputs, Unbounded, "inputs", under=(Hyperbolic,))
+        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
+        n = self.inputs.dimension
+        if not self.epsilon >= n - 1 + LEAST_MARGIN:
+            raise InvalidInput(
+                f"`epsilon` must be at least {n - 1 + LEAST_MARGIN:g} in {n} dimensions, got {self.epsilon:g}: volume "
+                f"grows as exp({n - 1} r), so noise that falls more slowly has no law. Embed in fewer dimensions, or "
+                "use mdp.exponential over a finite vocabulary, which takes any epsilon."
+            )
+        refuse_fine_lattice(self.undecided, self.lattice.pitch)
+
+    def __repr__(self) -> str:
+        return f"HyperbolicLaplace({self.inputs.dimension} dimensions, pitch {self.lattice.pitch:g}, {self.guarantee})"
+
+    @property
+    def outputs(self) -> Unbounded:
+        return self.inputs
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
+
+    @cached_property
+    def law(self) -> HyperbolicLaw:
+        """The exact law of the noise, in whole numbers of cells."""
+        return HyperbolicLaw(self.inputs.dimension, self.epsilon, self.lattice.ratio)
+
+    @property
+    def mean(self) -> float:
+        """The mean distance between a secret and its report."""
+        return math.fsum(float(1 / rate) for rate in self.law.rates)
+
+    @property
+    def undecided(self) -> float:
+        """About the share of draws from the middle of the ball that doubles leave to arbitrary precision.
+
+        A coordinate is known to some 6 n + 80 units of cosh(r); a border of a cell lies within that with a chance of
+        2 / pitch times it, n times. Farther out it is more by the factor 1 / (1 - |x|^2).
+        """
+        n = self.inputs.dimension
+        return float(2.0 * (6 * n + 80) * math.sqrt(n) * math.exp(min(self.mean, 20.0)) * 2.0**-53 / self.lattice.pitch)
+
+    @property
+    def reach(self) -> float:
+        """How far the lattice moves a report at most: its coordinates never bring points closer than they are."""
+        return 0.5 * self.lattice.pitch * math.sqrt(self.inputs.dimension) * (1.0 + 1e-9)
+
+    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
+        """Return one report, a point of the ball, for every secret."""
+        rows = self.inputs.encode(secrets)
+        refuse_border(rows)
+        law = self.law
+        return in_the_ball(self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width))))
+
+    def log_density(self, secrets: Any, reports: Any, /) -> Floats:
+        """Return the log of the density with respect to hyperbolic volume, at each report.
+
+        A cell of the lattice has that density times its volume, up to a factor of e to the power of epsilon * `reach`.
+        """
+        start, goal = self.inputs.encode(secrets), self.inputs.encode(reports)
+        return np.asarray(-self.log_mass - self.epsilon * self.inputs.metric(start, goal))
+
+    @cached_property
+    def log_mass(self) -> float:
+        """ln of the integral of exp(-epsilon d): area of the unit sphere times 2^-n B((epsilon - n + 1) / 2, n)."""
+        from scipy.special import betaln, gammaln
+
+        n = self.inputs.dimension
+        sphere = math.log(2.0) + 0.5 * n * math.log(math.pi) - float(gammaln(0.5 * n))
+        return sphere - n * math.log(2.0) + float(betaln(0.5 * (self.epsilon - n + 1), n))
+
+
+def in_the_ball(places: Floats) -> Floats:
+    """Return points of the hyperboloid, given by their first n coordinates, as points of the Poincare ball."""
+    largest = np.maximum(np.abs(places).max(axis=1, initial=1.0), 1.0)[:, None]
+    scaled = places / largest  # so that squares do not overflow
+    size = np.sqrt(np.square(1.0 / largest) + np.square(scaled).sum(axis=1, keepdims=True))
+    found = scaled / (1.0 / largest + size)
+    length = np.linalg.norm(found, axis=1, keepdims=True)
+    return np.asarray(found * (BORDER / np.maximum(length, BORDER)) + 0.0)
+
+
+def in_the_ball_within(dimension: int, pitch: float) -> Callable[[Floats], Floats]:
+    """Return how much farther from its secret than so far a report may lie: half a cell, and coordinates in doubles.
+
+    A coordinate of the ball is off by at most n + 12 units, and a step there is longer by (1 + v0), at most
+    5 / (1 - |x|^2) e^r at a distance of r from x. What is put at the border comes closer to every secret.
+    """
+    cell = 0.5 * pitch * math.sqrt(dimension) * (1.0 + 1e-9)
+    unit = (dimension + 12.0) * 2.0**-53 * 5.0 / LEAST_ROOM
+    return lambda distance: np.asarray(cell + unit * np.exp(np.minimum(distance + cell, 600.0)))
+
+
+def refuse_border(rows: Floats) -> None:
+    """Refuse points of the ball next to its border."""
+    far = np.flatnonzero(rooms(rows)[0] < LEAST_ROOM)
+    if far.size:
+        raise OutOfDomain(
+            f"row {int(far[0])} lies at the border of the ball: 1 - |x|^2 must be at least {LEAST_ROOM:.3g}, where "
+            "doubles still tell its neighbours apart. Shorten such vectors a little.",
+            rows=tuple(int(row) for row in far[:1000]),
+        )
+
+
+def distance_above(dimension: int, epsilon: float, distance: Any) -> Any:
+    """Return the chance that the noise goes farther than a distance: exp(-2 r) ~ Beta((epsilon - n + 1) / 2, n)."""
+    from scipy.special import betainc
+
+    return betainc(0.5 * (epsilon - dimension + 1), dimension, np.exp(-2.0 * np.asarray(distance, dtype=np.float64)))
+
+
+def distance_at(dimension: int, epsilon: float, level: Floats) -> Floats:
+    """Return the distance that the noise stays within, with a chance of `level`."""
+    from scipy.special import betaincinv
+
+    return np.asarray(-0.5 * np.log(betaincinv(0.5 * (epsilon - dimension + 1), dimension, 1.0 - level)))

@@ -1,0 +1,134 @@
+"""The usual policies, as edges for `mdp.policy`: neighbours on a grid, near places, areas, places that may be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Integers, as_codes, as_positive
+from metricdp.errors import InvalidInput
+from metricdp.metrics import PolicyGraph
+from metricdp.places.policy import repairs as repairs
+from metricdp.spaces import FiniteSpace
+
+MOST_EDGES = 20_000_000
+NEAR = 4_096  # places up to which all distances are held to find the nearest
+
+
+def grid_neighbours(shape: tuple[int, ...], *, diagonal: bool = False) -> Integers:
+    """Return the edges between neighbouring cells of `mdp.grid(shape)`; in the plane 4 a cell, 8 with diagonals."""
+    sides = tuple(shape)
+    if not sides or any(not isinstance(side, int | np.integer) or side < 1 for side in sides):
+        raise InvalidInput(f"`shape` must be whole numbers of at least 1, such as (7, 7), got {shape!r}.")
+    codes = np.arange(int(np.prod(sides))).reshape(sides)
+    found = []
+    for step in np.ndindex(*(3,) * len(sides)):
+        move = np.array(step) - 1
+        first = move[np.flatnonzero(move)[:1]]
+        if not len(first) or first[0] < 0 or (not diagonal and np.abs(move).sum() > 1):
+            continue  # every pair once
+        one = tuple(slice(max(0, -by), side - max(0, by)) for by, side in zip(move, sides, strict=True))
+        two = tuple(slice(max(0, by), side + min(0, by)) for by, side in zip(move, sides, strict=True))
+        found.append(np.column_stack([codes[one].ravel(), codes[two].ravel()]))
+    return np.concatenate(found)
+
+
+def nearest(space: FiniteSpace, count: int) -> Integers:
+    """Return the edges from every place to the `count` nearest others, in the metric of the space."""
+    if not 1 <= count < len(space):
+        raise InvalidInput(f"`count` must be from 1 to {len(space) - 1}, got {count}.")
+    rows = np.repeat(np.arange(len(space)), count)
+    if len(space) <= NEAR:
+        away = space.distances + np.diag(np.full(len(space), np.inf))
+        return _once(rows, np.argsort(away, axis=1, kind="stable")[:, :count].ravel())
+    found, left, radius = np.empty((len(space), count), dtype=np.int64), np.arange(len(space)), 0.0
+    sample = space.metric(space.points[:1], space.points[1:129])
+    radius = float(np.min(sample[sample > 0]))
+    while len(left):
+        near, few = space.part(left).near(radius, space), []
+        for row, place in enumerate(left):
+            span = slice(near.starts[row], near.starts[row + 1])
+            codes, away = near.codes[span].astype(np.int64), near.distances[span]
+            other = codes != place
+            if int(other.sum()) < count:
+                few.append(row)
+                continue
+            found[place] = codes[other][np.argsort(away[other], kind="stable")[:count]]
+        left, radius = left[few], 1.5 * radius
+    return _once(rows, found.ravel())
+
+
+def within(space: FiniteSpace, radius: float) -> Integers:
+    """Return the edges between places at most `radius` apart, in the metric of the space."""
+    near = space.near(as_positive(radius, "radius"))
+    _refuse_many(len(near.codes))
+    return _once(np.repeat(np.arange(len(space)), near.counts), near.codes.astype(np.int64))
+
+
+def areas(labels: ArrayLike) -> Integers:
+    """Return the edges between any two places of one area (or category), by the public name of every place's area.
+
+    Inside an area every two places are one step apart; different areas may be told apart: `mdp.policy(space, edges,
+    parts="disclose")`. With an area for each town it is "in which town, but not where"; with one for each category "a
+    restaurant, but not which".
+    """
+    names: Any = np.asarray(labels)
+    if names.ndim != 1 or not len(names):
+        raise InvalidInput(f"`labels` must be one name a place, got shape {names.shape}.")
+    _, which, sizes = np.unique(names, return_inverse=True, return_counts=True)
+    _refuse_many(int((sizes.astype(float) * (sizes - 1) / 2).sum()))
+    order, found = np.argsort(which, kind="stable"), []
+    for places in np.split(order, np.cumsum(sizes)[:-1]):
+        first, second = np.triu_indices(len(places), 1)
+        found.append(np.column_stack([places[first], places[second]]))
+    return np.concatenate(found)
+
+
+def disclosing(edges: ArrayLike, places: ArrayLike) -> Integers:
+    """Return the edges without those at some places, which may then be told exactly: infected ones, say.
+
+    `mdp.policy(space, disclosing(edges, infected), isolated="disclose")` is the policy of contact tracing. The places
+    must be public: who publishes that a place may be told says that it is one of these.
+    """
+    pairs = np.asarray(edges)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise InvalidInput(f"`edges` must be pairs of codes, shape (edges, 2), got shape {pairs.shape}.")
+    return np.asarray(pairs[~np.isin(pairs, np.asarray(places)).any(axis=1)], dtype=np.int64)
+
+
+def feasible(edges: ArrayLike, places: ArrayLike) -> Integers:
+    """Return the edges between some of the places, numbered anew: for `mdp.policy(space.part(places), ...)`.
+
+    Where everybody knows that only some places are possible now (the closed shop, the far end of town), edges to others
+    hide nothing. Places that are left without an edge are then isolated: `isolated="join"` repairs that.
+    """
+    pairs = np.asarray(edges)
+    chosen = np.asarray(places)
+    size = int(max(pairs.max(initial=0), chosen.max(initial=0))) + 1
+    chosen = as_codes(chosen, size, "places")
+    position = np.full(size, -1)
+    position[chosen] = np.arange(len(chosen))
+    kept = position[as_codes(pairs, size, "edges")]
+    return np.asarray(kept[(kept >= 0).all(axis=1)], dtype=np.int64)
+
+
+def parts(space: FiniteSpace) -> list[Integers]:
+    """Return the codes of the places of each part of a policy, the largest part first; one where all are joined."""
+    if not isinstance(space.metric, PolicyGraph):
+        return [np.arange(len(space))]
+    labels = space.metric.parts_of(space.points)
+    found = [np.flatnonzero(labels == label) for label in range(int(labels.max()) + 1)]
+    return sorted(found, key=lambda codes: (-len(codes), int(codes[0])))
+
+
+def _once(first: Integers, second: Integers) -> Integers:
+    """Return every pair of different places once."""
+    pairs = np.column_stack([np.minimum(first, second), np.maximum(first, second)])
+    return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)
+
+
+def _refuse_many(count: int) -> None:
+    if count > MOST_EDGES:
+        raise InvalidInput(f"the policy would have {count:,} edges; at most {MOST_EDGES:,} are made.")

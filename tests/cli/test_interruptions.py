@@ -67,7 +67,12 @@ def test_a_kernel_says_what_it_does_and_how_much_of_it_is_done(here: Path, monke
     assert cli.main(line.split()) == 0
     with stages.listening(lambda words: None):
         mdp.load("out.mdp")
-    first = ["reading", "finding the pairs that leak most", "summing up all rows, round 1", "judging all pairs, round 1"]
+    first = [
+        "reading",
+        "finding the pairs that leak most",
+        "summing up all rows, round 1",
+        "judging all pairs, round 1",
+    ]
     assert [what for what in shares if what in first] == first
     assert {shares[what][-1] for what in (*first[2:], "judging all pairs of 9 secrets")} == {1.0}
 

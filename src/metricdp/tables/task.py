@@ -12,7 +12,7 @@ from typing import Literal
 
 from metricdp import numerals
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
+from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism, pure
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
@@ -145,7 +145,8 @@ class Task:
     def guarantee(self) -> Guarantee:
         """The promise for the rows of a table, the slack of snapping included."""
         snapping = self.snapping
-        return self.mechanism.guarantee.with_slack(snapping.slack) if snapping else self.mechanism.guarantee
+        promise = pure(self.mechanism.guarantee, "a table")
+        return promise.with_slack(snapping.slack) if snapping else promise
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ def _has_nearest(space: Space) -> bool:
 def _chosen(names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[str] | str | None) -> tuple[str, ...]:
     size = sum(part.inputs.width for part in parts)
     if columns is None:
-        return tuple(name for part in parts for name in _default_columns(names, part.inputs))
+        return tuple(name for part in parts for name in default_columns(names, part.inputs))
     chosen = expanded((columns,) if isinstance(columns, str) else tuple(columns), names)
     check_present(names, chosen)
     if len(chosen) == len(parts) == 1 and not parts[0].inputs.is_text:
@@ -302,7 +303,8 @@ def is_geographic(space: Space) -> bool:
     return isinstance(space.ground, Haversine)
 
 
-def _default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:
+def default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:
+    """Return the columns that hold rows of a space by their names, or say that they have to be named."""
     size = space.width
     if not names:
         raise InvalidInput("the table has no columns.")

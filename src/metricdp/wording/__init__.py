@@ -13,6 +13,18 @@ from metricdp.wording.columns import (
     looked_at_names,
     refused_columns,
 )
+from metricdp.wording.concentrated import (
+    Concentrated,
+    concentrated_meanings,
+    concentrated_promised,
+    concentrated_short,
+    concentrated_wish,
+    rho,
+    together,
+    twice_as_likely,
+    usual_delta,
+    usual_delta_words,
+)
 from metricdp.wording.documents import (
     by_the_law,
     open_in_texts,
@@ -22,6 +34,7 @@ from metricdp.wording.documents import (
     unknown_words,
     word_pair,
 )
+from metricdp.wording.kinds import history, lead, meaning_lines, promised, released_again, row_promise, short
 from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
 from metricdp.wording.promises import (
     INTERRUPTED,
@@ -41,17 +54,13 @@ from metricdp.wording.promises import (
     factor,
     gap,
     largest_factor,
-    lead,
     loss,
     meaning,
-    meaning_lines,
     meanings,
     number,
     objective,
-    promised,
     reach,
     share,
-    short,
     short_of_parts,
     snapped_loss,
     templates,
@@ -62,22 +71,27 @@ from metricdp.wording.promises import (
 from metricdp.wording.reports import accuracy, length, per_cent, within
 from metricdp.wording.rows import (
     Snapped,
-    history,
     kept,
     not_carried_over,
-    released_again,
-    row_promise,
     simulated,
     snapped,
     uncounted,
     without_person,
 )
 from metricdp.wording.texts import not_hidden, text_promise, text_rules
-from metricdp.wording.trips import report_promise, trip_loss, trip_promise
+from metricdp.wording.trips import (
+    predicted_cost,
+    predicted_loss,
+    predicted_promise,
+    report_promise,
+    trip_loss,
+    trip_promise,
+)
 
 __all__ = [
     "INTERRUPTED",
     "Certified",
+    "Concentrated",
     "Found",
     "Meaning",
     "Objective",
@@ -92,6 +106,10 @@ __all__ = [
     "certified",
     "coarsened_columns",
     "compared",
+    "concentrated_meanings",
+    "concentrated_promised",
+    "concentrated_short",
+    "concentrated_wish",
     "cost",
     "distance",
     "dropped_columns",
@@ -117,11 +135,15 @@ __all__ = [
     "objective",
     "open_in_texts",
     "per_cent",
+    "predicted_cost",
+    "predicted_loss",
+    "predicted_promise",
     "promised",
     "reach",
     "refused_columns",
     "released_again",
     "report_promise",
+    "rho",
     "row_promise",
     "share",
     "short",
@@ -139,12 +161,16 @@ __all__ = [
     "texts_again",
     "texts_of_one_person",
     "things",
+    "together",
     "trip_loss",
     "trip_promise",
+    "twice_as_likely",
     "unchanged",
     "uncounted",
     "unknown_words",
     "unverified",
+    "usual_delta",
+    "usual_delta_words",
     "wish",
     "within",
     "without_person",

@@ -58,7 +58,7 @@ BEFORE = {
     "[protect embeddings](journeys/embeddings.md).",
     "retrieval": "`benchmarks/retrieval.py`: ten nearest of GloVe words on the unit sphere, clean and protected "
     "queries; one promise in the l_2 distance for all rows but those of an epsilon per radian.",
-    "recognition": "`benchmarks/recognition.py`: the better of three classifiers, for the task and for who it was; what "
+    "recognition": "`benchmarks/recognition.py`: the better of three classifiers, for the task and who it was; what "
     "it means is in [images and series](families/images.md).",
     "shapes": "`benchmarks/shapes.py`: 250 random settings each; the laws are in "
     "[ellipses, hyperbolic space, documents](families/directions.md).",

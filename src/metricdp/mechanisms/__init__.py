@@ -1,9 +1,11 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
 from metricdp.mechanisms.bags import BagLaplace
-from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
+from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, Mechanism, Stakes, Witness, pure
+from metricdp.mechanisms.concentrated import ConcentratedGuarantee
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
+from metricdp.mechanisms.gaussian import GaussianNoise, SphericalGaussian
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
@@ -30,10 +32,13 @@ FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between 
 
 __all__ = [
     "MECHANISMS",
+    "AnyGuarantee",
     "BagLaplace",
     "Certificate",
+    "ConcentratedGuarantee",
     "DirectionNoise",
     "FiniteMechanism",
+    "GaussianNoise",
     "Guarantee",
     "HyperbolicLaplace",
     "InterpolatedMechanism",
@@ -47,9 +52,11 @@ __all__ = [
     "OutlineLaplace",
     "ProductMechanism",
     "ProjectedLaplace",
+    "SphericalGaussian",
     "SphericalLaplace",
     "Stakes",
     "StreetMechanism",
     "VectorLaplace",
     "Witness",
+    "pure",
 ]

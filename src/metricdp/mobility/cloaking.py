@@ -9,7 +9,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, as_positive
 from metricdp.design.product import product
-from metricdp.errors import OutOfDomain
+from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.metrics import Temporal
 from metricdp.mobility.traces import Traces
@@ -70,9 +70,12 @@ def cloaked(
 
 def _encoded(mechanism: Mechanism, values: Floats, snap: float) -> tuple[Any, Guarantee]:
     """Return the secrets of a mechanism for some values, and its promise about the values themselves."""
+    promise = mechanism.guarantee
+    if not isinstance(promise, Guarantee):
+        raise InvalidInput(f"the promises of place and time must be pure, so that they add up; one is {promise}.")
     space: FiniteSpace | None = getattr(mechanism.inputs, "finite", None)
     if space is None:
-        return mechanism.inputs.encode(values), mechanism.guarantee
+        return mechanism.inputs.encode(values), promise
     codes, away = space.nearest(values)
     if (far := np.flatnonzero(away > snap + 1e-9)).size:
         raise OutOfDomain(
@@ -80,4 +83,4 @@ def _encoded(mechanism: Mechanism, values: Floats, snap: float) -> tuple[Any, Gu
             f"{far[0]}: declare how far they may be moved with `snap`, for place and time.",
             rows=tuple(far[:1000].tolist()),
         )
-    return codes, mechanism.guarantee.with_slack(mechanism.guarantee.epsilon * space.charge(snap))
+    return codes, promise.with_slack(promise.epsilon * space.charge(snap))

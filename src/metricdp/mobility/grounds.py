@@ -14,7 +14,7 @@ from metricdp.auditing.leakage import normalised
 from metricdp.design.exponential import exponential
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism, Mechanism
+from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism
 from metricdp.metrics import Haversine, Metric
 from metricdp.mobility.closeness import flip, near_table, refuse_metric
 from metricdp.mobility.runs import Report, Step
@@ -82,8 +82,7 @@ class OnPlaces:
                 raise InvalidInput("`noise` must build a matrix over the places it was given, such as mdp.exponential.")
             if made.outputs is not self.space or made.guarantee.slack or made.guarantee.radius is not None:
                 raise InvalidInput("`noise` must report the places themselves and promise all pairs, without slack.")
-            if made.guarantee.basis == "none" or made.guarantee.epsilon > epsilon:
-                raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} and promises {made.guarantee}.")
+            _refuse(made, epsilon, self.metric)
             _keep(self._noises, epsilon, made)
         return self._noises[epsilon]
 
@@ -137,13 +136,7 @@ class Anywhere:
         """Return the noise of a step."""
         if epsilon not in self._noises:
             made = self.build(epsilon)
-            if (
-                made.guarantee.metric != self.metric
-                or made.guarantee.slack
-                or made.guarantee.basis == "none"
-                or made.guarantee.epsilon > epsilon
-            ):
-                raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} and promises {made.guarantee}.")
+            _refuse(made, epsilon, self.metric)
             _keep(self._noises, epsilon, made)
         return self._noises[epsilon]
 
@@ -158,6 +151,14 @@ class Anywhere:
 
     def unpack(self, stored: bytes, /) -> Floats:
         return np.array(struct.unpack(f"<{self.inputs.dimension}d", stored))
+
+
+def _refuse(made: Mechanism, epsilon: float, metric: Metric) -> None:
+    """Refuse noise that does not keep the pure promise it was asked for."""
+    promise = made.guarantee
+    kept = isinstance(promise, Guarantee) and promise.basis != "none" and not promise.slack
+    if not kept or promise.metric != metric or promise.epsilon > epsilon:
+        raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} in the metric of the places; it has: {promise}.")
 
 
 def _keep(known: dict[Any, Any], key: Any, made: Any) -> None:

@@ -1,7 +1,7 @@
 """Columns against blocks and the whole program: Dantzig-Wolfe at 300 and 400 crossings of Rome, as published.
 
-    python benchmarks/columns.py --record
-    python benchmarks/columns.py --only 100          # one size
+python benchmarks/columns.py --record
+python benchmarks/columns.py --only 100          # one size
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def main() -> None:
             found = build(problem).certificate
             seconds, work = time.perf_counter() - started, time.process_time() - worked
             words = (
-                f"gap {found.gap:.2%} in {seconds:.0f} s ({work:.0f} s of one core): loss {found.loss:.6g} km, none below "
-                f"{found.lower_bound:.6g} km"
+                f"gap {found.gap:.2%} in {seconds:.0f} s ({work:.0f} s of one core): loss {found.loss:.6g} km, none "
+                f"below {found.lower_bound:.6g} km"
             )
             values = {"size": size, "how": name, "loss": found.loss, "bound": found.lower_bound, "work": work}
             keep("scales", f"Rome, {size} crossings, epsilon 10/km, {name}", measured=words, asked="gap 1%", **values)

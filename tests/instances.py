@@ -52,6 +52,7 @@ SPACES: dict[str, Callable[[], mdp.FiniteSpace]] = {
     "transport on a line": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein([0.0, 1.0, 3.0, 4.0])),
     "documents": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.WordMovers(PLANE[:4], mdp.Lp(1))),
     "curves": lambda: mdp.FiniteSpace(RNG.normal(size=(5, 6)), mdp.Frechet(mdp.Lp(1), 2)),
+    "bags": lambda: mdp.FiniteSpace(PLANE.reshape(4, 6), mdp.Bags(mdp.Lp(1), 2)),
 }
 WORDS = mdp.FiniteSpace(RNG.normal(size=(4, 3)), mdp.Lp(2), coordinates=["cat", "dög", "", "bird"])
 OTHERS: dict[str, Callable[[], Any]] = {

@@ -35,6 +35,26 @@ LAWS = [
     {"name": "miles", "metric": "haversine", "unit": "mi", "dimension": 2, "epsilon": 0.003},
     {"name": "far", "metric": "haversine", "unit": "km", "dimension": 2, "epsilon": 0.0004},
     {"name": "wide", "metric": "haversine", "unit": "km", "dimension": 2, "epsilon": 0.00001},
+    {"name": "turn", "metric": "angular", "unit": "rad", "dimension": 2, "epsilon": 3.0},
+    {"name": "directions", "metric": "angular", "unit": "rad", "dimension": 3, "epsilon": 8.0},
+    {"name": "degrees", "metric": "angular", "unit": "deg", "dimension": 6, "epsilon": 0.4},
+    {"name": "everywhere", "metric": "angular", "unit": "rad", "dimension": 4, "epsilon": 0.001},
+    {"name": "Fisher", "metric": "fisher", "dimension": 3, "epsilon": 6.0},
+    {"name": "heights", "metric": "fisher", "dimension": 7, "epsilon": 40.0},
+    {
+        "name": "shadow",
+        "metric": "l2",
+        "projection": [[0.6, 0.8, 0.0], [0.0, 0.1, 0.9]],
+        "dimension": 3,
+        "epsilon": 2.0,
+    },
+    {
+        "name": "projected",
+        "metric": "l2",
+        "projection": [[0.5, -0.25, 0.3, 1.0], [0.1, 0.7, -0.2, 0.0], [0.9, 0.0, 0.4, -0.3]],
+        "dimension": 4,
+        "epsilon": 3.0,
+    },
 ]
 DRAWS = 12
 
@@ -54,11 +74,18 @@ class Listed:
 
 def mechanism_of(law: dict) -> mdp.Mechanism:
     """Return the mechanism that an entry describes."""
+    size, epsilon, pitch = law["dimension"], law["epsilon"], law.get("pitch")
+    if law["metric"] == "angular":
+        return mdp.laplace(mdp.Angular(law["unit"]), epsilon, dimension=size, pitch=pitch, normalise=True)
+    if law["metric"] == "fisher":
+        return mdp.von_mises_fisher(mdp.Lp(2), epsilon, dimension=size, pitch=pitch, normalise=True)
+    if "projection" in law:
+        return mdp.laplace(mdp.Lp(2), epsilon, projection=law["projection"], pitch=pitch)
     if law["metric"] == "haversine":
         metric = mdp.Haversine(law["unit"])
     else:
         metric = mdp.Mahalanobis(law["covariance"]) if "covariance" in law else mdp.Lp(float(law["metric"][1:]))
-    return mdp.laplace(metric, law["epsilon"], dimension=law["dimension"], pitch=law.get("pitch"))
+    return mdp.laplace(metric, epsilon, dimension=size, pitch=pitch)
 
 
 def report_of(mechanism: mdp.Mechanism, secret: list[float], words: list[list[list[str]]]) -> list[float]:
@@ -101,7 +128,10 @@ def _numbers(stream: RowWords, attempt: int, uniform: int) -> list[int]:
 def _border(mechanism: mdp.Mechanism, secret: list[float], words: list[list[list[str]]]) -> tuple[float, float]:
     """Return two neighbouring doubles between which the first coordinate changes its cell."""
     here = report_of(mechanism, secret, words)[0]
-    low, high = secret[0], secret[0] + 1.5 * mechanism.lattice.pitch
+    low, step = secret[0], 1.5 * mechanism.lattice.pitch
+    while report_of(mechanism, [low + step, *secret[1:]], words)[0] == here:
+        step *= 2.0
+    high = low + step
     while np.nextafter(low, np.inf) < high:
         middle = (low + high) / 2
         same = report_of(mechanism, [middle, *secret[1:]], words)[0] == here
@@ -123,6 +153,6 @@ def _used(mechanism: mdp.Mechanism, draw: dict) -> int:
 if __name__ == "__main__":
     generator = np.random.default_rng(15)
     entries = [made(law, generator) for law in LAWS]
-    about = "Laplace noise on a lattice: equal words give equal reports. docs/format.md says how."
+    about = "Noise on a lattice: equal words give equal reports. docs/format.md says how."
     TARGET.write_text(json.dumps({"about": about, "laws": entries}, indent=None, separators=(",", ":")) + "\n")
     print(TARGET, sum(len(entry["draws"]) for entry in entries), "draws", TARGET.stat().st_size, "bytes")

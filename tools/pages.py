@@ -117,7 +117,11 @@ def optimal_table() -> str:
 def scales_columns() -> str:
     """What columns, blocks and the whole program reach on the same roads."""
     rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
-    rows += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in measured("scales") if "how" in one["values"]]
+    rows += [
+        f"| {one['what']} | {one['asked']} | {one['measured']} |"
+        for one in measured("scales")
+        if "how" in one["values"]
+    ]
     return "\n" + "\n".join(rows) + "\n\n"
 
 

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 d26438b3c909e4737267e9b263fc985a7b934cb224834a270b0288409a5c5687.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 51f5ade013ac0b913be640254dc9e4339598f3717a3f14bc4bb5434e5e5c76cb.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */
@@ -255,8 +255,11 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
 export class Mechanism {
     /** Mechanisms come from `open`. @private */
     private constructor();
-    /** @type {"matrix" | "local" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
-    kind: "matrix" | "local" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product";
+    /**
+     * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
+     *   "direction-noise" | "nearest" | "product"}
+     */
+    kind: "matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" | "direction-noise" | "nearest" | "product";
     /** @type {number} */
     version: number;
     /** @type {number} */

@@ -48,6 +48,8 @@ const STRANGER = {
       "the promise), `clamp` puts all of them there.",
   ],
   box: [OutOfDomain, "this lies outside the box of the mechanism: `clamp` puts such values on its edge."],
+  unit: [OutOfDomain, "a secret must be a unit vector: divide it by its length first."],
+  direction: [OutOfDomain, "a secret must be a vector with a length: zero has no direction."],
   street: [OutOfDomain, "this lies on no street: give a street number and an offset along it."],
   lattice: [OutOfDomain, "this is too far out for the lattice of the mechanism: subtract an origin."],
   parts: [InvalidInput, "a secret of a product is a list with one value for every part."],
@@ -1259,6 +1261,7 @@ function settled(attempt, extra) {
  * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/noise.md proves them). UNIT is 2^-53.
  */
 
+
 const UNIT = 2 ** -53;
 
 const VIEW = new DataView(new ArrayBuffer(8));
@@ -1269,7 +1272,7 @@ const HALF_PI_LOW = 6.123233995736766e-17;
 const PI_LOW = 1.2246467991473532e-16;
 const SPLITTER = 134217729;
 const ARCS = [
-  0, 0.12435499454676144, 0.24497866312686414, 0.3587706702705722, 0.4636476090008061, 0.5585993153435624, 0.6435011087932844,
+  0, 0.12435499454676144, 0.24497866312686414, 0.35877067027057225, 0.4636476090008061, 0.5585993153435624, 0.6435011087932844,
   0.7188299996216245, 0.7853981633974483,
 ];
 
@@ -1342,7 +1345,7 @@ function circle(fraction) {
 
 /** Return sine and cosine of an angle in [0, 3.2], within 6 UNIT, and the sine below pi/4 within 6 UNIT of itself. */
 function sineAndCosine(angle) {
-  const quarters = Math.round(angle * (1 / HALF_PI));
+  const quarters = rint(angle * (1 / HALF_PI));
   return turned(quarters, angle - quarters * HALF_PI - quarters * HALF_PI_LOW);
 }
 
@@ -1361,7 +1364,7 @@ function arctangent(y, x) {
   const [height, width] = [Math.abs(y), Math.abs(x)];
   const steep = height > width;
   const [less, more] = steep ? [width, height] : [height, width];
-  const eighths = Math.round(8 * (less / more));
+  const eighths = rint(8 * (less / more));
   const ratio = 0.125 * eighths;
   const rest = (less - ratio * more) / (more + ratio * less);
   const z = rest * rest;
@@ -1391,6 +1394,392 @@ function centreOf(value, top, bottom) {
   const [back, rest] = productOf(cells, bottom);
   const whole = Math.round(cells);
   return [whole, cells - whole + (scaled - back - rest + lost) / bottom];
+}
+
+// ---------------------------------------------------------------------------------------------------- roads.js
+
+/** Shortest ways along a network of roads, by Dijkstra's algorithm. */
+
+/** Return the length of the shortest way between two nodes; the ways from the last start are kept. */
+function pathMeasure(roads) {
+  let [start, ways, there, back] = [-1, null, null, null];
+  return (a, b) => {
+    if (there === null) {
+      there = neighbours(roads, false);
+      back = roads.oneWay === "open" ? null : neighbours(roads, true);
+    }
+    if (start !== a[0]) {
+      ways = waysFrom(a[0], there, roads.nodes);
+      // The longer of there and back: a metric, which one-way streets alone are not.
+      if (back !== null) waysFrom(a[0], back, roads.nodes).forEach((way, node) => (ways[node] = Math.max(ways[node], way)));
+      start = a[0];
+    }
+    return ways[b[0]];
+  };
+}
+
+/** Return the streets out of every node: those of node k stand from `starts[k]` to `starts[k + 1]`. */
+function neighbours({ edges, lengths, nodes, oneWay }, reversed) {
+  const open = oneWay === "open";
+  const starts = new Uint32Array(nodes + 1);
+  const ends = (street) => (reversed ? [edges[2 * street + 1], edges[2 * street]] : [edges[2 * street], edges[2 * street + 1]]);
+  for (let street = 0; street < lengths.length; street++) {
+    const [from, to] = ends(street);
+    starts[from + 1] += 1;
+    if (open) starts[to + 1] += 1;
+  }
+  for (let node = 0; node < nodes; node++) starts[node + 1] += starts[node];
+  const [targets, steps] = [new Uint32Array(starts[nodes]), new Float64Array(starts[nodes])];
+  const free = starts.slice();
+  const put = (from, to, street) => {
+    targets[free[from]] = to;
+    steps[free[from]++] = lengths[street];
+  };
+  for (let street = 0; street < lengths.length; street++) {
+    const [from, to] = ends(street);
+    put(from, to, street);
+    if (open) put(to, from, street);
+  }
+  return { starts, targets, steps };
+}
+
+function waysFrom(start, { starts, targets, steps }, nodes) {
+  const ways = new Float64Array(nodes).fill(Infinity);
+  ways[start] = 0;
+  const heap = [[0, start]]; // [way, node], the shortest way on top
+  while (heap.length > 0) {
+    const [way, node] = popLeast(heap);
+    if (way > ways[node]) continue; // a shorter way was found meanwhile
+    for (let k = starts[node]; k < starts[node + 1]; k++) {
+      const longer = way + steps[k];
+      if (longer < ways[targets[k]]) {
+        ways[targets[k]] = longer;
+        pushOn(heap, [longer, targets[k]]);
+      }
+    }
+  }
+  return ways;
+}
+
+function pushOn(heap, item) {
+  let at = heap.push(item) - 1;
+  while (at > 0) {
+    const parent = (at - 1) >> 1;
+    if (heap[parent][0] <= item[0]) break;
+    heap[at] = heap[parent];
+    at = parent;
+  }
+  heap[at] = item;
+}
+
+function popLeast(heap) {
+  const least = heap[0];
+  const item = heap.pop();
+  if (heap.length === 0) return least;
+  let at = 0;
+  for (let child = 1; child < heap.length; child = 2 * at + 1) {
+    if (child + 1 < heap.length && heap[child + 1][0] < heap[child][0]) child += 1;
+    if (heap[child][0] >= item[0]) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = item;
+  return least;
+}
+
+// ---------------------------------------------------------------------------------------------------- metrics.js
+
+/** Metrics: how far two secrets are apart. Those not measured here can be stored, and their secrets drawn by code. */
+
+
+const EARTH_RADIUS_KM = SHARED.earth_radius_km;
+
+const radians = (degrees) => degrees * (Math.PI / 180);
+const degrees = (angle) => angle * (180 / Math.PI);
+const mod = (value, period) => value - Math.floor(value / period) * period;
+
+/** Return how many of a unit of length make a kilometre. */
+function perKilometre(unit) {
+  if (!Object.hasOwn(SHARED.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
+  return Number(SHARED.metres.km) / Number(SHARED.metres[unit]);
+}
+
+/** Return a decimal number as a fraction of whole numbers. */
+function fractionOf(decimal) {
+  const [whole, rest = ""] = decimal.split(".");
+  return [BigInt(whole + rest), 10n ** BigInt(rest.length)];
+}
+
+function parallel(latitude) {
+  return Math.sin(radians(90 - Math.abs(latitude))); // by the distance to the pole, which is exact near it and zero at it
+}
+
+/** Return the difference of two longitudes, taken the short way round, as one rounding of the exact one. */
+function around(east, other) {
+  const gap = east - other;
+  if (!(Math.abs(gap) > 180)) return gap;
+  const part = gap - east;
+  const lost = east - (gap - part) - (other + part); // what rounding the difference took off, exactly
+  return gap - 360 * Math.round(gap / 360) + lost;
+}
+
+/**
+ * Return the great-circle distance in kilometres between (latitude, longitude) in degrees.
+ * @param {ArrayLike<number>} a
+ * @param {ArrayLike<number>} b
+ * @returns {number}
+ */
+function haversine(a, b) {
+  const east = around(a[1], b[1]);
+  const half =
+    Math.sin(radians(a[0] - b[0]) / 2) ** 2 + parallel(a[0]) * parallel(b[0]) * Math.sin(radians(east) / 2) ** 2;
+  return 2 * EARTH_RADIUS_KM * Math.atan2(Math.sqrt(half), Math.sqrt(Math.max(0, 1 - half)));
+}
+
+/** Return the l_p norm, scaled by the largest gap, so that powers neither overflow nor underflow. */
+function norm(gaps, p) {
+  let largest = 0;
+  let total = 0;
+  for (const gap of gaps) {
+    largest = Math.max(largest, Math.abs(gap));
+    total += Math.abs(gap);
+  }
+  if (p === 1) return total;
+  if (p === Infinity || largest === 0) return largest;
+  let sum = 0;
+  for (const gap of gaps) sum += (Math.abs(gap) / largest) ** p;
+  return largest * sum ** (1 / p);
+}
+
+function gapsOf(a, b) {
+  const gaps = new Array(a.length);
+  for (let k = 0; k < a.length; k++) gaps[k] = a[k] - b[k];
+  return gaps;
+}
+
+/** Return the Cholesky factor of a symmetric matrix, of which the lower half is read; null where it has none. */
+function factorOf(matrix, size) {
+  const factor = new Float64Array(size * size);
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j <= i; j++) {
+      let sum = matrix[i * size + j];
+      for (let k = 0; k < j; k++) sum -= factor[i * size + k] * factor[j * size + k];
+      if (i === j && !(sum > 0)) return null;
+      factor[i * size + j] = i === j ? Math.sqrt(sum) : sum / factor[j * size + j];
+    }
+  }
+  return factor;
+}
+
+/** Tell whether a symmetric matrix is positive definite, in doubles. */
+const isPositiveDefinite = (matrix, size) => factorOf(matrix, size) !== null;
+
+function cholesky(matrix, size) {
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j < i; j++) {
+      const [here, there] = [matrix[i * size + j], matrix[j * size + i]];
+      refuse(Math.abs(here - there) > 1e-12 + 1e-9 * Math.abs(there), "a covariance is not symmetric");
+    }
+  }
+  const factor = factorOf(matrix, size);
+  refuse(factor === null, "a covariance is not positive definite");
+  return factor;
+}
+
+/** Return L^-1 x: the coordinates in which a Mahalanobis metric is Euclidean. */
+function whiten(factor, vector) {
+  const size = vector.length;
+  const result = new Array(size);
+  for (let i = 0; i < size; i++) {
+    let sum = vector[i];
+    for (let k = 0; k < i; k++) sum -= factor[i * size + k] * result[k];
+    result[i] = sum / factor[i * size + i];
+  }
+  return result;
+}
+
+/** Return the least number of insertions, deletions and substitutions that turn one word into another, by code points. */
+function edits(one, other) {
+  const [left, right] = [Array.from(one), Array.from(other)];
+  const row = Uint32Array.from({ length: right.length + 1 }, (_, k) => k);
+  left.forEach((letter, i) => {
+    let diagonal = row[0];
+    row[0] = i + 1;
+    for (let k = 0; k < right.length; k++) {
+      const above = row[k + 1];
+      row[k + 1] = Math.min(diagonal + (letter === right[k] ? 0 : 1), above + 1, row[k] + 1);
+      diagonal = above;
+    }
+  });
+  return row[right.length];
+}
+
+const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
+const notMeasured = (name) => () => {
+  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
+};
+const measuredInPython = (name) => () => ({ measure: notMeasured(name) });
+
+/**
+ * What each metric is made of: `measure(a, b)`, and where it is not every row of finite numbers, `legal(row)`: null, or why
+ * a row cannot be measured (a name in `errors.js`). `text` says that it measures words. Every metric has checked
+ * parameters by now (`manifest.js`); what depends on tensors or on other metrics is checked here.
+ */
+const METRICS = {
+  Haversine: ({ unit }) => {
+    const scale = perKilometre(unit);
+    return {
+      measure: (a, b) => scale * haversine(a, b),
+      legal: (row) =>
+        row.length !== 2 ? "count" : Math.abs(row[0]) <= 90 && Math.abs(row[1]) <= 360 ? null : "degrees",
+    };
+  },
+  Lp: ({ p }) => ({ measure: (a, b) => norm(gapsOf(a, b), p) }),
+  Mahalanobis: ({ covariance }, file) => {
+    const [size] = file.shape(covariance);
+    const entries = file.floats(covariance, [size, size], "a covariance");
+    const factor = cholesky(entries, size);
+    return {
+      measure: (a, b) => norm(whiten(factor, gapsOf(a, b)), 2),
+      legal: (row) => (row.length === size ? null : "count"),
+      factor,
+      covariance: entries,
+    };
+  },
+  Temporal: ({ period }) => ({
+    measure: (a, b) => {
+      const gap = Math.abs(a[0] - b[0]);
+      return period === null ? gap : Math.min(mod(gap, period), period - mod(gap, period));
+    },
+    legal: (row) => (row.length === 1 ? null : "count"),
+  }),
+  Hamming: () => ({ measure: (a, b) => Array.from(a).filter((value, k) => value !== b[k]).length, text: "either" }),
+  Precomputed: ({ distances }, file) => {
+    const [size] = file.shape(distances);
+    const data = file.floats(distances, [size, size], "its distances");
+    checkDistances(data, size);
+    return {
+      measure: (a, b) => data[a[0] * size + b[0]],
+      legal: (row) => (isCode(row[0], size) ? null : "far"),
+    };
+  },
+  Angular: ({ unit }) => ({
+    measure: (a, b) => {
+      const [one, two] = [norm(a, 2), norm(b, 2)];
+      const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
+      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      return unit === "deg" ? degrees(angle) : angle;
+    },
+    legal: (row) => (norm(row, 2) > 0 ? null : "far"),
+  }),
+  Hyperbolic: () => ({
+    measure: (a, b) => {
+      const room = (1 - norm(a, 2) ** 2) * (1 - norm(b, 2) ** 2);
+      return 2 * Math.asinh(norm(gapsOf(a, b), 2) / Math.sqrt(room));
+    },
+    legal: (row) => (norm(row, 2) < 1 ? null : "far"),
+  }),
+  Weighted: ({ parts }, file) => {
+    const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
+    const used = new Set(groups.flatMap(([, columns]) => columns));
+    refuse(groups.some(([metric]) => metric.text === true), "a weighted metric is made of metrics of words");
+    const taken = (row, columns) => columns.map((column) => row[column]);
+    return {
+      measure: (a, b) =>
+        groups.reduce((sum, [metric, columns, weight]) => sum + weight * metric.measure(taken(a, columns), taken(b, columns)), 0),
+      legal: (row) => {
+        if (used.size !== row.length || !row.every((_, column) => used.has(column))) return "count";
+        for (const [metric, columns] of groups) {
+          const why = metric.legal(taken(row, columns));
+          if (why !== null) return why;
+        }
+        return null;
+      },
+    };
+  },
+  ShortestPath: (parameters, file) => {
+    const { nodes, one_way: oneWay } = parameters;
+    const count = file.shape(parameters.edges)[0];
+    const edges = file.wholes(parameters.edges, [count, 2], "its streets");
+    const lengths = file.floats(parameters.lengths, [count], "its streets");
+    for (let k = 0; k < count; k++) {
+      const [from, to] = [edges[2 * k], edges[2 * k + 1]];
+      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street leads nowhere");
+    }
+    return {
+      measure: pathMeasure({ edges, lengths, nodes, oneWay }),
+      legal: (row) => (isCode(row[0], nodes) ? null : "far"),
+      edges,
+      lengths,
+      nodes,
+    };
+  },
+  StreetPath: ({ network }, file) => {
+    const roads = file.metric(network);
+    return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
+  },
+  PolicyGraph: ({ network, apart }, file) => {
+    const graph = file.metric(network);
+    const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
+    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
+    return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
+  },
+  Levenshtein: () => ({ measure: (a, b) => edits(a[0], b[0]), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
+  Wasserstein: ({ ground }, file) => {
+    const [size, ...sides] = file.shape(ground);
+    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
+    if (sides.length > 0) checkDistances(data, size);
+    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
+    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
+  },
+  WordMovers: ({ vectors, ground, unit }, file) => {
+    const [size, width] = file.shape(vectors);
+    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
+    const metric = file.metric(ground);
+    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
+    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
+  },
+  Frechet: ({ ground, dimension, unit }, file) => ({
+    measure: notMeasured("Frechet"),
+    legal: (row) => (row.length % dimension === 0 ? null : "count"),
+    unit: unit || file.metric(ground).unit,
+  }),
+  Bags: ({ ground, dimension, unit }, file) => ({
+    measure: notMeasured("Bags"),
+    legal: (row) => (row.length % dimension === 0 ? null : "count"),
+    unit: unit || file.metric(ground).unit,
+  }),
+};
+
+const histogram = (size) => (row) => {
+  const total = row.reduce((sum, value) => sum + value, 0);
+  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
+};
+
+/** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
+function checkDistances(data, size) {
+  let largest = 1;
+  for (const value of data) largest = Math.max(largest, Math.abs(value));
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j < size; j++) {
+      const [there, back] = [data[i * size + j], data[j * size + i]];
+      refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
+      refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
+    }
+  }
+}
+
+/** Refuse a row of a file that its metric cannot measure. */
+function checkRow(row, metric) {
+  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
+  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
+}
+
+/** Rebuild a metric from its checked entry; it may refer to earlier ones. */
+function readMetric({ name, parameters }, file) {
+  const make = METRICS[name] ?? measuredInPython(name);
+  const made = make(parameters, file);
+  return { name, unit: parameters.unit ?? "", legal: () => null, text: false, parameters, ...made };
 }
 
 // ---------------------------------------------------------------------------------------------------- noise.js
@@ -1455,22 +1844,318 @@ function exponentialOf(share) {
   return [total, 8 * UNIT * total + unlikely(UNIT / share)];
 }
 
-// ---------------------------------------------------------------------------------------------------- kernel.js
+// ---------------------------------------------------------------------------------------------------- vectors.js
 
 /**
- * Kernels over small vocabularies: Pr[k | i] = w_k exp(-a min(d(i, k), cap)) / N_i in real numbers of the stored points.
- *
- * A draw is one uniform number, of which further bits are read where they are needed. The reports share the interval from 0 to
- * 1 by their probabilities: the secret itself first, then all others in their order. Doubles decide where their proven error
- * leaves no doubt, balls of whole numbers elsewhere: the same words give the same report as in Python. What a file says about
- * its normalisers is not used, and nothing is remembered of what was asked.
+ * Laplace noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
+ * one cell. The laws, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
  */
 
 
-const LARGEST_EXPONENT = 600.6; // of the farthest report; below, exp stays an ordinary double
-const WIDEST_WEIGHTS = 90; // logarithm of the largest weight over the smallest
+const FACTORS = 8;
+
+/** Return -ln of the product of the first uniforms, and a bound of its error. */
+function gammaOf(count, uniforms) {
+  let [total, inverses] = [0, 0];
+  for (let start = 0; start < count; start += FACTORS) {
+    let product = 1;
+    for (let k = start; k < Math.min(count, start + FACTORS); k++) {
+      const share = uniforms.middle(0, k);
+      product *= share;
+      inverses += 1 / share;
+    }
+    total -= logOf(product);
+  }
+  return [total, (9 + count / FACTORS) * UNIT * total + unlikely(UNIT * (inverses * 1.01 + count))];
+}
+
+/** Propose a number with density exp(-|x|^p): [x, error], undefined where it is not kept, an infinite error where unsure. */
+function powerProposal(p, [sign, share], chance) {
+  const body = share < (p - 1) / p;
+  let doubtful = Math.abs(p * share - (p - 1)) < 8 * UNIT * p;
+  const rest = body ? 1 : p * (1 - share);
+  const beyond = body ? 0 : -logOf(rest);
+  const ofBeyond = body ? 0 : 8 * UNIT * Math.abs(beyond) + unlikely((p * UNIT) / rest + 2 * UNIT);
+  const x = body ? share : (p - 1 + beyond) / p;
+  const ofX = body ? UNIT : ofBeyond / p + 3 * UNIT * x;
+  const exponent = p * logOf(x);
+  const power = expOf(exponent);
+  const relative = (ofX < (0.001 * x) / p ? (p * ofX) / x : Infinity) + 10 * UNIT * Math.abs(exponent);
+  const ofPower = 1.1 * power * (relative + 5 * UNIT) + 1e-300;
+  const [limit, ofLimit] = exponentialOf(chance);
+  const gap = limit + beyond - power;
+  const wrong = 1.01 * (ofLimit + ofBeyond + ofPower) + 4 * UNIT * (limit + Math.abs(beyond));
+  doubtful ||= !(Math.abs(gap) > wrong);
+  if (doubtful) return [sign * x, Infinity];
+  return gap > 0 ? [sign * x, ofX] : undefined;
+}
+
+function powerVector(p, n, uniforms) {
+  const found = Array.from({ length: n }, (_, k) => {
+    const at = n + 2 * k;
+    return untilDecided((attempt) => powerProposal(p, uniforms.signed(attempt, at), uniforms.middle(attempt, at + 1)));
+  });
+  const largest = Math.max(...found.map(([x]) => Math.abs(x)));
+  let [total, rounding, moved] = [0, 1, 0];
+  for (const [x, error] of found) {
+    const exponent = p * logOf(Math.max(Math.abs(x) / largest, 1e-300));
+    const power = expOf(exponent);
+    total += power;
+    rounding += power * (1.2 * p + 12 * Math.abs(exponent) + 6);
+    moved += error;
+  }
+  rounding += n * total;
+  const length = largest * expOf(logOf(total) / p);
+  const relative = (UNIT * ((1.1 * rounding) / total + 10 * logOf(total))) / p + 7 * UNIT;
+  return [found, length, 1.01 * moved + length * relative];
+}
+
+/** Return so many normal numbers by pairs (Box and Muller) as [x, error], from the uniforms after `at`. */
+function normalsOf(n, at, uniforms) {
+  const found = [];
+  for (let k = at; found.length < n; k += 2) {
+    const [energy, ofEnergy] = exponentialOf(uniforms.middle(0, k));
+    const radius = root(2 * energy);
+    const error = (ofEnergy < 0.1 * energy ? (1.1 * ofEnergy) / radius : Infinity) + 17 * UNIT * radius;
+    const [sine, cosine] = circle(uniforms.middle(0, k + 1));
+    found.push([radius * cosine, error]);
+    if (found.length < n) found.push([radius * sine, error]);
+  }
+  return found;
+}
+
+function normalVector(n, uniforms) {
+  const found = normalsOf(n, n, uniforms);
+  const length = root(found.reduce((sum, [x]) => sum + x * x, 0));
+  const moved = found.reduce((sum, [, error]) => sum + error, 0); // at least their length
+  return [found, length, 1.01 * moved + (n + 5) * UNIT * length];
+}
+
+/** Return l_p noise of rate one: a list of [coordinate, error]. */
+function unitNoise(p, n, uniforms) {
+  if (p === 1 || n === 1) {
+    return Array.from({ length: n }, (_, k) => {
+      const [sign, share] = uniforms.signed(0, k);
+      const [total, error] = exponentialOf(share);
+      return [sign * total, error];
+    });
+  }
+  if (p === 2 && n === 2) {
+    const [radius, error] = gammaOf(2, uniforms);
+    const [sine, cosine] = circle(uniforms.middle(0, 2));
+    return [cosine, sine].map((x) => [radius * x, error + 14 * UNIT * radius]);
+  }
+  if (p === Infinity) {
+    const [radius, error] = gammaOf(n + 1, uniforms);
+    return Array.from({ length: n }, (_, k) => [radius * (2 * uniforms.middle(0, n + 1 + k) - 1), 1.01 * error + 5 * UNIT * radius]);
+  }
+  if (p > 2 ** 40) return new Array(n).fill([0, Infinity]);
+  const [radius, ofRadius] = gammaOf(n, uniforms);
+  const [found, length, ofLength] = p === 2 ? normalVector(n, uniforms) : powerVector(p, n, uniforms);
+  const factor = radius / length;
+  const relative = ofRadius / radius + ofLength / length + 6 * UNIT;
+  const sure = ofLength < 0.01 * length && ofRadius < 0.05 * radius;
+  return found.map(([x, error]) => [factor * x, sure ? 1.1 * factor * (error + Math.abs(x) * relative) : Infinity]);
+}
+
+/** Return the sign and the uniform of a whole number of 64 * words bits. */
+function signedBall(balls, digits, words) {
+  const bits = 64n * words - 1n;
+  return [digits >> bits, balls.uniform(digits & ((1n << bits) - 1n), bits)];
+}
+
+/** Return a number with density exp(-|x|^p) as a ball. */
+function exactPower(balls, words, exponent, uniforms, at) {
+  const less = balls.subtract(exponent, balls.one);
+  return untilDecided((attempt) => {
+    const [sign, share] = signedBall(balls, uniforms.digits(attempt, at, words), words);
+    const limit = balls.negative(balls.log(balls.uniform(uniforms.digits(attempt, at + 1, words), 64n * words)));
+    let [x, beyond] = [share, { m: 0n, r: 0n }];
+    if (!balls.below(share, balls.divide(less, exponent))) {
+      beyond = balls.negative(balls.log(balls.multiply(exponent, balls.subtract(balls.one, share))));
+      x = balls.divide(balls.add(less, beyond), exponent);
+    }
+    const power = balls.exp(balls.multiply(exponent, balls.log(x)));
+    if (!balls.below(power, balls.add(beyond, limit))) return undefined;
+    return sign ? balls.negative(x) : x;
+  });
+}
+
+/** Return so many normal numbers as balls; `share(k)` is the uniform of number k, those after `at` are used. */
+function exactNormals(balls, n, at, share) {
+  const found = [];
+  for (let k = at; found.length < n; k += 2) {
+    const radius = balls.root(balls.times(balls.log(share(k)), -2n));
+    const [sine, cosine] = fullTurn(balls, share(k + 1));
+    found.push(balls.multiply(radius, cosine), balls.multiply(radius, sine));
+  }
+  return found.slice(0, n);
+}
+
+const fullTurn = (balls, share) => balls.circle(balls.times(balls.multiply(balls.pi, share), 2n));
+
+/** Return l_p noise of rate one as balls, from so many words of every uniform. */
+function exactNoise(balls, words, p, n, uniforms) {
+  const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
+  const product = (count) => Array.from({ length: count }, (_, k) => balls.log(share(k))).reduce((a, b) => balls.add(a, b));
+  const gamma = (count) => balls.negative(product(count));
+  if (p === 1 || n === 1) {
+    return Array.from({ length: n }, (_, k) => {
+      const [sign, part] = signedBall(balls, uniforms.digits(0, k, words), words);
+      return sign ? balls.log(part) : balls.negative(balls.log(part));
+    });
+  }
+  if (p === 2 && n === 2) {
+    const [radius, [sine, cosine]] = [gamma(2), fullTurn(balls, share(2))];
+    return [balls.multiply(radius, cosine), balls.multiply(radius, sine)];
+  }
+  if (p === Infinity) {
+    const radius = gamma(n + 1);
+    return Array.from({ length: n }, (_, k) =>
+      balls.multiply(radius, balls.subtract(balls.times(share(n + 1 + k), 2n), balls.one)),
+    );
+  }
+  let [raw, length] = [[], null];
+  if (p === 2) {
+    raw = exactNormals(balls, n, n, share);
+    length = balls.root(raw.map((x) => balls.multiply(x, x)).reduce((a, b) => balls.add(a, b)));
+  } else {
+    const exponent = balls.double(p);
+    raw = Array.from({ length: n }, (_, k) => exactPower(balls, words, exponent, uniforms, n + 2 * k));
+    const sizes = raw.map((x) => (x.m < 0n ? balls.negative(x) : x));
+    const largest = sizes.reduce((a, b) => (a.m > b.m ? a : b));
+    const total = sizes
+      .map((x) => balls.exp(balls.multiply(exponent, balls.log(balls.divide(x, largest)))))
+      .reduce((a, b) => balls.add(a, b));
+    length = balls.multiply(largest, balls.exp(balls.divide(balls.log(total), exponent)));
+  }
+  const factor = balls.divide(gamma(n), length);
+  return raw.map((x) => balls.multiply(x, factor));
+}
+
+/** Return the rows of the Cholesky factor of a covariance as balls. */
+function exactFactor(balls, covariance, n) {
+  const rows = [];
+  for (let i = 0; i < n; i++) {
+    const row = [];
+    for (let j = 0; j <= i; j++) {
+      const other = j < i ? rows[j] : row;
+      let rest = balls.double(covariance[i * n + j]);
+      for (let k = 0; k < j; k++) rest = balls.subtract(rest, balls.multiply(row[k], other[k]));
+      row.push(j < i ? balls.divide(rest, other[j]) : balls.root(rest));
+    }
+    rows.push(row);
+  }
+  return rows;
+}
+
+/** Return the factor as rows of doubles, each entry within UNIT of a size that is given with it. */
+function doubleFactor(covariance, n) {
+  return settled((balls) => {
+    const rows = exactFactor(balls, covariance, n);
+    return rows.map((row, i) =>
+      row.map(({ m, r }) => {
+        if (r > row[i].m >> 90n) throw UNDECIDED;
+        const [x, diagonal] = [m, row[i].m].map((value) => Number(value) * 2 ** -Number(balls.places));
+        return [x, Math.abs(x) + diagonal * 2 ** -36];
+      }),
+    );
+  }, 128n);
+}
+
+/** Return L z for noise with errors. */
+function stretched(factor, noise) {
+  if (!factor) return noise;
+  return factor.map((row) => {
+    let [total, error] = [0, 0];
+    row.forEach(([x, size], k) => {
+      total += x * noise[k][0];
+      error += size * (noise[k][1] + (noise.length + 4) * UNIT * Math.abs(noise[k][0]));
+    });
+    return [total, 1.01 * error];
+  });
+}
+
+/**
+ * The law of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
+ * is that of l_2 times the Cholesky factor; points are multiplied with `matrix` first, one row for every coordinate of a report.
+ */
+class VectorLaw {
+  constructor(p, dimension, [top, bottom], epsilon, { covariance = null, matrix = null } = {}) {
+    Object.assign(this, { p, dimension, top, bottom, covariance, matrix });
+    this.scale = top / (bottom * epsilon); // within 2 UNIT
+    // 1 / epsilon in cells, as a fraction; doubles are multiples of 2^-1074
+    this.scaleTop = toWhole(top) << 1074n;
+    this.scaleBottom = toWhole(bottom) * toWhole(epsilon);
+    this.factor = covariance ? doubleFactor(covariance, dimension) : null;
+  }
+
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  /** Return where a point lies as [coordinate, error]: a sum of n products is off by (n + 2) UNIT of their sizes. */
+  places(point) {
+    if (this.matrix === null) return point.map((x) => [x, 0]);
+    return this.matrix.map((row) => {
+      let [sum, sizes] = [0, 0];
+      row.forEach((a, k) => {
+        sum += a * point[k];
+        sizes += Math.abs(a * point[k]);
+      });
+      return [sum, (row.length + 4) * 1.01 * UNIT * sizes];
+    });
+  }
+
+  inDoubles(point, uniforms) {
+    const noise = stretched(this.factor, unitNoise(this.p, this.dimension, uniforms));
+    const cells = this.places(point).map(([x, unsure], k) => {
+      const [moved, error] = noise[k];
+      const wrong = this.scale * (error + 5 * UNIT * Math.abs(moved)) + unsure * (this.top / this.bottom) * 1.01;
+      return sureCell(centreOf(x, this.top, this.bottom), this.scale * moved, wrong);
+    });
+    return cells.includes(undefined) ? undefined : cells;
+  }
+
+  /** Return where a point lies as fractions of whole numbers, exactly: [tops, the common bottom]. */
+  #fractions(point) {
+    const wholes = point.map(toWhole);
+    if (this.matrix === null) return [wholes, 1n << 1074n];
+    const sum = (row) => row.reduce((total, a, k) => total + toWhole(a) * wholes[k], 0n);
+    return [this.matrix.map(sum), 1n << 2148n];
+  }
+
+  exactly(point, uniforms) {
+    const widest = Math.max(...this.places(point).map(([x]) => Math.abs(x)));
+    const extra = BigInt(Math.ceil(Math.log2(2 + this.scale + widest * (this.top / this.bottom)))) + BigInt(this.dimension);
+    const [tops, bottom] = this.#fractions(point);
+    return settled((balls, words) => {
+      let noise = exactNoise(balls, words, this.p, this.dimension, uniforms);
+      if (this.covariance) {
+        const zero = { m: 0n, r: 0n };
+        const factor = exactFactor(balls, this.covariance, this.dimension);
+        noise = factor.map((row) => row.reduce((sum, x, k) => balls.add(sum, balls.multiply(x, noise[k])), zero));
+      }
+      const scale = balls.fraction(this.scaleTop, this.scaleBottom);
+      return tops.map((top, k) => {
+        const centre = balls.fraction(top * toWhole(this.top), toWhole(this.bottom) * bottom);
+        return Number(balls.cell(balls.add(centre, balls.multiply(scale, noise[k]))));
+      });
+    }, extra);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- distances.js
+
+/**
+ * True distances of the secrets of a kernel: in doubles within `relative` of themselves and `absolute` beside, NaN where doubles lost
+ * something, and as balls of whole numbers. The metrics are those whose distance is a real number (src/metricdp/metrics/balls.py).
+ */
+
+
 const SAFE_SQUARES = [2 ** -900, 2 ** 900]; // sums of squares between these have lost nothing to under- or overflow
-const EXTRA = 64n; // places of balls, for what large numbers take
+const SAFE_GAPS = [2 ** -450, 2 ** 450];
 
 /** Return the length of a vector, NaN where doubles cannot be trusted with its squares. */
 function lengthOf(squares) {
@@ -1502,10 +2187,9 @@ const GAPS = {
   },
 };
 
-/** Vectors under l1, l2 or the largest gap: distances in doubles within `relative` of themselves, and as balls. */
+/** Vectors under l1, l2 or the largest gap. */
 class Lengths {
   constructor(p, points) {
-    if (!Object.hasOwn(GAPS, p)) throw new Unsupported("a kernel is drawn from here in l1, l2, the largest gap and angles only.");
     this.p = p;
     this.data = doublesOf(points);
     this.width = points.width;
@@ -1529,6 +2213,120 @@ class Lengths {
     }
     return this.p === 2 ? balls.root(total) : total;
   }
+}
+
+/** Vectors under another l_p: m (sum (x / m)^p)^(1/p), m the largest gap. */
+class Powers {
+  constructor(p, points) {
+    this.p = p;
+    this.data = doublesOf(points);
+    this.width = points.width;
+    // A power of a ratio is within (10 |exponent| + 2 p + 6) UNIT of itself, and of the sum the p-th root is taken; below e^-60
+    // powers no longer count. From 2^40 on the largest gap is within n^(1/p) of the distance.
+    this.steep = p >= 2 ** 40;
+    this.relative = (14 * this.width + 64) * UNIT + (this.steep ? Math.log(this.width) * 2 ** -39 : 0);
+    this.absolute = this.width * 2 ** -1021;
+  }
+
+  measure(i, j) {
+    const largest = GAPS.Infinity(this.data, i * this.width, j * this.width, this.width);
+    if (largest === 0 || this.steep) return largest;
+    if (!(largest > SAFE_GAPS[0] && largest < SAFE_GAPS[1])) return NaN;
+    let total = 0;
+    for (let k = 0; k < this.width; k++) {
+      const gap = Math.abs(this.data[i * this.width + k] - this.data[j * this.width + k]) / largest;
+      const exponent = gap > 0 ? this.p * logOf(gap) : -Infinity;
+      if (exponent > -60) total += expOf(exponent);
+    }
+    return largest * expOf(logOf(total) / this.p);
+  }
+
+  ball(balls, i, j) {
+    const gaps = [];
+    let largest = balls.fraction(0n, 1n);
+    for (let k = 0; k < this.width; k++) {
+      const exact = toWhole(this.data[i * this.width + k]) - toWhole(this.data[j * this.width + k]);
+      if (exact === 0n) continue;
+      const gap = balls.fraction(exact < 0n ? -exact : exact, 1n << 1074n);
+      gaps.push(gap);
+      if (gap.m > largest.m) largest = gap;
+    }
+    if (gaps.length === 0) return largest;
+    const power = balls.double(this.p);
+    const total = gaps
+      .map((gap) => balls.exp(balls.multiply(power, balls.log(balls.divide(gap, largest)))))
+      .reduce((a, b) => balls.add(a, b));
+    return balls.multiply(largest, balls.exp(balls.divide(balls.log(total), power)));
+  }
+}
+
+/** Vectors under a Mahalanobis metric: the lengths of L^-1 (x - y), L the Cholesky factor of the covariance. */
+class Whitened {
+  constructor({ covariance }, points) {
+    const n = points.width;
+    this.data = doublesOf(points);
+    this.width = n;
+    this.covariance = covariance;
+    const inverse = settled((balls) => {
+      const rows = inverseOf(balls, exactFactor(balls, covariance, n));
+      for (const row of rows) for (const { r } of row) if (r > row[row.length - 1].m >> 90n) throw UNDECIDED;
+      return rows.map((row) => row.map(({ m }) => Number(m) * 2 ** -Number(balls.places)));
+    }, 256n);
+    // Points are put where the first is zero. A coordinate is a sum of n products, each off by 2 UNIT and the sum by n; an entry
+    // is known within UNIT of itself and 2^-90 of the diagonal.
+    this.units = new Float64Array(this.data.length);
+    const widest = new Float64Array(n);
+    const size = this.data.length / n;
+    for (let i = 0; i < size; i++) {
+      for (let k = 0; k < n; k++) widest[k] = Math.max(widest[k], Math.abs(this.data[i * n + k] - this.data[k]));
+      for (let c = 0; c < n; c++) {
+        let sum = 0;
+        for (let k = 0; k <= c; k++) sum += inverse[c][k] * (this.data[i * n + k] - this.data[k]);
+        this.units[i * n + c] = sum;
+      }
+    }
+    let squares = 0;
+    inverse.forEach((row, c) => {
+      let sum = 0;
+      row.forEach((x, k) => (sum += (Math.abs(x) + row[c] * 2 ** -36) * widest[k]));
+      squares += ((n + 6) * UNIT * sum) ** 2;
+    });
+    this.relative = (n + 12) * UNIT;
+    this.absolute = 2.1 * Math.sqrt(squares) + n * 2 ** -1021;
+    this.known = null;
+  }
+
+  measure(i, j) {
+    return GAPS[2](this.units, i * this.width, j * this.width, this.width);
+  }
+
+  ball(balls, i, j) {
+    if (this.known?.balls !== balls) this.known = { balls, factor: exactFactor(balls, this.covariance, this.width) };
+    const found = [];
+    let total = balls.fraction(0n, 1n);
+    this.known.factor.forEach((row, c) => {
+      let rest = balls.fraction(toWhole(this.data[i * this.width + c]) - toWhole(this.data[j * this.width + c]), 1n << 1074n);
+      for (let k = 0; k < c; k++) rest = balls.subtract(rest, balls.multiply(row[k], found[k]));
+      found.push(balls.divide(rest, row[c]));
+      total = balls.add(total, balls.multiply(found[c], found[c]));
+    });
+    return balls.root(total);
+  }
+}
+
+/** Return the inverse of a lower triangle of balls, row by row. */
+function inverseOf(balls, factor) {
+  const rows = [];
+  factor.forEach((row, i) => {
+    const made = row.map((_, j) => {
+      if (j === i) return balls.divide(balls.one, row[i]);
+      let sum = { m: 0n, r: 0n };
+      for (let k = j; k < i; k++) sum = balls.add(sum, balls.multiply(row[k], rows[k][j]));
+      return balls.negative(balls.divide(sum, row[i]));
+    });
+    rows.push(made);
+  });
+  return rows;
 }
 
 /** Vectors under the angle between them. */
@@ -1563,10 +2361,10 @@ class Angles {
 
   ball(balls, i, j) {
     const [a, b] = [this.direction(balls, i), this.direction(balls, j)];
-    const lengthIn = (combine) =>
+    const along = (combine) =>
       balls.root(a.map((x, k) => combine(x, b[k])).reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
-    const apart = lengthIn((x, y) => balls.subtract(x, y));
-    const angle = balls.times(balls.angle(apart, lengthIn((x, y) => balls.add(x, y))), 2n);
+    const apart = along((x, y) => balls.subtract(x, y));
+    const angle = balls.times(balls.angle(apart, along((x, y) => balls.add(x, y))), 2n);
     return this.degrees ? balls.divide(balls.times(angle, 180n), balls.pi) : angle;
   }
 
@@ -1576,6 +2374,146 @@ class Angles {
     return row.map((x) => balls.divide(x, length));
   }
 }
+
+/** Points of the open unit ball under the hyperbolic metric: 2 asinh(|x - y| / sqrt((1 - |x|^2) (1 - |y|^2))). */
+class Curved {
+  constructor(points) {
+    this.data = doublesOf(points);
+    this.width = points.width;
+    this.relative = (this.width + 24) * UNIT;
+    this.absolute = 64 * UNIT; // of the logarithm near one, and of the twice
+    // What is left to the border is known to UNIT: the sum of squares is exact.
+    const places = 1n << 2148n;
+    this.rooms = Float64Array.from({ length: this.data.length / this.width }, (_, i) => {
+      const room = places - this.#squares(i);
+      refuse(room <= 0n, "a point is none that its metric can measure");
+      return nearest(room, 2148);
+    });
+  }
+
+  #squares(i) {
+    let total = 0n;
+    for (let k = 0; k < this.width; k++) total += toWhole(this.data[i * this.width + k]) ** 2n;
+    return total;
+  }
+
+  measure(i, j) {
+    const apart = GAPS[2](this.data, i * this.width, j * this.width, this.width);
+    const room = this.rooms[i] * this.rooms[j];
+    const away = apart / root(room);
+    return room > SAFE_SQUARES[0] && away < SAFE_GAPS[1] ? 2 * logOf(away + root(away * away + 1)) : NaN;
+  }
+
+  ball(balls, i, j) {
+    let apart = balls.fraction(0n, 1n);
+    for (let k = 0; k < this.width; k++) {
+      const gap = balls.fraction(toWhole(this.data[i * this.width + k]) - toWhole(this.data[j * this.width + k]), 1n << 1074n);
+      apart = balls.add(apart, balls.multiply(gap, gap));
+    }
+    const [one, other] = [i, j].map((at) => balls.fraction((1n << 2148n) - this.#squares(at), 1n << 2148n));
+    const away = balls.divide(balls.root(apart), balls.root(balls.multiply(one, other)));
+    return balls.times(balls.log(balls.add(away, balls.root(balls.add(balls.multiply(away, away), balls.one)))), 2n);
+  }
+}
+
+/** Return a whole number over 2^places as a double, within UNIT of itself. */
+function nearest(value, places) {
+  const bits = value.toString(2).length;
+  const shift = Math.max(0, bits - 64); // the first 64 bits are enough
+  return Number(value >> BigInt(shift)) * 2 ** (shift - places);
+}
+
+/** Places on the Earth: directions of three coordinates, and twice the arctangent of |u - v| over |u + v|. */
+class Places {
+  constructor({ unit }, points) {
+    const scale = perKilometre(unit);
+    this.data = doublesOf(points);
+    this.radius = EARTH_RADIUS_KM * scale;
+    this.unit = unit;
+    this.relative = 32 * UNIT;
+    this.absolute = 256 * UNIT * this.radius; // every coordinate of a direction is within 32 UNIT
+    this.units = new Float64Array((this.data.length / 2) * 3);
+    for (let i = 0; i < this.data.length / 2; i++) {
+      const [up, out] = ofLatitude(this.data[2 * i]);
+      const [sine, cosine] = circle(mod(this.data[2 * i + 1], 360) / 360);
+      this.units.set([out * cosine, out * sine, up], 3 * i);
+    }
+  }
+
+  measure(i, j) {
+    let [apart, along] = [0, 0];
+    for (let k = 0; k < 3; k++) {
+      const [a, b] = [this.units[3 * i + k], this.units[3 * j + k]];
+      apart += (a - b) ** 2;
+      along += (a + b) ** 2;
+    }
+    return 2 * this.radius * arctangent(root(apart), root(along));
+  }
+
+  ball(balls, i, j) {
+    const whole = (at) => toWhole(this.data[at]);
+    const turn = (angle) => balls.circle(balls.multiply(balls.pi, balls.fraction(angle, 360n << 1074n)));
+    const [north, south] = [whole(2 * i), whole(2 * j)];
+    const [[, one], [, other]] = [turn(2n * north), turn(2n * south)];
+    const parallels = balls.multiply(one, other);
+    const [sine, cosine] = turn(whole(2 * i + 1) - whole(2 * j + 1));
+    const square = (x) => balls.multiply(x, x);
+    const away = balls.root(balls.add(square(turn(north - south)[0]), balls.multiply(parallels, square(sine))));
+    const back = balls.root(balls.add(square(turn(north + south)[0]), balls.multiply(parallels, square(cosine))));
+    const [metres, pieces] = fractionOf(SHARED.metres[this.unit]);
+    const radius = balls.fraction(toWhole(EARTH_RADIUS_KM) * 1000n * pieces, metres << 1074n);
+    return balls.multiply(balls.times(balls.angle(away, back), 2n), radius);
+  }
+}
+
+/** Words and symbols: how many edits or places they differ by, a whole number. */
+class Counted {
+  constructor(count, points) {
+    this.rows = Array.from({ length: points.size }, (_, i) => points.row(i));
+    this.count = count;
+    this.relative = this.absolute = 0;
+  }
+
+  measure(i, j) {
+    return this.count(this.rows[i], this.rows[j]);
+  }
+
+  ball(balls, i, j) {
+    return balls.fraction(BigInt(this.measure(i, j)), 1n);
+  }
+}
+
+const MEASURES = {
+  Lp: ({ parameters: { p } }, points) => (Object.hasOwn(GAPS, p) ? new Lengths(p, points) : new Powers(p, points)),
+  Mahalanobis: (metric, points) => new Whitened(metric, points),
+  Angular: ({ unit }, points) => new Angles(unit, points),
+  Hyperbolic: (_, points) => new Curved(points),
+  Haversine: (metric, points) => new Places(metric, points),
+  Levenshtein: (_, points) => new Counted((a, b) => edits(a[0], b[0]), points),
+  Hamming: ({ measure }, points) => new Counted(measure, points),
+};
+
+/** Return the true distances of a space: `measure(i, j)` and `ball(balls, i, j)` of codes, and the errors of the first. */
+function trueDistances({ metric, points }) {
+  if (!Object.hasOwn(MEASURES, metric.name)) throw new Unsupported("a kernel in this metric is not drawn from here.");
+  return MEASURES[metric.name](metric, points);
+}
+
+// ---------------------------------------------------------------------------------------------------- kernel.js
+
+/**
+ * Kernels over small vocabularies: Pr[k | i] = w_k exp(-a min(d(i, k), cap)) / N_i in real numbers of the stored points.
+ *
+ * A draw is one uniform number, of which further bits are read where they are needed. The reports share the interval from 0 to
+ * 1 by their probabilities: the secret itself first, then all others in their order. Doubles decide where their proven error
+ * leaves no doubt, balls of whole numbers elsewhere: the same words give the same report as in Python. What a file says about
+ * its normalisers is not used, and nothing is remembered of what was asked.
+ */
+
+
+const LARGEST_EXPONENT = 600.6; // of the farthest report; below, exp stays an ordinary double
+const WIDEST_WEIGHTS = 90; // logarithm of the largest weight over the smallest
+const EXTRA = 64n; // places of balls, for what large numbers take
 
 /** Return the smaller of two balls, or one that holds both where that is not sure. */
 function lesser(a, b) {
@@ -1691,11 +2629,7 @@ class KernelRows {
 /** Read a kernel on the secrets of a space, which are its reports. */
 function readKernel(body, file, promise) {
   const space = file.space(body.space);
-  const { metric, points } = space;
-  if (metric.name !== "Lp" && metric.name !== "Angular") {
-    throw new Unsupported("a kernel is drawn from here in l1, l2, the largest gap and angles only.");
-  }
-  const measure = metric.name === "Lp" ? new Lengths(metric.parameters.p, points) : new Angles(metric.unit, points);
+  const measure = trueDistances(space);
   const logs = body.log_weights === null ? null : file.floats(body.log_weights, [space.size], "its weights");
   file.floats(body.log_normalisers, [space.size], "its normalisers");
   refuse(promise.basis !== "none" && !(body.inner <= promise.epsilon), "its kernel does not keep its promise");
@@ -1703,349 +2637,272 @@ function readKernel(body, file, promise) {
   return { inputs: space, outputs: space, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
 }
 
-// ---------------------------------------------------------------------------------------------------- roads.js
+// ---------------------------------------------------------------------------------------------------- directions.js
 
-/** Shortest ways along a network of roads, by Dijkstra's algorithm. */
+/**
+ * Noise on the sphere of any dimension in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where
+ * those leave more than one cell. How far: a value proposed below a hat (`hats.js`), kept or not. Which way: a normal vector g less
+ * its part along the secret x, w = g - <g, x> x / |x|^2. The report is y = sin(t) w / |w| + cos(t) x / |x|. Words and bounds are
+ * those of Python (src/metricdp/mechanisms/noise/directions.py, docs/noise.md).
+ */
 
-/** Return the length of the shortest way between two nodes; the ways from the last start are kept. */
-function pathMeasure(roads) {
-  let [start, ways, there, back] = [-1, null, null, null];
-  return (a, b) => {
-    if (there === null) {
-      there = neighbours(roads, false);
-      back = roads.oneWay === "open" ? null : neighbours(roads, true);
-    }
-    if (start !== a[0]) {
-      ways = waysFrom(a[0], there, roads.nodes);
-      // The longer of there and back: a metric, which one-way streets alone are not.
-      if (back !== null) waysFrom(a[0], back, roads.nodes).forEach((way, node) => (ways[node] = Math.max(ways[node], way)));
-      start = a[0];
-    }
-    return ways[b[0]];
-  };
-}
 
-/** Return the streets out of every node: those of node k stand from `starts[k]` to `starts[k + 1]`. */
-function neighbours({ edges, lengths, nodes, oneWay }, reversed) {
-  const open = oneWay === "open";
-  const starts = new Uint32Array(nodes + 1);
-  const ends = (street) => (reversed ? [edges[2 * street + 1], edges[2 * street]] : [edges[2 * street], edges[2 * street + 1]]);
-  for (let street = 0; street < lengths.length; street++) {
-    const [from, to] = ends(street);
-    starts[from + 1] += 1;
-    if (open) starts[to + 1] += 1;
+const PROPOSALS = 8; // of one attempt
+const MOST_AWAY = 3.2;
+
+const lengthIn = (balls, row) => balls.root(row.reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
+
+/** The law of noise on the sphere; a coordinate y lies at y * top / bottom cells. */
+class DirectionLaw {
+  constructor(profile, [top, bottom]) {
+    Object.assign(this, { profile, top, bottom });
+    this.scale = top / bottom;
   }
-  for (let node = 0; node < nodes; node++) starts[node + 1] += starts[node];
-  const [targets, steps] = [new Uint32Array(starts[nodes]), new Float64Array(starts[nodes])];
-  const free = starts.slice();
-  const put = (from, to, street) => {
-    targets[free[from]] = to;
-    steps[free[from]++] = lengths[street];
-  };
-  for (let street = 0; street < lengths.length; street++) {
-    const [from, to] = ends(street);
-    put(from, to, street);
-    if (open) put(to, from, street);
-  }
-  return { starts, targets, steps };
-}
 
-function waysFrom(start, { starts, targets, steps }, nodes) {
-  const ways = new Float64Array(nodes).fill(Infinity);
-  ways[start] = 0;
-  const heap = [[0, start]]; // [way, node], the shortest way on top
-  while (heap.length > 0) {
-    const [way, node] = popLeast(heap);
-    if (way > ways[node]) continue; // a shorter way was found meanwhile
-    for (let k = starts[node]; k < starts[node + 1]; k++) {
-      const longer = way + steps[k];
-      if (longer < ways[targets[k]]) {
-        ways[targets[k]] = longer;
-        pushOn(heap, [longer, targets[k]]);
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  /** Return the cells, or undefined where doubles do not know. */
+  inDoubles(point, uniforms) {
+    const away = untilDecided((attempt) => {
+      for (let k = 0; k < PROPOSALS; k++) {
+        const found = this.#proposal(uniforms.middle(attempt, 2 * k), uniforms.middle(attempt, 2 * k + 1));
+        if (found !== undefined) return found; // kept, or null: nobody knows
       }
+      return undefined;
+    });
+    if (away === null) return undefined;
+    const reached = walked(point, normalsOf(point.length, 2 * PROPOSALS, uniforms), this.#turn(away));
+    const cells = reached.map(([y, error]) => sureCell([0, 0], this.scale * y, this.scale * (error + 2 * UNIT * Math.abs(y))));
+    return cells.includes(undefined) ? undefined : cells;
+  }
+
+  /** Propose how far to go: [value, error], undefined where it is not kept, null where doubles do not know. */
+  #proposal(share, chance) {
+    const { start, stop, rise, fall, top, area } = this.profile.hat;
+    const { rate, power, end } = this.profile;
+    const [place, rest] = [area * share, area * (1 - share)]; // from either end; 1 - share is exact
+    const [ofPlace, ofRest] = [UNIT * (5 * place + area), UNIT * (5 * rest + area)];
+    if (Math.abs(place - rise) <= ofPlace || Math.abs(rest - fall) <= ofRest) return null;
+    const left = place < rise;
+    const right = !left && rest < fall;
+    const unsure = (left ? ofPlace / place : right ? ofRest / rest : 0) + 2 * UNIT;
+    const fallen = -logOf(left ? place / rise : right ? rest / fall : 1); // what the hat has lost
+    const ofFallen = unlikely(unsure) + 8 * UNIT * fallen;
+    const value = left ? start - rise * fallen : right ? stop + fall * fallen : start + (place - rise);
+    const between = left || right ? 0 : ofPlace + 2 * UNIT * (place + rise);
+    const ofValue = (left ? rise : right ? fall : 0) * (ofFallen + 3 * UNIT * fallen) + between + 2 * UNIT * Math.abs(value);
+    if (value < -ofValue || value - end > ofValue + 8 * UNIT) return undefined;
+    if (!(value > ofValue && end - value > ofValue + 8 * UNIT)) return null;
+    const [inner, ofInner] = this.#grown(value, ofValue);
+    let [logarithm, ofLogarithm] = [0, 0];
+    if (power !== 0) {
+      logarithm = logOf(Math.max(inner, 1e-300));
+      ofLogarithm = (inner > 1000 * ofInner ? (1.1 * ofInner) / inner : Infinity) + 8 * UNIT * Math.abs(logarithm);
     }
+    const [limit, ofLimit] = exponentialOf(chance);
+    const gap = limit - (top - fallen + rate * value - power * logarithm);
+    const sizes = Math.abs(top) + fallen + rate * Math.abs(value) + power * Math.abs(logarithm) + limit;
+    const wrong = 1.01 * (ofLimit + ofFallen + rate * ofValue + power * ofLogarithm + 16 * UNIT * sizes);
+    if (gap > wrong) return [value, ofValue];
+    return gap < -wrong ? undefined : null;
   }
-  return ways;
-}
 
-function pushOn(heap, item) {
-  let at = heap.push(item) - 1;
-  while (at > 0) {
-    const parent = (at - 1) >> 1;
-    if (heap[parent][0] <= item[0]) break;
-    heap[at] = heap[parent];
-    at = parent;
+  /** Return what the area of the sphere grows by, sin(t) or v (2 - v), and its error. */
+  #grown(value, ofValue) {
+    if (!this.profile.isAngle) return [value * (2 - value), 2.1 * ofValue + 4 * UNIT * Math.abs(value)];
+    return [sineAndCosine(Math.min(value, MOST_AWAY))[0], ofValue + 6 * UNIT * Math.min(1, 2 * value)];
   }
-  heap[at] = item;
-}
 
-function popLeast(heap) {
-  const least = heap[0];
-  const item = heap.pop();
-  if (heap.length === 0) return least;
-  let at = 0;
-  for (let child = 1; child < heap.length; child = 2 * at + 1) {
-    if (child + 1 < heap.length && heap[child + 1][0] < heap[child][0]) child += 1;
-    if (heap[child][0] >= item[0]) break;
-    heap[at] = heap[child];
-    at = child;
+  /** Return sine and cosine of the angle between secret and report, and the errors of both. */
+  #turn([value, ofValue]) {
+    if (this.profile.isAngle) {
+      const [sine, cosine] = sineAndCosine(Math.min(value, MOST_AWAY));
+      return [sine, cosine, ofValue + 6 * UNIT * Math.min(1, 2 * value), ofValue + 6 * UNIT];
+    }
+    const sine = root(Math.max(value * (2 - value), 0));
+    const sure = value > 100 * ofValue && 2 - value > 100 * ofValue;
+    return [sine, 1 - value, (sure ? (1.1 * ofValue) / sine : Infinity) + 6 * UNIT * sine, ofValue + UNIT];
   }
-  heap[at] = item;
-  return least;
+
+  exactly(point, uniforms) {
+    const { profile } = this;
+    const wholes = point.map(toWhole);
+    const largest = wholes.reduce((most, x) => (x > most ? x : -x > most ? -x : most), 0n); // only the direction counts
+    const bits = (value) => BigInt(Math.ceil(Math.log2(value)));
+    const extra = bits(2 * this.scale + 2) + 2n * bits(profile.rate + 2) + 2n * bits(point.length + profile.power + 1) + 64n;
+    return settled((balls, words) => {
+      const value = this.#exactValue(balls, words, uniforms);
+      const two = balls.fraction(2n, 1n);
+      const [sine, cosine] = profile.isAngle
+        ? balls.circle(value)
+        : [balls.root(balls.multiply(value, balls.subtract(two, value))), balls.subtract(balls.one, value)];
+      const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
+      const g = exactNormals(balls, point.length, 2 * PROPOSALS, share);
+      const x = wholes.map((whole) => balls.fraction(whole, largest));
+      const zero = balls.fraction(0n, 1n);
+      const square = x.reduce((sum, one) => balls.add(sum, balls.multiply(one, one)), zero);
+      const dot = x.reduce((sum, one, k) => balls.add(sum, balls.multiply(one, g[k])), zero);
+      const along = balls.divide(dot, square);
+      const w = g.map((one, k) => balls.subtract(one, balls.multiply(along, x[k])));
+      const across = lengthIn(balls, w);
+      if (across.m <= across.r) throw UNDECIDED;
+      const [b, a] = [balls.divide(sine, across), balls.divide(cosine, balls.root(square))];
+      const scale = balls.fraction(toWhole(this.top), toWhole(this.bottom));
+      return w.map((one, k) => {
+        const y = balls.add(balls.multiply(b, one), balls.multiply(a, x[k]));
+        return Number(balls.cell(balls.multiply(scale, y)));
+      });
+    }, extra);
+  }
+
+  /** Return how far noise goes as a ball, by the same proposals. */
+  #exactValue(balls, words, uniforms) {
+    const { hat } = this.profile;
+    const [start, stop, rise, fall, top] = [hat.start, hat.stop, hat.rise, hat.fall, hat.top].map((x) => balls.double(x));
+    const area = balls.add(balls.add(rise, balls.subtract(stop, start)), fall);
+    const zero = { m: 0n, r: 0n };
+    const minusLog = (ball) => balls.negative(balls.log(ball));
+    return untilDecided((attempt) => {
+      for (let k = 0; k < PROPOSALS; k++) {
+        const share = balls.uniform(uniforms.digits(attempt, 2 * k, words), 64n * words);
+        const [place, rest] = [balls.multiply(area, share), balls.multiply(area, balls.subtract(balls.one, share))];
+        let [fallen, value] = [zero, null];
+        if (hat.rise > 0 && balls.below(place, rise)) {
+          fallen = minusLog(balls.divide(place, rise));
+          value = balls.subtract(start, balls.multiply(rise, fallen));
+        } else if (hat.fall > 0 && balls.below(rest, fall)) {
+          fallen = minusLog(balls.divide(rest, fall));
+          value = balls.add(stop, balls.multiply(fall, fallen));
+        } else value = balls.add(start, balls.subtract(place, rise));
+        if (!balls.below(zero, value) || !balls.below(value, this.profile.exactEnd(balls))) continue;
+        const limit = minusLog(balls.uniform(uniforms.digits(attempt, 2 * k + 1, words), 64n * words));
+        if (balls.below(balls.subtract(balls.subtract(top, fallen), this.profile.exactLog(balls, value)), limit)) return value;
+      }
+      return undefined;
+    });
+  }
 }
 
-// ---------------------------------------------------------------------------------------------------- metrics.js
-
-/** Metrics: how far two secrets are apart. Those not measured here can be stored, and their secrets drawn by code. */
-
-
-const EARTH_RADIUS_KM = SHARED.earth_radius_km;
-
-const radians = (degrees) => degrees * (Math.PI / 180);
-const degrees = (angle) => angle * (180 / Math.PI);
-const mod = (value, period) => value - Math.floor(value / period) * period;
-
-/** Return how many of a unit of length make a kilometre. */
-function perKilometre(unit) {
-  if (!Object.hasOwn(SHARED.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
-  return Number(SHARED.metres.km) / Number(SHARED.metres[unit]);
+/** Return the unit vector reached from a row as [coordinate, error], infinite where unsure. */
+function walked(row, normals, [sine, cosine, ofSine, ofCosine]) {
+  const many = (row.length + 4) * UNIT; // of a sum of n products, in any order
+  let [square, dot, total, spread] = [0, 0, 0, 0];
+  row.forEach((x, k) => {
+    const [g, ofG] = normals[k];
+    square += x * x;
+    dot += g * x;
+    total += g * g;
+    spread += ofG * ofG;
+  });
+  spread = root(spread) * (1 + many);
+  const [along, length, size] = [dot / square, root(square), root(total)];
+  const ofAlong = (1.05 * (spread + many * size)) / length + 2 * many * Math.abs(along);
+  const across = row.map((x, k) => normals[k][0] - along * x);
+  const radius = root(across.reduce((sum, w) => sum + w * w, 0));
+  const ofRadius = 2.1 * spread + many * (4 * size + radius);
+  const [b, a] = [sine / radius, cosine / length];
+  const ofB = radius > 100 * ofRadius ? (ofSine + (1.05 * sine * ofRadius) / radius) / radius + 4 * UNIT * b : Infinity;
+  const ofA = ofCosine / length + 2 * many * Math.abs(a);
+  return row.map((x, k) => {
+    const [g, ofG] = normals[k];
+    const ofAcross = ofG + ofAlong * Math.abs(x) + 3 * UNIT * (Math.abs(g) + Math.abs(along * x));
+    const [ahead, aside] = [a * x, b * across[k]];
+    const error = ofB * Math.abs(across[k]) + b * ofAcross + ofA * Math.abs(x);
+    return [aside + ahead, 1.1 * (error + 3 * UNIT * (Math.abs(aside) + Math.abs(ahead)))];
+  });
 }
 
-function parallel(latitude) {
-  return Math.sin(radians(90 - Math.abs(latitude))); // by the distance to the pole, which is exact near it and zero at it
-}
-
-/** Return the difference of two longitudes, taken the short way round, as one rounding of the exact one. */
-function around(east, other) {
-  const gap = east - other;
-  if (!(Math.abs(gap) > 180)) return gap;
-  const part = gap - east;
-  const lost = east - (gap - part) - (other + part); // what rounding the difference took off, exactly
-  return gap - 360 * Math.round(gap / 360) + lost;
-}
+// ---------------------------------------------------------------------------------------------------- hats.js
 
 /**
- * Return the great-circle distance in kilometres between (latitude, longitude) in degrees.
- * @param {ArrayLike<number>} a
- * @param {ArrayLike<number>} b
- * @returns {number}
+ * How far noise on the sphere goes: the density of an angle or of a height, and the hat below which it is proposed. Line for line
+ * those of src/metricdp/mechanisms/noise/hats.py, in + - * / and square roots alone: the same doubles in both languages. Python
+ * proves each hat that it makes in arbitrary precision.
  */
-function haversine(a, b) {
-  const east = around(a[1], b[1]);
-  const half =
-    Math.sin(radians(a[0] - b[0]) / 2) ** 2 + parallel(a[0]) * parallel(b[0]) * Math.sin(radians(east) / 2) ** 2;
-  return 2 * EARTH_RADIUS_KM * Math.atan2(Math.sqrt(half), Math.sqrt(Math.max(0, 1 - half)));
-}
 
-/** Return the l_p norm, scaled by the largest gap, so that powers neither overflow nor underflow. */
-function norm(gaps, p) {
-  let largest = 0;
-  let total = 0;
-  for (const gap of gaps) {
-    largest = Math.max(largest, Math.abs(gap));
-    total += Math.abs(gap);
+
+const ABOVE = 1 + 2 ** -50; // above the roundings of a rate and of its inverse
+
+/** Densities exp(-rate t) sin(t)^h of angles (`form` "angle"), exp(-rate v) (v (2 - v))^h of heights v = 1 - cos(t). */
+class Profile {
+  constructor(form, dimension, epsilon, perDegree = false) {
+    Object.assign(this, { form, dimension, epsilon, perDegree });
+    this.isAngle = form === "angle";
+    this.power = this.isAngle ? dimension - 2 : (dimension - 3) / 2;
+    this.end = this.isAngle ? Math.PI : 2;
+    this.rate = perDegree ? epsilon * (180 / Math.PI) : epsilon;
+    this.hat = this.power === 0 ? this.#falling() : this.#rising();
+    this.hat.area = this.hat.rise + (this.hat.stop - this.hat.start) + this.hat.fall;
   }
-  if (p === 1) return total;
-  if (p === Infinity || largest === 0) return largest;
-  let sum = 0;
-  for (const gap of gaps) sum += (Math.abs(gap) / largest) ** p;
-  return largest * sum ** (1 / p);
-}
 
-function gapsOf(a, b) {
-  const gaps = new Array(a.length);
-  for (let k = 0; k < a.length; k++) gaps[k] = a[k] - b[k];
-  return gaps;
-}
+  #falling() {
+    if (this.rate * this.end < 1) return { start: 0, stop: this.end * ABOVE, rise: 0, fall: 0, top: 0 };
+    return { start: 0, stop: 0, rise: 0, fall: (1 / this.rate) * ABOVE, top: 0 };
+  }
 
-function cholesky(matrix, size) {
-  const factor = new Float64Array(size * size);
-  for (let i = 0; i < size; i++) {
-    for (let j = 0; j <= i; j++) {
-      const [here, there] = [matrix[i * size + j], matrix[j * size + i]];
-      refuse(Math.abs(here - there) > 1e-12 + 1e-9 * Math.abs(there), "a covariance is not symmetric");
-      let sum = here;
-      for (let k = 0; k < j; k++) sum -= factor[i * size + k] * factor[j * size + k];
-      refuse(i === j && !(sum > 0), "a covariance is not positive definite");
-      factor[i * size + j] = i === j ? Math.sqrt(sum) : sum / factor[j * size + j];
+  #rising() {
+    const top = this.#where(0);
+    const peak = this.#log(top);
+    const [left, right] = [this.#dropped(top, 0, peak), this.#dropped(top, Math.min(this.end, 8 * top), peak)];
+    const [rise, fall] = [1 / this.#slope(left), -1 / this.#slope(right)];
+    const start = left + rise;
+    const stop = Math.max(start, right - fall);
+    return { start, stop, rise, fall, top: Math.max(this.#above(0, 0), this.#above(1 / rise, start), this.#above(-1 / fall, stop)) };
+  }
+
+  #where(slope) {
+    const pull = (slope + this.rate) / this.power;
+    return this.isAngle ? arctangent(1, pull) : 2 / (pull + 1 + root(pull * pull + 1));
+  }
+
+  #log(value) {
+    const inner = this.isAngle ? sineAndCosine(value)[0] : value * (2 - value);
+    return -this.rate * value + this.power * logOf(inner);
+  }
+
+  #slope(value) {
+    if (!this.isAngle) return -this.rate + this.power * (1 / value - 1 / (2 - value));
+    const [sine, cosine] = sineAndCosine(value);
+    return -this.rate + this.power * (cosine / sine);
+  }
+
+  #dropped(top, end, peak) {
+    let [near, far] = [top, end];
+    for (let k = 0; k < 80; k++) {
+      const middle = 0.5 * (near + far);
+      [near, far] = this.#log(middle) > peak - 1 ? [middle, far] : [near, middle];
     }
+    return near;
   }
-  return factor;
-}
 
-/** Return L^-1 x: the coordinates in which a Mahalanobis metric is Euclidean. */
-function whiten(factor, vector) {
-  const size = vector.length;
-  const result = new Array(size);
-  for (let i = 0; i < size; i++) {
-    let sum = vector[i];
-    for (let k = 0; k < i; k++) sum -= factor[i * size + k] * result[k];
-    result[i] = sum / factor[i * size + i];
+  #above(slope, here) {
+    const at = this.#where(slope);
+    const found = this.#log(at) - slope * (at - here);
+    const sizes = 1 + this.rate * at + Math.abs(found) + Math.abs(slope * at) + Math.abs(slope * here) + this.power;
+    return found + 2 ** -40 * sizes;
   }
-  return result;
-}
 
-const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
-const notMeasured = (name) => () => {
-  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
-};
-const measuredInPython = (name) => () => ({ measure: notMeasured(name) });
-
-/**
- * What each metric is made of: `measure(a, b)`, and where it is not every row of finite numbers, `legal(row)`: null, or why
- * a row cannot be measured (a name in `errors.js`). `text` says that it measures words. Every metric has checked
- * parameters by now (`manifest.js`); what depends on tensors or on other metrics is checked here.
- */
-const METRICS = {
-  Haversine: ({ unit }) => {
-    const scale = perKilometre(unit);
-    return {
-      measure: (a, b) => scale * haversine(a, b),
-      legal: (row) =>
-        row.length !== 2 ? "count" : Math.abs(row[0]) <= 90 && Math.abs(row[1]) <= 360 ? null : "degrees",
-    };
-  },
-  Lp: ({ p }) => ({ measure: (a, b) => norm(gapsOf(a, b), p) }),
-  Mahalanobis: ({ covariance }, file) => {
-    const [size] = file.shape(covariance);
-    const entries = file.floats(covariance, [size, size], "a covariance");
-    const factor = cholesky(entries, size);
-    return {
-      measure: (a, b) => norm(whiten(factor, gapsOf(a, b)), 2),
-      legal: (row) => (row.length === size ? null : "count"),
-      factor,
-      covariance: entries,
-    };
-  },
-  Temporal: ({ period }) => ({
-    measure: (a, b) => {
-      const gap = Math.abs(a[0] - b[0]);
-      return period === null ? gap : Math.min(mod(gap, period), period - mod(gap, period));
-    },
-    legal: (row) => (row.length === 1 ? null : "count"),
-  }),
-  Hamming: () => ({ measure: (a, b) => Array.from(a).filter((value, k) => value !== b[k]).length, text: "either" }),
-  Precomputed: ({ distances }, file) => {
-    const [size] = file.shape(distances);
-    const data = file.floats(distances, [size, size], "its distances");
-    checkDistances(data, size);
-    return {
-      measure: (a, b) => data[a[0] * size + b[0]],
-      legal: (row) => (isCode(row[0], size) ? null : "far"),
-    };
-  },
-  Angular: ({ unit }) => ({
-    measure: (a, b) => {
-      const [one, two] = [norm(a, 2), norm(b, 2)];
-      const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
-      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
-      return unit === "deg" ? degrees(angle) : angle;
-    },
-    legal: (row) => (norm(row, 2) > 0 ? null : "far"),
-  }),
-  Hyperbolic: () => ({
-    measure: (a, b) => {
-      const room = (1 - norm(a, 2) ** 2) * (1 - norm(b, 2) ** 2);
-      return 2 * Math.asinh(norm(gapsOf(a, b), 2) / Math.sqrt(room));
-    },
-    legal: (row) => (norm(row, 2) < 1 ? null : "far"),
-  }),
-  Weighted: ({ parts }, file) => {
-    const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
-    const used = new Set(groups.flatMap(([, columns]) => columns));
-    refuse(groups.some(([metric]) => metric.text === true), "a weighted metric is made of metrics of words");
-    const taken = (row, columns) => columns.map((column) => row[column]);
-    return {
-      measure: (a, b) =>
-        groups.reduce((sum, [metric, columns, weight]) => sum + weight * metric.measure(taken(a, columns), taken(b, columns)), 0),
-      legal: (row) => {
-        if (used.size !== row.length || !row.every((_, column) => used.has(column))) return "count";
-        for (const [metric, columns] of groups) {
-          const why = metric.legal(taken(row, columns));
-          if (why !== null) return why;
-        }
-        return null;
-      },
-    };
-  },
-  ShortestPath: (parameters, file) => {
-    const { nodes, one_way: oneWay } = parameters;
-    const count = file.shape(parameters.edges)[0];
-    const edges = file.wholes(parameters.edges, [count, 2], "its streets");
-    const lengths = file.floats(parameters.lengths, [count], "its streets");
-    for (let k = 0; k < count; k++) {
-      const [from, to] = [edges[2 * k], edges[2 * k + 1]];
-      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street leads nowhere");
-    }
-    return {
-      measure: pathMeasure({ edges, lengths, nodes, oneWay }),
-      legal: (row) => (isCode(row[0], nodes) ? null : "far"),
-      edges,
-      lengths,
-      nodes,
-    };
-  },
-  StreetPath: ({ network }, file) => {
-    const roads = file.metric(network);
-    return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
-  },
-  PolicyGraph: ({ network, apart }, file) => {
-    const graph = file.metric(network);
-    const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
-    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
-    return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
-  },
-  Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
-  Wasserstein: ({ ground }, file) => {
-    const [size, ...sides] = file.shape(ground);
-    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
-    if (sides.length > 0) checkDistances(data, size);
-    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
-    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
-  },
-  WordMovers: ({ vectors, ground, unit }, file) => {
-    const [size, width] = file.shape(vectors);
-    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
-    const metric = file.metric(ground);
-    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
-    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
-  },
-  Frechet: ({ ground, dimension, unit }, file) => ({
-    measure: notMeasured("Frechet"),
-    legal: (row) => (row.length % dimension === 0 ? null : "count"),
-    unit: unit || file.metric(ground).unit,
-  }),
-};
-
-const histogram = (size) => (row) => {
-  const total = row.reduce((sum, value) => sum + value, 0);
-  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
-};
-
-/** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
-function checkDistances(data, size) {
-  let largest = 1;
-  for (const value of data) largest = Math.max(largest, Math.abs(value));
-  for (let i = 0; i < size; i++) {
-    for (let j = 0; j < size; j++) {
-      const [there, back] = [data[i * size + j], data[j * size + i]];
-      refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
-      refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
-    }
+  /** Return the rate as a ball. */
+  exactRate(balls) {
+    const found = balls.double(this.epsilon);
+    return this.perDegree ? balls.divide(balls.times(found, 180n), balls.pi) : found;
   }
-}
 
-/** Refuse a row of a file that its metric cannot measure. */
-function checkRow(row, metric) {
-  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
-  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
-}
+  /** Return the largest value as a ball. */
+  exactEnd(balls) {
+    return this.isAngle ? balls.pi : balls.fraction(2n, 1n);
+  }
 
-/** Rebuild a metric from its checked entry; it may refer to earlier ones. */
-function readMetric({ name, parameters }, file) {
-  const make = METRICS[name] ?? measuredInPython(name);
-  const made = make(parameters, file);
-  return { name, unit: parameters.unit ?? "", legal: () => null, text: false, parameters, ...made };
+  /** Return the logarithm of the density of a ball. */
+  exactLog(balls, value) {
+    const found = balls.negative(balls.multiply(this.exactRate(balls), value));
+    if (this.power === 0) return found;
+    const inner = this.isAngle ? balls.circle(value)[0] : balls.multiply(value, balls.subtract(balls.fraction(2n, 1n), value));
+    return balls.add(found, balls.multiply(balls.double(this.power), balls.log(inner)));
+  }
 }
 
 // ---------------------------------------------------------------------------------------------------- spaces.js
@@ -2231,6 +3088,26 @@ class Unbounded {
   }
 }
 
+const UNIT_WITHIN = 1e-3; // unit vectors stored in 16 bits have lengths within this of one
+const LENGTHS = { unit: [1 - UNIT_WITHIN, 1 + UNIT_WITHIN], any: [1e-100, 1e100] };
+
+/** All directions: a row stands for the unit vector x / |x|; with `lengths` "unit" it must be one, within a thousandth. */
+class Sphere {
+  constructor({ metric, dimension, lengths }, file) {
+    this.metric = file.metric(metric);
+    this.dimension = dimension;
+    this.lengths = lengths;
+  }
+
+  encode(secret) {
+    const point = numbersOf(secret, this.dimension);
+    const squares = point.reduce((sum, x) => sum + x * x, 0);
+    const [shortest, longest] = LENGTHS[this.lengths];
+    refuseSecret(!(squares >= shortest * shortest && squares <= longest * longest), this.lengths === "unit" ? "unit" : "direction");
+    return point;
+  }
+}
+
 /** A box, lower <= x <= upper in every coordinate. */
 class Box {
   constructor({ metric, lower, upper }, file) {
@@ -2266,7 +3143,7 @@ class Streets {
   }
 }
 
-const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, streets: Streets };
+const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, sphere: Sphere, streets: Streets };
 
 /** Rebuild a space from its checked entry. */
 function readSpace(entry, file) {
@@ -2407,274 +3284,12 @@ class SphereLaw {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------- vectors.js
-
-/**
- * Laplace noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
- * one cell. The laws, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
- */
-
-
-const FACTORS = 8;
-
-/** Return -ln of the product of the first uniforms, and a bound of its error. */
-function gammaOf(count, uniforms) {
-  let [total, inverses] = [0, 0];
-  for (let start = 0; start < count; start += FACTORS) {
-    let product = 1;
-    for (let k = start; k < Math.min(count, start + FACTORS); k++) {
-      const share = uniforms.middle(0, k);
-      product *= share;
-      inverses += 1 / share;
-    }
-    total -= logOf(product);
-  }
-  return [total, (9 + count / FACTORS) * UNIT * total + unlikely(UNIT * (inverses * 1.01 + count))];
-}
-
-/** Propose a number with density exp(-|x|^p): [x, error], undefined where it is not kept, an infinite error where unsure. */
-function powerProposal(p, [sign, share], chance) {
-  const body = share < (p - 1) / p;
-  let doubtful = Math.abs(p * share - (p - 1)) < 8 * UNIT * p;
-  const rest = body ? 1 : p * (1 - share);
-  const beyond = body ? 0 : -logOf(rest);
-  const ofBeyond = body ? 0 : 8 * UNIT * Math.abs(beyond) + unlikely((p * UNIT) / rest + 2 * UNIT);
-  const x = body ? share : (p - 1 + beyond) / p;
-  const ofX = body ? UNIT : ofBeyond / p + 3 * UNIT * x;
-  const exponent = p * logOf(x);
-  const power = expOf(exponent);
-  const relative = (ofX < (0.001 * x) / p ? (p * ofX) / x : Infinity) + 10 * UNIT * Math.abs(exponent);
-  const ofPower = 1.1 * power * (relative + 5 * UNIT) + 1e-300;
-  const [limit, ofLimit] = exponentialOf(chance);
-  const gap = limit + beyond - power;
-  const wrong = 1.01 * (ofLimit + ofBeyond + ofPower) + 4 * UNIT * (limit + Math.abs(beyond));
-  doubtful ||= !(Math.abs(gap) > wrong);
-  if (doubtful) return [sign * x, Infinity];
-  return gap > 0 ? [sign * x, ofX] : undefined;
-}
-
-function powerVector(p, n, uniforms) {
-  const found = Array.from({ length: n }, (_, k) => {
-    const at = n + 2 * k;
-    return untilDecided((attempt) => powerProposal(p, uniforms.signed(attempt, at), uniforms.middle(attempt, at + 1)));
-  });
-  const largest = Math.max(...found.map(([x]) => Math.abs(x)));
-  let [total, rounding, moved] = [0, 1, 0];
-  for (const [x, error] of found) {
-    const exponent = p * logOf(Math.max(Math.abs(x) / largest, 1e-300));
-    const power = expOf(exponent);
-    total += power;
-    rounding += power * (1.2 * p + 12 * Math.abs(exponent) + 6);
-    moved += error;
-  }
-  rounding += n * total;
-  const length = largest * expOf(logOf(total) / p);
-  const relative = (UNIT * ((1.1 * rounding) / total + 10 * logOf(total))) / p + 7 * UNIT;
-  return [found, length, 1.01 * moved + length * relative];
-}
-
-function normalVector(n, uniforms) {
-  const found = [];
-  for (let k = n; found.length < n; k += 2) {
-    const [energy, ofEnergy] = exponentialOf(uniforms.middle(0, k));
-    const radius = root(2 * energy);
-    const error = (ofEnergy < 0.1 * energy ? (1.1 * ofEnergy) / radius : Infinity) + 17 * UNIT * radius;
-    const [sine, cosine] = circle(uniforms.middle(0, k + 1));
-    found.push([radius * cosine, error]);
-    if (found.length < n) found.push([radius * sine, error]);
-  }
-  const length = root(found.reduce((sum, [x]) => sum + x * x, 0));
-  const moved = found.reduce((sum, [, error]) => sum + error, 0); // at least their length
-  return [found, length, 1.01 * moved + (n + 5) * UNIT * length];
-}
-
-/** Return l_p noise of rate one: a list of [coordinate, error]. */
-function unitNoise(p, n, uniforms) {
-  if (p === 1 || n === 1) {
-    return Array.from({ length: n }, (_, k) => {
-      const [sign, share] = uniforms.signed(0, k);
-      const [total, error] = exponentialOf(share);
-      return [sign * total, error];
-    });
-  }
-  if (p === 2 && n === 2) {
-    const [radius, error] = gammaOf(2, uniforms);
-    const [sine, cosine] = circle(uniforms.middle(0, 2));
-    return [cosine, sine].map((x) => [radius * x, error + 14 * UNIT * radius]);
-  }
-  if (p === Infinity) {
-    const [radius, error] = gammaOf(n + 1, uniforms);
-    return Array.from({ length: n }, (_, k) => [radius * (2 * uniforms.middle(0, n + 1 + k) - 1), 1.01 * error + 5 * UNIT * radius]);
-  }
-  if (p > 2 ** 40) return new Array(n).fill([0, Infinity]);
-  const [radius, ofRadius] = gammaOf(n, uniforms);
-  const [found, length, ofLength] = p === 2 ? normalVector(n, uniforms) : powerVector(p, n, uniforms);
-  const factor = radius / length;
-  const relative = ofRadius / radius + ofLength / length + 6 * UNIT;
-  const sure = ofLength < 0.01 * length && ofRadius < 0.05 * radius;
-  return found.map(([x, error]) => [factor * x, sure ? 1.1 * factor * (error + Math.abs(x) * relative) : Infinity]);
-}
-
-/** Return the sign and the uniform of a whole number of 64 * words bits. */
-function signedBall(balls, digits, words) {
-  const bits = 64n * words - 1n;
-  return [digits >> bits, balls.uniform(digits & ((1n << bits) - 1n), bits)];
-}
-
-/** Return a number with density exp(-|x|^p) as a ball. */
-function exactPower(balls, words, exponent, uniforms, at) {
-  const less = balls.subtract(exponent, balls.one);
-  return untilDecided((attempt) => {
-    const [sign, share] = signedBall(balls, uniforms.digits(attempt, at, words), words);
-    const limit = balls.negative(balls.log(balls.uniform(uniforms.digits(attempt, at + 1, words), 64n * words)));
-    let [x, beyond] = [share, { m: 0n, r: 0n }];
-    if (!balls.below(share, balls.divide(less, exponent))) {
-      beyond = balls.negative(balls.log(balls.multiply(exponent, balls.subtract(balls.one, share))));
-      x = balls.divide(balls.add(less, beyond), exponent);
-    }
-    const power = balls.exp(balls.multiply(exponent, balls.log(x)));
-    if (!balls.below(power, balls.add(beyond, limit))) return undefined;
-    return sign ? balls.negative(x) : x;
-  });
-}
-
-/** Return l_p noise of rate one as balls, from so many words of every uniform. */
-function exactNoise(balls, words, p, n, uniforms) {
-  const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
-  const product = (count) => Array.from({ length: count }, (_, k) => balls.log(share(k))).reduce((a, b) => balls.add(a, b));
-  const gamma = (count) => balls.negative(product(count));
-  const turn = (k) => balls.circle(balls.times(balls.multiply(balls.pi, share(k)), 2n));
-  if (p === 1 || n === 1) {
-    return Array.from({ length: n }, (_, k) => {
-      const [sign, part] = signedBall(balls, uniforms.digits(0, k, words), words);
-      return sign ? balls.log(part) : balls.negative(balls.log(part));
-    });
-  }
-  if (p === 2 && n === 2) {
-    const [radius, [sine, cosine]] = [gamma(2), turn(2)];
-    return [balls.multiply(radius, cosine), balls.multiply(radius, sine)];
-  }
-  if (p === Infinity) {
-    const radius = gamma(n + 1);
-    return Array.from({ length: n }, (_, k) =>
-      balls.multiply(radius, balls.subtract(balls.times(share(n + 1 + k), 2n), balls.one)),
-    );
-  }
-  let [raw, length] = [[], null];
-  if (p === 2) {
-    for (let k = n; raw.length < n; k += 2) {
-      const [radius, [sine, cosine]] = [balls.root(balls.times(balls.log(share(k)), -2n)), turn(k + 1)];
-      raw.push(balls.multiply(radius, cosine), balls.multiply(radius, sine));
-    }
-    raw = raw.slice(0, n);
-    length = balls.root(raw.map((x) => balls.multiply(x, x)).reduce((a, b) => balls.add(a, b)));
-  } else {
-    const exponent = balls.double(p);
-    raw = Array.from({ length: n }, (_, k) => exactPower(balls, words, exponent, uniforms, n + 2 * k));
-    const sizes = raw.map((x) => (x.m < 0n ? balls.negative(x) : x));
-    const largest = sizes.reduce((a, b) => (a.m > b.m ? a : b));
-    const total = sizes
-      .map((x) => balls.exp(balls.multiply(exponent, balls.log(balls.divide(x, largest)))))
-      .reduce((a, b) => balls.add(a, b));
-    length = balls.multiply(largest, balls.exp(balls.divide(balls.log(total), exponent)));
-  }
-  const factor = balls.divide(gamma(n), length);
-  return raw.map((x) => balls.multiply(x, factor));
-}
-
-/** Return the rows of the Cholesky factor of a covariance as balls. */
-function exactFactor(balls, covariance, n) {
-  const rows = [];
-  for (let i = 0; i < n; i++) {
-    const row = [];
-    for (let j = 0; j <= i; j++) {
-      const other = j < i ? rows[j] : row;
-      let rest = balls.double(covariance[i * n + j]);
-      for (let k = 0; k < j; k++) rest = balls.subtract(rest, balls.multiply(row[k], other[k]));
-      row.push(j < i ? balls.divide(rest, other[j]) : balls.root(rest));
-    }
-    rows.push(row);
-  }
-  return rows;
-}
-
-/** Return the factor as rows of doubles, each entry within UNIT of a size that is given with it. */
-function doubleFactor(covariance, n) {
-  return settled((balls) => {
-    const rows = exactFactor(balls, covariance, n);
-    return rows.map((row, i) =>
-      row.map(({ m, r }) => {
-        if (r > row[i].m >> 90n) throw UNDECIDED;
-        const [x, diagonal] = [m, row[i].m].map((value) => Number(value) * 2 ** -Number(balls.places));
-        return [x, Math.abs(x) + diagonal * 2 ** -36];
-      }),
-    );
-  }, 128n);
-}
-
-/** Return L z for noise with errors. */
-function stretched(factor, noise) {
-  if (!factor) return noise;
-  return factor.map((row) => {
-    let [total, error] = [0, 0];
-    row.forEach(([x, size], k) => {
-      total += x * noise[k][0];
-      error += size * (noise[k][1] + (noise.length + 4) * UNIT * Math.abs(noise[k][0]));
-    });
-    return [total, 1.01 * error];
-  });
-}
-
-/**
- * The law of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
- * is that of l_2 times the Cholesky factor.
- */
-class VectorLaw {
-  constructor(p, dimension, [top, bottom], epsilon, covariance) {
-    Object.assign(this, { p, dimension, top, bottom, covariance });
-    this.scale = top / (bottom * epsilon); // within 2 UNIT
-    // 1 / epsilon in cells, as a fraction; doubles are multiples of 2^-1074
-    this.scaleTop = toWhole(top) << 1074n;
-    this.scaleBottom = toWhole(bottom) * toWhole(epsilon);
-    this.factor = covariance ? doubleFactor(covariance, dimension) : null;
-  }
-
-  cells(point, source) {
-    const uniforms = new Uniforms(source);
-    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
-  }
-
-  inDoubles(point, uniforms) {
-    const noise = stretched(this.factor, unitNoise(this.p, this.dimension, uniforms));
-    const cells = point.map((x, k) => {
-      const [moved, error] = noise[k];
-      return sureCell(centreOf(x, this.top, this.bottom), this.scale * moved, this.scale * (error + 5 * UNIT * Math.abs(moved)));
-    });
-    return cells.includes(undefined) ? undefined : cells;
-  }
-
-  exactly(point, uniforms) {
-    const extra = BigInt(Math.ceil(Math.log2(2 + this.scale + Math.max(...point.map(Math.abs)) * (this.top / this.bottom)))) + BigInt(this.dimension);
-    return settled((balls, words) => {
-      let noise = exactNoise(balls, words, this.p, this.dimension, uniforms);
-      if (this.covariance) {
-        const zero = { m: 0n, r: 0n };
-        const factor = exactFactor(balls, this.covariance, this.dimension);
-        noise = factor.map((row) => row.reduce((sum, x, k) => balls.add(sum, balls.multiply(x, noise[k])), zero));
-      }
-      const scale = balls.fraction(this.scaleTop, this.scaleBottom);
-      return point.map((x, k) => {
-        const centre = balls.fraction(toWhole(x) * toWhole(this.top), toWhole(this.bottom) << 1074n);
-        return Number(balls.cell(balls.add(centre, balls.multiply(scale, noise[k]))));
-      });
-    }, extra);
-  }
-}
-
 // ---------------------------------------------------------------------------------------------------- laplace.js
 
-/** Laplace noise on the Earth, in the plane and in space, released on a public lattice; and noise before the nearest word. */
+/** Noise on the Earth, in the plane and in space, for unit vectors and after a projection, released on a public lattice; and noise before the nearest word. */
 
+
+const LARGEST_PRODUCT = 2 ** 31; // operations that opening a projection may take
 
 /** The multiples of a pitch, in every coordinate. */
 class Lattice {
@@ -2682,6 +3297,11 @@ class Lattice {
     this.pitch = pitch;
     const inverse = rint(1 / pitch);
     this.perUnit = inverse >= 1 && 1 / inverse === pitch ? inverse : 0;
+  }
+
+  /** How many cells make a unit, as a fraction of doubles. */
+  get ratio() {
+    return this.perUnit ? [this.perUnit, 1] : [1, this.pitch];
   }
 
   cell(value) {
@@ -2701,12 +3321,8 @@ function checkPromise(promise, rate) {
 
 /** Return epsilon per radian of a great circle as a fraction: the radius is a decimal number, epsilon a double. */
 function rateOf(epsilon, unit) {
-  const decimal = (text) => {
-    const [whole, rest = ""] = text.split(".");
-    return [BigInt(whole + rest), 10n ** BigInt(rest.length)];
-  };
-  const [radius, parts] = decimal(String(EARTH_RADIUS_KM));
-  const [metres, pieces] = decimal(SHARED.metres[unit]);
+  const [radius, parts] = fractionOf(String(EARTH_RADIUS_KM));
+  const [metres, pieces] = fractionOf(SHARED.metres[unit]);
   return [toWhole(epsilon) * radius * 1000n * pieces, parts * metres << 1074n];
 }
 
@@ -2742,7 +3358,7 @@ function undecidedShare({ metric, dimension: n }, epsilon, pitch) {
 /** Return the law of the noise of a space on a lattice of so many cells in a unit. */
 function lawOf({ metric, dimension }, ratio, epsilon) {
   const mahalanobis = metric.name === "Mahalanobis";
-  return new VectorLaw(mahalanobis ? 2 : metric.parameters.p, dimension, ratio, epsilon, mahalanobis ? metric.covariance : null);
+  return new VectorLaw(mahalanobis ? 2 : metric.parameters.p, dimension, ratio, epsilon, { covariance: mahalanobis ? metric.covariance : null });
 }
 
 function checkVectors({ metric, dimension }) {
@@ -2764,12 +3380,56 @@ function readVector(body, file, promise) {
   const lattice = new Lattice(body.pitch);
   checkPitch(undecidedShare(inputs, body.epsilon, body.pitch));
   checkPromise(promise, body.epsilon);
-  const law = lawOf(inputs, lattice.perUnit ? [lattice.perUnit, 1] : [1, body.pitch], body.epsilon);
+  const law = lawOf(inputs, lattice.ratio, body.epsilon);
   const draw = (point, source) => {
     refuseSecret(point.some((x) => !(Math.abs(lattice.cell(x)) <= SHARED.largest_cell)), "lattice");
     return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
   };
   return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: cellReach(inputs, body.pitch) };
+}
+
+/** Read noise for unit vectors: density proportional to exp(-epsilon * angle), or to exp(epsilon <x, y>) under l_2. */
+function readDirection(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const { metric, dimension: n } = inputs;
+  const isAngle = metric.name === "Angular";
+  refuse(!isAngle && !(metric.name === "Lp" && metric.parameters.p === 2 && n >= 3), "its noise does not belong to its metric");
+  refuse(body.pitch * Math.sqrt(n) > 1, "its lattice is too coarse for unit vectors");
+  checkPitch(((2 * (4 * n + 80) * Math.sqrt(n)) / body.pitch + 2e4 * n) * UNIT);
+  checkPromise(promise, body.epsilon);
+  const lattice = new Lattice(body.pitch);
+  const law = new DirectionLaw(new Profile(isAngle ? "angle" : "height", n, body.epsilon, metric.unit === "deg"), lattice.ratio);
+  const draw = (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  return { inputs, outputs: { metric, dimension: n }, draw };
+}
+
+/** Read l_2 noise around A x, which keeps its rate times the norm of A: so (epsilon / rate)^2 - A A^T has no negative direction. */
+function readProjected(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const { metric, dimension: n } = inputs;
+  const [k] = file.shape(body.matrix);
+  const data = file.floats(body.matrix, [k, n], "its projection");
+  refuse(metric.name !== "Lp" || metric.parameters.p !== 2 || k > n, "its noise does not belong to its metric");
+  if (k * k * n > LARGEST_PRODUCT) throw new Unsupported("a projection of this size is not drawn from here.");
+  const matrix = Array.from({ length: k }, (_, i) => Array.from(data.subarray(i * n, (i + 1) * n)));
+  const allowed = promise.epsilon / body.epsilon;
+  const room = new Float64Array(k * k);
+  for (let i = 0; i < k; i++) {
+    for (let j = 0; j <= i; j++) {
+      let sum = 0;
+      for (let c = 0; c < n; c++) sum += (matrix[i][c] / allowed) * (matrix[j][c] / allowed);
+      room[i * k + j] = (i === j ? 1 + SHARED.rounding : 0) - sum;
+    }
+  }
+  refuse(promise.basis !== "none" && !isPositiveDefinite(room, k), "its noise does not keep its promise");
+  const lattice = new Lattice(body.pitch);
+  checkPitch(undecidedShare({ metric, dimension: k }, body.epsilon, body.pitch));
+  const law = new VectorLaw(2, k, lattice.ratio, body.epsilon, { matrix });
+  const draw = (point, source) => {
+    refuseSecret(law.places(point).some(([x]) => !(Math.abs(lattice.cell(x)) <= SHARED.largest_cell)), "lattice");
+    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  };
+  return { inputs, outputs: { metric, dimension: k }, draw };
 }
 
 /** Read noise on the vector of a secret, after which the nearest vector is reported. */
@@ -3060,6 +3720,8 @@ const KINDS = {
   streets: readStreets,
   "spherical-laplace": readSpherical,
   "vector-laplace": readVector,
+  "direction-noise": readDirection,
+  "projected-laplace": readProjected,
   nearest: readNearest,
 };
 
@@ -3309,7 +3971,10 @@ class Mechanism {
   constructor(file, { signedBy, verified, trusted, bytes }) {
     this.#parts = readMechanism(file);
     const { manifest } = file;
-    /** @type {"matrix" | "local" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
+    /**
+     * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
+     *   "direction-noise" | "nearest" | "product"}
+     */
     this.kind = manifest.kind;
     /** @type {number} */
     this.version = manifest.version;
@@ -3556,7 +4221,8 @@ const DECLARED = {
     "Weighted": {"since": 1, "fields": {"parts": {"type": "many", "least": 1, "most": 1024, "of": {"type": "group", "of": [{"type": "part", "of": "metric"}, {"type": "many", "least": 1, "most": 65536, "of": {"type": "whole", "least": 0, "most": 65535}}, {"type": "number", "least": 1e-100, "most": 1e+100}]}}, "unit": {"type": "text", "longest": 100}}},
     "Wasserstein": {"since": 1, "fields": {"ground": {"type": "array", "sides": 0, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
     "WordMovers": {"since": 1, "fields": {"vectors": {"type": "array", "sides": 2, "of": "float"}, "ground": {"type": "part", "of": "metric"}, "unit": {"type": "text", "longest": 100}}},
-    "Frechet": {"since": 1, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}}
+    "Frechet": {"since": 1, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}},
+    "Bags": {"since": 2, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}}
   },
   "space": {
     "finite": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "points": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "coordinates": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "ground": {"type": "part", "of": "metric"}, "columns": {"type": "many", "least": 0, "most": 65536, "of": {"type": "text", "longest": 1000}}}},
@@ -3576,6 +4242,7 @@ const DECLARED = {
     "projected-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}, "matrix": {"type": "array", "sides": 2, "least": -1e+300, "most": 1e+300, "of": "float"}}},
     "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "bag-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
   },

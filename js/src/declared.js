@@ -17,7 +17,8 @@ export const DECLARED = {
     "Weighted": {"since": 1, "fields": {"parts": {"type": "many", "least": 1, "most": 1024, "of": {"type": "group", "of": [{"type": "part", "of": "metric"}, {"type": "many", "least": 1, "most": 65536, "of": {"type": "whole", "least": 0, "most": 65535}}, {"type": "number", "least": 1e-100, "most": 1e+100}]}}, "unit": {"type": "text", "longest": 100}}},
     "Wasserstein": {"since": 1, "fields": {"ground": {"type": "array", "sides": 0, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
     "WordMovers": {"since": 1, "fields": {"vectors": {"type": "array", "sides": 2, "of": "float"}, "ground": {"type": "part", "of": "metric"}, "unit": {"type": "text", "longest": 100}}},
-    "Frechet": {"since": 1, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}}
+    "Frechet": {"since": 1, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}},
+    "Bags": {"since": 2, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}}
   },
   "space": {
     "finite": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "points": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "coordinates": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "ground": {"type": "part", "of": "metric"}, "columns": {"type": "many", "least": 0, "most": 65536, "of": {"type": "text", "longest": 1000}}}},
@@ -37,6 +38,7 @@ export const DECLARED = {
     "projected-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}, "matrix": {"type": "array", "sides": 2, "least": -1e+300, "most": 1e+300, "of": "float"}}},
     "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "bag-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
   },

@@ -3,6 +3,8 @@
  * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/noise.md proves them). UNIT is 2^-53.
  */
 
+import { rint } from "./whole.js";
+
 export const UNIT = 2 ** -53;
 
 const VIEW = new DataView(new ArrayBuffer(8));
@@ -13,7 +15,7 @@ const HALF_PI_LOW = 6.123233995736766e-17;
 const PI_LOW = 1.2246467991473532e-16;
 const SPLITTER = 134217729;
 const ARCS = [
-  0, 0.12435499454676144, 0.24497866312686414, 0.3587706702705722, 0.4636476090008061, 0.5585993153435624, 0.6435011087932844,
+  0, 0.12435499454676144, 0.24497866312686414, 0.35877067027057225, 0.4636476090008061, 0.5585993153435624, 0.6435011087932844,
   0.7188299996216245, 0.7853981633974483,
 ];
 
@@ -86,7 +88,7 @@ export function circle(fraction) {
 
 /** Return sine and cosine of an angle in [0, 3.2], within 6 UNIT, and the sine below pi/4 within 6 UNIT of itself. */
 export function sineAndCosine(angle) {
-  const quarters = Math.round(angle * (1 / HALF_PI));
+  const quarters = rint(angle * (1 / HALF_PI));
   return turned(quarters, angle - quarters * HALF_PI - quarters * HALF_PI_LOW);
 }
 
@@ -105,7 +107,7 @@ export function arctangent(y, x) {
   const [height, width] = [Math.abs(y), Math.abs(x)];
   const steep = height > width;
   const [less, more] = steep ? [width, height] : [height, width];
-  const eighths = Math.round(8 * (less / more));
+  const eighths = rint(8 * (less / more));
   const ratio = 0.125 * eighths;
   const rest = (less - ratio * more) / (more + ratio * less);
   const z = rest * rest;

@@ -37,6 +37,8 @@ const STRANGER = {
       "the promise), `clamp` puts all of them there.",
   ],
   box: [OutOfDomain, "this lies outside the box of the mechanism: `clamp` puts such values on its edge."],
+  unit: [OutOfDomain, "a secret must be a unit vector: divide it by its length first."],
+  direction: [OutOfDomain, "a secret must be a vector with a length: zero has no direction."],
   street: [OutOfDomain, "this lies on no street: give a street number and an offset along it."],
   lattice: [OutOfDomain, "this is too far out for the lattice of the mechanism: subtract an origin."],
   parts: [InvalidInput, "a secret of a product is a list with one value for every part."],

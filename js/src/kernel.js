@@ -8,119 +8,14 @@
  */
 
 import { settled } from "./balls.js";
-import { UNIT, arctangent, expOf, root } from "./doubles.js";
-import { Unsupported, refuse } from "./errors.js";
+import { trueDistances } from "./distances.js";
+import { UNIT, expOf } from "./doubles.js";
+import { refuse } from "./errors.js";
 import { Uniforms } from "./noise.js";
 
 const LARGEST_EXPONENT = 600.6; // of the farthest report; below, exp stays an ordinary double
 const WIDEST_WEIGHTS = 90; // logarithm of the largest weight over the smallest
-const SAFE_SQUARES = [2 ** -900, 2 ** 900]; // sums of squares between these have lost nothing to under- or overflow
 const EXTRA = 64n; // places of balls, for what large numbers take
-
-/** Return the length of a vector, NaN where doubles cannot be trusted with its squares. */
-function lengthOf(squares) {
-  return squares === 0 || (squares > SAFE_SQUARES[0] && squares < SAFE_SQUARES[1]) ? root(squares) : NaN;
-}
-
-const doublesOf = ({ data }) => (data instanceof Float64Array ? data : Float64Array.from(data, Number));
-
-const GAPS = {
-  1: (a, i, j, n) => {
-    let total = 0;
-    for (let k = 0; k < n; k++) total += Math.abs(a[i + k] - a[j + k]);
-    return total;
-  },
-  2: (a, i, j, n) => {
-    let total = 0;
-    let lost = false;
-    for (let k = 0; k < n; k++) {
-      const gap = a[i + k] - a[j + k];
-      total += gap * gap;
-      lost ||= gap !== 0 && Math.abs(gap) < 2 ** -450;
-    }
-    return lost ? NaN : lengthOf(total);
-  },
-  Infinity: (a, i, j, n) => {
-    let largest = 0;
-    for (let k = 0; k < n; k++) largest = Math.max(largest, Math.abs(a[i + k] - a[j + k]));
-    return largest;
-  },
-};
-
-/** Vectors under l1, l2 or the largest gap: distances in doubles within `relative` of themselves, and as balls. */
-class Lengths {
-  constructor(p, points) {
-    if (!Object.hasOwn(GAPS, p)) throw new Unsupported("a kernel is drawn from here in l1, l2, the largest gap and angles only.");
-    this.p = p;
-    this.data = doublesOf(points);
-    this.width = points.width;
-    this.relative = (this.width + 12) * UNIT;
-    this.absolute = this.width * 2 ** -1021;
-    this.between = GAPS[p];
-  }
-
-  measure(i, j) {
-    return this.between(this.data, i * this.width, j * this.width, this.width);
-  }
-
-  ball(balls, i, j) {
-    let total = balls.fraction(0n, 1n);
-    for (let k = 0; k < this.width; k++) {
-      let gap = balls.subtract(balls.double(this.data[i * this.width + k]), balls.double(this.data[j * this.width + k]));
-      if (gap.m < 0n) gap = balls.negative(gap);
-      if (this.p === 2) total = balls.add(total, balls.multiply(gap, gap));
-      else if (this.p === 1) total = balls.add(total, gap);
-      else total = { m: gap.m > total.m ? gap.m : total.m, r: gap.r > total.r ? gap.r : total.r };
-    }
-    return this.p === 2 ? balls.root(total) : total;
-  }
-}
-
-/** Vectors under the angle between them. */
-class Angles {
-  constructor(unit, points) {
-    this.degrees = unit === "deg";
-    this.data = doublesOf(points);
-    this.width = points.width;
-    const scale = this.degrees ? 180 / Math.PI : 1;
-    this.relative = 32 * UNIT;
-    this.absolute = (4 * this.width + 64) * UNIT * scale;
-    this.units = new Float64Array(this.data.length);
-    for (let at = 0; at < this.data.length; at += this.width) {
-      let squares = 0;
-      for (let k = 0; k < this.width; k++) squares += this.data[at + k] ** 2;
-      const length = lengthOf(squares);
-      for (let k = 0; k < this.width; k++) this.units[at + k] = this.data[at + k] / length;
-    }
-  }
-
-  measure(i, j) {
-    let [apart, along] = [0, 0];
-    for (let k = 0; k < this.width; k++) {
-      const [a, b] = [this.units[i * this.width + k], this.units[j * this.width + k]];
-      apart += (a - b) ** 2;
-      along += (a + b) ** 2;
-    }
-    if (!(apart + along > 0)) return NaN;
-    const angle = 2 * arctangent(root(apart), root(along));
-    return this.degrees ? angle * (180 / Math.PI) : angle;
-  }
-
-  ball(balls, i, j) {
-    const [a, b] = [this.direction(balls, i), this.direction(balls, j)];
-    const lengthIn = (combine) =>
-      balls.root(a.map((x, k) => combine(x, b[k])).reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
-    const apart = lengthIn((x, y) => balls.subtract(x, y));
-    const angle = balls.times(balls.angle(apart, lengthIn((x, y) => balls.add(x, y))), 2n);
-    return this.degrees ? balls.divide(balls.times(angle, 180n), balls.pi) : angle;
-  }
-
-  direction(balls, i) {
-    const row = Array.from({ length: this.width }, (_, k) => balls.double(this.data[i * this.width + k]));
-    const length = balls.root(row.reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
-    return row.map((x) => balls.divide(x, length));
-  }
-}
 
 /** Return the smaller of two balls, or one that holds both where that is not sure. */
 function lesser(a, b) {
@@ -236,11 +131,7 @@ class KernelRows {
 /** Read a kernel on the secrets of a space, which are its reports. */
 export function readKernel(body, file, promise) {
   const space = file.space(body.space);
-  const { metric, points } = space;
-  if (metric.name !== "Lp" && metric.name !== "Angular") {
-    throw new Unsupported("a kernel is drawn from here in l1, l2, the largest gap and angles only.");
-  }
-  const measure = metric.name === "Lp" ? new Lengths(metric.parameters.p, points) : new Angles(metric.unit, points);
+  const measure = trueDistances(space);
   const logs = body.log_weights === null ? null : file.floats(body.log_weights, [space.size], "its weights");
   file.floats(body.log_normalisers, [space.size], "its normalisers");
   refuse(promise.basis !== "none" && !(body.inner <= promise.epsilon), "its kernel does not keep its promise");

@@ -3,7 +3,7 @@
 import { Unsupported, refuse } from "./errors.js";
 import { readInterpolated } from "./interpolated.js";
 import { readKernel } from "./kernel.js";
-import { readNearest, readSpherical, readVector } from "./laplace.js";
+import { readDirection, readNearest, readProjected, readSpherical, readVector } from "./laplace.js";
 import { readLocal } from "./local.js";
 import { readProduct } from "./product.js";
 import { readRows } from "./rows.js";
@@ -28,6 +28,8 @@ const KINDS = {
   streets: readStreets,
   "spherical-laplace": readSpherical,
   "vector-laplace": readVector,
+  "direction-noise": readDirection,
+  "projected-laplace": readProjected,
   nearest: readNearest,
 };
 

@@ -1,7 +1,10 @@
-/** Laplace noise on the Earth, in the plane and in space, released on a public lattice; and noise before the nearest word. */
+/** Noise on the Earth, in the plane and in space, for unit vectors and after a projection, released on a public lattice; and noise before the nearest word. */
 
-import { refuse, refuseSecret } from "./errors.js";
-import { EARTH_RADIUS_KM, norm, perKilometre, radians } from "./metrics.js";
+import { DirectionLaw } from "./directions.js";
+import { UNIT } from "./doubles.js";
+import { Unsupported, refuse, refuseSecret } from "./errors.js";
+import { Profile } from "./hats.js";
+import { EARTH_RADIUS_KM, fractionOf, isPositiveDefinite, norm, perKilometre, radians } from "./metrics.js";
 import { Uniforms } from "./noise.js";
 import { SHARED } from "./shared.js";
 import { argmin } from "./spaces.js";
@@ -9,12 +12,19 @@ import { SphereLaw } from "./sphere.js";
 import { VectorLaw, stretched, unitNoise } from "./vectors.js";
 import { rint, toWhole } from "./whole.js";
 
+const LARGEST_PRODUCT = 2 ** 31; // operations that opening a projection may take
+
 /** The multiples of a pitch, in every coordinate. */
 class Lattice {
   constructor(pitch) {
     this.pitch = pitch;
     const inverse = rint(1 / pitch);
     this.perUnit = inverse >= 1 && 1 / inverse === pitch ? inverse : 0;
+  }
+
+  /** How many cells make a unit, as a fraction of doubles. */
+  get ratio() {
+    return this.perUnit ? [this.perUnit, 1] : [1, this.pitch];
   }
 
   cell(value) {
@@ -34,12 +44,8 @@ function checkPromise(promise, rate) {
 
 /** Return epsilon per radian of a great circle as a fraction: the radius is a decimal number, epsilon a double. */
 function rateOf(epsilon, unit) {
-  const decimal = (text) => {
-    const [whole, rest = ""] = text.split(".");
-    return [BigInt(whole + rest), 10n ** BigInt(rest.length)];
-  };
-  const [radius, parts] = decimal(String(EARTH_RADIUS_KM));
-  const [metres, pieces] = decimal(SHARED.metres[unit]);
+  const [radius, parts] = fractionOf(String(EARTH_RADIUS_KM));
+  const [metres, pieces] = fractionOf(SHARED.metres[unit]);
   return [toWhole(epsilon) * radius * 1000n * pieces, parts * metres << 1074n];
 }
 
@@ -75,7 +81,7 @@ function undecidedShare({ metric, dimension: n }, epsilon, pitch) {
 /** Return the law of the noise of a space on a lattice of so many cells in a unit. */
 function lawOf({ metric, dimension }, ratio, epsilon) {
   const mahalanobis = metric.name === "Mahalanobis";
-  return new VectorLaw(mahalanobis ? 2 : metric.parameters.p, dimension, ratio, epsilon, mahalanobis ? metric.covariance : null);
+  return new VectorLaw(mahalanobis ? 2 : metric.parameters.p, dimension, ratio, epsilon, { covariance: mahalanobis ? metric.covariance : null });
 }
 
 function checkVectors({ metric, dimension }) {
@@ -97,12 +103,56 @@ export function readVector(body, file, promise) {
   const lattice = new Lattice(body.pitch);
   checkPitch(undecidedShare(inputs, body.epsilon, body.pitch));
   checkPromise(promise, body.epsilon);
-  const law = lawOf(inputs, lattice.perUnit ? [lattice.perUnit, 1] : [1, body.pitch], body.epsilon);
+  const law = lawOf(inputs, lattice.ratio, body.epsilon);
   const draw = (point, source) => {
     refuseSecret(point.some((x) => !(Math.abs(lattice.cell(x)) <= SHARED.largest_cell)), "lattice");
     return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
   };
   return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: cellReach(inputs, body.pitch) };
+}
+
+/** Read noise for unit vectors: density proportional to exp(-epsilon * angle), or to exp(epsilon <x, y>) under l_2. */
+export function readDirection(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const { metric, dimension: n } = inputs;
+  const isAngle = metric.name === "Angular";
+  refuse(!isAngle && !(metric.name === "Lp" && metric.parameters.p === 2 && n >= 3), "its noise does not belong to its metric");
+  refuse(body.pitch * Math.sqrt(n) > 1, "its lattice is too coarse for unit vectors");
+  checkPitch(((2 * (4 * n + 80) * Math.sqrt(n)) / body.pitch + 2e4 * n) * UNIT);
+  checkPromise(promise, body.epsilon);
+  const lattice = new Lattice(body.pitch);
+  const law = new DirectionLaw(new Profile(isAngle ? "angle" : "height", n, body.epsilon, metric.unit === "deg"), lattice.ratio);
+  const draw = (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  return { inputs, outputs: { metric, dimension: n }, draw };
+}
+
+/** Read l_2 noise around A x, which keeps its rate times the norm of A: so (epsilon / rate)^2 - A A^T has no negative direction. */
+export function readProjected(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const { metric, dimension: n } = inputs;
+  const [k] = file.shape(body.matrix);
+  const data = file.floats(body.matrix, [k, n], "its projection");
+  refuse(metric.name !== "Lp" || metric.parameters.p !== 2 || k > n, "its noise does not belong to its metric");
+  if (k * k * n > LARGEST_PRODUCT) throw new Unsupported("a projection of this size is not drawn from here.");
+  const matrix = Array.from({ length: k }, (_, i) => Array.from(data.subarray(i * n, (i + 1) * n)));
+  const allowed = promise.epsilon / body.epsilon;
+  const room = new Float64Array(k * k);
+  for (let i = 0; i < k; i++) {
+    for (let j = 0; j <= i; j++) {
+      let sum = 0;
+      for (let c = 0; c < n; c++) sum += (matrix[i][c] / allowed) * (matrix[j][c] / allowed);
+      room[i * k + j] = (i === j ? 1 + SHARED.rounding : 0) - sum;
+    }
+  }
+  refuse(promise.basis !== "none" && !isPositiveDefinite(room, k), "its noise does not keep its promise");
+  const lattice = new Lattice(body.pitch);
+  checkPitch(undecidedShare({ metric, dimension: k }, body.epsilon, body.pitch));
+  const law = new VectorLaw(2, k, lattice.ratio, body.epsilon, { matrix });
+  const draw = (point, source) => {
+    refuseSecret(law.places(point).some(([x]) => !(Math.abs(lattice.cell(x)) <= SHARED.largest_cell)), "lattice");
+    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  };
+  return { inputs, outputs: { metric, dimension: k }, draw };
 }
 
 /** Read noise on the vector of a secret, after which the nearest vector is reported. */

@@ -40,7 +40,10 @@ export class Mechanism {
   constructor(file, { signedBy, verified, trusted, bytes }) {
     this.#parts = readMechanism(file);
     const { manifest } = file;
-    /** @type {"matrix" | "local" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "nearest" | "product"} */
+    /**
+     * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
+     *   "direction-noise" | "nearest" | "product"}
+     */
     this.kind = manifest.kind;
     /** @type {number} */
     this.version = manifest.version;

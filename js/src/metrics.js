@@ -16,6 +16,12 @@ export function perKilometre(unit) {
   return Number(SHARED.metres.km) / Number(SHARED.metres[unit]);
 }
 
+/** Return a decimal number as a fraction of whole numbers. */
+export function fractionOf(decimal) {
+  const [whole, rest = ""] = decimal.split(".");
+  return [BigInt(whole + rest), 10n ** BigInt(rest.length)];
+}
+
 function parallel(latitude) {
   return Math.sin(radians(90 - Math.abs(latitude))); // by the distance to the pole, which is exact near it and zero at it
 }
@@ -63,18 +69,32 @@ function gapsOf(a, b) {
   return gaps;
 }
 
-function cholesky(matrix, size) {
+/** Return the Cholesky factor of a symmetric matrix, of which the lower half is read; null where it has none. */
+function factorOf(matrix, size) {
   const factor = new Float64Array(size * size);
   for (let i = 0; i < size; i++) {
     for (let j = 0; j <= i; j++) {
-      const [here, there] = [matrix[i * size + j], matrix[j * size + i]];
-      refuse(Math.abs(here - there) > 1e-12 + 1e-9 * Math.abs(there), "a covariance is not symmetric");
-      let sum = here;
+      let sum = matrix[i * size + j];
       for (let k = 0; k < j; k++) sum -= factor[i * size + k] * factor[j * size + k];
-      refuse(i === j && !(sum > 0), "a covariance is not positive definite");
+      if (i === j && !(sum > 0)) return null;
       factor[i * size + j] = i === j ? Math.sqrt(sum) : sum / factor[j * size + j];
     }
   }
+  return factor;
+}
+
+/** Tell whether a symmetric matrix is positive definite, in doubles. */
+export const isPositiveDefinite = (matrix, size) => factorOf(matrix, size) !== null;
+
+function cholesky(matrix, size) {
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j < i; j++) {
+      const [here, there] = [matrix[i * size + j], matrix[j * size + i]];
+      refuse(Math.abs(here - there) > 1e-12 + 1e-9 * Math.abs(there), "a covariance is not symmetric");
+    }
+  }
+  const factor = factorOf(matrix, size);
+  refuse(factor === null, "a covariance is not positive definite");
   return factor;
 }
 
@@ -88,6 +108,22 @@ export function whiten(factor, vector) {
     result[i] = sum / factor[i * size + i];
   }
   return result;
+}
+
+/** Return the least number of insertions, deletions and substitutions that turn one word into another, by code points. */
+export function edits(one, other) {
+  const [left, right] = [Array.from(one), Array.from(other)];
+  const row = Uint32Array.from({ length: right.length + 1 }, (_, k) => k);
+  left.forEach((letter, i) => {
+    let diagonal = row[0];
+    row[0] = i + 1;
+    for (let k = 0; k < right.length; k++) {
+      const above = row[k + 1];
+      row[k + 1] = Math.min(diagonal + (letter === right[k] ? 0 : 1), above + 1, row[k] + 1);
+      diagonal = above;
+    }
+  });
+  return row[right.length];
 }
 
 const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
@@ -200,7 +236,7 @@ const METRICS = {
     refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
     return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
   },
-  Levenshtein: () => ({ measure: notMeasured("Levenshtein"), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
+  Levenshtein: () => ({ measure: (a, b) => edits(a[0], b[0]), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
   Wasserstein: ({ ground }, file) => {
     const [size, ...sides] = file.shape(ground);
     const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
@@ -217,6 +253,11 @@ const METRICS = {
   },
   Frechet: ({ ground, dimension, unit }, file) => ({
     measure: notMeasured("Frechet"),
+    legal: (row) => (row.length % dimension === 0 ? null : "count"),
+    unit: unit || file.metric(ground).unit,
+  }),
+  Bags: ({ ground, dimension, unit }, file) => ({
+    measure: notMeasured("Bags"),
     legal: (row) => (row.length % dimension === 0 ? null : "count"),
     unit: unit || file.metric(ground).unit,
   }),

@@ -182,6 +182,26 @@ class Unbounded {
   }
 }
 
+const UNIT_WITHIN = 1e-3; // unit vectors stored in 16 bits have lengths within this of one
+const LENGTHS = { unit: [1 - UNIT_WITHIN, 1 + UNIT_WITHIN], any: [1e-100, 1e100] };
+
+/** All directions: a row stands for the unit vector x / |x|; with `lengths` "unit" it must be one, within a thousandth. */
+class Sphere {
+  constructor({ metric, dimension, lengths }, file) {
+    this.metric = file.metric(metric);
+    this.dimension = dimension;
+    this.lengths = lengths;
+  }
+
+  encode(secret) {
+    const point = numbersOf(secret, this.dimension);
+    const squares = point.reduce((sum, x) => sum + x * x, 0);
+    const [shortest, longest] = LENGTHS[this.lengths];
+    refuseSecret(!(squares >= shortest * shortest && squares <= longest * longest), this.lengths === "unit" ? "unit" : "direction");
+    return point;
+  }
+}
+
 /** A box, lower <= x <= upper in every coordinate. */
 class Box {
   constructor({ metric, lower, upper }, file) {
@@ -217,7 +237,7 @@ class Streets {
   }
 }
 
-const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, streets: Streets };
+const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, sphere: Sphere, streets: Streets };
 
 /** Rebuild a space from its checked entry. */
 export function readSpace(entry, file) {

@@ -67,9 +67,10 @@ function powerVector(p, n, uniforms) {
   return [found, length, 1.01 * moved + length * relative];
 }
 
-function normalVector(n, uniforms) {
+/** Return so many normal numbers by pairs (Box and Muller) as [x, error], from the uniforms after `at`. */
+export function normalsOf(n, at, uniforms) {
   const found = [];
-  for (let k = n; found.length < n; k += 2) {
+  for (let k = at; found.length < n; k += 2) {
     const [energy, ofEnergy] = exponentialOf(uniforms.middle(0, k));
     const radius = root(2 * energy);
     const error = (ofEnergy < 0.1 * energy ? (1.1 * ofEnergy) / radius : Infinity) + 17 * UNIT * radius;
@@ -77,6 +78,11 @@ function normalVector(n, uniforms) {
     found.push([radius * cosine, error]);
     if (found.length < n) found.push([radius * sine, error]);
   }
+  return found;
+}
+
+function normalVector(n, uniforms) {
+  const found = normalsOf(n, n, uniforms);
   const length = root(found.reduce((sum, [x]) => sum + x * x, 0));
   const moved = found.reduce((sum, [, error]) => sum + error, 0); // at least their length
   return [found, length, 1.01 * moved + (n + 5) * UNIT * length];
@@ -132,12 +138,24 @@ function exactPower(balls, words, exponent, uniforms, at) {
   });
 }
 
+/** Return so many normal numbers as balls; `share(k)` is the uniform of number k, those after `at` are used. */
+export function exactNormals(balls, n, at, share) {
+  const found = [];
+  for (let k = at; found.length < n; k += 2) {
+    const radius = balls.root(balls.times(balls.log(share(k)), -2n));
+    const [sine, cosine] = fullTurn(balls, share(k + 1));
+    found.push(balls.multiply(radius, cosine), balls.multiply(radius, sine));
+  }
+  return found.slice(0, n);
+}
+
+const fullTurn = (balls, share) => balls.circle(balls.times(balls.multiply(balls.pi, share), 2n));
+
 /** Return l_p noise of rate one as balls, from so many words of every uniform. */
 function exactNoise(balls, words, p, n, uniforms) {
   const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
   const product = (count) => Array.from({ length: count }, (_, k) => balls.log(share(k))).reduce((a, b) => balls.add(a, b));
   const gamma = (count) => balls.negative(product(count));
-  const turn = (k) => balls.circle(balls.times(balls.multiply(balls.pi, share(k)), 2n));
   if (p === 1 || n === 1) {
     return Array.from({ length: n }, (_, k) => {
       const [sign, part] = signedBall(balls, uniforms.digits(0, k, words), words);
@@ -145,7 +163,7 @@ function exactNoise(balls, words, p, n, uniforms) {
     });
   }
   if (p === 2 && n === 2) {
-    const [radius, [sine, cosine]] = [gamma(2), turn(2)];
+    const [radius, [sine, cosine]] = [gamma(2), fullTurn(balls, share(2))];
     return [balls.multiply(radius, cosine), balls.multiply(radius, sine)];
   }
   if (p === Infinity) {
@@ -156,11 +174,7 @@ function exactNoise(balls, words, p, n, uniforms) {
   }
   let [raw, length] = [[], null];
   if (p === 2) {
-    for (let k = n; raw.length < n; k += 2) {
-      const [radius, [sine, cosine]] = [balls.root(balls.times(balls.log(share(k)), -2n)), turn(k + 1)];
-      raw.push(balls.multiply(radius, cosine), balls.multiply(radius, sine));
-    }
-    raw = raw.slice(0, n);
+    raw = exactNormals(balls, n, n, share);
     length = balls.root(raw.map((x) => balls.multiply(x, x)).reduce((a, b) => balls.add(a, b)));
   } else {
     const exponent = balls.double(p);
@@ -177,7 +191,7 @@ function exactNoise(balls, words, p, n, uniforms) {
 }
 
 /** Return the rows of the Cholesky factor of a covariance as balls. */
-function exactFactor(balls, covariance, n) {
+export function exactFactor(balls, covariance, n) {
   const rows = [];
   for (let i = 0; i < n; i++) {
     const row = [];
@@ -221,11 +235,11 @@ export function stretched(factor, noise) {
 
 /**
  * The law of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
- * is that of l_2 times the Cholesky factor.
+ * is that of l_2 times the Cholesky factor; points are multiplied with `matrix` first, one row for every coordinate of a report.
  */
 export class VectorLaw {
-  constructor(p, dimension, [top, bottom], epsilon, covariance) {
-    Object.assign(this, { p, dimension, top, bottom, covariance });
+  constructor(p, dimension, [top, bottom], epsilon, { covariance = null, matrix = null } = {}) {
+    Object.assign(this, { p, dimension, top, bottom, covariance, matrix });
     this.scale = top / (bottom * epsilon); // within 2 UNIT
     // 1 / epsilon in cells, as a fraction; doubles are multiples of 2^-1074
     this.scaleTop = toWhole(top) << 1074n;
@@ -238,17 +252,41 @@ export class VectorLaw {
     return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
   }
 
+  /** Return where a point lies as [coordinate, error]: a sum of n products is off by (n + 2) UNIT of their sizes. */
+  places(point) {
+    if (this.matrix === null) return point.map((x) => [x, 0]);
+    return this.matrix.map((row) => {
+      let [sum, sizes] = [0, 0];
+      row.forEach((a, k) => {
+        sum += a * point[k];
+        sizes += Math.abs(a * point[k]);
+      });
+      return [sum, (row.length + 4) * 1.01 * UNIT * sizes];
+    });
+  }
+
   inDoubles(point, uniforms) {
     const noise = stretched(this.factor, unitNoise(this.p, this.dimension, uniforms));
-    const cells = point.map((x, k) => {
+    const cells = this.places(point).map(([x, unsure], k) => {
       const [moved, error] = noise[k];
-      return sureCell(centreOf(x, this.top, this.bottom), this.scale * moved, this.scale * (error + 5 * UNIT * Math.abs(moved)));
+      const wrong = this.scale * (error + 5 * UNIT * Math.abs(moved)) + unsure * (this.top / this.bottom) * 1.01;
+      return sureCell(centreOf(x, this.top, this.bottom), this.scale * moved, wrong);
     });
     return cells.includes(undefined) ? undefined : cells;
   }
 
+  /** Return where a point lies as fractions of whole numbers, exactly: [tops, the common bottom]. */
+  #fractions(point) {
+    const wholes = point.map(toWhole);
+    if (this.matrix === null) return [wholes, 1n << 1074n];
+    const sum = (row) => row.reduce((total, a, k) => total + toWhole(a) * wholes[k], 0n);
+    return [this.matrix.map(sum), 1n << 2148n];
+  }
+
   exactly(point, uniforms) {
-    const extra = BigInt(Math.ceil(Math.log2(2 + this.scale + Math.max(...point.map(Math.abs)) * (this.top / this.bottom)))) + BigInt(this.dimension);
+    const widest = Math.max(...this.places(point).map(([x]) => Math.abs(x)));
+    const extra = BigInt(Math.ceil(Math.log2(2 + this.scale + widest * (this.top / this.bottom)))) + BigInt(this.dimension);
+    const [tops, bottom] = this.#fractions(point);
     return settled((balls, words) => {
       let noise = exactNoise(balls, words, this.p, this.dimension, uniforms);
       if (this.covariance) {
@@ -257,8 +295,8 @@ export class VectorLaw {
         noise = factor.map((row) => row.reduce((sum, x, k) => balls.add(sum, balls.multiply(x, noise[k])), zero));
       }
       const scale = balls.fraction(this.scaleTop, this.scaleBottom);
-      return point.map((x, k) => {
-        const centre = balls.fraction(toWhole(x) * toWhole(this.top), toWhole(this.bottom) << 1074n);
+      return tops.map((top, k) => {
+        const centre = balls.fraction(top * toWhole(this.top), toWhole(this.bottom) * bottom);
         return Number(balls.cell(balls.add(centre, balls.multiply(scale, noise[k]))));
       });
     }, extra);

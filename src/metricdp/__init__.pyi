@@ -66,6 +66,7 @@ from metricdp.mechanisms import MatrixMechanism as MatrixMechanism
 from metricdp.mechanisms import Mechanism as Mechanism
 from metricdp.mechanisms import Witness as Witness
 from metricdp.metrics import Angular as Angular
+from metricdp.metrics import Bags as Bags
 from metricdp.metrics import Frechet as Frechet
 from metricdp.metrics import Hamming as Hamming
 from metricdp.metrics import Haversine as Haversine
@@ -83,9 +84,11 @@ from metricdp.metrics import Wasserstein as Wasserstein
 from metricdp.metrics import Weighted as Weighted
 from metricdp.metrics import WordMovers as WordMovers
 from metricdp.metrics import metric as metric
+from metricdp.places import LocationTree as LocationTree
 from metricdp.places import ProtectionSets as ProtectionSets
 from metricdp.places import elastic as elastic
 from metricdp.places import grid as grid
+from metricdp.places import location_tree as location_tree
 from metricdp.places import policies as policies
 from metricdp.places import policy as policy
 from metricdp.places import protection_sets as protection_sets

@@ -23,7 +23,8 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     }
     made |= {name: build() for name, build in OTHERS.items()}
     made |= {"interpolated": interpolated(), "streets": streets(), "product": place_and_hour(), "local": some_local()}
-    made |= {"kernel": some_kernel()}
+    made |= {"kernel": some_kernel(), "directions": mdp.laplace(mdp.Angular(), 3.0, dimension=4)}
+    made |= {"projected": mdp.laplace(mdp.Lp(2), 3.0, projection=[[0.6, 0.8, 0.0], [0.0, 0.0, 1.0]])}
     for name, mechanism in made.items():
         save(mechanism, folder / f"{name.replace(' ', '-')}.mdp")
     save(with_zeros(), folder / "zeros.mdp", storage="sparse")
@@ -35,7 +36,6 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def beside(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Files of kinds that are not drawn from in JavaScript, which says so."""
     folder = tmp_path_factory.mktemp("beside")
-    save(mdp.laplace(mdp.Angular(), 3.0, dimension=4), folder / "directions.mdp")
-    save(mdp.laplace(mdp.Lp(2), 3.0, projection=[[0.6, 0.8, 0.0], [0.0, 0.0, 1.0]]), folder / "projected.mdp")
     save(mdp.laplace(mdp.Hyperbolic(), 3.0, dimension=2), folder / "hyperbolic.mdp")
+    save(mdp.laplace(mdp.Bags(mdp.Lp(2), 2), 3.0, dimension=6), folder / "bags.mdp")
     return sorted(folder.iterdir())

@@ -50,7 +50,7 @@ def test_the_table_of_fields_is_what_is_declared() -> None:
 
 
 def test_what_the_first_files_did_not_say_yet_may_be_absent_in_both_languages(
-    every_kind: list[Path], tmp_path: Path
+    every_kind: list[Path], beside: list[Path], tmp_path: Path
 ) -> None:
     def older(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
         for name in LATER:

@@ -205,7 +205,8 @@ def mutated(rng: np.random.Generator, manifest: dict[str, Any], tensors: dict[st
     name = sorted(tensors)[rng.integers(len(tensors))]
     array = tensors[name]
     if array.dtype.kind == "f":
-        array.flat[rng.integers(array.size)] = [np.nan, np.inf, -1.0, 1e308, 0.0][rng.integers(5)]
+        with np.errstate(over="ignore"):  # infinite as a float of 32 bits
+            array.flat[rng.integers(array.size)] = [np.nan, np.inf, -1.0, 1e308, 0.0][rng.integers(5)]
     else:
         array.flat[rng.integers(array.size)] = [0, np.iinfo(array.dtype).max, 1][rng.integers(3)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import metricdp as mdp
 from instances import some_kernel
 from metricdp.artifacts import save
 from metricdp.mechanisms import kernel_rows
+from metricdp.metrics.balls import true_distance
+from published import KERNELS, kernel_of
 
 flint = pytest.importorskip("flint")
 SIZE, DRAWS = 24, 30
@@ -80,12 +83,53 @@ def test_equal_words_give_equal_reports(
     assert len(set(reports)) > 5
 
 
-def test_a_metric_that_is_not_drawn_from_and_vectors_elsewhere_are_said(node: browsers.Engine, tmp_path: Path) -> None:
-    places = mdp.vocabulary(["a", "b", "c"], [[0.1, 0.2], [0.3, -0.1], [0.0, 0.5]], metric=mdp.Hyperbolic())
-    path = save(mdp.exponential(places, 1.0, form="kernel"), tmp_path / "curved.mdp")
-    answer = node.ask("open", file=node.offer(path))
-    assert answer["error"] == "Unsupported"
-    assert "in l1, l2, the largest gap and angles only" in answer["message"]
+@pytest.mark.parametrize("entry", KERNELS, ids=lambda entry: entry["name"])
+def test_shared_words_give_their_reports(entry: dict[str, Any], node: browsers.Engine, tmp_path: Path) -> None:
+    draws = [
+        {"secret": draw["secret"], "words": [[int(word[:8], 16), int(word[8:], 16)] for word in draw["words"]]}
+        for draw in entry["draws"]
+    ]
+    path = save(kernel_of(entry), tmp_path / "kernel.mdp")
+    assert node.ask("replay", file=node.offer(path), draws=draws) == [draw["report"] for draw in entry["draws"]]
+
+
+def test_distances_are_within_their_bounds_of_the_true_ones() -> None:
+    """Doubles of JavaScript against the formulas in 200 bits."""
+    source = browsers.PROJECT / "js" / "src"
+    script = f"""const {{ trueDistances }} = await import("{(source / "distances.js").as_uri()}");
+        const {{ Points }} = await import("{(source / "spaces.js").as_uri()}");
+        answer = given.spaces.map(({{ data, shape, metric }}) => {{
+          metric.measure = (a, b) => a.filter((value, k) => value !== b[k]).length;
+          metric.parameters = {{ p: metric.p === "inf" ? Infinity : metric.p }};
+          const points = new Points({{ data: typeof data[0] === "string" ? data : Float64Array.from(data), shape }});
+          const found = trueDistances({{ metric, points }});
+          const rows = Array.from({{ length: shape[0] }}, (_, i) => i);
+          const away = rows.map((i) => rows.map((j) => found.measure(i, j)));
+          return {{ away, relative: found.relative, absolute: found.absolute }};
+        }});"""
+    spaces = [kernel_of(entry).space for entry in KERNELS]
+    described = [
+        {
+            "data": np.ravel(space.points).tolist(),
+            "shape": list(np.shape(space.points)),
+            "metric": {
+                "name": type(space.metric).__name__,
+                "unit": space.metric.unit,
+                "p": "inf" if getattr(space.metric, "p", 0.0) == np.inf else getattr(space.metric, "p", 0.0),
+                "covariance": np.ravel(getattr(space.metric, "covariance", [])).tolist(),
+            },
+        }
+        for space in spaces
+    ]
+    found = browsers.in_node(script, spaces=described)
+    with flint.ctx.workprec(200):
+        for space, answer in zip(spaces, found, strict=True):
+            for i, j in itertools.permutations(range(len(space)), 2):
+                true = true_distance(space.metric, space.points[i], space.points[j])
+                assert abs(flint.arb(answer["away"][i][j]) - true) <= answer["relative"] * true + answer["absolute"]
+
+
+def test_vectors_elsewhere_are_said(node: browsers.Engine, tmp_path: Path) -> None:
     kernel = some_kernel()
     words, points = kernel.space.coordinates[:, 0], kernel.space.points.astype(np.float32)
     np.savez(tmp_path / "words.npz", words=words, vectors=points)

@@ -15,6 +15,7 @@ from metricdp.mechanisms import kernel_rows
 from metricdp.mechanisms.kernel_law import KernelLaw
 from metricdp.mechanisms.kernel_rows import decided, located
 from metricdp.randomness import KeyedSource, row_words
+from published import KERNELS, kernel_of
 
 
 @pytest.fixture(scope="module")
@@ -171,3 +172,17 @@ def test_batches_do_not_matter(made: Any, monkeypatch: Any) -> None:
     whole = made.sample(secrets, rng=KeyedSource(bytes(32), "a"))
     monkeypatch.setattr(kernel_rows, "BATCH_CELLS", 100)
     assert np.array_equal(whole, made.sample(secrets, rng=KeyedSource(bytes(32), "a")))
+
+
+@pytest.mark.parametrize("entry", KERNELS, ids=lambda entry: entry["name"])
+def test_published_words_give_their_reports_on_both_paths(entry: Any) -> None:
+    kernel = kernel_of(entry)
+    for draw in entry["draws"]:
+        words, secret = draw["words"], draw["secret"]
+        report, sure = located(
+            kernel.law, np.array([secret]), np.array([0, 1]), np.array([int(words[0], 16)], dtype=np.uint64)
+        )
+        assert not sure[0] or report[0] == draw["report"]
+        exactly = decided(kernel.law, secret, lambda attempt, k, count, w=words: int("".join(w[:count]), 16))
+        assert exactly == draw["report"]
+    assert mdp.audit(kernel).verdict == "holds"

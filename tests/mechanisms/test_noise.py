@@ -1,9 +1,7 @@
 """Exact noise: bounds of the functions, doubles against arbitrary precision, words at borders, one set of reports."""
 
-import json
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 
 import flint
 import numpy as np
@@ -14,6 +12,7 @@ import metricdp as mdp
 from metricdp.errors import MetricdpError
 from metricdp.mechanisms.noise import functions, kernels, laws
 from metricdp.randomness import RowWords
+from published import NOISE, Listed, noise_of
 
 UNIT = 2.0**-53
 RNG = np.random.default_rng(2026)
@@ -319,29 +318,9 @@ def test_cells_have_the_masses_of_the_density(p, dimension):
     assert np.all(np.abs(observed / count - share) <= 5.5 * np.sqrt(variance))
 
 
-VECTORS = json.loads((Path(__file__).parents[1] / "data" / "noise.json").read_text(encoding="utf-8"))
-
-
-class Listed:
-    """The words of one row out of the file that all languages share."""
-
-    def __init__(self, words):
-        self.words, self.width = words, len(words[0])
-
-    def first(self, attempt, start, stop):
-        return np.array([[int(uniform[0], 16) for uniform in self.words[attempt]]], dtype=np.uint64)
-
-    def digits(self, row):
-        return lambda attempt, uniform, count: int("".join(self.words[attempt][uniform][:count]), 16)
-
-
-@pytest.mark.parametrize("entry", VECTORS["laws"], ids=lambda entry: entry["name"])
+@pytest.mark.parametrize("entry", NOISE, ids=lambda entry: entry["name"])
 def test_shared_vectors_give_their_reports_on_both_paths(entry):
-    if entry["metric"] == "haversine":
-        metric = mdp.Haversine(entry["unit"])
-    else:
-        metric = mdp.Mahalanobis(entry["covariance"]) if "covariance" in entry else mdp.Lp(float(entry["metric"][1:]))
-    made = mdp.laplace(metric, entry["epsilon"], dimension=entry["dimension"], pitch=entry["pitch"])
+    made = noise_of(entry)
     for draw in entry["draws"]:
         secret, words = np.array(draw["secret"]), Listed(draw["words"])
         exactly = np.array([made.law.exactly(secret, words.digits(0))], dtype=float)

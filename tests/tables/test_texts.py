@@ -17,6 +17,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
+from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.text_files import protect_text_files
 from metricdp.tables.texts import protect_texts
 from metricdp.text import Rules, TextMechanism
@@ -231,7 +232,15 @@ def test_a_cell_of_200_kilobytes_among_the_first_rows_does_no_harm(tmp_path: Pat
     assert (tmp_path / "out.csv").stat().st_size > 150_000
 
 
-def test_many_files_become_a_folder_at_once_or_not_at_all(tmp_path: Path, words: Any, masked: TextMechanism) -> None:
+def in_this_process(job: Any, pending: Any, tell: Any, /, *, workers: Any = None) -> None:
+    for number in pending:
+        tell(run_partition(job.folder, number).rows)
+
+
+def test_many_files_become_a_folder_at_once_or_not_at_all(
+    tmp_path: Path, words: Any, masked: TextMechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metricdp.tables.text_files.runner", lambda engine: in_this_process)
     (tmp_path / "days" / "may").mkdir(parents=True)
     (tmp_path / "days" / "one.csv").write_text("text\ngood room\n")
     (tmp_path / "days" / "may" / "two.csv").write_text("text\nbad\nthe zebra\n")
@@ -241,9 +250,9 @@ def test_many_files_become_a_folder_at_once_or_not_at_all(tmp_path: Path, words:
     assert (tmp_path / "safe" / "may" / "two.csv").read_text().count("\n") == 3
     with pytest.raises(OutOfDomain, match="row 1"):
         protect_text_files(f"{tmp_path}/days/**/*.csv", tmp_path / "again", TextMechanism(words))
-    with pytest.raises(OutputProblem, match="there already"):
+    with pytest.raises(OutputProblem, match="holds a finished job"):
         protect_text_files(tmp_path / "days", tmp_path / "safe", masked)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["days", "safe"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".") == ["days", "safe"]
 
 
 def test_a_column_without_words_is_hardly_the_one_that_is_meant(tmp_path: Path, masked: TextMechanism) -> None:

@@ -19,6 +19,7 @@ from metricdp.design.directions import von_mises_fisher
 from metricdp.design.laplace import laplace
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import (
+    BagLaplace,
     Certificate,
     DirectionNoise,
     HyperbolicLaplace,
@@ -48,7 +49,7 @@ def with_verified_figures(mechanism: Any, budget: Budget, *, judged: bool = True
         stated = _table(mechanism, budget)
     elif isinstance(mechanism, KernelMechanism):
         stated = _kernel(mechanism, budget)
-    elif isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace):
+    elif isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace):
         stated = _noise(mechanism)
     else:  # nearest words: the bound of the loss was computed again when the mechanism was made
         stated = () if isinstance(mechanism, NearestMechanism) else UNVERIFIED
@@ -83,7 +84,9 @@ def _kernel(mechanism: KernelMechanism, budget: Budget) -> tuple[str, ...]:
     return () if certificate.lower_bound <= 0.0 else ("lower_bound",)
 
 
-def _noise(mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace) -> tuple[str, ...]:
+def _noise(
+    mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace,
+) -> tuple[str, ...]:
     space = mechanism.inputs
     make = von_mises_fisher if isinstance(mechanism, DirectionNoise) and isinstance(space.metric, Lp) else laplace
     honest = make(space.metric, mechanism.epsilon, dimension=space.dimension, pitch=mechanism.lattice.pitch)

@@ -20,6 +20,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     DirectionNoise,
     HyperbolicLaplace,
     InterpolatedMechanism,
@@ -138,6 +139,13 @@ def _(mechanism: HyperbolicLaplace, levels: Floats) -> _Found:
     away = distance_at(mechanism.inputs.dimension, mechanism.epsilon, levels)
     more = in_the_ball_within(mechanism.inputs.dimension, mechanism.lattice.pitch)
     return _Found(away + more(away), mechanism.inputs.metric, True)
+
+
+@_radii.register
+def _(mechanism: BagLaplace, levels: Floats) -> _Found:
+    """All vectors stay within the radius of one with a chance that is lower by theirs together."""
+    one = _radii(mechanism.part, 1.0 - (1.0 - levels) / mechanism.count)
+    return _Found(mechanism.count * one.values, mechanism.inputs.metric, mechanism.count == 1)
 
 
 @_radii.register

@@ -25,9 +25,17 @@ from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.kernels import judge_kernel
 from metricdp.auditing.local import judge_local
 from metricdp.auditing.report import AuditReport, noted
-from metricdp.auditing.theorem import judge_direction, judge_hyperbolic, judge_nearest, judge_noise, judge_projected
+from metricdp.auditing.theorem import (
+    judge_bag,
+    judge_direction,
+    judge_hyperbolic,
+    judge_nearest,
+    judge_noise,
+    judge_projected,
+)
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     DirectionNoise,
     HyperbolicLaplace,
     InterpolatedMechanism,
@@ -173,6 +181,7 @@ judge.register(VectorLaplace, judge_noise)
 judge.register(SphericalLaplace, judge_noise)
 judge.register(DirectionNoise, judge_direction)
 judge.register(HyperbolicLaplace, judge_hyperbolic)
+judge.register(BagLaplace, judge_bag)
 judge.register(ProjectedLaplace, judge_projected)
 judge.register(NearestMechanism, judge_nearest)
 judge.register(ProductMechanism, _judge_product)

@@ -11,6 +11,7 @@ from typing import Any
 from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     DirectionNoise,
     HyperbolicLaplace,
     InterpolatedMechanism,
@@ -40,6 +41,7 @@ KINDS: dict[type, str] = {
     SphericalLaplace: "spherical_laplace",
     VectorLaplace: "vector_laplace",
     DirectionNoise: "direction_noise",
+    BagLaplace: "bag_laplace",
     HyperbolicLaplace: "hyperbolic_laplace",
     ProjectedLaplace: "projected_laplace",
     MatrixMechanism: "matrix",
@@ -169,6 +171,11 @@ def density_of(mechanism: Mechanism) -> dict[str, Any]:
             "log_constant": -mechanism.log_mass,
             "per": f"hyperbolic volume in {size} dimension{'s' if size > 1 else ''}",
             "distance": f"exp(-2 d) has the law Beta({(mechanism.epsilon - size + 1) / 2:g}, {size})",
+        }
+    if isinstance(mechanism, BagLaplace):
+        one = density_of(mechanism.part)
+        return one | {
+            "formula": f"every one of {mechanism.count} vectors: {one['formula']}; the reports in lexicographic order"
         }
     if isinstance(mechanism, ProjectedLaplace):
         return {

@@ -13,6 +13,7 @@ from metricdp.auditing.kernels import blocks_of, expected_distances, sums_of
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     DirectionNoise,
     FiniteMechanism,
     HyperbolicLaplace,
@@ -100,7 +101,7 @@ def counts_distance(mechanism: Mechanism) -> bool:
     large vocabulary costs takes as long as its audit: there only who made it says so.
     """
     if not isinstance(mechanism, MatrixMechanism | KernelMechanism):
-        noise = VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | NearestMechanism
+        noise = VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | NearestMechanism
         return isinstance(mechanism, noise)
     if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
         return False

@@ -13,6 +13,7 @@ Post-processing. What is computed from a private report alone is as private: the
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.densities import density_leakage
 from metricdp.auditing.report import AuditReport
 from metricdp.mechanisms import (
+    BagLaplace,
     DirectionNoise,
     HyperbolicLaplace,
     NearestMechanism,
@@ -99,6 +101,17 @@ def judge_hyperbolic(mechanism: HyperbolicLaplace, claim: Claim) -> AuditReport:
         f"densities at {seen.pairs} pairs agree",
         refuted=rate > claim.epsilon,
         slack=claim.slack,
+    )
+
+
+def judge_bag(mechanism: BagLaplace, claim: Claim) -> AuditReport:
+    """The noise of every vector is judged alone; a bag is a sum over orders, each with the bound of a pairing."""
+    part = mechanism.part
+    found = judge_hyperbolic(part, claim) if isinstance(part, HyperbolicLaplace) else judge_noise(part, claim)
+    return replace(
+        found,
+        method=f"every one of {mechanism.count} vectors: {found.method}; their order is not told, so any pairing of "
+        "two bags bounds what is",
     )
 
 

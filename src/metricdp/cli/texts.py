@@ -21,6 +21,7 @@ from metricdp.files import check_target
 if TYPE_CHECKING:
     from metricdp.tables.formats import Reading
     from metricdp.tables.texts import TextSummary
+    from metricdp.text import TextMechanism
     from metricdp.text.worth import Worth
 
 HELP_WORDS = 2_500  # words that the help for choosing looks at, unless asked for more: minutes otherwise
@@ -82,6 +83,34 @@ class Told:
 NOT_TOLD = Told()
 
 
+@dataclass(frozen=True)
+class Many:
+    """How many files are protected.
+
+    Attributes:
+        engine: For many files: local uses all cores, spark and ray run the parts as their tasks; `metricdp engines`.
+        resume: Continue a job over many files that was killed or failed; nothing is released twice. The rules for words
+            may be others than it was begun with.
+        discard: Give up such a job, its key and all it has done, and begin anew.
+    """
+
+    engine: str | None = None
+    resume: bool = False
+    discard: bool = False
+
+    def asked(self, source: str) -> bool:
+        """Tell whether a source is protected as a job: because it is many files, or because that was asked for."""
+        several = not Path(source).is_file() and choices.names_many(source)
+        return several or self.engine is not None or self.resume or self.discard
+
+    def options(self) -> dict[str, Any]:
+        """Return what was asked for, for the job."""
+        return {"engine": self.engine or "local", "resume": self.resume, "discard": self.discard}
+
+
+AS_MANY = Many()
+
+
 def text(
     source: Input | None = None,
     /,
@@ -93,6 +122,7 @@ def text(
     leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
     choose: Annotated[bool, Parameter(name="--choose", negative="")] = False,
     told: Annotated[Told, Parameter(name="*")] = NOT_TOLD,
+    many: Annotated[Many, Parameter(name="*")] = AS_MANY,
     seed: int | None = None,
     overwrite: tables.Overwrite = False,
 ) -> int:
@@ -101,6 +131,8 @@ def text(
     An example: `metricdp text reviews.csv --column text --vectors glove.npz --epsilon 3 --unknown mask -o out.csv`
 
     With a mechanism that was made once: `metricdp text reviews.csv --mechanism words.mdp --unknown mask -o out.csv`
+
+    Many files: `metricdp text 'days/*.parquet' --mechanism words.mdp --unknown mask -o protected --engine local`
 
     What epsilons do to public sentences, to choose one: `metricdp text --vectors glove.npz --choose`
 
@@ -119,6 +151,7 @@ def text(
         choose: Show what epsilons do to bundled sentences, on the first 2,500 words unless --words says otherwise;
             --epsilon 1,2,3 names the epsilons.
         told: What to write besides the table.
+        many: How many files are protected.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
         overwrite: Replace an output that is there.
     """
@@ -131,7 +164,12 @@ def text(
             "name the table and where the protected one goes: metricdp text reviews.csv --column text --vectors "
             "glove.npz --epsilon 3 -o out.csv. To choose an epsilon: metricdp text --vectors glove.npz --choose."
         )
-    summary = _protected(source, output, table, words, speech, leaving, seed=seed, overwrite=overwrite)
+    mechanism = _mechanism(source, words, speech)
+    options: dict[str, Any] = {
+        "columns": table.names or None, **leaving.options(), "rng": choices.seeded(seed),
+        "reading": _reading(source, output, table),
+    }  # fmt: skip
+    summary = _protected(source, output, mechanism, options, many, overwrite=overwrite)
     with tables.beside_output(output):
         from metricdp.tables.text_telling import staying_words, word_pairs
 
@@ -143,34 +181,29 @@ def text(
     return 0
 
 
-def _protected(
-    source: str,
-    output: str,
-    table: TextSource,
-    words: Words,
-    speech: Speech,
-    leaving: Leaving,
-    *,
-    seed: int | None,
-    overwrite: bool,
-) -> TextSummary:
-    """Read or build the mechanism, and protect the table."""
-    from metricdp.tables.text_files import protect_text_files
-    from metricdp.tables.texts import protect_texts
+def _mechanism(source: str, words: Words, speech: Speech) -> TextMechanism:
+    """Read or build what is done to every text."""
     from metricdp.text import TextMechanism
 
     rules = speech.rules()
-    reading = _reading(source, output, table)
-    with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
+    with terminal.progress_bar(f"Protecting {Path(source).name}"):
         made = words.made()
-        mechanism = TextMechanism(made, rules, [words.lower(made, level) for level in speech.levels])
-        options: dict[str, Any] = {
-            "columns": table.names or None, **leaving.options(), "rng": choices.seeded(seed), "progress": progress,
-            "reading": reading,
-        }  # fmt: skip
-        if not Path(source).is_file() and choices.names_many(source):
-            return protect_text_files(source, output, mechanism, **options)
-        return protect_texts(source, output, mechanism, **options, overwrite=overwrite)
+        return TextMechanism(made, rules, [words.lower(made, level) for level in speech.levels])
+
+
+def _protected(
+    source: str, output: str, mechanism: TextMechanism, options: dict[str, Any], many: Many, *, overwrite: bool
+) -> TextSummary:
+    """Protect one table, or many files as a job."""
+    from metricdp.tables.text_files import protect_text_files
+    from metricdp.tables.texts import protect_texts
+
+    with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
+        if many.asked(source):
+            protect = choices.resumable(protect_text_files)
+            summary: TextSummary = protect(source, output, mechanism, **options, **many.options(), progress=progress)
+            return summary
+        return protect_texts(source, output, mechanism, **options, progress=progress, overwrite=overwrite)
 
 
 def _reading(source: str, output: str, table: TextSource) -> Reading:

@@ -8,10 +8,12 @@ from typing import TypeVar
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_matrix, as_positive
+from metricdp.design.bags import of_bags
 from metricdp.design.directions import directional
 from metricdp.design.hyperbolic import hyperbolic
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     Certificate,
     DirectionNoise,
     Guarantee,
@@ -26,7 +28,7 @@ from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
 from metricdp.mechanisms.nearest import nearest_loss
 from metricdp.mechanisms.projected import norm_above
 from metricdp.mechanisms.spherical import spherical_mean
-from metricdp.metrics import Angular, Haversine, Hyperbolic, Lp, Mahalanobis, Metric
+from metricdp.metrics import Angular, Bags, Haversine, Hyperbolic, Lp, Mahalanobis, Metric
 from metricdp.spaces import FiniteSpace, Unbounded
 
 Noise = TypeVar("Noise", VectorLaplace, SphericalLaplace)
@@ -40,7 +42,7 @@ def laplace(
     pitch: float | None = None,
     normalise: bool = False,
     projection: ArrayLike | None = None,
-) -> VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | ProjectedLaplace:
+) -> VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | ProjectedLaplace:
     """Build Laplace noise with density proportional to exp(-epsilon d(x, y)), released on a public lattice.
 
     On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
@@ -57,6 +59,10 @@ def laplace(
     to hyperbolic volume. It needs an epsilon above `dimension` - 1: with less the noise has no law, since volume grows
     as exp((dimension - 1) r). `pitch` is the spacing of the hyperboloid's coordinates 2 y / (1 - |y|^2).
 
+    On `Bags` every vector of a bag gets noise of its own under the ground metric and the order is dropped; `dimension`
+    is how many numbers a bag has. The promise is in the total distance of the best pairing: N words that cost epsilon
+    each cost N epsilon in the word mover's distance, which counts means.
+
     With a `projection`, a matrix A with one row for every dimension that is left, reports are A x + noise, under Lp(2).
     The promise stays about the l_2 distance of the vectors themselves: the noise has the rate epsilon / |A|, the
     spectral norm of A rounded up, so rows that are orthonormal lose nothing, and the noise is shorter by the share of
@@ -67,6 +73,11 @@ def laplace(
         return _projected(metric, rate, projection, dimension, pitch)
     if isinstance(metric, Angular):
         return directional(metric, rate, dimension, pitch=pitch, normalise=normalise)
+    if isinstance(metric, Bags):
+        part = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch, normalise=normalise)
+        if not isinstance(part, VectorLaplace | SphericalLaplace | HyperbolicLaplace):
+            raise InvalidInput("bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine.")
+        return of_bags(metric, part, dimension)
     if isinstance(metric, Hyperbolic):
         return hyperbolic(metric, rate, dimension, pitch=pitch)
     if normalise:
@@ -85,7 +96,7 @@ def laplace(
         size = 2 if dimension is None else int(dimension)
     else:
         raise InvalidInput(
-            f"`laplace` takes Haversine, Lp, Mahalanobis, Angular or Hyperbolic, got {type(metric).__name__}; "
+            f"`laplace` takes Haversine, Lp, Mahalanobis, Angular, Hyperbolic or Bags, got {type(metric).__name__}; "
             "for other metrics use mdp.exponential on a finite space."
         )
     if size < 1:

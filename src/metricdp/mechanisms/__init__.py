@@ -1,5 +1,6 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
+from metricdp.mechanisms.bags import BagLaplace
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
@@ -19,6 +20,7 @@ FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between 
 
 __all__ = [
     "MECHANISMS",
+    "BagLaplace",
     "Certificate",
     "DirectionNoise",
     "FiniteMechanism",

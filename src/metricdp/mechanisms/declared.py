@@ -10,6 +10,7 @@ import numpy as np
 
 from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Maybe, Number, Part, Registry, Table, Text
+from metricdp.mechanisms.bags import BagLaplace
 from metricdp.mechanisms.base import Certificate, Mechanism, Stakes
 from metricdp.mechanisms.directions import DirectionNoise
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
@@ -81,7 +82,7 @@ def _every_piece(mechanism: StreetMechanism) -> Effort:
 
 
 def _read_noise(
-    mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | ProjectedLaplace,
+    mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | ProjectedLaplace,
 ) -> dict[str, Any]:
     return {"inputs": mechanism.inputs, "epsilon": mechanism.epsilon, "pitch": mechanism.lattice.pitch}
 
@@ -136,6 +137,10 @@ def _direction(*, pitch: float, **rest: Any) -> DirectionNoise:
 
 def _hyperbolic(*, pitch: float, **rest: Any) -> HyperbolicLaplace:
     return HyperbolicLaplace(lattice=Lattice(pitch), **rest)
+
+
+def _bag(*, pitch: float, **rest: Any) -> BagLaplace:
+    return BagLaplace(lattice=Lattice(pitch), **rest)
 
 
 def _spherical(*, pitch: float, **rest: Any) -> SphericalLaplace:
@@ -255,6 +260,15 @@ for _declaration in (
         since=2,
         read=_read_noise,
         make=_hyperbolic,
+    ),
+    Declaration(
+        BagLaplace,
+        "bag-laplace",
+        "noise for every vector of a bag, without their order",
+        NOISE,
+        since=2,
+        read=_read_noise,
+        make=_bag,
     ),
     Declaration(
         NearestMechanism,

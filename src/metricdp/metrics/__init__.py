@@ -1,5 +1,6 @@
 """Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
 
+from metricdp.metrics.bags import Bags
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise, precision_note
 from metricdp.metrics.composed import Temporal, Weighted
 from metricdp.metrics.curved import Angular, Hyperbolic
@@ -27,6 +28,7 @@ __all__ = [
     "KM_PER_DEGREE",
     "METRICS",
     "Angular",
+    "Bags",
     "Frechet",
     "FunctionMetric",
     "Hamming",

@@ -8,6 +8,7 @@ from typing import Any
 from metricdp import shared
 from metricdp.arrays import Points
 from metricdp.declarations import Array, Declaration, Effort, Group, Many, Maybe, Number, Part, Registry, Text, Whole
+from metricdp.metrics.bags import Bags
 from metricdp.metrics.base import BLOCK_VALUES, Metric
 from metricdp.metrics.composed import Temporal, Weighted
 from metricdp.metrics.curved import RADIANS, Angular, Hyperbolic
@@ -82,6 +83,12 @@ def _documents(metric: WordMovers, points: int, others: int, width: int) -> Effo
     ground = measuring(metric.ground, len(metric.vectors), len(metric.vectors), width_of(metric.vectors))
     closed = Effort(6.0 * words * words, words * words * min(words, FULL_TRIANGLE_CHECK))
     return ground + closed + Effort(3.0 * points * others, points * others * (2e6 + 500.0 * words * words))
+
+
+def _bags(metric: Bags, points: int, others: int, width: int) -> Effort:
+    vectors = max(1.0, width / metric.dimension)
+    ground = measuring(metric.ground, int(vectors), int(vectors), metric.dimension)
+    return Effort(ground.values + 3.0 * points * others, points * others * (1e6 + ground.steps + 20.0 * vectors**3))
 
 
 def _curves(metric: Frechet, points: int, others: int, width: int) -> Effort:
@@ -179,6 +186,14 @@ for _declaration in (
         "discrete Fréchet distance of curves",
         {"ground": Part("metric"), "dimension": Whole(1, shared.LARGEST_DIMENSION), "unit": UNIT},
         effort=_curves,
+    ),
+    Declaration(
+        Bags,
+        "Bags",
+        "least total distance of a pairing of two bags of vectors",
+        {"ground": Part("metric"), "dimension": Whole(1, shared.LARGEST_DIMENSION), "unit": UNIT},
+        since=2,
+        effort=_bags,
     ),
 ):
     METRICS.declare(_declaration)

@@ -9,9 +9,11 @@ from metricdp.places.protection import ProtectionSets, protection_sets
 from metricdp.places.regular import grid
 from metricdp.places.roads import road_network, travel_time
 from metricdp.places.spread import spread_places
+from metricdp.places.tree import LocationTree, location_tree
 
 __all__ = [
     "CENTERS",
+    "LocationTree",
     "ProtectionSets",
     "bundled_roads",
     "bundled_streets",
@@ -19,6 +21,7 @@ __all__ = [
     "data_folder",
     "elastic",
     "grid",
+    "location_tree",
     "policies",
     "policy",
     "protection_sets",

@@ -7,22 +7,25 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.care import Care
 from metricdp.tables.charging import Books, open_books
 from metricdp.tables.engines import engine_of
-from metricdp.tables.engines.base import Target, refuse_target
-from metricdp.tables.frames import perturb_frame
+from metricdp.tables.engines.base import Target, refuse_for_texts, refuse_target
+from metricdp.tables.frames import perturb_frame, protect_frame_texts
 from metricdp.tables.persons import Spread, Which, per_person
 from metricdp.tables.task import OnError, Request
+from metricdp.tables.text_task import TextRequest
+from metricdp.text import TextMechanism
 
 Frame = TypeVar("Frame")
 
 
 def perturb(
     frame: Frame,
-    mechanism: Mechanism,
+    mechanism: Mechanism | TextMechanism,
     *,
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
@@ -60,7 +63,9 @@ def perturb(
 
     Args:
         frame: The table.
-        mechanism: What is applied to every row.
+        mechanism: What is applied to every row; or a `mdp.text.TextMechanism`, which is applied to every text of the
+            columns, by rules of its own: of the options below `columns`, `drop`, `coarsen`, `keep`, `strict`, `rng` and
+            `target` are for texts too.
         columns: The columns that hold the secret, in the order of its coordinates.
         snap: For mechanisms on finitely many points: values up to this distance from a point become that point. It
             adds a slack to the promise: 2 * epsilon * snap, and on roads epsilon times the largest distance by road
@@ -92,6 +97,15 @@ def perturb(
         target: Where the reports are written: a folder for Spark, a Parquet file for Arrow data sets and readers.
     """
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    if isinstance(mechanism, TextMechanism):
+        refuse_for_texts(
+            {
+                "snap": snap, "on_error": on_error != "fail", "show_values": show_values, "id": id, "budget": budget,
+                "spread": spread, "at_most": at_most, "ledger": ledger, "yes_really": yes_really,
+            }
+        )  # fmt: skip
+        texts: Frame = _protect_texts(frame, TextRequest(mechanism, columns, care), rng, target)
+        return texts
     persons = per_person(id, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)
     with open_books(ledger, persons, rng, unit=mechanism.guarantee.unit) as charging:
         request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons, charging=charging)
@@ -99,11 +113,26 @@ def perturb(
     return result
 
 
+def _protect_texts(frame: Any, request: TextRequest, rng: Randomness, target: Target) -> Any:
+    engine = None if isinstance(frame, pa.Table | pa.RecordBatch) else engine_of(frame)
+    if engine is not None:
+        if engine.texts is None:
+            raise InvalidInput(f"the engine {engine.name!r} protects no texts: write the table to a file first.")
+        return engine.texts(frame, request, target=target, rng=rng)
+    refuse_target(frame, target)
+    return protect_frame_texts(_eager(frame), request, rng)
+
+
+def _eager(frame: Any) -> Any:
+    """Return a lazy Polars frame collected, once: the reports must not be drawn again."""
+    if type(frame).__module__.partition(".")[0] == "polars" and type(frame).__name__ == "LazyFrame":
+        return frame.collect(engine="streaming")
+    return frame
+
+
 def _perturb(frame: Any, request: Request, rng: Randomness, target: Target) -> Any:
     engine = None if isinstance(frame, pa.Table | pa.RecordBatch) else engine_of(frame)
     if engine is not None and engine.perturb is not None:
         return engine.perturb(frame, request, target=target, rng=rng)
     refuse_target(frame, target)
-    if type(frame).__module__.partition(".")[0] == "polars" and type(frame).__name__ == "LazyFrame":
-        frame = frame.collect(engine="streaming")  # once: the reports must not be drawn again
-    return perturb_frame(frame, request, rng)
+    return perturb_frame(_eager(frame), request, rng)

@@ -16,7 +16,9 @@ from metricdp.metrics import Haversine, Lp
 from metricdp.tables.doubts import Doubts, doubts_about, refuse_names
 from metricdp.tables.leaks import Finding, Secret, kind_by_name, look, sample_rows
 from metricdp.tables.task import Lane, Task, is_geographic
+from metricdp.tables.text_task import TextTask
 from metricdp.tables.values import Secrets, rows_in, secrets_of
+from metricdp.tables.views import without_views
 
 NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 
@@ -56,7 +58,7 @@ def findings_in(first: Any, task: Task, *, person: str | None = None) -> tuple[F
         person: The column that says whose row it is.
     """
     rows = pa.array(sample_rows(first.num_rows))
-    sample = first.take(rows)
+    sample = without_views(first).take(rows)
     leaving = task.care.trim.applied(sample)
     found = look(leaving, _secret(sample, task), person=person, kept=task.care.keep)
     if found and task.care.strict:
@@ -64,7 +66,7 @@ def findings_in(first: Any, task: Task, *, person: str | None = None) -> tuple[F
     return found
 
 
-def look_at_names(names: Sequence[str], task: Task, engine: str) -> None:
+def look_at_names(names: Sequence[str], task: Task | TextTask, engine: str) -> None:
     """Look at the names alone, where an engine has the rows: log what they say, or refuse it if strict."""
     gone = (*task.columns, *task.reports, *task.care.trim.touched, *task.care.keep)
     kinds = [(name, kind_by_name(name)) for name in names if name not in gone]
@@ -72,8 +74,9 @@ def look_at_names(names: Sequence[str], task: Task, engine: str) -> None:
     if found and task.care.strict:
         raise NotPrivate(wording.refused_columns(found))
     log_findings(found, wording.looked_at_names(engine))
-    for lane in task.lanes if not task.care.yes_really else ():
-        refuse_names(lane)
+    if isinstance(task, Task) and not task.care.yes_really:
+        for lane in task.lanes:
+            refuse_names(lane)
 
 
 def judged(doubts: Sequence[Doubts | None], contents: Sequence[Any], bad: Integers = NO_ROWS) -> None:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.randomness import KeyedSource, Randomness, SystemSource
@@ -74,7 +75,7 @@ def is_simulated(draws: Randomness | Keyed) -> bool:
 
 
 def fingerprint(content: Any) -> str:
-    """Return a digest of secrets as they were read: numbers as doubles, words as text."""
+    """Return a digest of secrets as they were read: numbers as doubles, words and texts as bytes."""
     digest = hashlib.blake2b(digest_size=32)
     if isinstance(content, np.ndarray):
         rows = np.ascontiguousarray(content, dtype=np.float64)
@@ -83,9 +84,11 @@ def fingerprint(content: Any) -> str:
     else:
         lengths = pc.fill_null(pc.binary_length(content), -1).to_numpy(zero_copy_only=False)
         plain = content.fill_null("") if content.null_count else content
-        offsets = np.frombuffer(plain.buffers()[1], dtype=np.int32)[plain.offset : plain.offset + len(plain) + 1]
-        digest.update(f"words {len(content)}".encode())
-        digest.update(np.ascontiguousarray(lengths, dtype=np.int32).tobytes())
+        large = pa.types.is_large_string(content.type)
+        kind: Any = np.int64 if large else np.int32
+        offsets = np.frombuffer(plain.buffers()[1], dtype=kind)[plain.offset : plain.offset + len(plain) + 1]
+        digest.update(f"{'texts' if large else 'words'} {len(content)}".encode())
+        digest.update(np.ascontiguousarray(lengths, dtype=kind).tobytes())
         if len(plain) and plain.buffers()[2] is not None:
             digest.update(memoryview(plain.buffers()[2])[int(offsets[0]) : int(offsets[-1])])
     return digest.hexdigest()

@@ -22,7 +22,7 @@ from metricdp.tables.formats import AS_IT_IS, STANDARD, Location, Reading, locat
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson, Spread, Which, per_person
 from metricdp.tables.pump import Watch, pump
-from metricdp.tables.sources import OpenTable, open_table, outlet_like
+from metricdp.tables.sources import OpenTable, open_table, outlet_like, share_told
 from metricdp.tables.summary import Passage, Summary
 from metricdp.tables.task import OnError, Request, Task, is_geographic, names_of
 
@@ -122,7 +122,7 @@ def perturb_file(
             spending = counter.spending if isinstance(counter, Allotment) else None
             outlet = outlet_like(table, made, goal, point=_point(task))
             with charged(charging, spending) as told:
-                tally = pump(table, outlet, task, rng, persons=counter, watch=watch, tell=_telling(table, progress))
+                tally = pump(table, outlet, task, rng, persons=counter, watch=watch, tell=share_told(table, progress))
                 if tally.rows == 0:
                     raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
             notes = (*link_notes([origin.path] if name == str(source) else []), *_notes(table, origin, goal), *told)
@@ -152,18 +152,6 @@ def _counter(
     with opened() as table:
         spending = spending_in(read_batches(table), persons, names, task)
     return Allotment(spending if charging is None else grant(charging, spending), rng)
-
-
-def _telling(table: OpenTable, progress: Progress | None) -> Callable[[int], None]:
-    done = 0
-
-    def tell(rows: int) -> None:
-        nonlocal done
-        done += rows
-        if progress is not None:
-            progress(min(1.0, table.share(done)))
-
-    return tell
 
 
 def _point(task: Task) -> tuple[str, str] | None:

@@ -16,12 +16,14 @@ from metricdp.tables.checks import first_look, judged, log_findings
 from metricdp.tables.doubts import Doubts
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
-from metricdp.tables.leaks import Finding
+from metricdp.tables.leaks import SAMPLED_FROM, Finding
 from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.repeating import Draw, charged_reports
 from metricdp.tables.spending import ALL, Portion
-from metricdp.tables.task import Request, Task
+from metricdp.tables.task import Request, Task, names_of
+from metricdp.tables.text_pump import look_beside, protected_text_table
+from metricdp.tables.text_task import TextRequest, TextTask
 from metricdp.tables.trim import Trim
 
 
@@ -163,15 +165,55 @@ def _whose(request: Request) -> str | None:
     return None if request.persons is None else request.persons.column
 
 
+def protect_frame_texts(frame: Any, request: TextRequest, rng: Randomness = None) -> Any:
+    """Protect the texts of a table in memory and give back the type that came."""
+    if isinstance(frame, pa.Table | pa.RecordBatch):
+        table = frame if isinstance(frame, pa.Table) else pa.Table.from_batches([frame])
+        task = request.task(table.schema)
+        _refuse_empty(table.num_rows)
+        log_findings(look_beside(table.slice(0, SAMPLED_FROM), task))
+        made = protected_text_table(table, task, rng)
+        made = marked_table(made) if is_simulated(rng) else made
+        return made if isinstance(frame, pa.Table) else made.combine_chunks().to_batches()[0]
+    wrapped = _wrapped(frame)
+    _refuse_empty(len(wrapped))
+    for name in set(names_of(request.columns)) & set(wrapped.columns):
+        _arrow(wrapped.get_column(name), name)  # refuses one that mixes kinds of values
+    first = _first_rows(wrapped.head(SAMPLED_FROM))
+    task = request.task(first.schema)
+    log_findings(look_beside(first, task))
+    return _texts_put_back(frame, wrapped, task, rng)
+
+
+def _texts_put_back(frame: Any, wrapped: Any, task: TextTask, rng: Randomness) -> Any:
+    """Return a data frame whose texts are protected, in the type that they came in unless that names their values."""
+    import narwhals.stable.v2 as nw
+
+    secret = pa.table({name: _arrow(wrapped.get_column(name), name) for name in task.columns})
+    made = protected_text_table(secret, TextTask(task.mechanism, task.columns), rng)
+    fresh = nw.from_arrow(made, backend=wrapped.implementation)
+    result = _trimmed(wrapped.with_columns(*(fresh.get_column(name) for name in task.columns)), task.care.trim)
+    if not hasattr(frame, "attrs"):
+        if is_simulated(rng):
+            result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
+        return _without_unused(result).to_native()
+    same = {name: frame[name].dtype for name in task.columns if not hasattr(frame[name], "cat")}
+    return _pandas_alone(result.to_native().astype(same), simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
+
+
 def _look(head: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
-    """Look at the first rows of a data frame; a column that mixes kinds of values is looked at by its name."""
+    return first_look(_first_rows(head), task, person=person)
+
+
+def _first_rows(head: Any) -> pa.Table:
+    """Return the first rows of a data frame; a column that mixes kinds of values is looked at by its name."""
     columns = {}
     for name in head.columns:
         try:
             columns[name] = whole(head.get_column(name).to_arrow())
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             columns[name] = pa.nulls(len(head))
-    return first_look(pa.table(columns), task, person=person)
+    return pa.table(columns)
 
 
 def _trimmed(result: Any, trim: Trim) -> Any:

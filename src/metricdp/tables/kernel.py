@@ -26,6 +26,7 @@ from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import Lane, OnError, Task, task_for
 from metricdp.tables.values import Secrets, broken_rule, secrets_of, shown_row
 from metricdp.tables.vectors import holds_vectors, lists_of, report_kind
+from metricdp.tables.views import filtered
 
 ROWS_NAMED = 10
 
@@ -114,7 +115,7 @@ def replace(batch: Any, task: Task, protected: Protected) -> Any:
         batch = batch.drop_columns(left)
     staying = protected.staying(batch.num_rows, task.on_error)
     if staying is not None:
-        batch = batch.filter(staying)
+        batch = filtered(batch, staying)
     return harmless(task.care.trim.applied(batch))
 
 
@@ -288,7 +289,7 @@ def _spread(column: pa.Array, good: Booleans | None) -> pa.Array:
 
 def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(wanted):
-        return array.cast(wanted.value_type).dictionary_encode().cast(wanted)
+        return array.dictionary_encode().cast(wanted)
     return array if array.type == wanted else array.cast(wanted, safe=False)
 
 

@@ -131,7 +131,7 @@ def perturb_files(
         _refuse_parts(charging)
         if not job.finished:
             bill = None if charging is None or asked is None else _Bill(charging, job, parcel, asked, task)
-            job = _done(job, run, workers, progress, bill)
+            job = carried_out(job, run, workers, progress, bill)
             told += [] if bill is None else bill.told
         records = list(records_of(job).values())
     named = [row for record in records for row in record.bad_rows] if len(paths) == 1 else []
@@ -189,7 +189,8 @@ def _refuse_parts(charging: Charging | None) -> None:
         )
 
 
-def _done(job: Job, run: Run, workers: int | None, progress: Progress | None, bill: _Bill | None) -> Job:
+def carried_out(job: Job, run: Run, workers: int | None, progress: Progress | None, bill: _Bill | None = None) -> Job:
+    """Run what is left of a job and put its output in its place."""
     done = records_of(job)
     if bill is not None and not done:
         bill.look()

@@ -29,6 +29,7 @@ from metricdp.tables.sources import Outlet
 from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.summary import NAMED_ROWS, Tally
 from metricdp.tables.task import Task
+from metricdp.tables.views import filtered
 
 THREADS = max(1, min(4, os.cpu_count() or 1))  # the kernel spends its time in compiled code that shares the interpreter
 Tell = Callable[[int], None]  # told numbers of rows as they are done; a negative one takes them back
@@ -47,7 +48,7 @@ class Step:
     @property
     def kept(self) -> pa.RecordBatch:
         """The rows that were read and whose reports are in the result."""
-        return self.batch if self.staying is None else self.batch.filter(self.staying)
+        return self.batch if self.staying is None else filtered(self.batch, self.staying)
 
 
 Watch = Callable[[Task, Step], None]  # told every batch after its reports are written

@@ -24,6 +24,7 @@ from metricdp.tables.kernel import Protected
 from metricdp.tables.people import Allotment, ids_of
 from metricdp.tables.spending import Portion, Spending
 from metricdp.tables.task import Task
+from metricdp.tables.views import taken
 
 LARGEST = 1 << 26  # bytes that the books keep of one job
 GOOD, BAD, LEFT_OUT = 0, 1, 2
@@ -76,7 +77,7 @@ def _kept(protected: Protected, rows: Rows, task: Task) -> bytes:
         state[protected.left_out] = LEFT_OUT
     columns = [*protected.columns, pa.array(state)]
     names = [*(str(number) for number in range(len(protected.columns))), "state"]
-    ordered = pa.table(columns, names=names).take(pa.array(rows.order))
+    ordered = taken(pa.table(columns, names=names), pa.array(rows.order))
     notes = {APPLIED: _applied(task), COUNTS: rows.counts.astype("<i8").tobytes()}
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, ordered.schema.with_metadata(notes)) as writer:
@@ -111,7 +112,7 @@ def _given(charging: Charging, found: Any, rows: Rows, task: Task) -> Protected:
         raise other_rows(charging)
     back = np.empty_like(rows.order)
     back[rows.order] = np.arange(len(rows.order))
-    columns = [column.combine_chunks() for column in table.take(pa.array(back)).columns]
+    columns = [column.combine_chunks() for column in taken(table, pa.array(back)).columns]
     state = np.asarray(columns.pop())
     left_out = np.flatnonzero(state == LEFT_OUT)
     logging.getLogger("metricdp").info("This job was charged before: its reports came from the books, at no cost.")

@@ -110,6 +110,19 @@ def _is_utf8(cell: bytes) -> bool:
     return True
 
 
+def share_told(table: OpenTable, progress: Callable[[float], None] | None) -> Callable[[int], None]:
+    """Return who is told numbers of rows as they are done, and tells `progress` the share of the whole."""
+    done = 0
+
+    def tell(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if progress is not None:
+            progress(min(1.0, table.share(done)))
+
+    return tell
+
+
 @contextmanager
 def open_table(
     location: Location,

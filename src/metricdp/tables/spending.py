@@ -20,6 +20,7 @@ import numpy as np
 from metricdp.arrays import Booleans, Integers
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     DirectionNoise,
     HyperbolicLaplace,
     MatrixMechanism,
@@ -217,7 +218,7 @@ def _maker(mechanism: Mechanism, kinds: int) -> Callable[[float], Mechanism]:
         return lambda epsilon: replace(
             build(sphere.metric, epsilon, dimension=sphere.dimension, pitch=fixed, normalise=normal), inputs=sphere
         )
-    if isinstance(mechanism, SphericalLaplace | VectorLaplace | HyperbolicLaplace):
+    if isinstance(mechanism, SphericalLaplace | VectorLaplace | HyperbolicLaplace | BagLaplace):
         inputs, size = mechanism.inputs, mechanism.inputs.dimension
         usual = laplace(inputs.metric, mechanism.epsilon, dimension=size).lattice.pitch
         pitch = None if mechanism.lattice.pitch == usual else mechanism.lattice.pitch

@@ -1,30 +1,34 @@
-"""Many files of texts, one after the other, into a new folder that appears when all of it is ready."""
+"""Many files of texts at once, on this machine's cores or on Spark or Ray, with nothing released twice."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import beside, holding, private_folder
-from metricdp.randomness import Randomness
+from metricdp.errors import InvalidInput
+from metricdp.files import link_notes
+from metricdp.randomness import Randomness, source_of
+from metricdp.tables.care import Care
+from metricdp.tables.draws import KEY_BYTES, is_simulated
+from metricdp.tables.engines import runner
 from metricdp.tables.formats import AS_IT_IS, Reading, located
-from metricdp.tables.jobs.folder import checked_target
-from metricdp.tables.jobs.plan import sources_of
-from metricdp.tables.texts import Progress, TextSummary, TextTally, protect_texts
+from metricdp.tables.jobs.folder import Record, begun, checked_target, records_of
+from metricdp.tables.jobs.parcel import parcel_of
+from metricdp.tables.jobs.plan import plan, sources_of
+from metricdp.tables.many import Files, carried_out
+from metricdp.tables.sources import open_table
+from metricdp.tables.task import names_of
+from metricdp.tables.text_pump import TextTally
+from metricdp.tables.text_task import TextRequest
+from metricdp.tables.texts import LONGEST_ROW, Progress, TextSummary, kept_beside, task_of
 from metricdp.text import TextMechanism
-
-WORK = "metricdp-texts"
 
 
 def protect_text_files(
-    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    sources: Files,
     target: str | os.PathLike[str],
     mechanism: TextMechanism,
     *,
@@ -33,80 +37,76 @@ def protect_text_files(
     coarsen: Mapping[str, Any] | None = None,
     keep: Sequence[str] | str = (),
     strict: bool = False,
+    engine: str = "local",
+    resume: bool = False,
+    discard: bool = False,
     rng: Randomness = None,
+    workers: int | None = None,
     progress: Progress | None = None,
     reading: Reading = AS_IT_IS,
 ) -> TextSummary:
-    """Protect the texts of many files into a new folder and return what was done.
+    """Protect the texts of many files into a new folder, in parallel, and return what was done.
 
-    Files are protected one after the other on this machine, each as `protect_texts` does, in a hidden folder beside the
-    target that only its owner can look into; the target appears when all of them are ready. After an error or an
-    interruption nothing of it is left.
+    It is a job as `perturb_files` runs them: files are cut into partitions, every partition becomes a file, the output
+    appears when all of it is ready, and a job that was killed or that met a word it refuses is kept and goes on with
+    `resume=True`. A partition that is run again gives the same texts. All files have the same columns of texts.
 
     Args:
         sources: A pattern such as "reviews/*.csv", a folder, or a list of files.
         target: A new folder.
         mechanism: What is done to every text.
-        columns, drop, coarsen, keep, strict, rng: As in `protect_texts`.
+        columns, drop, coarsen, keep, strict: As in `protect_texts`; every partition is looked at by itself.
+        engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions as their tasks, on a
+            file system that all workers see.
+        resume: Continue the job for this target that was not finished. The mechanism and columns must be the same; the
+            rules may be others, such as what becomes of unknown words, and then all is done again.
+        discard: Give up the job for this target that was not finished, its key and all it has done.
+        rng: As in `protect_texts`.
+        workers: How many processes the local engine starts; all cores unless said.
         progress: Called with the finished share, from 0 to 1.
         reading: As in `protect_texts`; every file is written as it was read.
     """
     started = time.perf_counter()
+    run = runner(engine)
     if reading.target_format is not None:
         raise InvalidInput("many files are written each as it was read: leave the format of the output away.")
     paths = sources_of(sources)
     if bases := [path for path in paths if located(path, reading.source_format).format.tables]:
         raise InvalidInput(f"{str(bases[0])!r} is a database: protect its tables one by one, as {bases[0]}::table.")
-    root = Path(os.path.commonpath([path.parent for path in paths]))
     place = checked_target(target)
-    done: list[TextSummary] = []
-    with holding(place):
-        if place.exists():
-            raise OutputProblem(f"cannot write {str(target)!r}: it is there already. Name a new folder.")
-        folder = private_folder(beside(place, WORK))
-        try:
-            for number, path in enumerate(paths):
-                made = folder / path.relative_to(root)
-                made.parent.mkdir(parents=True, exist_ok=True)
-                one = protect_texts(
-                    path, made, mechanism, columns=columns, drop=drop, coarsen=coarsen, keep=keep, strict=strict,
-                    rng=rng, progress=_share(progress, number, len(paths)), reading=reading,
-                )  # fmt: skip
-                done.append(one)
-            folder.chmod(0o777 & ~_umask())
-            folder.rename(place)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-    named = str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files"
-    seconds = time.perf_counter() - started
-    tally = TextTally(
-        sum(one.tally.rows for one in done),
-        sum(one.tally.empty for one in done),
-        sum(one.tally.masked for one in done),
-        sum(one.tally.looked for one in done),
-        tuple(dict.fromkeys(finding for one in done for finding in one.tally.findings)),
-        tuple(dict.fromkeys(name for one in done for name in one.tally.dropped)),
+    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict)
+    reading = replace(reading, block_bytes=LONGEST_ROW)
+    wanted = names_of(columns)
+    with open_table(located(paths[0], reading.source_format), wanted or None, reading, geographic=False) as table:
+        task = task_of(table, TextRequest(mechanism, wanted, care))
+        kept, notes = kept_beside(table, task), table.layout.notes
+    parcel = parcel_of(task, wanted or task.columns, reading)
+    key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
+    planned = plan(paths, place, parcel, simulated=is_simulated(rng))
+    with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
+        job = job if job.finished else carried_out(job, run, workers, progress)
+        records = list(records_of(job).values())
+    return TextSummary(
+        source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
+        target=str(target),
+        mechanism=mechanism,
+        columns=task.columns,
+        kept_columns=kept,
+        tally=_tally(records),
+        care=care,
+        simulated=job.simulated,
+        seconds=time.perf_counter() - started,
+        notes=(f"{len(paths):,} files, each in its own format.", *link_notes(paths), *notes),
     )
-    notes = (
-        f"{len(paths):,} files, each in its own format.",
-        *dict.fromkeys(note for one in done for note in one.notes),
+
+
+def _tally(records: Sequence[Record]) -> TextTally:
+    """Return what became of the cells of all files."""
+    return TextTally(
+        sum(one.rows for one in records),
+        sum(one.empty for one in records),
+        sum(one.masked for one in records),
+        sum(one.looked for one in records),
+        tuple(dict.fromkeys(finding for one in records for finding in one.findings)),
+        tuple(dict.fromkeys(name for one in records for name in one.dropped)),
     )
-    return replace(done[0], source=named, target=str(target), tally=tally, seconds=seconds, notes=notes)
-
-
-def _share(progress: Progress | None, number: int, count: int) -> Progress | None:
-    if progress is None:
-        return None
-    return partial(_tell, progress, number, count)
-
-
-def _tell(progress: Callable[[float], None], number: int, count: int, share: float) -> None:
-    progress((number + share) / count)
-
-
-def _umask() -> int:
-    """Return what permissions new files lack."""
-    found = os.umask(0)
-    os.umask(found)
-    return found

@@ -15,6 +15,7 @@ from metricdp.errors import InvalidInput
 from metricdp.spaces import Space, checked, exchange_hint
 from metricdp.tables.task import Lane
 from metricdp.tables.vectors import broken_list, rows_of
+from metricdp.tables.views import plain
 
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 SHOWN_ITEMS = 6
@@ -65,6 +66,7 @@ def rows_in(arrays: Sequence[pa.Array], lane: Lane) -> Floats:
 
 def numbers_of(array: pa.Array, name: str) -> Floats:
     """Return a column as doubles, NaN where it is null or, in text, where it is no number."""
+    array = plain(array)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(array.type):
@@ -104,10 +106,11 @@ def _words(arrays: Sequence[pa.Array], lane: Lane) -> Secrets:
     """Read words; every different one is looked up once."""
     text = []
     for array, name in zip(arrays, lane.columns, strict=True):
-        plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-        if not is_text(plain.type) and not pa.types.is_null(plain.type):
+        held = plain(array)
+        held = held.dictionary_decode() if pa.types.is_dictionary(held.type) else held
+        if not is_text(held.type) and not pa.types.is_null(held.type):
             raise InvalidInput(f"the column {name!r} must hold words, it holds {array.type}.")
-        text.append(plain.cast(pa.string()))
+        text.append(held.cast(pa.string()))
     joined = text[0] if len(text) == 1 else pc.binary_join_element_wise(*text, JOINT)
     different = joined.dictionary_encode()
     rows = [tuple(word.split(JOINT)) if len(text) > 1 else (word,) for word in different.dictionary.to_pylist()]

@@ -10,12 +10,14 @@ import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
+from metricdp.tables.views import plain, plain_type
 
 WIDEST_PLACE = 3  # a list of so many numbers is a place, whose coordinates become columns; a longer one is a vector
 
 
 def is_list(kind: pa.DataType) -> bool:
     """Tell whether a column holds lists."""
+    kind = plain_type(kind)
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
@@ -37,6 +39,7 @@ def rows_of(array: pa.Array, width: int, name: str) -> Floats:
             f"this mechanism needs {width} columns, or one that holds lists of {width} numbers; got {name!r}, which "
             f"holds {array.type}."
         )
+    array = plain(array)
     if not _is_number(array.type.value_type):
         raise InvalidInput(f"the column {name!r} must hold lists of numbers, it holds {array.type}.")
     fits = lengths_of(array) == width
@@ -58,11 +61,14 @@ def _doubles(values: pa.Array) -> Floats:
 
 
 def report_kind(given: pa.DataType, width: int, item: pa.DataType) -> pa.DataType:
-    """Return the type of reports for lists of the given type: the same kind of list, of `width` numbers."""
+    """Return the type of reports for lists of the given type: the same kind of list, of `width` numbers.
+
+    Views of lists become lists.
+    """
     field = given.value_field.with_type(item)
     if pa.types.is_fixed_size_list(given):
         return pa.list_(field, width)
-    return pa.large_list(field) if pa.types.is_large_list(given) else pa.list_(field)
+    return pa.large_list(field) if pa.types.is_large_list(plain_type(given)) else pa.list_(field)
 
 
 def lists_of(rows: Floats, kind: pa.DataType, good: Booleans | None) -> pa.Array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Literal, get_args
 
 from metricdp import wording
@@ -84,6 +85,19 @@ class Rules:
         rules = {"number": self.numbers, "amount": self.amounts or self.numbers, "date": self.dates, "time": self.times}
         return rules.get(kind)
 
+    def text(self) -> str:
+        """Return the rules as text, for whoever protects texts in another process."""
+        fields = {name: value for name, value in asdict(self).items() if name != "keep"}
+        return json.dumps({**fields, "keep": sorted(self.keep)})
+
     def sentences(self) -> list[str]:
         """Return what is replaced, kept and refused, a sentence each."""
         return wording.text_rules(self)
+
+
+def rules_from(text: str) -> Rules:
+    """Return the rules that `Rules.text` wrote."""
+    fields = json.loads(text)
+    for name in ("numbers", "amounts", "dates", "times"):
+        fields[name] = None if fields[name] is None else Numeric(**fields[name])
+    return Rules(**fields)

@@ -14,14 +14,18 @@ from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain
 from metricdp.ledger import Ledger
 from metricdp.tables import Charging
+from metricdp.tables.care import Care
 from metricdp.tables.draws import Draws
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
+from metricdp.tables.text_pump import protected_text_table
+from metricdp.tables.text_task import TextTask
 from restoring import as_it_was
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, table, together
 from tables.engines.replay import copied, folder_of, replayed
+from tables.engines.words import BAD, DRAWN, REFUSING, STAYING, WHOLE
 
 ray = pytest.importorskip("ray", reason="needs the extra `ray`")
 pytestmark = [
@@ -118,9 +122,35 @@ def job_over_files(folder: Path) -> None:
     replayed(folder)
 
 
+def texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metricdp.tables.engines.ray.secrets.token_bytes", lambda count: KEY)
+    made = rows_of(mdp.perturb(ray.data.from_arrow([WHOLE, WHOLE]), DRAWN, columns="text", drop="note"))
+    monkeypatch.undo()
+    assert made.column_names == ["id", "text"]
+    assert made["id"].to_pylist() == [1, 2, 3, 4, 5] * 2
+    # What Ray drew is what anybody draws who has the key, the place and the texts.
+    task = TextTask(DRAWN, ("text",), Care.of(drop="note"))
+    applied = parcel_of(task).applied
+    for block, start in ((0, 0), (1, 5)):
+        alone = protected_text_table(WHOLE, task, Draws(KEY, f"block {block}", 0, applied))
+        assert alone.equals(made.slice(start, 5).combine_chunks())
+    few = ray.data.from_items([{"text": "the room", "n": number} for number in range(4)]).filter(expr="n > 2")
+    assert mdp.perturb(few, STAYING).take_all() == [{"text": "the room", "n": 3}]  # blocks without rows have no columns
+    with pytest.raises(OutOfDomain, match=r"block 1 of the data set: words in the column 'text' .* in row 1 ") as told:
+        mdp.perturb(ray.data.from_arrow([BAD.slice(0, 1), BAD]), REFUSING, columns="text")
+    assert "quagga" not in str(told.value)
+    with pytest.raises(InvalidInput, match="the column 'id' must hold text"):
+        mdp.perturb(ray.data.from_arrow(WHOLE), STAYING, columns="id")
+    vectors = pa.table({"v": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(6.0), pa.float32()), 2)})
+    near = rows_of(mdp.perturb(ray.data.from_arrow(vectors), mdp.laplace(mdp.Lp(2), 1e6, dimension=2), columns="v"))
+    assert near.schema == vectors.schema
+    assert np.allclose(near["v"].to_pylist(), vectors["v"].to_pylist(), atol=0.01)
+
+
 def test_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data_sets(monkeypatch)
     traps()
+    texts(monkeypatch)
     charged(tmp_path)
     monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
     job_over_files(tmp_path)

@@ -20,14 +20,18 @@ from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
 from metricdp.ledger import Ledger
 from metricdp.tables import Charging
-from metricdp.tables.draws import Draws
+from metricdp.tables.care import Care
+from metricdp.tables.draws import Draws, Keyed
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
+from metricdp.tables.text_pump import protected_texts
+from metricdp.tables.text_task import TextTask
 from restoring import as_it_was
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, together
 from tables.engines.replay import HOME, copied, folder_of, replayed
+from tables.engines.words import DRAWN, REFUSING, STAYING, WHOLE, expected
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 pytestmark = [
@@ -181,11 +185,46 @@ def job_over_files(folder: Path) -> None:
     replayed(folder)
 
 
+def texts(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = session.createDataFrame(WHOLE.to_pylist() * 2, "id int, text string, note string").coalesce(1)
+    monkeypatch.setattr("metricdp.tables.engines.spark.secrets.token_bytes", lambda count: KEY)
+    made = mdp.perturb(frame, DRAWN, columns="text", drop="note", target=str(folder / "texts"))
+    monkeypatch.undo()
+    assert [kind for _, kind in made.dtypes] == ["int", "string"]
+    # What Spark drew is what anybody draws who has the key, the place and the texts.
+    task = TextTask(DRAWN, ("text",))
+    rows = pa.Table.from_pylist(WHOLE.to_pylist() * 2, WHOLE.schema).combine_chunks().to_batches()
+    applied = parcel_of(TextTask(DRAWN, ("text",), Care.of(drop="note"))).applied
+    (alone,) = protected_texts(rows, task, Keyed(KEY, "partition 0", applied))
+    assert [row.text for row in made.collect()] == alone.result["text"].to_pylist()
+    staying = mdp.perturb(frame, STAYING, columns="text", target=str(folder / "staying"))
+    assert [row.text for row in staying.collect()] == expected() * 2
+    with pytest.raises(
+        OutOfDomain, match=r"in one of the partitions, words in the column 'text' .* 12 words, in "
+    ) as told:
+        mdp.perturb(frame, REFUSING, columns="text", target=str(folder / "refused"))
+    assert "ebra" not in "".join(traceback.format_exception(told.value))
+    bad = session.sql("SELECT CAST(X'62ff' AS STRING) AS text")
+    with pytest.raises(InvalidInput, match="in one of the partitions, the column 'text' holds text that is not UTF-8"):
+        mdp.perturb(bad, STAYING, target=str(folder / "refused"))
+    with pytest.raises(InvalidInput, match="the column 'id' must hold text, it holds int32"):
+        mdp.perturb(frame, STAYING, columns="id", target=str(folder / "refused"))
+    assert not (folder / "refused").exists()
+    vectors = session.sql("SELECT array(1.0D, id) AS v, array(CAST(id AS FLOAT), 2.0F) AS w FROM range(4)")
+    noise = mdp.laplace(mdp.Lp(2), 1e6, dimension=2)
+    for column, other in (("v", 0), ("w", 1)):
+        near = mdp.perturb(vectors.select(column), noise, columns=column, target=str(folder / column))
+        assert near.dtypes == vectors.select(column).dtypes
+        found = sorted(tuple(row[0])[1 - other] for row in near.collect())
+        assert np.allclose(found, range(4), atol=0.01)
+
+
 def test_spark(session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frames(session, tmp_path, monkeypatch)
     traps(session, tmp_path)
     monkeypatch.setattr(jobs, "PARTITION_ROWS", 1000)
     job_over_files(tmp_path)
+    texts(session, tmp_path, monkeypatch)
     charged(session, tmp_path)  # last: it leaves workers behind that wait, and above those at work are killed
     shown = runpy.run_path(str(EXAMPLES / "spark_frame.py"))
     assert shown["protected"].count() == 1000

@@ -28,7 +28,12 @@ HALF_PI, HALF_PI_LOW = math.pi / 2.0, 6.123233995736766e-17
 PI_LOW = 1.2246467991473532e-16
 DEGREE = math.pi / 180.0
 SPLITTER = 134217729.0  # 2^27 + 1
-ARCS = np.arctan(np.arange(9) / 8.0)  # checked against arbitrary precision: each the nearest double
+ARCS = np.array(  # atan(k / 8), each the nearest double: written out, since libraries differ by machine
+    [
+        0.0, 0.12435499454676144, 0.24497866312686414, 0.35877067027057225, 0.4636476090008061, 0.5585993153435624,
+        0.6435011087932844, 0.7188299996216245, 0.7853981633974483,
+    ]
+)  # fmt: skip
 
 
 def chosen(condition: Any, one: Real, other: Real) -> Real:

@@ -19,10 +19,13 @@ from typing import Any, Literal
 import numpy as np
 
 from metricdp.arrays import Floats
+from metricdp.errors import MetricdpError
 from metricdp.mechanisms.noise import deciding
+from metricdp.mechanisms.noise.functions import arctangent, log, sine_and_cosine
 
 Form = Literal["angle", "height"]
 BITS = 160  # of the proof of `top`
+ABOVE = 1.0 + 2.0**-50  # above the roundings of a rate and of its inverse
 
 
 @dataclass(frozen=True)
@@ -83,69 +86,82 @@ class Profile:
         """Return where ln f has a slope, for a power above 0."""
         pull = (slope + self.rate) / self.power
         if self.form == "angle":
-            return math.atan2(1.0, pull)
-        return 2.0 / (pull + 1.0 + math.sqrt(pull * pull + 1.0))
-
-    def exact_where(self, slope: Any) -> Any:
-        """Return where ln f has a slope, as a ball."""
-        import flint
-
-        pull = (slope + self.exact_rate()) / deciding.exact(self.power)
-        if self.form == "angle":
-            return flint.arb.atan2(flint.arb(1), pull)
+            return float(arctangent(1.0, pull))
         # 1/v - 1/(2 - v) = pull:  v = 2 / (pull + 1 + sqrt(pull^2 + 1)), the smaller root
-        return 2 / (pull + 1 + (pull * pull + 1).sqrt())
+        return 2.0 / (pull + 1.0 + math.sqrt(pull * pull + 1.0))
 
     @cached_property
     def hat(self) -> Hat:
-        """The three pieces."""
+        """The three pieces: doubles by + - * / and square roots alone, so that every language finds the same."""
         if not self.power:
             return self._falling()
         top = self.where(0.0)
-        peak = float(self.log(np.array([top]))[0])
-        left, right = self._dropped(top, 0.0, peak), self._dropped(top, self.end, peak)
+        peak = self._log(top)
+        # f falls by e at least as soon as a power times an exponential does: before eight times where it is largest
+        left, right = self._dropped(top, 0.0, peak), self._dropped(top, min(self.end, 8.0 * top), peak)
         rise, fall = 1.0 / self._slope(left), -1.0 / self._slope(right)
-        return self._proven(left + rise, right - fall, rise, fall)
+        start = left + rise
+        stop = max(start, right - fall)
+        pieces = ((0.0, 0.0), (1.0 / rise, start), (-1.0 / fall, stop))
+        return self._proven(Hat(start, stop, rise, fall, max(self._above(*piece) for piece in pieces)))
 
     def _falling(self) -> Hat:
         """Without a power the density falls from the start: an exponential, or a constant where it hardly falls."""
-        import flint
-
         if self.rate * self.end < 1.0:
-            return Hat(0.0, math.nextafter(self.end, 4.0), 0.0, 0.0, 0.0)
-        fall = 1.0 / self.rate
-        with flint.ctx.workprec(BITS):
-            while not flint.arb(fall) * self.exact_rate() >= 1:
-                fall = math.nextafter(fall, math.inf)
-        return Hat(0.0, 0.0, 0.0, fall, 0.0)
+            return Hat(0.0, self.end * ABOVE, 0.0, 0.0, 0.0)
+        return Hat(0.0, 0.0, 0.0, (1.0 / self.rate) * ABOVE, 0.0)  # above 1 / the true rate
+
+    def _log(self, value: float) -> float:
+        """Return ln f in doubles, the same on every machine."""
+        inner = float(sine_and_cosine(value)[0]) if self.form == "angle" else value * (2.0 - value)
+        return -self.rate * value + self.power * float(log(inner))
 
     def _slope(self, value: float) -> float:
-        pull = 1.0 / math.tan(value) if self.form == "angle" else 1.0 / value - 1.0 / (2.0 - value)
-        return -self.rate + self.power * pull
+        if self.form == "angle":
+            sine, cosine = sine_and_cosine(value)
+            return -self.rate + self.power * (float(cosine) / float(sine))
+        return -self.rate + self.power * (1.0 / value - 1.0 / (2.0 - value))
 
     def _dropped(self, top: float, end: float, peak: float) -> float:
         """Return where ln f is 1 below its peak: there the tangents make the hat whose area is least."""
         near, far = top, end
         for _ in range(80):
             middle = 0.5 * (near + far)
-            if float(self.log(np.array([middle]))[0]) > peak - 1.0:
-                near = middle
-            else:
-                far = middle
+            near, far = (middle, far) if self._log(middle) > peak - 1.0 else (near, middle)
         return near
 
-    def _proven(self, start: float, stop: float, rise: float, fall: float) -> Hat:
-        """Return the hat with a top that is proven: the largest of ln f less each piece."""
+    def _above(self, slope: float, here: float) -> float:
+        """Return a number above all of ln f(t) - slope (t - here).
+
+        Where that is largest is found to some hundred u of itself, which misses the largest by squares of those; the
+        logarithm is within some dozen u of the sizes in it. 2^-40 is a thousand times all of that, and costs nothing.
+        """
+        at = self.where(slope)
+        found = self._log(at) - slope * (at - here)
+        sizes = 1.0 + self.rate * at + abs(found) + abs(slope * at) + abs(slope * here) + self.power
+        return found + 2.0**-40 * sizes
+
+    def _proven(self, hat: Hat) -> Hat:
+        """Return the hat, seen in arbitrary precision to lie above f."""
         import flint
 
-        stop = max(start, stop)
+        arb = flint.arb
         with flint.ctx.workprec(BITS):
-            pieces = [self.exact_log(self.exact_where(flint.arb(0)))]
-            for slope, from_here in ((1 / flint.arb(rise), start), (-1 / flint.arb(fall), stop)):
-                at = self.exact_where(slope)
-                pieces.append(self.exact_log(at) - slope * (at - from_here))
-            top = max(float(piece.upper()) for piece in pieces)
-        return Hat(start, stop, rise, fall, math.nextafter(top, math.inf) + abs(top) * 2.0**-50)
+            pieces = ((arb(0), 0.0), (1 / arb(hat.rise), hat.start), (-1 / arb(hat.fall), hat.stop))
+            for slope, here in pieces:
+                at = self._exact_where(slope)
+                if not self.exact_log(at) - slope * (at - arb(here)) <= arb(hat.top):
+                    raise MetricdpError(f"noise of rate {self.epsilon:g} on this sphere is beyond what doubles hold.")
+        return hat
+
+    def _exact_where(self, slope: Any) -> Any:
+        """Return where ln f has a slope, as a ball."""
+        import flint
+
+        pull = (slope + self.exact_rate()) / deciding.exact(self.power)
+        if self.form == "angle":
+            return flint.arb.atan2(flint.arb(1), pull)
+        return 2 / (pull + 1 + (pull * pull + 1).sqrt())
 
 
 @dataclass(frozen=True)

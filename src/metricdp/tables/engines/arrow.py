@@ -21,14 +21,57 @@ from metricdp.tables.pump import pump
 from metricdp.tables.sources import Outlet
 from metricdp.tables.spending import Spending
 from metricdp.tables.task import Request, Task
+from metricdp.tables.text_pump import pump_texts
+from metricdp.tables.text_task import TextRequest
 
 
 def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
     """Write the protected batches to a Parquet file, whole or not at all; return a data set over it, or a reader."""
     from pyarrow import dataset
 
-    once = isinstance(source, pa.RecordBatchReader)
-    if not once and not isinstance(source, dataset.Dataset):
+    once, target = isinstance(source, pa.RecordBatchReader), _place(source, target)
+    task = request.task(source.schema.names)
+    charging, persons, counter = request.charging, request.persons, None
+    if once:
+        _refuse_once(request)
+    spending = None if once else _spending(source, request, task)
+    if charging is not None and spending is not None:
+        if kept_elsewhere(charging, spending, target, there=Path(target).exists()):
+            return dataset.dataset(target)
+        spending = grant(charging, spending)
+    if charging is not None and persons is not None and once:
+        counter = PeopleCounter(persons.column, source.schema.names)
+    allotment = None if spending is None else Allotment(spending, rng)
+    with holding(target), replacing(target) as partial:
+        stream = StreamReader(source, counter)
+        tally = pump(stream, Outlet(partial, stream.storage), task, rng, persons=allotment)
+        _refuse_empty(tally.rows)
+        if counter is not None and persons is not None:
+            spending = spending_by(counter, persons, task)
+        if charging is not None and spending is not None:
+            for line in charge_new(charging, spending):
+                logging.getLogger("metricdp").info("%s", line)
+    log_findings(tally.findings)
+    return _over(target, once=once)
+
+
+def protect_texts(source: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any:
+    """Write the batches with their texts protected to a Parquet file; return a data set over it, or a reader."""
+    place = _place(source, target)
+    task = request.task(source.schema)
+    with holding(place), replacing(place) as partial:
+        stream = StreamReader(source)
+        tally = pump_texts(stream, Outlet(partial, stream.storage), task, rng)
+        _refuse_empty(tally.rows)
+    log_findings(tally.findings)
+    return _over(place, once=isinstance(source, pa.RecordBatchReader))
+
+
+def _place(source: Any, target: Target) -> str:
+    """Return the file that the reports go to; refuse what is no stream of batches, and a place that does not do."""
+    from pyarrow import dataset
+
+    if not isinstance(source, dataset.Dataset | pa.RecordBatchReader):
         raise InvalidInput(f"`frame` must be a table, a data set or a reader of batches, got {type(source).__name__}.")
     if target is None:
         raise InvalidInput(
@@ -40,32 +83,20 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
     check_target(target)
     for file in getattr(source, "files", ()):
         check_target(target, source=file)
-    task = request.task(source.schema.names)
-    charging, persons, counter = request.charging, request.persons, None
-    if once:
-        _refuse_once(request)
-    spending = None if once else _spending(source, request, task)
-    if charging is not None and spending is not None:
-        if kept_elsewhere(charging, spending, str(target), there=Path(target).exists()):
-            return dataset.dataset(str(target))
-        spending = grant(charging, spending)
-    if charging is not None and persons is not None and once:
-        counter = PeopleCounter(persons.column, source.schema.names)
-    allotment = None if spending is None else Allotment(spending, rng)
-    with holding(target), replacing(target) as partial:
-        stream = StreamReader(source, counter)
-        tally = pump(stream, Outlet(partial, stream.storage), task, rng, persons=allotment)
-        if tally.rows == 0:
-            raise InvalidInput("the data set has no rows: there is nothing to protect.")
-        if counter is not None and persons is not None:
-            spending = spending_by(counter, persons, task)
-        if charging is not None and spending is not None:
-            for line in charge_new(charging, spending):
-                logging.getLogger("metricdp").info("%s", line)
-    log_findings(tally.findings)
-    if once:
-        return dataset.dataset(str(target)).scanner().to_reader()
-    return dataset.dataset(str(target))
+    return str(target)
+
+
+def _over(target: str, *, once: bool) -> Any:
+    """Return a data set over a file, or a reader where one came."""
+    from pyarrow import dataset
+
+    made = dataset.dataset(target)
+    return made.scanner().to_reader() if once else made
+
+
+def _refuse_empty(rows: int) -> None:
+    if rows == 0:
+        raise InvalidInput("the data set has no rows: there is nothing to protect.")
 
 
 def _refuse_once(request: Request) -> None:
@@ -111,5 +142,9 @@ class StreamReader:
 
 
 ENGINE = Engine(
-    "arrow", "Arrow data sets and readers, streamed to a Parquet file", packages=("pyarrow",), perturb=perturb_stream
+    "arrow",
+    "Arrow data sets and readers, streamed to a Parquet file",
+    packages=("pyarrow",),
+    perturb=perturb_stream,
+    texts=protect_texts,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from metricdp.randomness import Randomness
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.pump import Tell
 from metricdp.tables.task import Request
+from metricdp.tables.text_task import TextRequest
 
 Target = str | os.PathLike[str] | None
 
@@ -33,6 +34,12 @@ class Perturb(Protocol):
     def __call__(self, table: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any: ...
 
 
+class ProtectTexts(Protocol):
+    """How an engine protects the texts of a table of its own, drawn once too."""
+
+    def __call__(self, table: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any: ...
+
+
 @dataclass(frozen=True)
 class Engine:
     """A table engine, declared once, in its own file.
@@ -43,6 +50,7 @@ class Engine:
         run: How it runs the partitions of a job over files; None where it does not.
         packages: The packages whose tables it takes: `mdp.perturb` hands them over.
         perturb: How it protects such a table.
+        texts: How it protects the texts of such a table; None where it does not.
         extra: The extra of metricdp that brings what it needs; empty where it needs nothing.
     """
 
@@ -51,6 +59,7 @@ class Engine:
     run: Run | None = None
     packages: tuple[str, ...] = ()
     perturb: Perturb | None = None
+    texts: ProtectTexts | None = None
     extra: str = ""
 
 
@@ -81,11 +90,26 @@ def refuse_parts(what: str, request: Request) -> None:
         )
 
 
+def refuse_for_texts(asked: Mapping[str, Any]) -> None:
+    """Refuse options of rows for texts, whose rules say what becomes of words and what a text may cost."""
+    given = [name for name, value in asked.items() if value]
+    if given:
+        raise InvalidInput(
+            f"`{given[0]}` is for rows of numbers or single words: for texts, `mdp.text.Rules` say what becomes of "
+            "every word, and what a text may cost."
+        )
+
+
+def refuse_rng(engine: str, rng: Randomness) -> None:
+    """Refuse randomness of the caller's where workers draw."""
+    if rng is not None:
+        raise InvalidInput(f"`rng` cannot be given for {engine}: its workers draw from streams of their own.")
+
+
 def refuse_for_workers(engine: str, request: Request, rng: Randomness) -> None:
     """Refuse what cannot be done where workers draw the noise and write logs."""
     refuse_persons(engine, request)
     refuse_parts(f"a table of {engine}", request)
-    if rng is not None:
-        raise InvalidInput(f"`rng` cannot be given for {engine}: its workers draw from streams of their own.")
+    refuse_rng(engine, rng)
     if request.show_values:
         raise InvalidInput(f"`show_values` cannot be given for {engine}: its workers would write the values to logs.")

@@ -11,27 +11,30 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from metricdp import wording
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
+from metricdp.tables.applying import AnyTask, fields_of
 from metricdp.tables.care import Care
 from metricdp.tables.charging import Books, Charging, charge_new, grant, kept_elsewhere, open_books
 from metricdp.tables.checks import first_look, judge_first, log_findings
-from metricdp.tables.engines.base import Engine, Target
-from metricdp.tables.kernel import protect, report_fields, report_type, whole
+from metricdp.tables.engines.base import Engine, Target, refuse_for_texts
+from metricdp.tables.engines.functions import register, register_texts
+from metricdp.tables.kernel import whole
 from metricdp.tables.leaks import SAMPLED
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson, Spread, Which, per_person
-from metricdp.tables.spending import ALL, Portion, Spending
+from metricdp.tables.spending import Spending
 from metricdp.tables.task import OnError, Request, Task, usual_names
+from metricdp.tables.text_pump import look_beside
+from metricdp.tables.text_task import TextRequest, TextTask
 from metricdp.tables.trim import Step, Trim, coarser
-from metricdp.tables.values import is_text
-from metricdp.tables.vectors import is_list
+from metricdp.text import TextMechanism
 
 NUMBERS = pa.float64()
+FIRST_TEXTS = 2_000  # rows with texts that are looked at before anything is drawn
 T = TypeVar("T")
 
 
@@ -39,7 +42,7 @@ def duckdb_table(
     connection: Any,
     query: str,
     target: str,
-    mechanism: Mechanism,
+    mechanism: Mechanism | TextMechanism,
     *,
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
@@ -67,7 +70,7 @@ def duckdb_table(
         connection: An open DuckDB connection.
         query: What is protected, such as "SELECT * FROM 'points.parquet'" or "FROM points".
         target: The name of the new table.
-        mechanism: What is applied to every row.
+        mechanism: What is applied to every row, or to every text of the columns (`mdp.text.TextMechanism`).
         columns: The columns that hold the secret; defaults as in `mdp.perturb`.
         snap: As in `mdp.perturb`.
         on_error: As in `mdp.perturb`. NULL is no legal secret.
@@ -79,6 +82,14 @@ def duckdb_table(
     """
     engine = import_extra("duckdb", "duckdb")
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
+    if isinstance(mechanism, TextMechanism):
+        refuse_for_texts(
+            {
+                "snap": snap, "on_error": on_error != "fail", "show_values": show_values, "id": id, "budget": budget,
+                "spread": spread, "at_most": at_most, "ledger": ledger, "yes_really": yes_really,
+            }
+        )  # fmt: skip
+        return _made(engine, connection, (query, target), TextRequest(mechanism, columns, care))
     unit = mechanism.guarantee.unit
     persons = per_person(id, budget, spread, at_most, which=which, unit=unit)
     with open_books(ledger, persons, None, unit=unit) as charging:
@@ -86,29 +97,28 @@ def duckdb_table(
         return _made(engine, connection, (query, target), request)
 
 
-def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request) -> Any:
+def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request | TextRequest) -> Any:
     """Make the table of a request."""
     query, target = where
-    care, on_error = request.care, request.on_error
+    care, rows = request.care, request if isinstance(request, Request) else None
     source = f"({query.strip().rstrip(';')})"
     empty = _asked(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
     kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
     schema = empty.to_arrow_table().schema
-    task = request.task(schema.names)
+    task: AnyTask = request.task(schema.names) if isinstance(request, Request) else request.task(schema)
     _refuse_inside(schema.names, care)
+    limit = FIRST_TEXTS if isinstance(task, TextTask) else task.first_rows
     first = _asked(
         engine,
-        lambda: connection.sql(f"FROM {source} LIMIT {task.first_rows}").to_arrow_table(),
+        lambda: connection.sql(f"FROM {source} LIMIT {limit}").to_arrow_table(),
         "DuckDB cannot run the query",
     )
     if first.num_rows:
-        found, doubts = first_look(first, task)
-        log_findings(found, wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows))
-        judge_first(first, task, doubts)
+        _look(first, task)
     name = f"metricdp_{secrets.token_hex(6)}"
-    persons, charging = request.persons, request.charging
+    persons, charging = (None, None) if rows is None else (rows.persons, rows.charging)
     allotted, spending = None, None
-    if persons is not None and (persons.needs_counts or charging is not None):
+    if persons is not None and isinstance(task, Task) and (persons.needs_counts or charging is not None):
         there = _is_there(engine, connection, target)
         allotted, spending = _allotted(connection, name, source, (persons, task), (charging, target, there))
         if spending is None:
@@ -116,10 +126,13 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
         source = f"{name}_rows POSITIONAL JOIN {name}_portion"
     errors: list[MetricdpError] = []
     kind_of = [schema.field(c).type for c in task.columns]
-    _register(engine, connection, name, task, kind_of, errors, tasks=() if allotted is None else allotted)
+    if isinstance(task, TextTask):
+        register_texts(engine, connection, name, task, errors)
+    else:
+        register(engine, connection, name, task, kind_of, errors, tasks=() if allotted is None else allotted)
     steps = _register_steps(connection, name, care.trim, kinds)
     drawn = ", ".join(_quoted(column) for column in task.columns) + (f", {name}_number" if allotted else "")
-    made = dict(zip(task.reports, report_fields(schema, task), strict=True))
+    made = dict(zip(task.reports, fields_of(schema, task), strict=True))
     outputs = []
     for column in schema.names:
         if column in made:
@@ -131,7 +144,7 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
         elif column not in task.columns and column not in care.trim.drop:
             outputs.append(_quoted(column))
     outputs += [f"q.{_quoted(column)} AS {_quoted(column)}" for column in task.reports if column not in schema.names]
-    kept = " WHERE q IS NOT NULL" if on_error == "drop" else ""
+    kept = " WHERE q IS NOT NULL" if rows is not None and rows.on_error == "drop" else ""
     source += f" WHERE {name}_kept" if allotted else ""
     goal = f"TABLE {_quoted(target)}" if charging is None else f"TEMP TABLE {name}_made"  # out of sight until charged
     statement = (
@@ -152,6 +165,17 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
             connection.execute(f"DROP TABLE {name}_rows")
             connection.execute(f"DROP TABLE IF EXISTS {name}_made")
     return connection.table(_quoted(target))
+
+
+def _look(first: pa.Table, task: AnyTask) -> None:
+    """Look at the first rows: what gives the secret away, and for rows what looks wrong."""
+    looked = wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows)
+    if isinstance(task, TextTask):
+        log_findings(look_beside(first, task), looked)
+        return
+    found, doubts = first_look(first, task)
+    log_findings(found, looked)
+    judge_first(first, task, doubts)
 
 
 def _is_there(engine: Any, connection: Any, target: str) -> bool:
@@ -230,7 +254,7 @@ def _asked(engine: Any, call: Callable[[], T], what: str, errors: Sequence[Metri
 def duckdb_function(
     connection: Any,
     name: str,
-    mechanism: Mechanism,
+    mechanism: Mechanism | TextMechanism,
     *,
     snap: float = 0.0,
     on_error: OnError = "fail",
@@ -239,90 +263,31 @@ def duckdb_function(
 
     It takes one argument per coordinate (DOUBLE, or VARCHAR for words) and gives a STRUCT with the names of the report
     columns, or a plain value where there is one. It is marked as having side effects, so that DuckDB draws for every
-    row even where the arguments are constants. NULL is refused, or gives NULL with on_error="null".
+    row even where the arguments are constants. NULL is refused, or gives NULL with on_error="null". With a
+    `mdp.text.TextMechanism` it takes one text and gives it protected, and NULL for NULL.
 
     Every evaluation draws anew and spends the epsilon again: write its result to a table once (`duckdb_table` does),
     never a view.
     """
     engine = import_extra("duckdb", "duckdb")
+    if isinstance(mechanism, TextMechanism):
+        refuse_for_texts({"snap": snap, "on_error": on_error != "fail"})
+        register_texts(engine, connection, name, TextTask(mechanism, ("text",)))
+        return
     if on_error == "drop":
         raise InvalidInput('a function cannot drop rows: on_error="null", and leave out the rows that are NULL.')
     names = usual_names(mechanism)
     task = Request(mechanism, names, snap, on_error).task(names)
     kinds = [pa.string() if lane.mechanism.inputs.is_text else NUMBERS for lane in task.lanes for _ in lane.columns]
-    _register(engine, connection, name, task, kinds)
+    register(engine, connection, name, task, kinds)
 
 
-def refuse_relation(relation: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
+def refuse_relation(relation: Any, request: Request | TextRequest, /, *, target: Target, rng: Randomness) -> Any:
     """Say how a DuckDB relation is protected: as a table that is made once."""
     raise InvalidInput(
         "a DuckDB relation is a recipe: every time it is evaluated it would draw new noise. Make a table of it: "
         'mdp.duckdb_table(connection, "FROM points", "protected", mechanism).'
     )
-
-
-def _register(
-    engine: Any,
-    connection: Any,
-    name: str,
-    task: Task,
-    kinds: Sequence[pa.DataType],
-    errors: list[MetricdpError] | None = None,
-    *,
-    tasks: Sequence[Task] = (),
-) -> None:
-    """Register the kernel as a function; with `errors` it always gives a struct, and errors of ours are kept there.
-
-    With `tasks` its last argument says by which of them a row is reported.
-    """
-    struct = errors is not None or len(task.reports) > 1
-
-    def draw(*arrays: Any) -> Any:
-        try:
-            columns = [whole(array) for array in arrays[: len(kinds)]]
-            portion = Portion(None, np.asarray(whole(arrays[-1])), tuple(tasks)) if tasks else ALL
-            done = protect(columns, task, portion=portion)
-        except MetricdpError as error:
-            found = type(error)(f"in a batch of {len(arrays[0])} rows of the query, {error}")
-            if errors is not None:
-                errors.append(found)
-            raise found from error
-        if not struct:
-            return done.columns[0]
-        mask = None if not done.bad.size else pc.invert(done.kept(len(arrays[0])))
-        return pa.StructArray.from_arrays(done.columns, names=list(task.reports), mask=mask)
-
-    # DuckDB counts the arguments of what it is given.
-    places = [Parameter(f"secret_{place}", Parameter.POSITIONAL_ONLY) for place in range(len(kinds) + bool(tasks))]
-    draw.__signature__ = Signature(places)  # type: ignore[attr-defined]
-    text, number = engine.sqltype("VARCHAR"), engine.sqltype("DOUBLE")
-    reports = [text if lane.mechanism.outputs.is_text else number for lane in task.lanes for _ in lane.reports]
-    if task.lanes[0].packed:
-        reports = [_list_type(engine, report_type(kinds[0], task.lanes[0]))]
-    result = engine.struct_type(dict(zip(task.reports, reports, strict=True))) if struct else reports[0]
-    connection.create_function(
-        name,
-        draw,
-        [
-            _list_type(engine, kind)
-            if is_list(kind)
-            else text
-            if is_text(getattr(kind, "value_type", kind))  # enumerations are text
-            else number
-            for kind in kinds
-        ]
-        + [engine.sqltype("BIGINT")] * bool(tasks),
-        result,
-        type="arrow",
-        null_handling="special",
-        side_effects=True,  # a constant argument must not be folded into one draw for all rows
-    )
-
-
-def _list_type(engine: Any, kind: pa.DataType) -> Any:
-    """Return DuckDB's type for lists of numbers."""
-    item = engine.sqltype("FLOAT" if pa.types.is_float32(kind.value_type) else "DOUBLE")
-    return engine.array_type(item, kind.list_size) if pa.types.is_fixed_size_list(kind) else engine.list_type(item)
 
 
 def _quoted(name: str) -> str:
@@ -334,5 +299,6 @@ ENGINE = Engine(
     "tables in DuckDB, made once from a query with mdp.duckdb_table",
     packages=("duckdb", "_duckdb"),
     perturb=refuse_relation,
+    texts=refuse_relation,
     extra="duckdb",
 )

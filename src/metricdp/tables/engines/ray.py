@@ -11,24 +11,28 @@ import logging
 import os
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+
+import pyarrow as pa
 
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
+from metricdp.tables.applying import applied_to_table
 from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Draws
-from metricdp.tables.engines.base import Engine, Target, refuse_for_workers, refuse_target
+from metricdp.tables.engines.base import Engine, Target, refuse_for_workers, refuse_rng, refuse_target
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import Packed, is_ours, packed, retold, unpacked
-from metricdp.tables.kernel import protected_table
 from metricdp.tables.people import PeopleCounter, spending_by
 from metricdp.tables.pump import Tell
 from metricdp.tables.spending import Spending
 from metricdp.tables.task import Request, Task
+from metricdp.tables.text_task import TextRequest, TextTask, refuse_unfit
 
 RETRIES = 3
 
@@ -52,21 +56,49 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
     names = dataset.schema().names
     task = request.task(names)
     look_at_names(names, task, "Ray")
-    parcel = parcel_of(task)
-    key = secrets.token_bytes(KEY_BYTES)
-    shared = ray.put(parcel.file)
-    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.care, parcel.applied, inherited())
-    work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_block)
-    blocks = dataset.to_arrow_refs()
-    if not blocks:
-        raise InvalidInput("the data set is empty: there is no row to protect.")
+    blocks = _blocks(dataset)
     spending = None if request.charging is None else _granted(ray, blocks, request, task, names)
-    made = [work.remote(block, number, shared, rest, key) for number, block in enumerate(blocks)]
-    _waited(ray, made)
+    made = _drawn(ray, blocks, parcel_of(task))
     if request.charging is not None and spending is not None:
         for line in charge_new(request.charging, spending):
             logging.getLogger("metricdp").info("%s", line)
-    return ray.data.from_arrow_refs([block for block, _ in made])
+    return ray.data.from_arrow_refs(made)
+
+
+def protect_texts(dataset: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any:
+    """Return a materialised Ray data set with its texts protected; blocks and rows keep their order."""
+    refuse_rng("ray", rng)
+    refuse_target(dataset, target)
+    ray = started()
+    blocks = _blocks(dataset)
+    schema = dataset.schema().base_schema
+    if not isinstance(schema, pa.Schema):  # blocks of pandas have types of their own
+        schema = ray.get(ray.remote(_schema).remote(blocks[0]))
+    task = request.task(schema)
+    look_at_names(schema.names, task, "Ray")
+    return ray.data.from_arrow_refs(_drawn(ray, blocks, parcel_of(task)))
+
+
+def _schema(table: Any) -> Any:
+    return table.schema
+
+
+def _blocks(dataset: Any) -> list[Any]:
+    blocks: list[Any] = dataset.to_arrow_refs()
+    if not blocks:
+        raise InvalidInput("the data set is empty: there is no row to protect.")
+    return blocks
+
+
+def _drawn(ray: Any, blocks: Sequence[Any], parcel: Parcel) -> list[Any]:
+    """Have every block protected by a task of its own, and return what they made when all are done."""
+    key = secrets.token_bytes(KEY_BYTES)
+    shared = ray.put(parcel.file)
+    rest = (replace(parcel, file=b""), parcel.applied, inherited())
+    work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_block)
+    made = [work.remote(block, number, shared, rest, key) for number, block in enumerate(blocks)]
+    _waited(ray, made)
+    return [block for block, _ in made]
 
 
 def _waited(ray: Any, made: Sequence[tuple[Any, Any]]) -> None:
@@ -101,6 +133,8 @@ def _people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, Packed 
     """Count whose the rows of one block are, in a worker."""
     try:
         load_inherited(names)
+        if not table.schema.names:  # a block without rows
+            table = pa.table({column: pa.nulls(0, pa.string())})
         return table.select([column]).group_by(column).aggregate([([], "count_all")]), None
     except Exception as error:
         return None, packed(error)
@@ -108,11 +142,15 @@ def _people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, Packed 
 
 def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, Packed | None]:
     """Protect one block in a worker; an error comes back as plain values, so that none is logged with its data."""
-    columns, snap, on_error, care, applied, names = rest
+    parcel, applied, names = rest
     try:
         load_inherited(names)
-        task = Parcel(file, columns, snap, on_error, care).task(table.schema.names)
-        return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), None
+        if not table.schema.names:  # what a filter leaves of a block that it took all rows of
+            return table, None
+        task = replace(parcel, file=file).task(table.schema.names)
+        if isinstance(task, TextTask):
+            refuse_unfit(table.schema, task)  # a block may have other types than the first
+        return applied_to_table(table, task, Draws(key, f"block {number}", 0, applied)), None
     except Exception as error:
         return None, packed(error)
 
@@ -162,5 +200,6 @@ ENGINE = Engine(
     run,
     packages=("ray",),
     perturb=perturb_dataset,
+    texts=protect_texts,
     extra="ray",
 )

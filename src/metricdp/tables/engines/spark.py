@@ -11,7 +11,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,19 +19,20 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
+from metricdp.tables.applying import AnyTask, applied_to_batches, fields_of
 from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Keyed
-from metricdp.tables.engines.base import Engine, Target, refuse_for_workers
+from metricdp.tables.engines.base import Engine, Target, refuse_for_workers, refuse_rng
 from metricdp.tables.jobs.folder import records_of
-from metricdp.tables.jobs.parcel import Parcel, parcel_of
+from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import Packed, bare, is_ours, packed, retold, told, unpacked
-from metricdp.tables.kernel import report_fields
 from metricdp.tables.people import CHANGED, PeopleCounter, spending_by
-from metricdp.tables.pump import Tell, protected
+from metricdp.tables.pump import Tell
 from metricdp.tables.task import Request, Task
+from metricdp.tables.text_task import TextRequest
 
 POLL_SECONDS = 1.0
 
@@ -40,6 +41,24 @@ def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Rando
     """Write the protected frame to a folder of Parquet files and return the frame that reads it."""
     types = import_extra("pyspark.sql.pandas.types", "spark")
     refuse_for_workers("pyspark", request, rng)
+    task = request.task(frame.columns)
+    look_at_names(frame.columns, task, "Spark")
+    place = _place(frame, target)
+    bill = None if request.charging is None else _Bill(frame.sparkSession, request, task, frame)
+    return _made(frame, task, types, place, bill)
+
+
+def protect_texts(frame: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any:
+    """Write the frame with its texts protected to a folder of Parquet files and return the frame that reads it."""
+    types = import_extra("pyspark.sql.pandas.types", "spark")
+    refuse_rng("pyspark", rng)
+    task = request.task(types.to_arrow_schema(frame.schema))
+    look_at_names(frame.columns, task, "Spark")
+    return _made(frame, task, types, _place(frame, target))
+
+
+def _place(frame: Any, target: Target) -> str:
+    """Return where the reports are written, once; refuse a frame that cannot be."""
     if target is None:
         raise InvalidInput(
             f"a Spark {type(frame).__name__} is a recipe: every time it is evaluated it would draw new noise, and two "
@@ -50,22 +69,24 @@ def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Rando
             "frames of Spark Connect are not supported: write the frame to Parquet and protect the files, "
             "metricdp perturb 'folder/*.parquet' --engine spark."
         )
-    task = request.task(frame.columns)
-    look_at_names(frame.columns, task, "Spark")
+    return str(target)
+
+
+def _made(frame: Any, task: AnyTask, types: Any, target: str, bill: _Bill | None = None) -> Any:
+    """Write the protected frame, unless it is there and was paid for, and return the frame that reads it."""
     parcel = parcel_of(task)
     session = frame.sparkSession
     # The mechanism is public and may be large: it is broadcast. The key is small and goes with the task alone.
     file = session.sparkContext.broadcast(parcel.file)
-    rest = (parcel.columns, parcel.snap, parcel.on_error, parcel.care, parcel.applied, inherited())
+    rest = (replace(parcel, file=b""), parcel.applied, inherited())
     mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES), tuple(frame.columns))
-    bill = None if request.charging is None else _Bill(session, request, task, frame)
-    if bill is None or not bill.is_paid(session.sparkContext, str(target)):
+    if bill is None or not bill.is_paid(session.sparkContext, target):
         noisy = frame.mapInArrow(mapper, _schema(frame, task, types))
-        problem = _written(noisy, session.sparkContext, str(target), bill)
+        problem = _written(noisy, session.sparkContext, target, bill)
         file.destroy()
         if problem is not None:
             raise problem
-    return session.read.parquet(str(target))
+    return session.read.parquet(target)
 
 
 class _Bill:
@@ -157,11 +178,11 @@ def _why(error: Exception) -> str:
     return str(getattr(error, "getCondition", lambda: None)() or type(error).__name__)
 
 
-def _schema(frame: Any, task: Task, types: Any) -> Any:
+def _schema(frame: Any, task: AnyTask, types: Any) -> Any:
     """Return the Spark schema of the protected frame: kept columns as they are, reports as the kernel gives them."""
     arrow = types.to_arrow_schema(frame.schema)
     kept = [field for field in frame.schema if field.name not in (*task.columns, *task.care.trim.drop)]
-    made = dict(zip(task.reports, report_fields(arrow, task), strict=True))
+    made = dict(zip(task.reports, fields_of(arrow, task), strict=True))
     fields = []
     for field in frame.schema:
         if field.name in made:
@@ -202,14 +223,13 @@ class _Mapper:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        columns, snap, on_error, care, applied, plugins = self.rest
+        parcel, applied, plugins = self.rest
         context: Any = TaskContext.get()
         draws = Keyed(self.key, f"partition {context.partitionId()}", applied)
         try:
             load_inherited(plugins)
-            task = Parcel(self.file.value, columns, snap, on_error, care).task(self.names)
-            for step in protected(batches, task, draws):
-                yield step.result
+            task = replace(parcel, file=self.file.value).task(self.names)
+            yield from applied_to_batches(batches, task, draws)
         except Exception as error:  # Spark logs what is raised, with all it came from
             raise bare(error) from None
 
@@ -271,5 +291,6 @@ ENGINE = Engine(
     run,
     packages=("pyspark",),
     perturb=perturb_frame,
+    texts=protect_texts,
     extra="spark",
 )

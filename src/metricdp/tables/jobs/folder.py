@@ -33,6 +33,8 @@ from metricdp.tables.draws import KEY_BYTES
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.jobs.plan import Job, home_of, job_from
 from metricdp.tables.leaks import Finding
+from metricdp.tables.summary import Tally
+from metricdp.tables.text_pump import TextTally
 
 COSTS = "protecting the same rows again and releasing both costs their epsilon twice"
 
@@ -47,6 +49,17 @@ class Record:
     size: int
     dropped: tuple[str, ...] = ()  # metadata that was not carried over
     findings: tuple[Finding, ...] = ()  # columns that may give the secret away
+    empty: int = 0  # of texts: cells without one, masks in the output, rows that other columns were looked at in
+    masked: int = 0
+    looked: int = 0
+
+
+def record_of(tally: Tally | TextTally, size: int) -> Record:
+    """Return what is kept of what became of a partition."""
+    if isinstance(tally, TextTally):
+        kept = tally.dropped, tally.findings, tally.empty, tally.masked, tally.looked
+        return Record(tally.rows, 0, (), size, *kept)
+    return Record(tally.rows, tally.bad, tally.bad_rows, size, tally.dropped, tally.findings)
 
 
 def checked_target(target: str | os.PathLike[str]) -> Path:
@@ -141,7 +154,7 @@ def _refuse_second(there: Job, job: Job) -> None:
 def _continued(there: Job, job: Job, parcel: Parcel) -> Job:
     """Take up a job: partitions that are ready stay where neither their source nor what is applied has changed."""
     state = "a finished job" if there.finished else "a job that was not finished"
-    if replace(parcel, on_error=there.on_error).applied != there.applied:
+    if replace(parcel, on_error=there.on_error, rules=there.rules).applied != there.applied:
         raise InvalidInput(
             f"{job.target!r} has {state} with another mechanism, epsilon, columns or snap: give the ones it was begun "
             "with, choose another folder, or give it up with discard=True (--discard)."
@@ -228,10 +241,9 @@ def records_of(job: Job) -> dict[int, Record]:
     found = {}
     for path in sorted((Path(job.folder) / "done").glob("*.json")):
         entry = json.loads(path.read_text(encoding="utf-8"))
-        seen = tuple(Finding(**finding) for finding in entry.get("findings", ()))
-        record = Record(
-            entry["rows"], entry["bad"], tuple(entry["bad_rows"]), entry["size"], tuple(entry["dropped"]), seen
-        )
+        seen = tuple(Finding(**finding) for finding in entry.pop("findings", ()))
+        bad_rows, dropped = tuple(entry.pop("bad_rows")), tuple(entry.pop("dropped"))
+        record = Record(**entry, bad_rows=bad_rows, dropped=dropped, findings=seen)
         made = Path(job.folder) / "ready" / job.partitions[int(path.stem)].target
         if job.finished or is_published(job) or (made.is_file() and made.stat().st_size == record.size):
             found[int(path.stem)] = record

@@ -16,11 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.artifacts import dumps, loads
+from metricdp.design.product import product
 from metricdp.mechanisms import Mechanism, ProductMechanism
+from metricdp.tables.applying import AnyTask
 from metricdp.tables.care import care_from
 from metricdp.tables.formats import AS_IT_IS, Reading, located
 from metricdp.tables.sources import OpenTable, open_table
-from metricdp.tables.task import OnError, Request, Task, is_geographic
+from metricdp.tables.task import OnError, Request, is_geographic, names_of
+from metricdp.tables.text_task import TextTask
+from metricdp.text import TextMechanism
+from metricdp.text.rules import rules_from
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,8 @@ class Parcel:
     """What a worker needs to protect batches: the mechanism file, columns, snapping, bad rows, other columns.
 
     `asked` are the columns as files have them and `reading` what was said about those; `columns` are the flat ones.
+    With `rules` the columns hold texts: the file holds the mechanism on words, or the product of it with those for long
+    texts.
     """
 
     file: bytes
@@ -38,6 +45,7 @@ class Parcel:
     accuracy: tuple[str, ...] = ()
     asked: tuple[str, ...] | None = None
     reading: Reading = AS_IT_IS
+    rules: str = ""
 
     @property
     def applied(self) -> str:
@@ -46,10 +54,14 @@ class Parcel:
         reports = [self.columns, self.snap, self.on_error, self.accuracy, self.asked, asdict(self.reading)]
         digest.update(json.dumps(reports).encode())
         digest.update(self.care.encode())
+        if self.rules:
+            digest.update(f"texts {self.rules}".encode())
         return digest.hexdigest()
 
-    def task(self, names: Sequence[str], reads: str = "number") -> Task:
+    def task(self, names: Sequence[str], reads: str = "number") -> AnyTask:
         """Return the task for a table with these columns."""
+        if self.rules:
+            return TextTask(_opened_texts(self.file, self.rules), self.columns, care_from(self.care))
         mechanism = _opened(self.file)
         request = Request(
             mechanism, self.columns, self.snap, self.on_error, care=care_from(self.care), accuracy=self.accuracy,
@@ -60,16 +72,22 @@ class Parcel:
     def opened(self, path: Path, groups: Sequence[int] = ()) -> AbstractContextManager[OpenTable]:
         """Open a file of the job."""
         location = located(path, self.reading.source_format)
-        geographic = is_geographic(_opened(self.file).inputs)
+        rows = not self.rules
+        geographic = rows and is_geographic(_opened(self.file).inputs)
         return open_table(
-            location, self.asked, self.reading, geographic=geographic, vectors=True, groups=groups,
+            location, self.asked, self.reading, geographic=geographic, vectors=rows, groups=groups,
             usual=lambda _: self.columns,
         )  # fmt: skip
 
 
-def parcel_of(task: Task, asked: Sequence[str] | str | None = None, reading: Reading = AS_IT_IS) -> Parcel:
+def parcel_of(task: AnyTask, asked: Sequence[str] | str | None = None, reading: Reading = AS_IT_IS) -> Parcel:
     """Pack a task; a kind of mechanism that has no file is refused."""
-    wanted = None if asked is None else (asked,) if isinstance(asked, str) else tuple(asked)
+    wanted = None if asked is None else names_of(asked)
+    if isinstance(task, TextTask):
+        levels = (task.mechanism.words, *task.mechanism.lower)
+        held = levels[0] if len(levels) == 1 else product(*levels)  # a file for all of them, and for their words once
+        rules = task.mechanism.rules.text()
+        return Parcel(dumps(_timeless(held)), task.columns, 0.0, "fail", task.care.text(), (), wanted, reading, rules)
     added = tuple(one.column for one in task.accuracy)
     file = dumps(_timeless(task.mechanism))
     return Parcel(file, task.columns, task.snap, task.on_error, task.care.text(), added, wanted, reading)
@@ -85,3 +103,10 @@ def _timeless(mechanism: Any) -> Any:
 @lru_cache(maxsize=2)
 def _opened(file: bytes) -> Mechanism:
     return loads(file, judged=False)
+
+
+@lru_cache(maxsize=2)
+def _opened_texts(file: bytes, rules: str) -> TextMechanism:
+    held = _opened(file)
+    words, *lower = held.parts if isinstance(held, ProductMechanism) else (held,)
+    return TextMechanism(words, rules_from(rules), lower)

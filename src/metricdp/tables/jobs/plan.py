@@ -18,6 +18,7 @@ from metricdp.files import beside, existing_file
 from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader, Reading
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.task import OnError
+from metricdp.tables.text_task import TextTask, refuse_unfit
 
 VERSION = 3
 PARTITION_ROWS = 1 << 20
@@ -69,6 +70,7 @@ class Job:
     finished: bool = False
     care: str = ""
     accuracy: tuple[str, ...] = ()
+    rules: str = ""  # of texts
 
     @property
     def rows(self) -> int:
@@ -144,7 +146,9 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
         found, name = path.stat(), os.path.abspath(path)
         sources.append(Source(name, found.st_size, found.st_mtime_ns))
         with parcel.opened(path) as table:
-            parcel.task(table.schema.names)
+            task = parcel.task(table.schema.names)
+            if isinstance(task, TextTask):
+                refuse_unfit(table.schema, task)
             reader = table.reader
             groups = _groups(reader) if isinstance(reader, ParquetReader) else [((), 0, _lines(path))]
         place = Path(name).relative_to(parent)
@@ -157,7 +161,7 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
     return Job(
         str(target), str(home_of(target) / secrets.token_hex(8)), tuple(sources), tuple(partitions), parcel.columns,
         parcel.snap, parcel.on_error, parcel.applied, simulated, parcel.asked, parcel.reading, care=parcel.care,
-        accuracy=parcel.accuracy,
+        accuracy=parcel.accuracy, rules=parcel.rules,
     )  # fmt: skip
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.files import flush
+from metricdp.tables.applying import applied_to_file
 from metricdp.tables.draws import Keyed
-from metricdp.tables.jobs.folder import Record, read_job, write_json
+from metricdp.tables.jobs.folder import Record, read_job, record_of, write_json
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.travel import retold
-from metricdp.tables.pump import Tell, pump
+from metricdp.tables.pump import Tell
 from metricdp.tables.sources import like_source
 
 
@@ -35,10 +36,11 @@ def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
     try:
         with parcel.opened(path, partition.groups) as table:
             task = parcel.task(table.schema.names, table.layout.reads)
-            tally = pump(table, like_source(table, partial), task, draws, first_row=partition.first_row, tell=tell)
+            outlet = like_source(table, partial)
+            tally = applied_to_file(table, outlet, task, draws, first_row=partition.first_row, tell=tell)
         flush(partial)
         job.sources[partition.source].refuse_changes()
-        record = Record(tally.rows, tally.bad, tally.bad_rows, partial.stat().st_size, tally.dropped, tally.findings)
+        record = record_of(tally, partial.stat().st_size)
         os.replace(partial, ready)  # the folder is there as long as the job is
     except OutOfDomain as error:  # of many files, the one to mend
         raise retold(error, f"in {path.name!r}, {error}") from None
@@ -52,7 +54,9 @@ def _opened(folder: Path) -> tuple[Job, Parcel]:
     """Read the job and its mechanism afresh: a worker outlives jobs."""
     job = read_job(folder)
     file = (folder / "mechanism.mdp").read_bytes()
-    parcel = Parcel(file, job.columns, job.snap, job.on_error, job.care, job.accuracy, job.asked, job.reading)
+    parcel = Parcel(
+        file, job.columns, job.snap, job.on_error, job.care, job.accuracy, job.asked, job.reading, job.rules
+    )
     if parcel.applied != job.applied:
         raise InvalidInput(f"the mechanism in {str(folder)!r} is not the one the job was begun with.")
     return job, parcel

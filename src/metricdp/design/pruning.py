@@ -1,0 +1,227 @@
+"""Mechanisms whose reports are pruned afterwards: by a public map, or by leaving them out of a law made for that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import shortest_path
+
+from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_matrix, as_probabilities
+from metricdp.design.certify import certify
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
+from metricdp.problems import Problem
+from metricdp.solvers import solve_ratio
+from metricdp.spreads import spreads
+
+Rule = Literal["cheapest", "nearest", "renormalise"]
+RULES = ("cheapest", "nearest", "renormalise")
+ROUNDS = 60  # of a search that needs about five
+MIXING = 10  # halvings of how much of a law fits
+SAFE = 1e-9  # the share of epsilon that is left for the rounding of what pruning costs
+
+
+def pruned(
+    mechanism: FiniteMechanism,
+    reports: ArrayLike,
+    *,
+    rule: Rule = "cheapest",
+    prior: ArrayLike | None = None,
+    loss: ArrayLike | None = None,
+) -> MatrixMechanism:
+    """Return a mechanism that never gives some reports, with the promise of the one it was made from.
+
+    "cheapest" and "nearest" replace a pruned report by one that is kept, always the same: k becomes
+    argmin_t sum_x prior(x) z_xk loss(x, t), or the nearest one. That is post-processing: the promise stays as it is,
+    whatever is pruned. "renormalise" divides every row by what is left of it, as CORGI does, and that is no
+    post-processing: a law that keeps epsilon may leak up to 2 epsilon afterwards. It is audited, and refused where the
+    promise is broken; a mechanism of `mdp.LocationTree.prunable` is made so that it is not.
+
+    All secrets stay: whoever is at a pruned place is protected as before. The reports must be chosen without looking
+    at the secret, since reports show which ones never come. One set is taken for all secrets, never one for each.
+
+    References: Pappachan, Qiu, Squicciarini and Manjunath (2023).
+    """
+    started = time.perf_counter()
+    inputs, outputs, promise = mechanism.inputs, mechanism.outputs, mechanism.guarantee
+    if rule not in RULES:
+        raise InvalidInput(f"`rule` must be one of {', '.join(RULES)}, got {rule!r}.")
+    gone = gone_of(reports, len(outputs))
+    weights = np.full(len(inputs), 1 / len(inputs)) if prior is None else as_probabilities(prior, len(inputs))
+    shape = (len(inputs), len(outputs))
+    costs = inputs.distances_to(outputs) if loss is None else as_matrix(loss, "loss", shape)
+    kept, left = np.flatnonzero(~gone), np.flatnonzero(gone)
+    matrix = np.where(gone, 0.0, mechanism.matrix)
+    if rule == "renormalise":
+        sums = matrix.sum(axis=1, keepdims=True)
+        if not np.all(sums > 0):
+            raise InvalidInput(f"nothing is left of the law of secret {int(sums.argmin())}: prune fewer reports.")
+        matrix = matrix / sums
+    else:
+        if rule == "nearest":
+            away = outputs.ground if not outputs.is_text else outputs.metric
+            places = outputs.coordinates if not outputs.is_text else outputs.points
+            target = np.array([int(away(places[k], places[kept]).argmin()) for k in left], dtype=np.int64)
+        else:
+            target = ((weights[:, None] * mechanism.matrix[:, left]).T @ costs[:, kept]).argmin(axis=1)
+        np.add.at(matrix.T, kept[target], mechanism.matrix[:, left].T)
+    own = None if loss is None else costs
+    problem = Problem(inputs, promise.epsilon, outputs=outputs, loss=own, prior=weights, radius=promise.radius)
+    method = f"{mechanism.certificate.method}, {len(left)} of {len(outputs)} reports pruned ({rule})"
+    return certify(problem, matrix, method=method, started=started)
+
+
+def coarsened(
+    mechanism: FiniteMechanism, areas: Integers, places: Integers, *, loss: ArrayLike | None = None
+) -> MatrixMechanism:
+    """Return a mechanism that reports areas: every report becomes the place that stands for its area.
+
+    Post-processing, so that the promise stays: the secrets are as fine as before, only reports are coarser.
+    """
+    started = time.perf_counter()
+    inputs, promise = mechanism.inputs, mechanism.guarantee
+    goals = mechanism.outputs.part(places)
+    matrix = np.zeros((len(inputs), len(places)))
+    np.add.at(matrix.T, areas, mechanism.matrix.T)
+    problem = Problem(inputs, promise.epsilon, outputs=goals, loss=loss, radius=promise.radius)
+    method = f"{mechanism.certificate.method}, reported as one of {len(places)} areas"
+    return certify(problem, matrix, method=method, started=started)
+
+
+def prunable(problem: Problem, count: int, *, gap: float = 1e-2, rounds: int = 8) -> MatrixMechanism:
+    """Build a mechanism from which any `count` reports may be left out and rows renormalised, with epsilon kept.
+
+    What pruning the reports S costs secrets i and j is ln((1 - s_j) / (1 - s_i)), s_i the mass of S in row i. Its
+    maximum over all S of `count` reports, R_ij, is found exactly (`pruning_cost`), and
+
+        ln z_ik - ln z_jk + R_ij <= epsilon d_ij   for all i, j, k.
+
+    The optimum at epsilon / 2 always keeps this, for every set of reports: what is left of a row sum is a sum of
+    columns that keep epsilon / 2, so R_ij is at most that again. From there on, in `rounds`, every pair is given what
+    the last law did not need for pruning, epsilon d_ij - R_ij; a law that needs more is mixed with the best one that
+    keeps it, as far as it does. What comes back has been checked for all pairs.
+
+    References: Pappachan, Qiu, Squicciarini and Manjunath (2023), who reserve an approximate R_ij and do not check.
+    """
+    started = time.perf_counter()
+    reports, size = len(problem.outputs), len(problem.inputs)
+    if not isinstance(count, int | np.integer) or not 1 <= count < reports:
+        raise InvalidInput(f"`count` must be a whole number from 1 to {reports - 1}, got {count!r}.")
+    if problem.radius is not None:
+        raise InvalidInput("`prunable` protects all pairs: leave `radius` out, and take one part of a policy.")
+    full, goal = problem.log_ratios, 1.0 - SAFE
+    bound = solve_ratio(problem.cost, full, gap=gap).lower_bound
+
+    def fits(matrix: Floats) -> bool:
+        return leakage_when_pruned(matrix, full, int(count)) <= goal
+
+    best = found = solve_ratio(problem.cost, full * (0.5 * goal), gap=gap).matrix
+    reserve = np.zeros_like(full)
+    for _ in range(rounds):
+        needed = pruning_cost(found, np.arange(size), int(count))
+        reserve = np.maximum(needed, 0.5 * (reserve + needed))
+        ratios = shortest_path(np.maximum(full - reserve, 0.5 * full) * goal, method="FW", directed=False)
+        found = solve_ratio(problem.cost, ratios, gap=gap).matrix
+        if float((problem.cost * (best - found)).sum()) > 0.0:
+            best = _mixed(best, found, fits)
+    method = f"prunable by any {count} of {reports} reports, {rounds} rounds"
+    return certify(problem, best, method=method, started=started, lower_bound=bound)
+
+
+def _mixed(kept: Floats, wanted: Floats, fits: Callable[[Floats], bool]) -> Floats:
+    """Return as much of a wanted law as fits, mixed with one that does: columns of either are columns of both."""
+    if fits(wanted):
+        return wanted
+    low, high = 0.0, 1.0
+    for _ in range(MIXING):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits((1.0 - middle) * kept + middle * wanted) else (low, middle)
+    return (1.0 - low) * kept + low * wanted
+
+
+def leakage_when_pruned(matrix: Floats, distances: Floats, count: int) -> float:
+    """Return an epsilon that rows keep after any `count` reports are left out and the rest is renormalised.
+
+    max over i, j of (max_k (ln z_ik - ln z_jk) + R_ij) / d_ij: an upper bound, since the report k itself may be among
+    those that make R_ij; never below what is kept without pruning.
+    """
+    law = matrix / matrix.sum(axis=1, keepdims=True)
+    used = (law > 0).any(axis=0)
+    if not np.all(law[:, used] > 0):
+        return _by_support(law, distances, count)
+    logs, worst = np.log(law[:, used]), 0.0
+    for start, spread in spreads(logs):  # max_k |ln z_ik - ln z_jk|, which bounds both directions
+        rows = np.arange(start, start + len(spread))
+        apart = distances[rows, start:].copy()
+        apart[np.arange(len(rows)), np.arange(len(rows))] = np.inf
+        cost = pruning_cost(law, rows, count)[:, start:]
+        worst = max(worst, float(((spread + cost) / apart).max(initial=0.0)))
+    return worst
+
+
+def _by_support(law: Floats, distances: Floats, count: int) -> float:
+    """Judge secrets with the same possible reports together; others must not be protected from each other."""
+    patterns = np.unique(law > 0, axis=0, return_inverse=True)[1].ravel()
+    if np.any(np.isfinite(distances) & (patterns[:, None] != patterns[None])):
+        return float(np.inf)
+    groups = [np.flatnonzero(patterns == name) for name in range(int(patterns.max()) + 1)]
+    return max(leakage_when_pruned(law[rows], distances[np.ix_(rows, rows)], count) for rows in groups)
+
+
+def pruning_cost(law: Floats, rows: Integers, count: int) -> Floats:
+    """Return R_ij = max over sets S of `count` reports of |ln((1 - s_j) / (1 - s_i))|, for some rows i and all j.
+
+    A ratio of two linear functions of S: Dinkelbach's iteration takes, for the best ratio so far, the `count` reports
+    of largest ratio * z_i - z_j above zero, until no set is better. It ends at the maximum after finitely many steps.
+    """
+    cost = np.empty((len(rows), len(law)))
+    for at, i in enumerate(rows):
+        cost[at] = np.maximum(_one_way(law[i], law, count), _other_way(law[i], law, count))
+    return cost
+
+
+def _one_way(row: Floats, law: Floats, count: int) -> Floats:
+    """Return max over S of ln((1 - s_j) / (1 - s_i)) for a row i and every row j."""
+    return _largest_ratio(law, np.broadcast_to(row, law.shape), count)
+
+
+def _other_way(row: Floats, law: Floats, count: int) -> Floats:
+    return _largest_ratio(np.broadcast_to(row, law.shape), law, count)
+
+
+def _largest_ratio(above: Floats, below: Floats, count: int) -> Floats:
+    """Return max over S of ln((sum of `above` outside S) / (sum of `below` outside S)), row by row."""
+    ratio = np.ones(len(above))
+    most = min(count, above.shape[1] - 1)
+    for _ in range(ROUNDS):
+        gain = ratio[:, None] * below - above
+        chosen = np.argpartition(-gain, most - 1, axis=1)[:, :most]
+        out = np.zeros(above.shape, dtype=bool)
+        np.put_along_axis(out, chosen, np.take_along_axis(gain, chosen, axis=1) > 0, axis=1)
+        left = np.where(out, 0.0, below).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            better = np.where(left > 0, np.where(out, 0.0, above).sum(axis=1) / left, np.inf)
+        if not np.any(better > ratio * (1.0 + 1e-13)):
+            break
+        ratio = np.maximum(ratio, better)
+    return np.asarray(np.log(ratio))
+
+
+def gone_of(reports: ArrayLike, size: int) -> Booleans:
+    """Return which reports are pruned; one list for all secrets, some and not all."""
+    given: Any = reports
+    if callable(given) or isinstance(given, dict) or np.ndim(given) != 1:
+        raise InvalidInput(
+            "reports are pruned for all secrets alike, as one list of codes: a set that depends on the secret would "
+            "give it away, since reports show which ones never come."
+        )
+    codes = as_codes(given, size, "reports")
+    gone = np.zeros(size, dtype=bool)
+    gone[codes] = True
+    if not gone.any() or gone.all():
+        raise InvalidInput(f"at least one report must be pruned and one kept, of {size}; got {int(gone.sum())}.")
+    return gone

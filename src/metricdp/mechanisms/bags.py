@@ -1,0 +1,109 @@
+"""Noise for bags of vectors: every vector gets noise of its own, and nothing is told about their order.
+
+For two bags of N vectors and any pairing s of them, the reports of x_i and of x'_s(i) differ by at most
+epsilon ground(x_i, x'_s(i)); a bag of reports is a sum over all orders, in which every term has that bound. So the bag
+is private with epsilon times the least total distance of a pairing (`Bags`), which is N times the word mover's
+distance: N words cost N epsilon there (Fernandes, Dras and McIver 2019).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats, as_positive
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
+from metricdp.mechanisms.laplace import Lattice, VectorLaplace
+from metricdp.mechanisms.spherical import SphericalLaplace
+from metricdp.metrics import Bags, Haversine, Hyperbolic, Lp, Mahalanobis
+from metricdp.randomness import Randomness
+from metricdp.spaces import Unbounded, given
+
+MOST_ORDERED = 12  # vectors up to which the density of a bag is summed over all orders
+Noise = VectorLaplace | SphericalLaplace | HyperbolicLaplace
+
+
+@dataclass(frozen=True, eq=False)
+class BagLaplace:
+    """Laplace noise of rate `epsilon` on every vector of a bag, released in lexicographic order.
+
+    Guarantee: epsilon times the least total distance of a pairing of the two bags' vectors, exactly.
+    """
+
+    inputs: Unbounded
+    epsilon: float
+    lattice: Lattice
+    guarantee: Guarantee
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        metric = given(self.inputs, Unbounded, "inputs", under=(Bags,)).metric
+        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
+        if isinstance(metric, Bags) and self.inputs.dimension % metric.dimension:
+            raise InvalidInput(f"`inputs` must have a multiple of {metric.dimension} numbers, one vector each.")
+        _ = self.part
+
+    def __repr__(self) -> str:
+        return f"BagLaplace({self.count} vectors, pitch {self.lattice.pitch:g}, {self.guarantee})"
+
+    @property
+    def outputs(self) -> Unbounded:
+        return self.inputs
+
+    @property
+    def count(self) -> int:
+        """How many vectors a bag has."""
+        return self.inputs.dimension // self.part.inputs.dimension
+
+    @cached_property
+    def part(self) -> Noise:
+        """The noise of one vector."""
+        metric = self.inputs.metric
+        ground, size = (metric.ground, metric.dimension) if isinstance(metric, Bags) else (metric, 1)
+        promise = Guarantee(self.epsilon, ground, basis="theorem")
+        of_one = (Unbounded(ground, size), self.epsilon, self.lattice, promise, self.certificate)
+        if isinstance(ground, Haversine):
+            return SphericalLaplace(*of_one)
+        if isinstance(ground, Hyperbolic):
+            return HyperbolicLaplace(*of_one)
+        if isinstance(ground, Lp | Mahalanobis):
+            return VectorLaplace(*of_one)
+        raise InvalidInput(
+            f"bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine, not {type(ground).__name__}."
+        )
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
+
+    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
+        """Return a bag of reports for every bag, its vectors in lexicographic order."""
+        rows = self.inputs.encode(secrets)
+        size = self.part.inputs.dimension
+        reports = self.part.sample(rows.reshape(-1, size), rng=rng).reshape(len(rows), self.count, size)
+        order = np.lexsort(np.moveaxis(reports, -1, 0)[::-1], axis=-1)
+        return np.take_along_axis(reports, order[:, :, None], axis=1).reshape(rows.shape)
+
+    def log_density(self, secrets: Any, reports: Any, /) -> Floats:
+        """Return the log of the sum over all orders of the vectors' densities, for bags of up to twelve.
+
+        What reports that stand twice in a bag change is the same for all secrets.
+        """
+        if self.count > MOST_ORDERED:
+            raise InvalidInput(f"the density of a bag is summed over its orders, for up to {MOST_ORDERED} vectors.")
+        size, n = self.part.inputs.dimension, self.count
+        start, goal = (self.inputs.encode(rows).reshape(-1, n, size) for rows in (secrets, reports))
+        pairs = [np.repeat(start, n, axis=1), np.tile(goal, (1, n, 1))]
+        logs = self.part.log_density(*(rows.reshape(-1, size) for rows in pairs)).reshape(-1, n, n)
+        # best[S]: the sum over all ways to give the first |S| vectors the reports of S
+        best = np.full((1 << n, len(logs)), -np.inf)
+        best[0] = 0.0
+        for taken in range(1, 1 << n):
+            row = taken.bit_count() - 1
+            ways = [best[taken & ~(1 << j)] + logs[:, row, j] for j in range(n) if taken >> j & 1]
+            best[taken] = np.logaddexp.reduce(ways)
+        return np.asarray(best[-1])

@@ -1,0 +1,63 @@
+"""Published draws of noise and of kernels (tests/data): words in, reports out, for every language the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import metricdp as mdp
+
+DATA = Path(__file__).parent / "data"
+NOISE: list[dict[str, Any]] = json.loads((DATA / "noise.json").read_text(encoding="utf-8"))["laws"]
+KERNELS: list[dict[str, Any]] = json.loads((DATA / "kernels.json").read_text(encoding="utf-8"))["kernels"]
+
+
+class Listed:
+    """The words of one row: by attempt, uniform and number."""
+
+    def __init__(self, words: list[list[list[str]]]) -> None:
+        self._words, self.width = words, len(words[0])
+
+    def first(self, attempt: int, start: int, stop: int) -> np.ndarray[Any, Any]:
+        return np.array([[int(uniform[0], 16) for uniform in self._words[attempt]]], dtype=np.uint64)
+
+    def digits(self, row: int) -> Any:
+        return lambda attempt, uniform, count: int("".join(self._words[attempt][uniform][:count]), 16)
+
+
+def noise_of(law: dict[str, Any]) -> Any:
+    """Return the noise that an entry describes."""
+    epsilon, given = law["epsilon"], {"dimension": law["dimension"], "pitch": law["pitch"]}
+    if "projection" in law:
+        return mdp.laplace(mdp.Lp(2), epsilon, projection=law["projection"], pitch=law["pitch"])
+    if law["metric"] == "fisher":
+        return mdp.von_mises_fisher(mdp.Lp(2), epsilon, normalise=True, **given)
+    if law["metric"] == "angular":
+        return mdp.laplace(mdp.Angular(law["unit"]), epsilon, normalise=True, **given)
+    return mdp.laplace(_metric(law), epsilon, **given)
+
+
+def kernel_of(entry: dict[str, Any]) -> mdp.KernelMechanism:
+    """Return the kernel that an entry describes; 2 a is promised, which every kernel of rate a keeps."""
+    space = mdp.FiniteSpace(np.array(entry["points"]), _metric(entry))
+    logs = None if entry["log_weights"] is None else np.array(entry["log_weights"])
+    cap = np.inf if entry["cap"] is None else entry["cap"]
+    apart = np.minimum(space.distances, cap)
+    powers = -entry["inner"] * apart + (0.0 if logs is None else logs)
+    totals = np.log(np.exp(powers).sum(axis=1))
+    promise = mdp.Guarantee(2.0 * entry["inner"], space.metric, basis="certificate")
+    proof = mdp.Certificate(loss=0.0, lower_bound=0.0, method="published", epsilon=2.0 * entry["inner"])
+    return mdp.KernelMechanism(space, entry["inner"], logs, cap, totals, promise, proof)
+
+
+def _metric(entry: dict[str, Any]) -> Any:
+    name = entry["metric"]
+    if name == "mahalanobis" or "covariance" in entry:
+        return mdp.Mahalanobis(entry["covariance"])
+    if name in ("angular", "haversine"):
+        return {"angular": mdp.Angular, "haversine": mdp.Haversine}[name](entry["unit"])
+    others = {"hyperbolic": mdp.Hyperbolic, "levenshtein": mdp.Levenshtein, "hamming": mdp.Hamming}
+    return others[name]() if name in others else mdp.Lp(float(name[1:]))

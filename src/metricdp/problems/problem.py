@@ -171,7 +171,7 @@ def _loss_of(loss: Any, inputs: FiniteSpace, outputs: FiniteSpace) -> Loss:
         if loss.table.shape != shape:
             raise InvalidInput(f"`loss` must be a table of shape {shape[0]} x {shape[1]}, got {loss.table.shape}.")
         return loss
-    if isinstance(loss, FiniteSpace):
+    if callable(getattr(loss, "near", None)):  # a space, whose distances it is
         if len(loss) != len(inputs) or outputs is not inputs:
             raise InvalidInput(
                 f"a `loss` given as a space must be one of the {len(inputs):,} secrets, which are the reports too; it "

@@ -132,11 +132,11 @@ def test_where_there_is_no_inverse_an_unbiased_estimate_is_refused_and_a_bounded
 
 
 def test_intervals_cover_as_often_as_they_say_for_cells_regions_and_empty_cells():
-    """300 tables: a coverage of 0.95 gives between 0.90 and 0.985 but for a chance of 1 in 5,000 each."""
+    """120 tables: a coverage of 0.95 gives at least 0.87 but for a chance of 1 in 3,000; 1,000 are in benchmarks/."""
     rng = np.random.default_rng(19)
     noise = mdp.exponential(SPACE, 2.0)
     p = np.array([0.4, 0.2, 0.15, 0.1, 0.08, 0.05, 0.02, 0.0, 0.0])
-    region, simulations = [2, 5, 7], 300
+    region, simulations = [2, 5, 7], 120
     hits = {target: np.zeros(10) for target in ("table", "population")}
     together = 0
     for _ in range(simulations):
@@ -151,9 +151,9 @@ def test_intervals_cover_as_often_as_they_say_for_cells_regions_and_empty_cells(
         everywhere = mdp.estimate_density(reports, noise, simultaneous=True)
         together += bool(np.all((everywhere.lower <= told) & (told <= everywhere.upper)))
     for counted in hits.values():
-        assert np.all(counted / simulations >= 0.90)
-        assert np.all(counted / simulations <= 0.985)
-    assert together / simulations >= 0.90
+        assert np.all(counted / simulations >= 0.87)
+        assert 0.93 <= counted.mean() / simulations <= 0.97
+    assert together / simulations >= 0.87
 
 
 @pytest.mark.parametrize("target", ["table", "population"])

@@ -40,16 +40,17 @@ def test_flows_and_their_errors_are_those_of_the_law_of_pairs(target):
 
 
 def test_intervals_of_flows_cover():
-    """200 tables: 0.95 gives between 0.885 and 0.99 but for a chance of 1 in 1,000 each."""
+    """80 tables: 0.95 gives at least 0.85 but for a chance of 1 in 2,000; 1,000 are in benchmarks/."""
     rng = np.random.default_rng(2)
     shares = np.array([[0.3, 0.1, 0, 0], [0.1, 0.2, 0.05, 0], [0, 0, 0.1, 0.05], [0.1, 0, 0, 0]])
     hits = np.zeros((4, 4))
-    for _ in range(200):
+    for _ in range(80):
         start, end = pairs(rng, shares, 3000)
         found = mdp.estimate_flows(NOISE.sample(start, rng=rng), NOISE.sample(end, rng=rng), NOISE)
         truth = np.bincount(start * 4 + end, minlength=16).reshape(4, 4) / 3000
         hits += (found.lower <= truth) & (truth <= found.upper)
-    assert np.all((hits / 200 >= 0.885) & (hits / 200 <= 0.99))
+    assert np.all(hits / 80 >= 0.85)
+    assert 0.93 <= hits.mean() / 80 <= 0.97
 
 
 def test_likeliest_flows_are_shares_and_give_transitions():

@@ -17,6 +17,7 @@ from metricdp.cli.budgeting import budget
 from metricdp.cli.choosing import choose
 from metricdp.cli.comparing import compare
 from metricdp.cli.designing import builders, design, metrics
+from metricdp.cli.estimating import estimate
 from metricdp.cli.judging import audit
 from metricdp.cli.opening import studio
 from metricdp.cli.protecting import engines, perturb
@@ -39,7 +40,7 @@ app = App(
 
 
 for _command in (
-    *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories, text),
+    *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories, text, estimate),
     *(files.inspect, files.export, files.keys, demo, reproduce, studio),
 ):  # fmt: skip
     app.command(_command)

@@ -226,7 +226,7 @@ def _has_nearest(space: Space) -> bool:
 def _chosen(names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[str] | str | None) -> tuple[str, ...]:
     size = sum(part.inputs.width for part in parts)
     if columns is None:
-        return tuple(name for part in parts for name in _default_columns(names, part.inputs))
+        return tuple(name for part in parts for name in default_columns(names, part.inputs))
     chosen = expanded((columns,) if isinstance(columns, str) else tuple(columns), names)
     check_present(names, chosen)
     if len(chosen) == len(parts) == 1 and not parts[0].inputs.is_text:
@@ -302,7 +302,8 @@ def is_geographic(space: Space) -> bool:
     return isinstance(space.ground, Haversine)
 
 
-def _default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:
+def default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:
+    """Return the columns that hold rows of a space by their names, or say that they have to be named."""
     size = space.width
     if not names:
         raise InvalidInput("the table has no columns.")

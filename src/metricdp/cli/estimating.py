@@ -1,0 +1,220 @@
+"""The command that decodes: from a table of reports to where the secrets were, with intervals."""
+
+from __future__ import annotations
+
+import json as jsons
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from cyclopts import Parameter
+
+from metricdp.cli import choices, tables, terminal
+from metricdp.cli.choices import Corners, Input, Output
+from metricdp.decoding import DensityEstimate, Mass
+from metricdp.decoding.estimate import Request
+from metricdp.decoding.saying import FREE
+from metricdp.errors import InvalidInput, check_extra
+from metricdp.mechanisms import Mechanism
+from metricdp.spaces import FiniteSpace
+
+PICTURES = (".png", ".svg", ".pdf")
+SHOWN = 10
+
+
+def estimate(
+    source: Input,
+    /,
+    *,
+    output: Output,
+    mechanism: str | None = None,
+    epsilon: str | None = None,
+    metric: str = "haversine",
+    grid: Corners | None = None,
+    cell: str | None = None,
+    method: Literal["linear", "em", "bounded"] | None = None,
+    target: Literal["table", "population"] = "table",
+    confidence: float = 0.95,
+    together: Annotated[bool, Parameter(negative="")] = False,
+    around: Corners | None = None,
+    radius: str | None = None,
+    picture: str | None = None,
+    report: str | None = None,
+    json: bool = False,
+    key: str | None = None,
+    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS,
+    overwrite: tables.Overwrite = False,
+) -> int:
+    """Estimate where the secrets behind a table of reports lie: shares and counts of cells, with intervals.
+
+    A table that a mechanism file made: `metricdp estimate reports.csv --mechanism cells.mdp -o density.csv`
+
+    Laplace noise, on cells of a map: `metricdp estimate out.parquet --epsilon 10/km --grid 41.8,12.4,42.0,12.6 --cell
+    1km -o density.csv --picture density.png`
+
+    It uses the reports and the public law of their mechanism, and no secret: post-processing, which spends no budget.
+    It tells about crowds. Small cells and small epsilons give wide intervals, and the command says so.
+
+    Args:
+        source: The table of reports, in any format of `metricdp formats`; - for standard input.
+        output: Where the densities go, one row a cell, in the format its name says; - for standard output.
+        mechanism: The mechanism file that the reports were drawn with.
+        epsilon: Instead: the epsilon of Laplace noise, such as 10/km; it needs --grid and --cell.
+        metric: The metric of that noise, as for `metricdp perturb`.
+        grid: For noise on places anywhere: two corners of a map in which all secrets lie, as for `metricdp design`.
+        cell: With grid: how wide and high a cell is, such as 1km.
+        method: linear (unbiased), em (iterative Bayes: never below 0) or bounded (intervals that hold where the law has
+            no inverse); linear unless most of its intervals would be wider than from 0 to 1.
+        target: table, the secrets behind these very rows; or population, from which rows are independent draws.
+        confidence: The chance with which each interval holds the truth.
+        together: Make intervals that hold for all cells at once with that chance.
+        around: Say the share of the region around this place too, such as 41.9,12.48.
+        radius: How far around it, such as 3km.
+        picture: Draw the densities and their intervals (.png, .svg, .pdf).
+        report: Write a page (.html) that shows them and says what they are worth; it needs no network.
+        json: Print what was found as JSON.
+        key: A public key file: the mechanism file is refused unless this key signed it.
+        table: How the table is read.
+        overwrite: Replace files that are there.
+    """
+    from metricdp.tables.decoding import estimate_file, write_density
+
+    if (around is None) != (radius is None):
+        raise InvalidInput("--around and --radius belong together, such as --around 41.9,12.48 --radius 3km.")
+    if not 0.5 <= confidence < 1.0:
+        raise InvalidInput(f"--confidence must be at least 0.5 and below 1, such as 0.95, got {confidence:g}.")
+    _check(source, output, picture, report, overwrite=overwrite)
+    law, cells = _law(mechanism, epsilon, metric, (grid, cell), key)
+    how = Request(method, target, confidence, together)
+    with terminal.progress_bar(f"Decoding {Path(source).name}") as progress:
+        found = estimate_file(
+            source, law, how, cells=cells, columns=table.names, reading=table.reading(), progress=progress
+        )
+    made = found.estimate
+    region = None if around is None or radius is None else _region(made, around, radius)
+    write_density(made, output, overwrite=overwrite)
+    notices = ["The reports were drawn from a seed: a simulation."] if found.simulated else []
+    if picture is not None:
+        from metricdp.pictures.density import density_plot
+        from metricdp.pictures.palette import write_picture
+
+        write_picture(density_plot(made)[0], picture)
+    if report is not None:
+        from metricdp.pictures.density import write_density_page
+
+        write_density_page(made, report, title=f"Densities from {Path(source).name}", notices=notices)
+    with tables.beside_output(output):
+        if json:
+            print(jsons.dumps(_values(made, found.empty, region), indent=2, sort_keys=True, allow_nan=False))
+        else:
+            print("\n".join(_lines(made, found.empty, region)))
+            print(f"Written: {', '.join(name for name in (output, picture, report) if name not in (None, '-'))}.")
+        for notice in notices:
+            print(f"note: {notice}", file=sys.stderr)
+    return 0
+
+
+def _check(source: str, output: str, picture: str | None, report: str | None, *, overwrite: bool) -> None:
+    """Refuse what cannot be written before any work is done."""
+    from metricdp.files import check_target
+
+    if picture is not None:
+        if Path(picture).suffix.lower() not in PICTURES:
+            raise InvalidInput(f"the picture {picture!r} must be named .png, .svg or .pdf.")
+        check_extra("matplotlib", "plots")
+    if report is not None and Path(report).suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput(f"the page {report!r} must be named .html.")
+    names = [name for name in (output, picture, report) if name is not None]
+    if len({Path(name).absolute() for name in names}) < len(names):
+        raise InvalidInput("the table, the picture and the page need names of their own.")
+    for name in names:
+        if name != tables.STANDARD and "::" not in name:
+            check_target(name, source=None if source == tables.STANDARD else source, overwrite=overwrite)
+
+
+def _law(
+    mechanism: str | None, epsilon: str | None, metric: str, map_of: tuple[str | None, str | None], key: str | None
+) -> tuple[Mechanism, FiniteSpace | None]:
+    """Return the mechanism that made the reports, and the cells where it has none of its own."""
+    grid, cell = map_of
+    if (mechanism is None) == (epsilon is None):
+        raise InvalidInput(
+            "say what made the reports, with either --mechanism cells.mdp, or --epsilon 10/km for Laplace noise."
+        )
+    if (grid is None) != (cell is None):
+        raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 1km.")
+    cells = None if grid is None or cell is None else choices.cells(grid, cell, metric)
+    if mechanism is not None:
+        return choices.mechanism_in(mechanism, trusted=key), cells
+    if key is not None:
+        raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
+    if cells is None:
+        raise InvalidInput(
+            "Laplace noise takes secrets anywhere: say on which cells densities are wanted, with --grid "
+            "41.8,12.4,42.0,12.6 --cell 1km."
+        )
+    chosen = choices.metric_named(metric)
+    return choices.noise_for(choices.level_from(epsilon, None, chosen.unit), chosen, None), cells
+
+
+def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]:
+    try:
+        place = [float(part) for part in around.split(",")]
+    except ValueError as error:
+        raise InvalidInput(f"--around must be numbers such as 41.9,12.48, got {around!r}.") from error
+    codes = made.cells.around(place, choices.distance_in(radius, made.cells.ground.unit, "radius"))
+    return len(codes), made.region(codes)
+
+
+def _lines(made: DensityEstimate, empty: int, region: tuple[int, Mass] | None) -> list[str]:
+    from metricdp.pictures.density import covers
+
+    lines = [f"{made.reports:,} reports, {len(made.cells):,} cells, method {made.method}.", *made.notes, covers(made)]
+    if empty:
+        lines.append(f"{empty:,} rows hold no report and are left out.")
+    counts = np.clip(made.counts(), 0.0, float(made.reports))
+    rows = [
+        {
+            "cell": ", ".join(
+                f"{v:.6g}" if isinstance(v, float) else str(v) for v in made.cells.coordinates[code].tolist()
+            ),
+            "rows": f"{counts[code, 0]:,.0f}",
+            "interval": f"{counts[code, 1]:,.0f} to {counts[code, 2]:,.0f}",
+            "share": f"{max(0.0, made.masses[code]):.2%}",
+        }
+        for code in np.argsort(-made.masses)[:SHOWN].tolist()
+    ]
+    lines += [f"The {len(rows)} largest cells:", terminal.text_table(list(rows[0]), rows)]
+    if region is not None:
+        count, mass = region
+        size = mass.scaled(made.reports)
+        least, most = (min(max(end, 0.0), made.reports) for end in (size.lower, size.upper))
+        lines.append(
+            f"The region of {count} cells: {max(0.0, size.mass):,.0f} rows, {least:,.0f} to {most:,.0f} "
+            f"({max(0.0, mass.mass):.2%})."
+        )
+    return [*lines, FREE]
+
+
+def _values(made: DensityEstimate, empty: int, region: tuple[int, Mass] | None) -> dict[str, object]:
+    condition = made.condition
+    values: dict[str, object] = {
+        "reports": made.reports,
+        "rows_without_report": empty,
+        "cells": len(made.cells),
+        "method": made.method,
+        "target": made.target,
+        "confidence": made.confidence,
+        "simultaneous": made.simultaneous,
+        "condition": condition if condition is not None and np.isfinite(condition) else None,
+        "effective": made.effective,
+        "notes": list(made.notes),
+        "masses": made.masses.tolist(),
+        "lower": made.lower.tolist(),
+        "upper": made.upper.tolist(),
+    }
+    if region is not None:
+        mass = region[1]
+        values["region"] = {"cells": region[0], "mass": mass.mass, "lower": mass.lower, "upper": mass.upper}
+    return values

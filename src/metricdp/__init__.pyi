@@ -13,12 +13,16 @@ from metricdp.artifacts import load as load
 from metricdp.artifacts import save as save
 from metricdp.artifacts.signing import create_keys as create_keys
 from metricdp.auditing import AuditReport as AuditReport
+from metricdp.auditing import ConcentratedReport as ConcentratedReport
 from metricdp.auditing import accuracy_radius as accuracy_radius
 from metricdp.auditing import adversary_error as adversary_error
 from metricdp.auditing import audit as audit
+from metricdp.auditing import audit_concentrated as audit_concentrated
 from metricdp.auditing import audit_sampler as audit_sampler
 from metricdp.auditing import audit_samples as audit_samples
+from metricdp.auditing import concentrated as concentrated
 from metricdp.auditing import continuous_violations as continuous_violations
+from metricdp.auditing import delta_at as delta_at
 from metricdp.auditing import epsilon_at as epsilon_at
 from metricdp.auditing import expected_loss as expected_loss
 from metricdp.auditing import packing_lower_bound as packing_lower_bound
@@ -40,6 +44,7 @@ from metricdp.design.directions import von_mises_fisher as von_mises_fisher
 from metricdp.design.exponential import exponential as exponential
 from metricdp.design.exponential import truncated_exponential as truncated_exponential
 from metricdp.design.exponential import weighted_exponential as weighted_exponential
+from metricdp.design.gaussian import gaussian as gaussian
 from metricdp.design.given import from_matrix as from_matrix
 from metricdp.design.interpolation.box import interpolated as interpolated
 from metricdp.design.laplace import laplace as laplace
@@ -54,6 +59,7 @@ from metricdp.design.spanner import spanner as spanner
 from metricdp.design.tight import tight_constraints as tight_constraints
 from metricdp.errors import MetricdpError as MetricdpError
 from metricdp.mechanisms import Certificate as Certificate
+from metricdp.mechanisms import ConcentratedGuarantee as ConcentratedGuarantee
 from metricdp.mechanisms import Guarantee as Guarantee
 from metricdp.mechanisms import InterpolatedMechanism as InterpolatedMechanism
 from metricdp.mechanisms import KernelMechanism as KernelMechanism
@@ -61,6 +67,7 @@ from metricdp.mechanisms import LocalMechanism as LocalMechanism
 from metricdp.mechanisms import MatrixMechanism as MatrixMechanism
 from metricdp.mechanisms import Mechanism as Mechanism
 from metricdp.mechanisms import Witness as Witness
+from metricdp.mechanisms.concentrated import rho_for as rho_for
 from metricdp.metrics import Angular as Angular
 from metricdp.metrics import Bags as Bags
 from metricdp.metrics import Frechet as Frechet

@@ -120,5 +120,12 @@ def test_builders_that_protect_all_pairs_say_so_when_a_radius_is_asked_for(build
 
 
 def test_no_builder_is_left_out():
-    continuous = {"laplace", "von_mises_fisher", "madlib", "interpolated", "product"}  # judged in their own rooms
+    continuous = {
+        "gaussian",
+        "laplace",
+        "von_mises_fisher",
+        "madlib",
+        "interpolated",
+        "product",
+    }  # judged in their own rooms
     assert {name.partition(",")[0] for name in BUILDERS} == {*DECLARED.names, "from_matrix"} - continuous

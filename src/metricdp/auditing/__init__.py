@@ -3,6 +3,7 @@
 from metricdp.auditing.accuracy import accuracy_radius
 from metricdp.auditing.betting import audit_sampler, audit_samples
 from metricdp.auditing.claim import Claim
+from metricdp.auditing.concentrated import ConcentratedReport, audit_concentrated, concentrated, delta_at
 from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
 from metricdp.auditing.densities import continuous_violations, law_violations
 from metricdp.auditing.exact import audit_matrix
@@ -18,6 +19,7 @@ from metricdp.mechanisms import Witness
 __all__ = [
     "AuditReport",
     "Claim",
+    "ConcentratedReport",
     "CurrentPlace",
     "Finding",
     "SparseLaw",
@@ -25,14 +27,17 @@ __all__ = [
     "accuracy_radius",
     "adversary_error",
     "audit",
+    "audit_concentrated",
     "audit_local",
     "audit_matrix",
     "audit_sampler",
     "audit_samples",
     "bottleneck_distance",
     "bounded_range",
+    "concentrated",
     "continuous_violations",
     "current_place",
+    "delta_at",
     "epsilon_at",
     "expected_loss",
     "judge",

@@ -19,7 +19,7 @@ from metricdp.cli.policies import Ground, Left, policy_space
 from metricdp.cli.shaping import SHAPES, shaped
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Guarantee, Mechanism
+from metricdp.mechanisms import AnyGuarantee, Mechanism, pure
 from metricdp.metrics import METRICS, Metric
 from metricdp.spaces import FiniteSpace
 from metricdp.units import Wish, how_to_write, parse_distance, parse_epsilon, parse_wish
@@ -68,10 +68,11 @@ class Level:
         """Return the epsilon that was named, or the largest one that keeps the wish with such a slack."""
         return self.asked.epsilon(slack) if isinstance(self.asked, Wish) else self.asked
 
-    def kept(self, promise: Guarantee) -> list[str]:
+    def kept(self, stated: AnyGuarantee) -> list[str]:
         """Return the sentence that compares a promise with the wish, where there was one; raise where it is broken."""
         if not isinstance(self.asked, Wish):
             return []
+        promise = pure(stated, "--protect")
         outside = promise.radius is not None and self.asked.distance > promise.radius
         if outside or not self.asked.kept(promise.epsilon, promise.slack):
             raise NotPrivate(

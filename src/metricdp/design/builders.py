@@ -37,6 +37,8 @@ class Builder:
         kernel: Whether it is a kernel instead, without that matrix, where there are many secrets and their metric is
             one whose true distance is known.
         progress: Whether it tells its bounds while it searches (`progress=`).
+        promise: What the number after the first argument is: the epsilon of a pure promise, or the rho of a
+            concentrated one.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Builder:
     kernel: bool = False
     progress: bool = False
     elsewhere: str = ""
+    promise: Literal["pure", "concentrated"] = "pure"
 
     @property
     def at_command(self) -> bool:
@@ -80,6 +83,9 @@ class Builder:
 BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
             "dimension, for unit vectors or in hyperbolic space, released on a lattice", "metric", ("dimension",)),
+    Builder("gaussian", "metricdp.design.gaussian:gaussian", "Gaussian noise on the Earth, in the plane or in any "
+            "dimension; its promise is concentrated (rho per squared distance), approximate and not pure",
+            "metric", ("dimension",), promise="concentrated"),
     Builder("von_mises_fisher", "metricdp.design.directions:von_mises_fisher", "noise for unit vectors that is "
             "private in their l_2 distance", "metric", ("dimension",)),
     Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "

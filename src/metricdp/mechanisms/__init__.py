@@ -1,9 +1,11 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
 from metricdp.mechanisms.bags import BagLaplace
-from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
+from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, Mechanism, Stakes, Witness, pure
+from metricdp.mechanisms.concentrated import ConcentratedGuarantee
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
+from metricdp.mechanisms.gaussian import GaussianNoise, SphericalGaussian
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
@@ -20,10 +22,13 @@ FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between 
 
 __all__ = [
     "MECHANISMS",
+    "AnyGuarantee",
     "BagLaplace",
     "Certificate",
+    "ConcentratedGuarantee",
     "DirectionNoise",
     "FiniteMechanism",
+    "GaussianNoise",
     "Guarantee",
     "HyperbolicLaplace",
     "InterpolatedMechanism",
@@ -35,9 +40,11 @@ __all__ = [
     "NearestMechanism",
     "ProductMechanism",
     "ProjectedLaplace",
+    "SphericalGaussian",
     "SphericalLaplace",
     "Stakes",
     "StreetMechanism",
     "VectorLaplace",
     "Witness",
+    "pure",
 ]

@@ -34,6 +34,15 @@ class Promise(Protocol):
     def metric(self) -> object: ...
 
 
+class Measured(Protocol):
+    """What is read of anything that is promised in distances."""
+
+    @property
+    def metric(self) -> object: ...
+    @property
+    def unit(self) -> str: ...
+
+
 class Certified(Protocol):
     """What is read of a certificate."""
 
@@ -111,7 +120,7 @@ def things(unit: str) -> str:
     return str(words["things"]["length" if unit in words["lengths"] else "other"])
 
 
-def along(promise: Promise) -> str:
+def along(promise: Measured) -> str:
     """Return how the distances of a promise run, as words to put behind `apart`."""
     words = templates()
     name, steps = type(promise.metric).__name__, words["along_steps"]

@@ -84,9 +84,7 @@ def tree(path: Path) -> None:
         )
     right.axvline(again.certificate.lower_bound, color=INK, linewidth=0.8, linestyle=":")
     right.set_xlim(0, 1.45 * max(value for value, _, _ in bars.values()))
-    right.set_xlabel(
-        "expected loss in cells (no mechanism below the dots); epsilon audited, 1 was promised", fontsize=8
-    )
+    right.set_xlabel("expected loss in cells; promised: epsilon 1; dots: least loss under it", fontsize=8)
     right.tick_params(labelsize=8)
     for side in ("top", "right"):
         right.spines[side].set_visible(False)

@@ -32,6 +32,8 @@ TITLES = {
     "texts": "Texts",
     "vectors": "Vectors",
     "retrieval": "Retrieval with protected queries",
+    "recognition": "Who is recognised",
+    "shapes": "Noise with a shape",
     "ledger": "The books",
     "devices": "Files for devices",
     "contextual": "Context",
@@ -60,6 +62,10 @@ BEFORE = {
     "[protect embeddings](journeys/embeddings.md).",
     "retrieval": "`benchmarks/retrieval.py`: ten nearest of GloVe words on the unit sphere, clean and protected "
     "queries; one promise in the l_2 distance for all rows but those of an epsilon per radian.",
+    "recognition": "`benchmarks/recognition.py`: the better of three classifiers, for the task and who it was; what "
+    "it means is in [images and series](families/images.md).",
+    "shapes": "`benchmarks/shapes.py`: 250 random settings each; the laws are in "
+    "[ellipses, hyperbolic space, documents](families/directions.md).",
     "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
     "[keep a budget over time](journeys/budget.md).",
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",

@@ -143,6 +143,27 @@ def retrieval_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def recognition_table() -> str:
+    """What is still recognised in protected images and series: the task, and who it was."""
+    kept = [one["values"] for one in measured("recognition")]
+    rows = []
+    for data in dict.fromkeys(one["data"] for one in kept):
+        own = [one for one in kept if one["data"] == data]
+        levels = sorted({one["epsilon"] for one in own if one["epsilon"] is not None})
+        names = [*(f"{level:g}" for level in levels), "no noise"]
+        found = {(one["release"], one["epsilon"]): one for one in own}
+        chance = f"{own[0]['task_by_chance']:.0%} / {own[0]['person_by_chance']:.0%} / {1 / own[0]['rows']:.1%}"
+        rows += ["", f"| {data}: task / person / record, by chance {chance} | " + " | ".join(names) + " |"]
+        rows.append("| --- |" + " ---: |" * len(names))
+        for release in dict.fromkeys(one["release"] for one in own):
+            cells = [found.get((release, level)) for level in (*levels, None)]
+            told = [
+                "" if one is None else f"{one['task']:.0%} / {one['person']:.0%} / {one['found']:.0%}" for one in cells
+            ]
+            rows.append(f"| {release} | " + " | ".join(told) + " |")
+    return "\n".join(rows) + "\n\n"
+
+
 def solvers_table() -> str:
     """Which solver is chosen, from which size."""
     side, gap, memory = int(choice.ROUGH_SIZE**0.5), f"{100 * choice.ROUGH_GAP:g} %", f"{choice.MEMORY / 1e9:g} GB"
@@ -249,6 +270,7 @@ PARTS = {
     "optimal_table": optimal_table,
     "solvers_table": solvers_table,
     "retrieval_table": retrieval_table,
+    "recognition_table": recognition_table,
     "vocabularies_table": vocabularies_table,
     "extras_table": extras_table,
     "borders_table": borders_table,

@@ -54,8 +54,9 @@ BEFORE = {
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
     "[protect embeddings](journeys/embeddings.md).",
-    "retrieval": "`benchmarks/retrieval.py`: ten nearest of GloVe words on the unit sphere, clean and protected "
-    "queries; one promise in the l_2 distance for all rows but those of an epsilon per radian.",
+    "retrieval": "`benchmarks/retrieval.py`: ten nearest on the unit sphere, clean and protected queries; one promise in "
+    "the l_2 distance for all rows but those of an epsilon per radian. The picture is in "
+    "[protect embeddings](journeys/embeddings.md).",
     "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
     "[keep a budget over time](journeys/budget.md).",
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",

@@ -37,8 +37,9 @@ class Options:
         prior_column: Which column of the prior holds the numbers, where there are several.
         prior_within: How far a row of the prior may lie from its place, such as 300m; rows beyond are left out. As far
             as places lie apart unless given.
-        loss: What a report costs: distance (the default), squared (its square), time (to drive there, with --roads), or
-            a file with a matrix, one row per place and one column per report.
+        loss: What a report costs: distance (the default), squared (its square), ground (the distance on the map, where
+            --policy counts hops), time (to drive there, with --roads), or a file with a matrix, one row per place and
+            one column per report.
         speed: With --loss time: km/h on streets that do not say how fast they are.
         gap: How far the loss may be from the proven optimum, as a share; for builders that search. On windows and with
             --anchors refine (see there) 0.05 unless said, elsewhere 0.001.

@@ -29,6 +29,7 @@ from metricdp.mechanisms import (
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    OutlineLaplace,
     ProductMechanism,
     ProjectedLaplace,
     SphericalLaplace,
@@ -139,6 +140,12 @@ def _(mechanism: HyperbolicLaplace, levels: Floats) -> _Found:
     away = distance_at(mechanism.inputs.dimension, mechanism.epsilon, levels)
     more = in_the_ball_within(mechanism.inputs.dimension, mechanism.lattice.pitch)
     return _Found(away + more(away), mechanism.inputs.metric, True)
+
+
+@_radii.register
+def _(mechanism: OutlineLaplace, levels: Floats) -> _Found:
+    """How far a report lies from the outline, in its largest gap."""
+    return _radii(mechanism.part, levels)
 
 
 @_radii.register

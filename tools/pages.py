@@ -125,6 +125,15 @@ def scales_columns() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def scales_maps() -> str:
+    """The picture of a city under an elastic promise, with what was measured."""
+    found = next(one for one in measured("elastic") if one["values"].get("picture"))
+    return (
+        "\n![Maps of a city: loss and protection of every place](images/elastic.png)\n\n"
+        f"*{found['what']}. {found['measured']}. A command: `benchmarks/elastic_maps.py`.*\n\n"
+    )
+
+
 def vocabularies_table() -> str:
     """What mechanisms on whole vocabularies lose, beside what none can go below."""
     rows = ["| words | epsilon | prior | exponential | unchanged | optimal | unchanged | none below |"]
@@ -300,6 +309,7 @@ PARTS = {
     "cities_table": cities_table,
     "optimal_table": optimal_table,
     "scales_columns": scales_columns,
+    "scales_maps": scales_maps,
     "solvers_table": solvers_table,
     "retrieval_table": retrieval_table,
     "windows_table": windows_table,

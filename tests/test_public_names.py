@@ -111,6 +111,7 @@ NAMES = [
     "protection_sets",
     "quantile_loss",
     "quantised",
+    "region_scale",
     "remapped",
     "rho_for",
     "policies",

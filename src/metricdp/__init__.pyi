@@ -99,6 +99,7 @@ from metricdp.places import location_tree as location_tree
 from metricdp.places import policies as policies
 from metricdp.places import policy as policy
 from metricdp.places import protection_sets as protection_sets
+from metricdp.places import region_scale as region_scale
 from metricdp.places import road_network as road_network
 from metricdp.places import scaled as scaled
 from metricdp.problems import NearLoss as NearLoss

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from metricdp.catalogue import Catalogue, loaded
 from metricdp.mechanisms import Mechanism
 
-STAKES = ("prior", "loss")
+STAKES = ("prior", "loss", "sensitivity")
 SEARCH = (*STAKES, "gap", "seconds")
 FORM: Mapping[str, Callable[[str], Any]] = {"form": str}  # of the mechanism: a matrix or a kernel
 

@@ -114,6 +114,17 @@ def optimal_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def scales_columns() -> str:
+    """What columns, blocks and the whole program reach on the same roads."""
+    rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
+    rows += [
+        f"| {one['what']} | {one['asked']} | {one['measured']} |"
+        for one in measured("scales")
+        if "how" in one["values"]
+    ]
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def vocabularies_table() -> str:
     """What mechanisms on whole vocabularies lose, beside what none can go below."""
     rows = ["| words | epsilon | prior | exponential | unchanged | optimal | unchanged | none below |"]
@@ -268,6 +279,7 @@ PARTS = {
     "command_help": command_help,
     "cities_table": cities_table,
     "optimal_table": optimal_table,
+    "scales_columns": scales_columns,
     "solvers_table": solvers_table,
     "retrieval_table": retrieval_table,
     "recognition_table": recognition_table,

@@ -125,6 +125,28 @@ def _matrix(path: str, places: Places) -> Floats:
     return matrix
 
 
+def scaled_by(path: str, places: Places, cost: Cost) -> tuple[Places, Cost]:
+    """Return the places with distances that count less in sensitive regions; the loss stays in the distances of before.
+
+    What was read is said: how many places lie in a region.
+    """
+    from metricdp.cli.reading import read_table
+    from metricdp.places import region_scale, scaled
+
+    table, space = read_table(path), places.space
+    names = [name for name in table.schema.names if name != "name"]
+    try:
+        columns = {name: np.asarray(table[name].to_numpy(), dtype=np.float64) for name in names}
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{path!r} must hold numbers, but for a column `name`. {there_are(names)}") from error
+    scale = region_scale(space, columns)
+    inside = int((scale != 1.0).sum())
+    note(f"{inside:,} of {len(space):,} places lie in regions of their own scale, from {scale.min():g}.")
+    if cost.is_distance:
+        cost = replace(cost, loss=space.distances if len(space) <= DENSE else space)
+    return replace(places, space=scaled(space, scale)), cost
+
+
 def numbers_for(path: str, places: Places, *, option: str) -> Floats:
     """Return one number a place from a file with one column, in the order of the places."""
     from metricdp.cli.reading import read_numbers

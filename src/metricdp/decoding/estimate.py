@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -188,7 +189,9 @@ def decoded(
     total = float(tally.sum())
     limit, left = (how.steps, LITTLE / total) if how.method == "em" else (ROUGH_STEPS, max(ROUGH, LITTLE / total))
     likely = likeliest(law, tally / total, steps=limit, tolerance=left, progress=_first_half(progress))
-    evidence = Evidence(law, tally, likely.masses, likely.reports, how.target)
+    ends = np.cumsum([0, *(len(count) for count in counts)]).tolist()
+    parts = tuple(slice(first, last) for first, last in pairwise(ends))
+    evidence = Evidence(law, tally, likely.masses, likely.reports, how.target, parts)
     count = len(cells) if how.simultaneous else 1
     decoder, found = _measured(evidence, how, count, progress)
     z = saying.quantile(how.confidence, count, found.freedom)

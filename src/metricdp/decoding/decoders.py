@@ -6,8 +6,8 @@ With weights w and y the counts, the estimate is the mean of w over reports, and
     of the table         (sum_k q_k w_k^2 - sum_i p_i (A w)_i^2) / N     the secrets as they are: noise alone
 
 With several mechanisms in one table, of which each has a fixed share s of the rows and a mean m_s of the weights, what
-is subtracted is sum_s s m_s^2, and for the table the spread of A w over secrets too. Both use the non-negative masses of
-iterative Bayes, so that neither can be negative.
+is subtracted is sum_s s m_s^2, and for the table the spread of A w over secrets too. Both use the non-negative masses
+of iterative Bayes, so that neither can be negative.
 """
 
 from __future__ import annotations

@@ -80,3 +80,39 @@ def test_two_releases_of_one_output_are_not_made_at_once(trips, tmp_path, capsys
         assert main(["trajectories", *command, "-o", str(out)]) == 2
     assert "is at work on it" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_predicted_trips_spend_at_most_their_total_and_say_what_they_spent(trips, tmp_path, capsys):
+    out = tmp_path / "out.parquet"
+    command = [str(trips / "trips.parquet"), "--predict", "parrot", "--epsilon", "4/km", "--total", "30/km"]
+    assert main(["trajectories", *command, "--step", "20", "-o", str(out)]) == 0
+    said, reports = capsys.readouterr().out, parquet.read_table(out)
+    assert reports.schema.names == ["trip", "t", "lat", "lon", "fresh"]
+    fresh, rows = reports["fresh"].to_numpy(), reports["trip"].to_numpy()
+    at = np.column_stack([reports["lat"].to_numpy(), reports["lon"].to_numpy()])
+    test = 4 * 0.5 * np.log(5) / 3.8897201698674295 * (1 + 1 / 0.8)
+    for trip in np.unique(rows):
+        mine = fresh[rows == trip]
+        assert mine[0]
+        assert 4 * mine.sum() + test * (len(mine) - 1) <= 30
+    repeated = np.flatnonzero(~fresh)
+    assert np.array_equal(at[repeated], at[repeated - 1])  # a parrot
+    assert f"{len(rows):,} reports of 30 trips, {fresh.sum():,} of them fresh" in said
+    assert "no trip could have spent more than 30 per km" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "answer"),
+    [
+        (["--predict", "parrot", "--places", "porto"], "--places"),
+        (["--predict", "magic"], "one of parrot, linear"),
+        (["--predict", "parrot", "--total", "1/km"], "pay for one report"),
+        (["--places", "porto", "--total", "9/km"], "--total"),
+        ([], "--predict parrot"),
+    ],
+)
+def test_mistakes_about_predicted_trips_are_answered(trips, tmp_path, capsys, options, answer):
+    out = tmp_path / "out.parquet"
+    assert main(["trajectories", str(trips / "trips.parquet"), "--epsilon", "4/km", *options, "-o", str(out)]) == 2
+    assert answer in capsys.readouterr().err
+    assert not out.exists()

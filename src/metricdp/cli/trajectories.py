@@ -19,9 +19,11 @@ def trajectories(
     source: str,
     /,
     *,
-    places: str,
     epsilon: Epsilon,
     output: Output,
+    places: str | None = None,
+    predict: str | None = None,
+    total: str | None = None,
     count: int = 20,
     step: float = 60.0,
     weights: str = "0.5",
@@ -33,16 +35,23 @@ def trajectories(
     mechanism: str | None = None,
     overwrite: tables.Overwrite = False,
 ) -> int:
-    """Release trips with a mechanism that knows where a vehicle came from, one report for every tick of a clock.
+    """Release trips, one report for every tick of a clock: knowing where a vehicle came from, or by prediction.
 
     An example: `metricdp trajectories trips.parquet --places porto --epsilon 0.5/km -o out.parquet`
 
+    With `--predict` a report is repeated (parrot) or goes on in a line (linear) as long as a private test says that it
+    is still good, and fresh noise is drawn only where not: `metricdp trajectories trips.parquet --predict parrot
+    --epsilon 2/km --total 40/km -o out.parquet`
+
     Args:
         source: A table of fixes (`metricdp formats`) with the columns trip, t (unix seconds or dates), lat and lon.
-        places: What may be reported: a file of points with lat and lon, or a road network (a city or a folder), of
-            which `--count` crossings are taken that cover it.
-        epsilon: How much one report may leak per distance, such as 0.5/km, for a place together with its history.
+        epsilon: How much one report may leak per distance, such as 0.5/km, for a place together with its history; with
+            `--predict`, what a fresh report may leak.
         output: Where the reports go, in any format; the file appears when everything went well.
+        places: What may be reported: a file of points with lat and lon, or a road network (a city or a folder), of
+            which `--count` crossings are taken that cover it. With `--predict` anything may be.
+        predict: How reports are predicted from those before, parrot or linear.
+        total: How much a whole trip may leak per distance with `--predict`, such as 40/km; then it has no more reports.
         count: How many crossings of a road network become places.
         step: Seconds between two reports of a trip.
         weights: How much each step back counts in the distance, the latest first, with commas between.
@@ -54,11 +63,20 @@ def trajectories(
         mechanism: Where to write the mechanism file as well.
         overwrite: Replace an output that is there.
     """
-    from metricdp.tables.trajectories import COLUMNS, Journey, perturb_trajectories
+    from metricdp.tables.trajectories import COLUMNS, Journey, perturb_trajectories, predict_trajectories
 
-    space = _places(places, count, yes_really=table.yes_really)
+    if predict is not None and (places, snap, learn, history, mechanism) != (None, None, None, None, None):
+        raise InvalidInput(
+            "--predict reports places anywhere: --places, --snap, --learn, --history and --mechanism go without it."
+        )
+    if predict is None and total is not None:
+        raise InvalidInput("--total is what a whole trip may leak with --predict; without it every tick has a report.")
+    if predict is None and places is None:
+        raise InvalidInput("--places says what may be reported, a file of points or a city; or give --predict parrot.")
+    space = None if places is None else _places(places, count, yes_really=table.yes_really)
+    unit = "km" if space is None else space.unit
     journey = Journey(
-        parse_epsilon(epsilon, space.unit),
+        parse_epsilon(epsilon, unit),
         columns=table.names or COLUMNS,
         step_seconds=step,
         weights=_weights(weights),
@@ -68,7 +86,14 @@ def trajectories(
         history=history,
         reading=table.reading(),
         yes_really=table.yes_really,
+        predict=predict or "parrot",
+        total=None if total is None else parse_epsilon(total, unit),
     )
+    if space is None:
+        with terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
+            predicted = predict_trajectories(source, output, journey, progress=progress, overwrite=overwrite)
+        print("\n".join(predicted.lines()))
+        return 0
     if mechanism is not None:
         from metricdp.files import check_target
 

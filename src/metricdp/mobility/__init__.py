@@ -11,8 +11,10 @@ from metricdp.mobility.blankets import (
     discover_groups,
     features_of,
 )
+from metricdp.mobility.budgets import Care, FixedRate, FixedUtility
 from metricdp.mobility.classifier import ClassifierTest, classifier_independence
 from metricdp.mobility.composition import TraceAccount, account, allocate, trajectory_epsilon
+from metricdp.mobility.exhaustive import audit_runs
 from metricdp.mobility.hidden import HiddenWalk, TrajectoryRisk, trajectory_adversary
 from metricdp.mobility.independence import IndependenceTest, conditional_independence, kernel_independence
 from metricdp.mobility.journey import Trajectories, public_model, trajectory_problem
@@ -25,6 +27,8 @@ from metricdp.mobility.prediction import (
     load_predictor,
     train_predictor,
 )
+from metricdp.mobility.predictive import PredictiveMechanism, predictive
+from metricdp.mobility.runs import PREDICTIONS, Run, Step, linear, parrot
 from metricdp.mobility.smoothing import augmented_steps, smooth
 from metricdp.mobility.traces import (
     Traces,
@@ -40,17 +44,24 @@ from metricdp.mobility.traces import (
 )
 
 __all__ = [
+    "PREDICTIONS",
     "AnalyticTest",
     "BlanketPredictor",
+    "Care",
     "ClassifierTest",
     "Discovery",
     "Features",
+    "FixedRate",
+    "FixedUtility",
     "GroupBlankets",
     "HiddenWalk",
     "IndependenceTest",
     "Mobility",
+    "PredictiveMechanism",
+    "Run",
     "Scores",
     "Spent",
+    "Step",
     "TraceAccount",
     "Traces",
     "Trajectories",
@@ -60,6 +71,7 @@ __all__ = [
     "adjusted",
     "allocate",
     "analytic_independence",
+    "audit_runs",
     "augmented_steps",
     "blanket_classes",
     "classifier_independence",
@@ -73,8 +85,11 @@ __all__ = [
     "features_of",
     "histories_of",
     "kernel_independence",
+    "linear",
     "load_predictor",
     "load_traces",
+    "parrot",
+    "predictive",
     "public_model",
     "reachable",
     "read_trips",

@@ -5,20 +5,30 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from metricdp import wording
+from metricdp.arrays import Floats, Integers
 from metricdp.design.contextual import contextual
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
+from metricdp.metrics import Haversine
 from metricdp.mobility import (
+    PREDICTIONS,
+    Care,
+    FixedUtility,
     Mobility,
+    Run,
     Traces,
     Trajectories,
+    clean,
     estimate,
     load_traces,
+    predictive,
+    resample,
     trajectory_problem,
     trip_numbers,
 )
@@ -52,6 +62,8 @@ class Journey:
 
     `learn` is the budget of whole trips at which steps are counted in this very table; `history` is another, public
     file to count them in. Without either, every possible step is equally likely and nothing is learnt.
+
+    `predict` ("parrot" or "linear") is for `predict_trajectories`, and `total` what a trip may spend there at most.
     """
 
     epsilon: float
@@ -63,6 +75,8 @@ class Journey:
     learn: float | None = None
     history: str | os.PathLike[str] | None = None
     gap: float = 1e-2
+    predict: str = "parrot"
+    total: float | None = None
     reading: Reading = AS_IT_IS
     yes_really: bool = False
 
@@ -102,6 +116,33 @@ class TripSummary:
         return lines
 
 
+@dataclass(frozen=True, eq=False)
+class PredictedSummary:
+    """What was done to a table of trips by the predictive mechanism."""
+
+    target: str
+    runs: tuple[Run, ...]
+    ticks: tuple[int, ...]
+    budget: FixedUtility
+
+    def lines(self) -> list[str]:
+        """Return what was done, what is promised, what it would have cost otherwise and what stays unprotected."""
+        reports, fresh = sum(len(run) for run in self.runs), sum(sum(run.fresh) for run in self.runs)
+        spent = max(run.spent for run in self.runs)
+        rate, total = self.budget.epsilon, self.budget.total
+        lost = sum(self.ticks) - reports
+        return [
+            f"{self.target}: {reports:,} reports of {len(self.runs):,} trips, {fresh:,} of them fresh; the others are "
+            "what could be predicted from the reports before.",
+            wording.predicted_promise(spent, total, "km"),
+            wording.predicted_cost(sum(run.spent for run in self.runs), reports * rate, "km"),
+            wording.predicted_loss(self.budget.accuracy, self.budget.care.caution, self.budget.care.confidence, "km"),
+            "Not protected: which trips there are, when they begin and end, how many reports they have. Which reports "
+            "are fresh is part of the release and paid for"
+            + (f"; {lost:,} ticks have none, since the budget of their trip was spent." if lost else "."),
+        ]
+
+
 def perturb_trajectories(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -115,22 +156,66 @@ def perturb_trajectories(
 
     The result has one row for every tick of the clock: trip, time, latitude and longitude of the reported place.
     """
-    origin = located(source, journey.reading.source_format)
-    goal = target_location(target)
+    origin, goal = _locations(source, target, journey)
+    if journey.learn is not None and journey.history is not None:
+        raise InvalidInput("steps are counted in this table (`learn`) or in another (`history`): choose one.")
+    with delivered(goal, origin, overwrite=overwrite) as partial:
+        made, mechanism, result = _released(origin, places, journey, progress)
+        _write(partial, goal, result)
+    _tell(progress, 1.0)
+    return TripSummary(str(source), str(target), made, mechanism)
+
+
+def predict_trajectories(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    journey: Journey,
+    *,
+    progress: Callable[[float], None] | None = None,
+    overwrite: bool = False,
+) -> PredictedSummary:
+    """Release the trips of a table with the predictive mechanism: fresh noise only where a private test asks for it.
+
+    A fresh report costs `journey.epsilon` per kilometre, and the tests their share of it. The result has one row for
+    every tick of the clock: trip, time, latitude, longitude, and whether the report is fresh.
+    """
+    origin, goal = _locations(source, target, journey)
+    if journey.predict not in PREDICTIONS:
+        raise InvalidInput(f"`predict` must be one of {', '.join(PREDICTIONS)}, got {journey.predict!r}.")
+    budget = FixedUtility(Care().noise_constant / journey.epsilon, journey.total)
+    mechanism = predictive(Haversine(), budget=budget, prediction=PREDICTIONS[journey.predict])
+    with delivered(goal, origin, overwrite=overwrite) as partial:
+        table, fixes = _read(origin, journey)
+        ticks = resample(clean(fixes, most_kmh=journey.most_kmh), step_seconds=journey.step_seconds)
+        # A trip that was cut at a gap stays one trace: its parts share one budget.
+        traces = np.split(np.arange(len(ticks)), np.flatnonzero(np.diff(ticks.owner)) + 1)
+        runs, rows = [], []
+        for number, trace in enumerate(traces):
+            runs.append(mechanism.release(ticks.coordinates[trace]))
+            rows.append(trace[: len(runs[-1])])
+            _tell(progress, 0.95 * (number + 1) / len(traces))
+        kept = ticks.select(np.concatenate(rows))
+        at = np.array([report for run in runs for report in run.reports]).reshape(-1, 2)
+        result = _reports(table, kept.owner, kept.seconds, at)
+        fresh = pa.array([fresh for run in runs for fresh in run.fresh], pa.bool_())
+        _write(partial, goal, result.append_column("fresh" if "fresh" not in result.column_names else "fresh_1", fresh))
+    _tell(progress, 1.0)
+    return PredictedSummary(str(target), tuple(runs), tuple(len(trace) for trace in traces), budget)
+
+
+def _locations(source: Any, target: Any, journey: Journey) -> tuple[Location, Location]:
     if len(tuple(journey.columns)) not in (3, 4):
         raise InvalidInput(
             f"`columns` must be four, {', '.join(COLUMNS)}, or three where one holds both coordinates; got "
             f"{', '.join(journey.columns)}."
         )
-    if journey.learn is not None and journey.history is not None:
-        raise InvalidInput("steps are counted in this table (`learn`) or in another (`history`): choose one.")
-    with delivered(goal, origin, overwrite=overwrite) as partial:
-        made, mechanism, result = _released(origin, places, journey, progress)
-        with open_writer(partial, result.schema, Storage(goal.format.name, goal.packing, table=goal.table)) as writer:
-            for batch in result.to_batches():
-                writer.write(batch)
-    _tell(progress, 1.0)
-    return TripSummary(str(source), str(target), made, mechanism)
+    return located(source, journey.reading.source_format), target_location(target)
+
+
+def _write(partial: Any, goal: Location, result: pa.Table) -> None:
+    with open_writer(partial, result.schema, Storage(goal.format.name, goal.packing, table=goal.table)) as writer:
+        for batch in result.to_batches():
+            writer.write(batch)
 
 
 def _released(
@@ -141,18 +226,23 @@ def _released(
 ) -> tuple[Trajectories, MatrixMechanism, pa.Table]:
     """Read, design and draw, with nobody else at work on the target."""
     table, fixes = _read(origin, journey)
-    trip, time, latitude, longitude = table.column_names
     made = _stated(fixes, places, journey)
     _tell(progress, 0.2)
     mechanism = contextual(made.problem, gap=journey.gap)
     _tell(progress, 0.9)
     at = places.decode(made.release(mechanism))
+    return made, mechanism, _reports(table, made.walks.owner, made.walks.seconds, at)
+
+
+def _reports(table: pa.Table, numbers: Integers, clock: Floats, at: Floats) -> pa.Table:
+    """Return reports with the names and kinds that trips, times and coordinates have in the table they came from."""
+    trip, time, latitude, longitude = table.column_names
     names = trip_numbers(table[trip].to_numpy())[1]
-    owners = made.walks.owner if names is None else names[made.walks.owner]
-    seconds: pa.Array = pa.array(made.walks.seconds)
+    owners = numbers if names is None else names[numbers]
+    seconds: pa.Array = pa.array(clock)
     if pa.types.is_timestamp(table.schema.field(time).type):
-        seconds = pa.array(np.round(made.walks.seconds * 1e6).astype("datetime64[us]"))
-    return made, mechanism, pa.table({trip: pa.array(owners), time: seconds, latitude: at[:, 0], longitude: at[:, 1]})
+        seconds = pa.array(np.round(clock * 1e6).astype("datetime64[us]"))
+    return pa.table({trip: pa.array(owners), time: seconds, latitude: at[:, 0], longitude: at[:, 1]})
 
 
 def _read(location: Location, journey: Journey) -> tuple[pa.Table, Traces]:

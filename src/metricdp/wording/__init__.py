@@ -73,7 +73,14 @@ from metricdp.wording.rows import (
     without_person,
 )
 from metricdp.wording.texts import not_hidden, text_promise, text_rules
-from metricdp.wording.trips import report_promise, trip_loss, trip_promise
+from metricdp.wording.trips import (
+    predicted_cost,
+    predicted_loss,
+    predicted_promise,
+    report_promise,
+    trip_loss,
+    trip_promise,
+)
 
 __all__ = [
     "INTERRUPTED",
@@ -117,6 +124,9 @@ __all__ = [
     "objective",
     "open_in_texts",
     "per_cent",
+    "predicted_cost",
+    "predicted_loss",
+    "predicted_promise",
     "promised",
     "reach",
     "refused_columns",

@@ -29,3 +29,34 @@ def trip_loss(loss: float, lower_bound: float, unit: str) -> str:
         f"Loss: on average a report lies {distance(loss, unit, 'up')} from where the model puts the vehicle next; no "
         f"mechanism with this promise goes below {distance(lower_bound, unit, 'down')}."
     )
+
+
+def predicted_promise(most: float, total: float | None, unit: str) -> str:
+    """Return what all reports of a trip together leak when all of its places move, at most and before the fact."""
+    before = (
+        f"no trip could have spent more than {epsilon(total, unit)}"
+        if total is not None
+        else "no total was set, so a longer or wilder trip would have spent more"
+    )
+    return (
+        f"Promise of a whole trip: at most epsilon {epsilon(most, unit)} by which all of its places move, tests and "
+        f"fresh noise together; {before}."
+    )
+
+
+def predicted_cost(spent: float, independent: float, unit: str) -> str:
+    """Return what all trips spent, and what independent noise of the same accuracy would have."""
+    share = spent / independent if independent else 1.0
+    return (
+        f"Spent over all trips: {epsilon(spent, unit)}; fresh noise for every report would have cost "
+        f"{epsilon(independent, unit)} ({share:.0%} of it was spent)."
+    )
+
+
+def predicted_loss(accuracy: float, caution: float, confidence: float, unit: str) -> str:
+    """Return how far fresh and predicted reports are off."""
+    return (
+        f"Loss: a fresh report lies within {distance(accuracy, unit, 'up')} of its place with a chance of "
+        f"{confidence:.0%}; a prediction {distance(accuracy / caution, unit, 'up')} off passes the test with a chance "
+        f"of {1 - confidence:.0%}, one farther off with less."
+    )

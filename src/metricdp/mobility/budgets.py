@@ -1,0 +1,140 @@
+"""How a trace spends: what the next test and the next fresh noise may cost, from the release so far alone.
+
+A budget is a function of the run, which is public, so it may adapt: the composition counts what it gave out.
+Chatzikokolakis, Palamidessi and Stronati (2014) fix either how far reports may be off or how fast the budget goes.
+With c_noise and c_test the distances, in 1 / epsilon, that noise and threshold stay below with the chance `confidence`:
+
+    fixed utility   noise = c_noise / accuracy         test = share noise
+    fixed rate      noise = rate / (1 - hit + share)   test = share noise,
+    share = caution (1 + 1 / slope) c_test / c_noise,
+
+and the threshold is c_test / (slope test) in both. A test pays where the share of tests that pass (`hit`) is above
+`share`: below it, independent noise is cheaper.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from metricdp.arrays import as_positive
+from metricdp.errors import InvalidInput
+from metricdp.mobility.runs import Run, Step
+
+LEARNING = 10  # steps until the share of tests that passed replaces the one that was guessed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Care:
+    """How careful the test is; the published code has a slope of 0.8 and cautions of 0.5 (utility) and 0.6 (rate).
+
+    `confidence` is the chance behind both accuracies, `caution` scales the test down where the way is predictable: a
+    place `accuracy` / `caution` from its prediction passes with a chance of at most 1 - `confidence`. `rest` is how
+    many steps after a fresh report repeat it without a test, for nothing. `dimension` is that of the noise.
+    """
+
+    confidence: float = 0.9
+    caution: float = 0.5
+    slope: float = 0.8
+    rest: int = 0
+    dimension: int = 2
+
+    def __post_init__(self) -> None:
+        as_positive(self.caution, "caution"), as_positive(self.slope, "slope")
+        if not 0.5 < self.confidence < 1 or self.rest < 0 or self.dimension < 1:
+            raise InvalidInput("`confidence` must lie between 0.5 and 1, `rest` from 0 and `dimension` from 1.")
+
+    @property
+    def noise_constant(self) -> float:
+        """How far Laplace noise of rate one goes at most, with the chance `confidence`: Pr[Gamma(n) <= c]."""
+        from scipy.special import gammaincinv
+
+        return float(gammaincinv(self.dimension, self.confidence))
+
+    @property
+    def test_constant(self) -> float:
+        """How far above zero the noise on the threshold goes at most, with the chance `confidence`."""
+        return -math.log(2.0 * (1.0 - self.confidence))
+
+    @property
+    def share(self) -> float:
+        """What a test costs as a share of fresh noise: the share of tests that must pass for it to pay."""
+        return self.caution * self.test_constant / self.noise_constant * (1.0 + 1.0 / self.slope)
+
+    def step(self, noise: float) -> Step:
+        """Return the step whose fresh noise costs this much."""
+        test = self.share * noise
+        return Step(test, noise, self.test_constant / (self.slope * test))
+
+    def resting(self, run: Run) -> bool:
+        """Tell whether the next step repeats the prediction without a test."""
+        return 0 < run.resting <= self.rest
+
+
+CAREFUL = Care(caution=0.6)
+USUAL = Care()
+
+
+@dataclass(frozen=True)
+class FixedUtility:
+    """A fresh report is within `accuracy` with the chance `care.confidence`; the budget goes as fast as tests fail.
+
+    A prediction farther off than `accuracy` / `care.caution` passes with at most the rest of that chance. With a
+    `total` nothing is released that could exceed it: the promise of the whole trace is then `total`, for certain.
+    """
+
+    accuracy: float
+    total: float | None = None
+    care: Care = USUAL
+
+    def __post_init__(self) -> None:
+        as_positive(self.accuracy, "accuracy")
+        _checked(self.total, self.epsilon)
+
+    @property
+    def epsilon(self) -> float:
+        """What a fresh report costs, test aside."""
+        return self.care.noise_constant / self.accuracy
+
+    def __call__(self, run: Run, /) -> Step | None:
+        if self.care.resting(run):
+            return Step(0.0, 0.0)
+        step = self.care.step(self.epsilon) if len(run) else Step(0.0, self.epsilon)
+        return step if run.fits(step, self.total) else None
+
+
+@dataclass(frozen=True)
+class FixedRate:
+    """Every step costs `rate` on average, and what tests save makes the fresh reports more precise.
+
+    `hit` is the share of tests that is expected to pass, public and guessed; after ten tests the share so far stands
+    in for it, which is public too.
+    """
+
+    rate: float
+    total: float | None = None
+    hit: float = 0.7
+    care: Care = CAREFUL
+
+    def __post_init__(self) -> None:
+        _checked(self.total, as_positive(self.rate, "rate"))
+        if not 0 <= self.hit <= 1:
+            raise InvalidInput(f"`hit` must be a share between 0 and 1, got {self.hit:g}.")
+
+    def __call__(self, run: Run, /) -> Step | None:
+        if self.care.resting(run):
+            return Step(0.0, 0.0)
+        if not len(run):
+            step = Step(0.0, self.rate)
+        else:
+            hit = run.predicted if len(run) > LEARNING else self.hit
+            step = self.care.step(self.rate / (1.0 - hit + self.care.share))
+        return step if run.fits(step, self.total) else None
+
+
+def _checked(total: float | None, first: float) -> None:
+    """Refuse a total that the first report alone would exceed."""
+    if total is not None and as_positive(total, "total") < first:
+        raise InvalidInput(
+            f"`total` must pay for one report at least: {first:.6g} per unit of distance, got {total:g}."
+        )

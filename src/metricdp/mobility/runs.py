@@ -1,0 +1,117 @@
+"""A trace that is being released: what is asked of the next step, what came out so far, and guesses from that alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Floats
+from metricdp.errors import InvalidInput
+
+Report = Any  # a code on finite places, coordinates elsewhere
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step may cost per unit of distance: `test` for the private test, `noise` for a fresh report.
+
+    Without a test (0) a step with noise is always fresh, and a step without noise repeats the prediction for nothing.
+    """
+
+    test: float
+    noise: float
+    threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        numbers = (self.test, self.noise, self.threshold)
+        if not all(np.isfinite(number) for number in numbers) or self.test < 0 or self.noise < 0:
+            raise InvalidInput(f"a step must have finite numbers, `test` and `noise` of at least 0; got {numbers}.")
+        if self.test > 0 and self.noise == 0:
+            raise InvalidInput("a step with a test needs `noise` as well: the place may be far from the prediction.")
+
+    @property
+    def most(self) -> float:
+        """What the step costs at most: a test that fails, and fresh noise."""
+        return self.test + self.noise
+
+
+@dataclass
+class Run:
+    """The release so far: reports, which of them are fresh, and the steps they were asked with. All of it is public.
+
+    `spent` is what the composition proves for this very run: for two traces whose places are at most d apart at every
+    step, the run is at most exp(spent * d) times likelier from one than from the other.
+    """
+
+    reports: list[Report] = field(default_factory=list)
+    fresh: list[bool] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    tests: int = 0
+    passed: int = 0
+    resting: int = 0  # steps since the last fresh report, that one included; 0 where there is none
+    _spent: Fraction = Fraction(0)
+
+    def __len__(self) -> int:
+        return len(self.reports)
+
+    def add(self, report: Report, step: Step, *, fresh: bool) -> None:
+        """Append a step."""
+        self.reports.append(report)
+        self.fresh.append(fresh)
+        self.steps.append(step)
+        self.tests += step.test > 0
+        self.passed += step.test > 0 and not fresh
+        self.resting = 1 if fresh else self.resting + (self.resting > 0)
+        self._spent += Fraction(step.test) + (Fraction(step.noise) if fresh else 0)
+
+    def copy(self) -> Run:
+        """Return the run as it is now, to go on from in another way."""
+        return replace(self, reports=list(self.reports), fresh=list(self.fresh), steps=list(self.steps))
+
+    @property
+    def spent(self) -> float:
+        """Tests and fresh noise together, per unit of distance, rounded up."""
+        total = float(self._spent)
+        return total if Fraction(total) >= self._spent else float(np.nextafter(total, np.inf))
+
+    @property
+    def costs(self) -> Floats:
+        """What every step cost: its test, and its noise where it was fresh."""
+        return np.array([step.test + step.noise * fresh for step, fresh in zip(self.steps, self.fresh, strict=True)])
+
+    @property
+    def predicted(self) -> float:
+        """The share of tests that passed; 0 where nothing was tested."""
+        return self.passed / self.tests if self.tests else 0.0
+
+    def fits(self, step: Step, total: float | None) -> bool:
+        """Tell whether a step stays within a total, whatever its test says."""
+        return total is None or float(self._spent + Fraction(step.test) + Fraction(step.noise)) <= total
+
+    def mask(self) -> Booleans:
+        """Return which reports are fresh, as an array."""
+        return np.array(self.fresh, dtype=bool)
+
+
+Prediction = Callable[[Run], Report]
+Budget = Callable[[Run], Step | None]
+
+
+def parrot(run: Run) -> Report:
+    """Predict the last report."""
+    return run.reports[-1]
+
+
+def linear(run: Run) -> Floats:
+    """Predict that the last two reports go on in a line; for coordinates, degrees or not."""
+    last = np.asarray(run.reports[-1], dtype=np.float64)
+    if last.ndim == 0:
+        raise InvalidInput("`linear` goes on in coordinates; on finite places give a function of one's own, or parrot.")
+    return last if len(run) < 2 else np.asarray(2.0 * last - np.asarray(run.reports[-2], dtype=np.float64))
+
+
+PREDICTIONS: dict[str, Prediction] = {"parrot": parrot, "linear": linear}

@@ -72,14 +72,14 @@ class Evidence:
     def part_means(self, weights: Floats) -> Floats:
         """Return sqrt(share) times the mean of weights, one row a mechanism of the table."""
         rows = [(self.reports[part] @ weights[part], float(self.reports[part].sum())) for part in self.parts]
-        return np.stack([sums / np.sqrt(max(share, 1e-300)) for sums, share in rows])
+        return np.asarray(np.stack([sums / np.sqrt(max(share, 1e-300)) for sums, share in rows]))
 
     def errors(self, second: Floats, means: Floats, part_means: Floats) -> Floats:
         """Return standard errors from sum_k q_k w_k^2, (A w) with one column a sum of masses, and `part_means`."""
         taken = (part_means**2).sum(axis=0)
         if self.target == "table":
             taken = taken + self.masses @ means**2 - (self.masses @ means) ** 2
-        return np.sqrt(np.maximum(second - taken, 0.0) / self.total)
+        return np.asarray(np.sqrt(np.maximum(second - taken, 0.0) / self.total))
 
 
 class Decoder(Protocol):

@@ -1,9 +1,10 @@
 """All families at equal promise: one data set a domain, every builder that fits, one loss, one adversary, one bound.
 
 Every mechanism of a comparison keeps ln Pr[y|x] - ln Pr[y|x'] <= epsilon d(x, x') for the same secrets, the same metric
-and the same epsilon, with no slack, audited where it is a table. Beside its expected loss (the distance, under one public
-prior a domain) stand the error of the best adversary who knows the law, and the largest lower bound that any search
-of the comparison proved for all mechanisms with this promise.
+and the same epsilon, with no slack, audited where it is a table. Beside its expected loss (the distance, under one
+public prior a domain) stand the error of the best adversary who knows the law, and the largest lower bound that any
+search of the comparison proved for all mechanisms with this promise. A policy graph promises something else and is
+marked: no bound stands beside it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +25,21 @@ from metricdp.design.comparison.rivals import Question
 from metricdp.design.directions import von_mises_fisher
 from metricdp.design.given import from_matrix
 from metricdp.design.laplace import laplace, madlib
+from metricdp.design.masked import masked
+from metricdp.design.optimal import optimal
 from metricdp.errors import MetricdpError
 from metricdp.experiments.common import Row, Table
 from metricdp.files import replacing
 from metricdp.mechanisms import InterpolatedMechanism, KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism
 from metricdp.metrics import Angular, Frechet, Haversine, Lp, Temporal
 from metricdp.pictures import palette
-from metricdp.places import grid
+from metricdp.places import grid, policy
 from metricdp.places.bundled import bundled_roads, bundled_trips
+from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
 NUMBER = "comparison"
+POLICY = "policy graph, optimal"
 TABLE = Table(
     NUMBER,
     "All families at equal promise",
@@ -108,8 +114,8 @@ def _ranked(space: FiniteSpace) -> Floats:
 def _daily(space: FiniteSpace) -> Floats:
     """A morning and an evening with much to do, and a quiet night."""
     hour = space.points[:, 0]
-    peaks = sum(np.exp(-0.5 * ((hour - at) / 2.0) ** 2) for at in (8.0, 17.5))
-    return _shares(0.1 + peaks)
+    morning, evening = (np.exp(-0.5 * ((hour - at) / 2.0) ** 2) for at in (8.0, 17.5))
+    return _shares(0.1 + morning + evening)
 
 
 def _alike(space: FiniteSpace) -> Floats:
@@ -174,10 +180,13 @@ def _families(question: Question, epsilon: float) -> list[tuple[str, Callable[[]
     space = question.space
     listed: list[tuple[str, Callable[[], Any]]] = [("exponential, half the budget", lambda: _half(space, epsilon))]
     listed += _noises(question, epsilon)
+    listed.append(("masked (disk)", lambda: masked(space, epsilon, prior=question.prior)))
+    if isinstance(space.metric, Lp) and not space.is_text and space.dimension == 2:
+        listed.append((POLICY, lambda: _policy(question, epsilon)))
     for builder in BUILDERS:
-        if builder.start == "metric" or builder.name == "madlib" or question.unfit(builder):
+        if builder.start == "metric" or builder.name in ("madlib", "masked") or question.unfit(builder):
             continue
-        listed.append((builder.name.replace("_", " "), lambda one=builder: _built(question, one, epsilon)))
+        listed.append((builder.name.replace("_", " "), partial(_built, question, builder, epsilon)))
     return listed
 
 
@@ -187,6 +196,19 @@ def _built(question: Question, builder: Builder, epsilon: float) -> Mechanism:
     if promise.radius is not None or promise.slack > 0 or promise.epsilon > epsilon or promise.basis == "none":
         raise MetricdpError(f"it keeps another promise: {promise}.")
     return made
+
+
+def _policy(question: Question, epsilon: float) -> MatrixMechanism:
+    """Return the optimum where neighbouring cells must be hidden, and others by the steps between them.
+
+    Steps are never fewer than the distance, so its promise is weaker than that of the comparison.
+    """
+    space = question.space
+    near = np.argwhere(np.triu(space.distances <= 1.0 + 1e-9, 1))
+    hops = policy(space, near)
+    loss = space.distances
+    made = optimal(Problem(hops, epsilon, loss=loss, prior=question.prior), gap=GAP, seconds=SECONDS)
+    return MatrixMechanism(space, space, made.matrix, made.guarantee, made.certificate)
 
 
 def _half(space: FiniteSpace, epsilon: float) -> MatrixMechanism:
@@ -259,7 +281,7 @@ def _on_draws(name: str, made: _Drawn, stakes: tuple[Floats, Floats], started: f
 
 
 def _row(domain: str, epsilon: float, one: _Cost, bound: float) -> Row:
-    known = one.loss is not None and bound > 0
+    known = one.loss is not None and bound > 0 and one.family != POLICY
     return {
         "domain": domain,
         "data": DOMAINS[domain].about,
@@ -271,7 +293,7 @@ def _row(domain: str, epsilon: float, one: _Cost, bound: float) -> Row:
         "corrected": one.loss,
         "bound": bound if known else None,
         "seconds": round(one.seconds, 2),
-        "note": one.note,
+        "note": "another promise: epsilon a step between neighbours" if one.family == POLICY else one.note,
     }
 
 
@@ -305,8 +327,8 @@ def picture(table: Table, rows: Sequence[Row], path: Path) -> None:
         for own in axes[len(names) :]:
             own.set_visible(False)
         drawn.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
-        with replacing(path) as partial:
-            drawn.savefig(partial, format="png")
+        with replacing(path) as made:
+            drawn.savefig(made, format="png")
 
 
 def _vectors(count: int) -> tuple[list[str], Floats]:

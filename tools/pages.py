@@ -114,6 +114,17 @@ def optimal_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def scales_columns() -> str:
+    """What columns, blocks and the whole program reach on the same roads."""
+    rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
+    rows += [
+        f"| {one['what']} | {one['asked']} | {one['measured']} |"
+        for one in measured("scales")
+        if "how" in one["values"]
+    ]
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def vocabularies_table() -> str:
     """What mechanisms on whole vocabularies lose, beside what none can go below."""
     rows = ["| words | epsilon | prior | exponential | unchanged | optimal | unchanged | none below |"]
@@ -141,6 +152,27 @@ def retrieval_table() -> str:
     for epsilon in sorted({key[0] for key in found}):
         rows.append(f"| {epsilon:g} | " + " | ".join(found.get((epsilon, law), "") for law in laws) + " |")
     return "\n" + "\n".join(rows) + "\n\n"
+
+
+def recognition_table() -> str:
+    """What is still recognised in protected images and series: the task, and who it was."""
+    kept = [one["values"] for one in measured("recognition")]
+    rows = []
+    for data in dict.fromkeys(one["data"] for one in kept):
+        own = [one for one in kept if one["data"] == data]
+        levels = sorted({one["epsilon"] for one in own if one["epsilon"] is not None})
+        names = [*(f"{level:g}" for level in levels), "no noise"]
+        found = {(one["release"], one["epsilon"]): one for one in own}
+        chance = f"{own[0]['task_by_chance']:.0%} / {own[0]['person_by_chance']:.0%} / {1 / own[0]['rows']:.1%}"
+        rows += ["", f"| {data}: task / person / record, by chance {chance} | " + " | ".join(names) + " |"]
+        rows.append("| --- |" + " ---: |" * len(names))
+        for release in dict.fromkeys(one["release"] for one in own):
+            cells = [found.get((release, level)) for level in (*levels, None)]
+            told = [
+                "" if one is None else f"{one['task']:.0%} / {one['person']:.0%} / {one['found']:.0%}" for one in cells
+            ]
+            rows.append(f"| {release} | " + " | ".join(told) + " |")
+    return "\n".join(rows) + "\n\n"
 
 
 def solvers_table() -> str:
@@ -247,8 +279,10 @@ PARTS = {
     "command_help": command_help,
     "cities_table": cities_table,
     "optimal_table": optimal_table,
+    "scales_columns": scales_columns,
     "solvers_table": solvers_table,
     "retrieval_table": retrieval_table,
+    "recognition_table": recognition_table,
     "vocabularies_table": vocabularies_table,
     "extras_table": extras_table,
     "borders_table": borders_table,

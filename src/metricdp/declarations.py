@@ -132,6 +132,7 @@ class Declaration:
             it takes, from its fields. For a mechanism, what judging it takes, from an object that has its
             fields, the table only by its shape; parts count by themselves. Files that would take too much are refused
             before any of it.
+        promise: For a mechanism, which kind of promise it keeps; files hold no other one for it.
     """
 
     thing: type
@@ -143,6 +144,7 @@ class Declaration:
     read: Callable[[Any], Mapping[str, Any]] | None = None
     make: Callable[..., Any] | None = None
     effort: Callable[..., Effort] | None = None
+    promise: Literal["pure", "concentrated"] = "pure"
 
     def values_of(self, thing: Any) -> Mapping[str, Any]:
         """Return the fields of a thing."""

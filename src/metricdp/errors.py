@@ -2,7 +2,8 @@
 
     MetricdpError
     ├── InvalidInput (also a ValueError)     an argument is not what was asked for
-    │   └── OutOfDomain                      a value is not one of the secrets of the space
+    │   ├── OutOfDomain                      a value is not one of the secrets of the space
+    │   └── NotPure (also an AttributeError) a pure promise was asked of one that is only approximate
     ├── NotPrivate                           a matrix does not keep the promise it was made for
     ├── SolverFailure                        no certified mechanism could be produced
     │   └── Infeasible                       what was asked for cannot exist
@@ -35,6 +36,10 @@ class OutOfDomain(InvalidInput):
     def __init__(self, message: str, *, rows: tuple[int, ...] = ()) -> None:
         super().__init__(message)
         self.rows = rows
+
+
+class NotPure(InvalidInput, AttributeError):
+    """A pure promise was asked of a mechanism that is only approximately private."""
 
 
 class NotPrivate(MetricdpError):

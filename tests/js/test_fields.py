@@ -26,7 +26,7 @@ Change = Callable[[dict[str, Any], dict[str, Any]], Any]
 FLOATS = {"nan": {"float": "nan"}, "inf": {"float": "inf"}}
 Way = tuple[Any, ...]
 
-PYTHON_ONLY: set[str] = set()  # kinds that JavaScript says it does not draw from
+PYTHON_ONLY = {"gaussian-noise", "spherical-gaussian"}  # kinds that JavaScript says it does not draw from
 
 
 def at(value: Any, way: Way) -> Any:

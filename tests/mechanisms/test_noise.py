@@ -84,6 +84,13 @@ LAWS = {
     "earth": mdp.laplace(mdp.Haversine(), 10.0),
     "far": mdp.laplace(mdp.Haversine(), 1e-3),
     "wide": mdp.laplace(mdp.Haversine(), 1e-5),
+    "normal line": mdp.gaussian(mdp.Lp(2), sigma=0.7, dimension=1),
+    "normal plane": mdp.gaussian(mdp.Lp(2), sigma=3.0),
+    "normal space": mdp.gaussian(mdp.Lp(2), sigma=1.0, dimension=5),
+    "normal ellipse": mdp.gaussian(mdp.Mahalanobis([[2.0, 0.6], [0.6, 1.0]]), sigma=0.5),
+    "normal earth": mdp.gaussian(mdp.Haversine(), sigma=0.4),
+    "normal far": mdp.gaussian(mdp.Haversine("mi"), sigma=900.0),
+    "normal wide": mdp.gaussian(mdp.Haversine(), sigma=20_000.0),
 }
 
 

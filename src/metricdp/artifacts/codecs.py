@@ -16,7 +16,7 @@ from metricdp.artifacts.coded import CODED, decode_codes, encode_codes
 from metricdp.artifacts.container import Entry, Tensors
 from metricdp.artifacts.limits import Budget
 from metricdp.artifacts.plain import number_from, plain, text_from, whole_from
-from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE, certificate_from, certificate_values
+from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISES, certificate_from, certificate_values
 from metricdp.artifacts.references import KEYS, Shelf
 from metricdp.artifacts.storage import Layout, decode_table, encode_table, layout_of, outline
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range
@@ -36,7 +36,7 @@ from metricdp.declarations import (
     Whole,
 )
 from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.mechanisms import MECHANISMS, Guarantee, Mechanism
+from metricdp.mechanisms import MECHANISMS, Mechanism
 from metricdp.metrics import METRICS, Metric
 from metricdp.spaces import SPACES
 
@@ -69,12 +69,17 @@ class Encoder:
         declaration = declared(MECHANISMS, mechanism)
         self._layout = layout
         body = self._record(declaration.fields, declaration.values_of(mechanism), "")
-        promise = {name: getattr(mechanism.guarantee, name) for name in PROMISE}
+        fields, kind = PROMISES[declaration.promise]
+        if not isinstance(mechanism.guarantee, kind):
+            raise InvalidInput(
+                f"a {declaration.name} keeps a {declaration.promise} promise, got {mechanism.guarantee}."
+            )
+        promise = {name: getattr(mechanism.guarantee, name) for name in fields}
         certificate = certificate_values(mechanism.certificate)
         return {
             "kind": declaration.name,
             "body": body,
-            "guarantee": self._record(PROMISE, promise, ""),
+            "guarantee": self._record(fields, promise, ""),
             "certificate": self._record({name: CERTIFICATE[name] for name in certificate}, certificate, ""),
         }
 
@@ -224,11 +229,12 @@ class Decoder:
 
     def _mechanism(self, entry: Entry, where: str) -> Mechanism:
         known = self._known(MECHANISMS, entry["kind"], where)
-        promise = self._record(PROMISE, entry["guarantee"], "its promise", LATER)
+        fields, kind = PROMISES[known.promise]
+        promise = self._record(fields, entry["guarantee"], "its promise", LATER)
         metric, unit = promise["metric"], promise.pop("unit")
         if unit != metric.unit:
             raise CorruptFile(f"its promise is per {unit!r} and its metric measures in {metric.unit!r}")
-        guarantee = Guarantee(**promise)
+        guarantee = kind(**promise)
         stated = self._record(CERTIFICATE, entry["certificate"], "its certificate", LATER)
         certificate, codes = certificate_from(stated, guarantee)
         self._foresee(known, entry["body"])

@@ -16,17 +16,20 @@ import numpy as np
 from metricdp.artifacts.limits import Budget
 from metricdp.auditing.loss import SOON, distance_losses
 from metricdp.design.directions import von_mises_fisher
+from metricdp.design.gaussian import gaussian
 from metricdp.design.laplace import laplace
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import (
     BagLaplace,
     Certificate,
     DirectionNoise,
+    GaussianNoise,
     HyperbolicLaplace,
     KernelMechanism,
     MatrixMechanism,
     NearestMechanism,
     ProductMechanism,
+    SphericalGaussian,
     SphericalLaplace,
     VectorLaplace,
 )
@@ -49,6 +52,8 @@ def with_verified_figures(mechanism: Any, budget: Budget, *, judged: bool = True
         stated = _table(mechanism, budget)
     elif isinstance(mechanism, KernelMechanism):
         stated = _kernel(mechanism, budget)
+    elif isinstance(mechanism, GaussianNoise | SphericalGaussian):
+        stated = _normal(mechanism)
     elif isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace):
         stated = _noise(mechanism)
     else:  # nearest words: the bound of the loss was computed again when the mechanism was made
@@ -94,6 +99,16 @@ def _noise(
         raise CorruptFile("the loss it states is not that of its noise")
     same = mechanism.certificate.lower_bound <= honest.certificate.lower_bound * (1.0 + SAME)
     return () if same else ("lower_bound",)
+
+
+def _normal(mechanism: GaussianNoise | SphericalGaussian) -> tuple[str, ...]:
+    space = mechanism.inputs
+    honest = gaussian(
+        space.metric, sigma=mechanism.sigma, dimension=space.dimension, pitch=mechanism.lattice.pitch
+    ).certificate
+    if not _same(mechanism.certificate.loss, honest.loss):
+        raise CorruptFile("the loss it states is not that of its noise")
+    return () if mechanism.certificate.lower_bound <= honest.lower_bound else ("lower_bound",)
 
 
 def _product(certificate: Certificate, parts: tuple[Any, ...]) -> tuple[str, ...]:

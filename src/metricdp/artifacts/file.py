@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import time
@@ -32,10 +33,10 @@ from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
 from metricdp.artifacts.references import MissingVectors, Shelf
 from metricdp.artifacts.remembered import audited, remember
 from metricdp.artifacts.storage import Layout, Storage, layout_of, stored_layout
-from metricdp.auditing import AuditReport, audit
+from metricdp.auditing import AuditReport, ConcentratedReport, audit, audit_concentrated
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
-from metricdp.mechanisms import MECHANISMS, Mechanism, ProductMechanism
+from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism, ProductMechanism
 
 VERSION = shared.VERSION
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
@@ -119,7 +120,7 @@ def _dumped(
         raise NotPrivate(f"this mechanism does not keep its promise and was not saved: {error}.") from error
     seconds = time.perf_counter() - started
     data = _serialised(mechanism, layout, licence, key, shelf)
-    if report is not None:
+    if isinstance(report, AuditReport):
         remember(mechanism, unpack(data)[0]["sha256"], report, seconds)
     return data
 
@@ -279,8 +280,15 @@ def _guarded() -> Iterator[None]:
         raise CorruptFile("its contents do not make a mechanism") from error
 
 
-def _refuse_broken(mechanism: Mechanism, checksum: str = "") -> AuditReport | None:
+def _refuse_broken(mechanism: Mechanism, checksum: str = "") -> AuditReport | ConcentratedReport | None:
     """Judge a promise, or recall the judgement where it is that of a file; None where nothing is promised."""
+    if isinstance(mechanism.guarantee, ConcentratedGuarantee):
+        found = audit_concentrated(mechanism)
+        if not found.kept:
+            raise NotPrivate(f"the audit says {found}")
+        if mechanism.certificate.epsilon != math.inf:
+            raise NotPrivate("its certificate says an epsilon, and its promise has none")
+        return found
     if mechanism.guarantee.basis == "none":  # it promises nothing, and `perturb` refuses it
         return None
     for number, part in enumerate(mechanism.parts if isinstance(mechanism, ProductMechanism) else ()):

@@ -3,6 +3,9 @@
 A certificate keeps the names that version 1 of the format gave its values, so that older readers understand it:
 `worst_pair` holds the codes of the witness and `verified_pairs` the number of pairs. `objective` is written only where
 the loss is the worst one, which an older reader would call the expected one: it refuses the word instead.
+
+The kind of a mechanism says which kind of promise its file holds: one with an epsilon, or a concentrated one, which has
+a rho and no epsilon, so that no reader can take it for the other.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from typing import Any
 from metricdp import shared
 from metricdp.declarations import Field, Many, Maybe, Number, Part, Text, Whole
 from metricdp.errors import CorruptFile
-from metricdp.mechanisms import Certificate, Guarantee
+from metricdp.mechanisms import AnyGuarantee, Certificate, ConcentratedGuarantee, Guarantee
 from metricdp.mechanisms.base import BASES, OBJECTIVES
+from metricdp.mechanisms.conversions import FORMS
 
 PROMISE: Mapping[str, Field] = {
     "epsilon": Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE),
@@ -24,6 +28,15 @@ PROMISE: Mapping[str, Field] = {
     "basis": Text(BASES),
     "metric": Part("metric"),
 }
+CONCENTRATED: Mapping[str, Field] = {
+    "rho": Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE),
+    "form": Text(FORMS),
+    "radius": Maybe(Number(above=0)),
+    "unit": Text(longest=100),
+    "basis": Text(("theorem", "certificate")),
+    "metric": Part("metric"),
+}
+PROMISES = {"pure": (PROMISE, Guarantee), "concentrated": (CONCENTRATED, ConcentratedGuarantee)}
 CERTIFICATE: Mapping[str, Field] = {
     "loss": Number(),
     "lower_bound": Number(),
@@ -53,7 +66,7 @@ def certificate_values(certificate: Certificate) -> dict[str, Any]:
     return values | ({"objective": "worst"} if certificate.objective == "worst" else {})
 
 
-def certificate_from(values: dict[str, Any], promise: Guarantee) -> tuple[Certificate, tuple[int, ...]]:
+def certificate_from(values: dict[str, Any], promise: AnyGuarantee) -> tuple[Certificate, tuple[int, ...]]:
     """Undo `certificate_values`: the certificate without its witness, and the codes of the witness."""
     values = dict(values)
     codes = values.pop("worst_pair")

@@ -25,7 +25,7 @@ from metricdp.auditing import AuditReport, Claim, audit
 from metricdp.auditing.judging import EDITION
 from metricdp.errors import OutputProblem
 from metricdp.files import NO_LINKS, is_ours, private_folder, replacing
-from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism, Witness
+from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism, Witness, pure
 
 WORTH_REMEMBERING = 1.0  # seconds: what is judged sooner leaves nothing behind
 LARGEST_ENTRY = 1 << 16  # bytes
@@ -42,7 +42,7 @@ def audited(
     progress: Callable[[float], None] | None = None,
 ) -> AuditReport:
     """Judge the mechanism of a file whose checksum was verified, or return what is remembered of it."""
-    claim = Claim.of(mechanism.guarantee, epsilon)
+    claim = Claim.of(pure(mechanism.guarantee, "this audit"), epsilon)
     known = None if again else _recalled(mechanism, checksum, claim)
     if known is not None:
         return known
@@ -58,7 +58,7 @@ def remember(mechanism: Mechanism, checksum: str, report: AuditReport, seconds: 
         return
     if report.basis != "proof" or not _is_plain(mechanism):
         return
-    claim = Claim.of(mechanism.guarantee, report.claimed)
+    claim = Claim.of(pure(mechanism.guarantee, "this audit"), report.claimed)
     entry = _about(checksum, claim) | {"date": time.strftime("%Y-%m-%d"), "report": asdict(report)}
     with suppress(OSError, OutputProblem, RuntimeError):
         folder = _folder()

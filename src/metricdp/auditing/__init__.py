@@ -3,6 +3,7 @@
 from metricdp.auditing.accuracy import accuracy_radius
 from metricdp.auditing.betting import audit_sampler, audit_samples
 from metricdp.auditing.claim import Claim
+from metricdp.auditing.concentrated import ConcentratedReport, audit_concentrated, concentrated, delta_at
 from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
 from metricdp.auditing.densities import continuous_violations, law_violations
 from metricdp.auditing.exact import audit_matrix
@@ -11,6 +12,7 @@ from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_lea
 from metricdp.auditing.local import audit_local
 from metricdp.auditing.loss import expected_loss, packing_lower_bound, quantile_loss, worst_loss
 from metricdp.auditing.report import AuditReport, Finding
+from metricdp.auditing.shuffling import shuffled_delta, shuffled_epsilon
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.auditing.traces import bounded_range, trace_leakage
 from metricdp.mechanisms import Witness
@@ -18,6 +20,7 @@ from metricdp.mechanisms import Witness
 __all__ = [
     "AuditReport",
     "Claim",
+    "ConcentratedReport",
     "CurrentPlace",
     "Finding",
     "SparseLaw",
@@ -25,14 +28,17 @@ __all__ = [
     "accuracy_radius",
     "adversary_error",
     "audit",
+    "audit_concentrated",
     "audit_local",
     "audit_matrix",
     "audit_sampler",
     "audit_samples",
     "bottleneck_distance",
     "bounded_range",
+    "concentrated",
     "continuous_violations",
     "current_place",
+    "delta_at",
     "epsilon_at",
     "expected_loss",
     "judge",
@@ -40,6 +46,8 @@ __all__ = [
     "packing_lower_bound",
     "posterior_leakage",
     "quantile_loss",
+    "shuffled_delta",
+    "shuffled_epsilon",
     "trace_leakage",
     "violation_ratio",
     "worst_loss",

@@ -10,6 +10,7 @@ nobody registered is judged by its densities, which can only refute.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
@@ -31,12 +32,15 @@ from metricdp.auditing.theorem import (
     judge_hyperbolic,
     judge_nearest,
     judge_noise,
+    judge_outline,
     judge_projected,
 )
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     BagLaplace,
+    ConcentratedGuarantee,
     DirectionNoise,
+    GaussianNoise,
     HyperbolicLaplace,
     InterpolatedMechanism,
     KernelMechanism,
@@ -44,11 +48,14 @@ from metricdp.mechanisms import (
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    OutlineLaplace,
     ProductMechanism,
     ProjectedLaplace,
+    SphericalGaussian,
     SphericalLaplace,
     StreetMechanism,
     VectorLaplace,
+    pure,
 )
 from metricdp.mechanisms.product import product_metric
 from metricdp.metrics import Metric, Weighted, pairwise
@@ -81,11 +88,16 @@ def audit(
     claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
     if not isinstance(mechanism, Mechanism):
         matrix = as_stochastic(mechanism)
-        apart = _distances(len(matrix), metric, points, distances)
+        apart = distances_of(len(matrix), metric, points, distances)
         return noted(audit_matrix(matrix, apart, claimed, progress=progress), metric)
     if metric is not None or points is not None or distances is not None:
         raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
-    return _judged(mechanism, Claim.of(mechanism.guarantee, claimed, progress))
+    promise = mechanism.guarantee
+    if isinstance(promise, ConcentratedGuarantee):
+        if claimed is None:
+            pure(promise, "this audit")
+        return judge(mechanism, Claim(claimed or math.inf))
+    return _judged(mechanism, Claim.of(promise, claimed, progress))
 
 
 @singledispatch
@@ -120,7 +132,7 @@ def _judge_product(product: ProductMechanism, claim: Claim) -> AuditReport:
     sum_i l_i / sum_i epsilon_i d_i lies below the largest l_i / (epsilon_i d_i), and secrets that differ in that part
     alone reach it.
     """
-    promises = [part.guarantee for part in product.parts]
+    promises = [pure(part.guarantee, "a product") for part in product.parts]
     # 1.0 * epsilon is exact; any other share is rounded down, so that what holds at the share holds at the claim
     shares = [
         p.epsilon if claim.epsilon == 1.0 else float(np.nextafter(claim.epsilon * p.epsilon, 0)) for p in promises
@@ -172,6 +184,20 @@ def _doubtful_part(reports: list[AuditReport]) -> str:
     return ""
 
 
+def _judge_gaussian(mechanism: GaussianNoise | SphericalGaussian, claim: Claim) -> AuditReport:
+    """No pure promise holds: far out the ratio of two normal densities exceeds every factor."""
+    return AuditReport(
+        claimed=claim.epsilon,
+        epsilon=math.inf,
+        basis="theorem",
+        method="the ratio of two normal densities has no bound: this noise is concentrated, not pure "
+        "(mdp.audit_concentrated judges what it promises)",
+        refuted=True,
+    )
+
+
+judge.register(GaussianNoise, _judge_gaussian)
+judge.register(SphericalGaussian, _judge_gaussian)
 judge.register(MatrixMechanism, _judge_matrix)
 judge.register(LocalMechanism, judge_local)
 judge.register(KernelMechanism, judge_kernel)
@@ -182,12 +208,13 @@ judge.register(SphericalLaplace, judge_noise)
 judge.register(DirectionNoise, judge_direction)
 judge.register(HyperbolicLaplace, judge_hyperbolic)
 judge.register(BagLaplace, judge_bag)
+judge.register(OutlineLaplace, judge_outline)
 judge.register(ProjectedLaplace, judge_projected)
 judge.register(NearestMechanism, judge_nearest)
 judge.register(ProductMechanism, _judge_product)
 
 
-def _distances(size: int, metric: Metric | None, points: Any, distances: Any) -> Floats:
+def distances_of(size: int, metric: Metric | None, points: Any, distances: Any) -> Floats:
     """Return the distances of the secrets of somebody's matrix, symmetric: of two directions the stricter."""
     if (distances is None) == (points is None or metric is None):
         raise InvalidInput("a matrix is judged with `metric` and `points`, or with `distances`; give one of the two.")

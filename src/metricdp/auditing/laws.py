@@ -20,6 +20,7 @@ from metricdp.mechanisms import (
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    OutlineLaplace,
     ProductMechanism,
     ProjectedLaplace,
     SphericalLaplace,
@@ -42,6 +43,7 @@ KINDS: dict[type, str] = {
     VectorLaplace: "vector_laplace",
     DirectionNoise: "direction_noise",
     BagLaplace: "bag_laplace",
+    OutlineLaplace: "outline_laplace",
     HyperbolicLaplace: "hyperbolic_laplace",
     ProjectedLaplace: "projected_laplace",
     MatrixMechanism: "matrix",
@@ -176,6 +178,10 @@ def density_of(mechanism: Mechanism) -> dict[str, Any]:
         one = density_of(mechanism.part)
         return one | {
             "formula": f"every one of {mechanism.count} vectors: {one['formula']}; the reports in lexicographic order"
+        }
+    if isinstance(mechanism, OutlineLaplace):
+        return density_of(mechanism.part) | {
+            "secrets": "x is the outline of a curve: its start, its end, the least and the largest of every coordinate"
         }
     if isinstance(mechanism, ProjectedLaplace):
         return {

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import stages, wording
 from metricdp.arrays import Floats
 from metricdp.auditing import AuditReport
 from metricdp.auditing.loss import counts_distance
-from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism, ProductMechanism
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, MatrixMechanism, Mechanism, ProductMechanism, pure
 
 
 def note(sentence: str) -> None:
@@ -26,16 +26,22 @@ def note(sentence: str) -> None:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
-    """Show a bar on a terminal's error stream; where that is no terminal, show nothing."""
+    """Show a bar on a terminal's error stream, and beside it what is being done; without a terminal, show nothing."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TextColumn
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
+    columns = (*Progress.get_default_columns(), TextColumn("{task.fields[words]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0, words="")
+
+        def hear(words: str) -> None:
+            bar.update(task, words=words, completed=stages.share())  # None leaves it where it is
+
+        with stages.listening(hear):
+            yield lambda share: bar.update(task, completed=share)
 
 
 @contextmanager
@@ -82,7 +88,7 @@ def promise_lines(mechanism: Mechanism, *, in_distance: bool = False) -> list[st
 
 
 def meaning_lines(
-    mechanism: Mechanism, promise: Guarantee, *, in_distance: bool = False, spending: wording.Spent | None = None
+    mechanism: Mechanism, promise: AnyGuarantee, *, in_distance: bool = False, spending: wording.Spent | None = None
 ) -> list[str]:
     """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth.
 
@@ -118,7 +124,7 @@ def ground_unit(mechanism: Mechanism) -> str:
 def in_short(mechanism: Mechanism) -> str:
     """Return the promise as one sentence without Greek."""
     if isinstance(mechanism, ProductMechanism):
-        return wording.short_of_parts([part.guarantee for part in mechanism.parts])
+        return wording.short_of_parts([pure(part.guarantee, "a product") for part in mechanism.parts])
     return wording.short(mechanism.guarantee)
 
 
@@ -129,14 +135,7 @@ def mechanism_values(mechanism: Mechanism) -> dict[str, Any]:
     return {
         "inputs": str(mechanism.inputs),
         "outputs": str(mechanism.outputs),
-        "promise": {
-            "epsilon": promise.epsilon,
-            "unit": promise.unit,
-            "slack": promise.slack,
-            "radius": promise.radius,
-            "basis": promise.basis,
-            "metric": type(promise.metric).__name__,
-        },
+        "promise": promise_values(promise),
         "certificate": {
             **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
             "at_most": certificate.at_most,
@@ -148,6 +147,21 @@ def mechanism_values(mechanism: Mechanism) -> dict[str, Any]:
         },
         "in_short": in_short(mechanism),
     }
+
+
+def promise_values(promise: AnyGuarantee) -> dict[str, Any]:
+    """Return a promise as plain values: an epsilon and its slack, or the rho of one that is only approximate."""
+    shared = {
+        "unit": promise.unit,
+        "radius": promise.radius,
+        "basis": promise.basis,
+        "metric": type(promise.metric).__name__,
+    }
+    if not isinstance(promise, ConcentratedGuarantee):
+        return {"epsilon": promise.epsilon, "slack": promise.slack} | shared
+    near, delta = wording.twice_as_likely(promise), wording.usual_delta()
+    kept = {"factor": 2.0, "distance": near, "delta": delta}
+    return {"kind": "concentrated, not pure", "rho": promise.rho, "form": promise.form, "example": kept} | shared
 
 
 def report_json(report: AuditReport, unit: str) -> str:

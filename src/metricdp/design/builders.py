@@ -13,7 +13,7 @@ from typing import Any, Literal
 from metricdp.catalogue import Catalogue, loaded
 from metricdp.mechanisms import Mechanism
 
-STAKES = ("prior", "loss")
+STAKES = ("prior", "loss", "sensitivity")
 SEARCH = (*STAKES, "gap", "seconds")
 FORM: Mapping[str, Callable[[str], Any]] = {"form": str}  # of the mechanism: a matrix or a kernel
 
@@ -37,6 +37,8 @@ class Builder:
         kernel: Whether it is a kernel instead, without that matrix, where there are many secrets and their metric is
             one whose true distance is known.
         progress: Whether it tells its bounds while it searches (`progress=`).
+        promise: What the number after the first argument is: the epsilon of a pure promise, or the rho of a
+            concentrated one.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Builder:
     kernel: bool = False
     progress: bool = False
     elsewhere: str = ""
+    promise: Literal["pure", "concentrated"] = "pure"
 
     @property
     def at_command(self) -> bool:
@@ -80,6 +83,9 @@ class Builder:
 BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
             "dimension, for unit vectors or in hyperbolic space, released on a lattice", "metric", ("dimension",)),
+    Builder("gaussian", "metricdp.design.gaussian:gaussian", "Gaussian noise on the Earth, in the plane or in any "
+            "dimension; its promise is concentrated (rho per squared distance), approximate and not pure",
+            "metric", ("dimension",), promise="concentrated"),
     Builder("von_mises_fisher", "metricdp.design.directions:von_mises_fisher", "noise for unit vectors that is "
             "private in their l_2 distance", "metric", ("dimension",)),
     Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "
@@ -101,6 +107,8 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
             "problem", (*SEARCH, "objective", "solver", "window"), progress=True),
     Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
             "problem", STAKES, dense=True),
+    Builder("hierarchical", "metricdp.design.hierarchical:hierarchical", "several steps down a tree of places, whose "
+            "budgets add up", "problem", STAKES, own={"branching": int, "growth": float}, dense=True),
     Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "
             "charged", "problem", (*SEARCH, "objective", "stretch"), dense=True, progress=True),
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
@@ -110,6 +118,8 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
             "threads, processes or on Ray, with checkpoints", "problem",
             (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"),
             dense=True, progress=True),
+    Builder("dantzig_wolfe", "metricdp.design.dantzig_wolfe:dantzig_wolfe", "the optimum by columns: a master that "
+            "mixes them and a pricing problem for every report", "problem", SEARCH, dense=True, progress=True),
     Builder("interpolated", "metricdp.design.interpolation.box:interpolated", "private at every point of a box, from "
             "tables at the corners of a grid", "box", (*SEARCH, "anchors", "rule", "split", "budget", "box"),
             progress=True),

@@ -1,9 +1,11 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
 from metricdp.mechanisms.bags import BagLaplace
-from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, Stakes, Witness
+from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, Mechanism, Stakes, Witness, pure
+from metricdp.mechanisms.concentrated import ConcentratedGuarantee
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
+from metricdp.mechanisms.gaussian import GaussianNoise, SphericalGaussian
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
@@ -11,33 +13,50 @@ from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism
+from metricdp.mechanisms.outlines import OutlineLaplace
 from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.projected import ProjectedLaplace
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 
+LaplaceNoise = (  # what `laplace` makes, by metric
+    VectorLaplace
+    | SphericalLaplace
+    | DirectionNoise
+    | HyperbolicLaplace
+    | BagLaplace
+    | OutlineLaplace
+    | ProjectedLaplace
+)
 FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between finite spaces: three ways to hold rows
 
 __all__ = [
     "MECHANISMS",
+    "AnyGuarantee",
     "BagLaplace",
     "Certificate",
+    "ConcentratedGuarantee",
     "DirectionNoise",
     "FiniteMechanism",
+    "GaussianNoise",
     "Guarantee",
     "HyperbolicLaplace",
     "InterpolatedMechanism",
     "KernelMechanism",
+    "LaplaceNoise",
     "Lattice",
     "LocalMechanism",
     "MatrixMechanism",
     "Mechanism",
     "NearestMechanism",
+    "OutlineLaplace",
     "ProductMechanism",
     "ProjectedLaplace",
+    "SphericalGaussian",
     "SphericalLaplace",
     "Stakes",
     "StreetMechanism",
     "VectorLaplace",
     "Witness",
+    "pure",
 ]

@@ -12,7 +12,8 @@ import numpy as np
 from metricdp import wording
 from metricdp.arrays import Floats, Integers
 from metricdp.cards import card
-from metricdp.errors import InvalidInput
+from metricdp.errors import InvalidInput, NotPure
+from metricdp.mechanisms.concentrated import ConcentratedGuarantee
 from metricdp.metrics import Metric
 from metricdp.randomness import Randomness
 from metricdp.spaces import FiniteSpace, Space
@@ -65,6 +66,19 @@ class Guarantee:
 
     def _repr_html_(self) -> str:
         return card("Guarantee", [("promise", str(self)), ("in short", wording.short(self))])
+
+
+AnyGuarantee = Guarantee | ConcentratedGuarantee
+
+
+def pure(promise: AnyGuarantee, what: str) -> Guarantee:
+    """Return a pure promise, or refuse a concentrated one in a sentence that says what takes pure ones only."""
+    if isinstance(promise, Guarantee):
+        return promise
+    raise NotPure(
+        f"{what} takes mechanisms with a pure promise, epsilon times the distance for every report. This one promises "
+        f"{promise}: say what you want at a distance with `guarantee.epsilon_at(distance, delta)`."
+    )
 
 
 @dataclass(frozen=True)
@@ -160,7 +174,7 @@ class Certificate:
         rows = [
             (wording.objective(self.objective), self._loss_words()),
             ("no mechanism below", least),
-            ("audited epsilon", f"{self.epsilon:.12g}"),
+            ("audited epsilon", f"{self.epsilon:.12g}" if self.epsilon < math.inf else "none: no pure promise holds"),
             ("pairs judged", f"{self.pairs:,}"),
         ]
         if self.witness is not None:
@@ -226,7 +240,7 @@ class Mechanism(Protocol):
     def outputs(self) -> Space: ...
 
     @property
-    def guarantee(self) -> Guarantee: ...
+    def guarantee(self) -> AnyGuarantee: ...
 
     @property
     def certificate(self) -> Certificate: ...

@@ -13,6 +13,7 @@ from metricdp.declarations import Array, Declaration, Effort, Field, Many, Maybe
 from metricdp.mechanisms.bags import BagLaplace
 from metricdp.mechanisms.base import Certificate, Mechanism, Stakes
 from metricdp.mechanisms.directions import DirectionNoise
+from metricdp.mechanisms.gaussian import GaussianNoise, SphericalGaussian
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import MOST_AXES, ROUNDING_RULES, RULES, InterpolatedMechanism
 from metricdp.mechanisms.kernel import KernelMechanism
@@ -20,6 +21,7 @@ from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism, nearest_loss
+from metricdp.mechanisms.outlines import OutlineLaplace
 from metricdp.mechanisms.packing import BLOCK, packed, unpacked
 from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.projected import ProjectedLaplace
@@ -34,6 +36,7 @@ RATE = Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE)
 WEIGHTS = Array("single", sides=1, least=0, most=float(np.finfo(np.float32).max))
 RATIOS = Array(sides=1, least=0, most=shared.LARGEST_RATIO)
 NOISE: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "epsilon": RATE, "pitch": RATE}
+NORMAL: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "sigma": RATE, "pitch": RATE}
 
 
 def _every_pair(mechanism: MatrixMechanism) -> Effort:
@@ -82,7 +85,13 @@ def _every_piece(mechanism: StreetMechanism) -> Effort:
 
 
 def _read_noise(
-    mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | ProjectedLaplace,
+    mechanism: VectorLaplace
+    | SphericalLaplace
+    | DirectionNoise
+    | HyperbolicLaplace
+    | BagLaplace
+    | OutlineLaplace
+    | ProjectedLaplace,
 ) -> dict[str, Any]:
     return {"inputs": mechanism.inputs, "epsilon": mechanism.epsilon, "pitch": mechanism.lattice.pitch}
 
@@ -135,12 +144,28 @@ def _direction(*, pitch: float, **rest: Any) -> DirectionNoise:
     return DirectionNoise(lattice=Lattice(pitch), **rest)
 
 
+def _gaussian(*, pitch: float, **rest: Any) -> GaussianNoise:
+    return GaussianNoise(lattice=Lattice(pitch), **rest)
+
+
+def _spherical_gaussian(*, pitch: float, **rest: Any) -> SphericalGaussian:
+    return SphericalGaussian(lattice=Lattice(pitch), **rest)
+
+
+def _read_gaussian(mechanism: GaussianNoise | SphericalGaussian) -> dict[str, Any]:
+    return {"inputs": mechanism.inputs, "sigma": mechanism.sigma, "pitch": mechanism.lattice.pitch}
+
+
 def _hyperbolic(*, pitch: float, **rest: Any) -> HyperbolicLaplace:
     return HyperbolicLaplace(lattice=Lattice(pitch), **rest)
 
 
 def _bag(*, pitch: float, **rest: Any) -> BagLaplace:
     return BagLaplace(lattice=Lattice(pitch), **rest)
+
+
+def _outline(*, pitch: float, **rest: Any) -> OutlineLaplace:
+    return OutlineLaplace(lattice=Lattice(pitch), **rest)
 
 
 def _spherical(*, pitch: float, **rest: Any) -> SphericalLaplace:
@@ -235,6 +260,26 @@ for _declaration in (
         make=_vector,
     ),
     Declaration(
+        GaussianNoise,
+        "gaussian-noise",
+        "normal noise for any point of a plane or space; its promise is concentrated, not pure",
+        NORMAL,
+        since=2,
+        read=_read_gaussian,
+        make=_gaussian,
+        promise="concentrated",
+    ),
+    Declaration(
+        SphericalGaussian,
+        "spherical-gaussian",
+        "normal noise for any place on Earth; its promise is concentrated, not pure",
+        NORMAL,
+        since=2,
+        read=_read_gaussian,
+        make=_spherical_gaussian,
+        promise="concentrated",
+    ),
+    Declaration(
         ProjectedLaplace,
         "projected-laplace",
         "noise for any vector, after a public projection to fewer dimensions",
@@ -269,6 +314,15 @@ for _declaration in (
         since=2,
         read=_read_noise,
         make=_bag,
+    ),
+    Declaration(
+        OutlineLaplace,
+        "outline-laplace",
+        "noise for the outline of any curve: its start, its end and the box it lies in",
+        NOISE,
+        since=2,
+        read=_read_noise,
+        make=_outline,
     ),
     Declaration(
         NearestMechanism,

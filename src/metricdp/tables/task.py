@@ -12,7 +12,7 @@ from typing import Literal
 
 from metricdp import numerals
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism
+from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism, pure
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
@@ -145,7 +145,8 @@ class Task:
     def guarantee(self) -> Guarantee:
         """The promise for the rows of a table, the slack of snapping included."""
         snapping = self.snapping
-        return self.mechanism.guarantee.with_slack(snapping.slack) if snapping else self.mechanism.guarantee
+        promise = pure(self.mechanism.guarantee, "a table")
+        return promise.with_slack(snapping.slack) if snapping else promise
 
 
 @dataclass(frozen=True)

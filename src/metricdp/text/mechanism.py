@@ -13,7 +13,7 @@ import numpy as np
 from metricdp import wording
 from metricdp.arrays import Booleans, Floats, Integers, Points
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mechanisms import Guarantee, Mechanism
+from metricdp.mechanisms import Guarantee, Mechanism, pure
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import Space
 from metricdp.text.cases import CASES, in_case
@@ -79,7 +79,7 @@ class TextMechanism:
     @property
     def guarantee(self) -> Guarantee:
         """The promise of one word; distances of the words of a text add up."""
-        return self.words.guarantee
+        return pure(self.words.guarantee, "a text")
 
     def promise(self) -> list[str]:
         """Return what a text is promised, and what it is not, a sentence each."""

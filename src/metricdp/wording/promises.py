@@ -34,6 +34,15 @@ class Promise(Protocol):
     def metric(self) -> object: ...
 
 
+class Measured(Protocol):
+    """What is read of anything that is promised in distances."""
+
+    @property
+    def metric(self) -> object: ...
+    @property
+    def unit(self) -> str: ...
+
+
 class Certified(Protocol):
     """What is read of a certificate."""
 
@@ -111,7 +120,7 @@ def things(unit: str) -> str:
     return str(words["things"]["length" if unit in words["lengths"] else "other"])
 
 
-def along(promise: Promise) -> str:
+def along(promise: Measured) -> str:
     """Return how the distances of a promise run, as words to put behind `apart`."""
     words = templates()
     name, steps = type(promise.metric).__name__, words["along_steps"]
@@ -232,7 +241,8 @@ def meanings(promise: Promise) -> list[Meaning]:
     """Return what a promise means at round distances around the one where reports may differ by a factor of two."""
     words = templates()
     if promise.unit in words["counted"]:
-        return [_row(promise, float(steps)) for steps in words["counted"][promise.unit]]
+        most = math.inf if promise.radius is None else promise.radius
+        return [_row(promise, float(steps)) for steps in words["counted"][promise.unit] if steps <= most]
     scale = math.log(2.0) / promise.epsilon
     power = 10.0 ** math.floor(math.log10(scale))
     scale = max(step * power for step in (1.0, 2.0, 5.0) if step * power <= scale * (1 + 1e-12))

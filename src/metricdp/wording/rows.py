@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from metricdp.numerals import number
-from metricdp.wording.promises import Promise, distance, epsilon, promised, templates
+from metricdp.wording.promises import Promise, distance, epsilon, templates
 
 
-def row_promise(promise: Promise) -> str:
-    """Return the promise for one row of a table."""
-    return _of_rows("promise", promise=promised(promise))
+def rows_promise(promise: str) -> str:
+    """Return that a promise, in words, is for one row of a table."""
+    return _of_rows("promise", promise=promise)
 
 
 def uncounted() -> str:

@@ -47,7 +47,7 @@ for _function in (
     functions.log, functions.small_sine, functions.small_cosine, functions.turned, functions.circle,
     functions.sine_and_cosine, functions.latitude, functions.arctangent, functions.product, functions.centre,
     kernels.exponentials, kernels.placed, kernels.planar, kernels.plane, kernels.narrow, kernels.wide,
-    kernels.travelled, kernels.around, kernels.sphere,
+    kernels.travelled, kernels.around, kernels.sphere, kernels.normal_size, kernels.seen_from_centre,
     directions.exponential, directions.proposal, directions.grown, directions.turn,
     directions.along_of, directions.factors,
 ):  # fmt: skip
@@ -88,6 +88,31 @@ def normal_row(words, at, normals):  # type: ignore[no-untyped-def]
             largest = max(largest, abs(one))
         worst = max(worst, unsure)
     return total, spread, largest, worst
+
+
+@njit(nogil=True, error_model="numpy")
+def normal_rows(rows, words, lattice, scale, cells, sure):  # type: ignore[no-untyped-def]
+    """Write the cells of normal noise around every row, and whether they are sure."""
+    n, unit = rows.shape[1], functions.UNIT
+    g = np.empty(n)
+    for i in range(len(rows)):
+        _, _, _, worst = normal_row(words[i], 0, g)
+        certain = True
+        for j in range(n):
+            whole, rest = functions.centre(rows[i, j], lattice[0], lattice[1])
+            error = scale * (worst + 3.0 * unit * abs(g[j]))
+            cells[i, j], clear = kernels.placed(whole, rest, scale * g[j], error)
+            certain &= clear
+        sure[i] = certain
+
+
+@njit(nogil=True, error_model="numpy")
+def seen_rows(rows, words, reach, quarter, cells, sure):  # type: ignore[no-untyped-def]
+    """Write the cells of normal noise in space, seen from the centre of the Earth, and whether they are sure."""
+    for i in range(len(rows)):
+        drawn = (words[i, 0], words[i, 1], words[i, 2], words[i, 3])
+        place = (rows[i, 0], rows[i, 1])
+        cells[i, 0], cells[i, 1], sure[i] = kernels.seen_from_centre(place, drawn, reach, quarter)
 
 
 @njit(nogil=True, error_model="numpy")

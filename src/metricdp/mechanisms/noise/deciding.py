@@ -270,10 +270,31 @@ def _proposal(
         sine, cosine = 2 * (first * (1 - first)).sqrt(), 1 - 2 * first
         if not below(exact(rate) * arb.atan2(sine, cosine), -chance.log()):
             return None
+    return _arrived(place, (sine, cosine), turn, quarter)
+
+
+def seen_cells(place: tuple[float, float], digits: Digits, reach: Fraction, quarter: int) -> tuple[int, int]:
+    """Return the cells of a place moved by normal noise in space; the words of `kernels.seen_from_centre`."""
+
+    def attempt(count: int) -> tuple[int, int]:
+        first, turn, second, share = (ball(digits(0, k, count), 64 * count) for k in range(4))
+        size, height = ((-2 * uniform.log()).sqrt() for uniform in (first, second))
+        sigma = exact(reach)
+        return _arrived(place, (sigma * size, 1 + sigma * height * (2 * share).cos_pi()), turn, quarter)
+
+    return settled(attempt, quarter.bit_length() + int(reach + 1).bit_length() + 16)
+
+
+def _arrived(place: tuple[float, float], way: tuple[Any, Any], turn: Any, quarter: int) -> tuple[int, int]:
+    """Return the cells of the place that lies along a way (aside, ahead) from the centre, at a bearing of `turn`."""
+    import flint
+
+    arb, pi = flint.arb, flint.arb.pi()
+    aside, ahead = way
     start = exact(Fraction(place[0]) / 180)
     sin_start, cos_start = start.sin_pi(), start.cos_pi()
-    north, east = sine * (2 * turn).cos_pi(), sine * (2 * turn).sin_pi()
-    out, up = cos_start * cosine - sin_start * north, sin_start * cosine + cos_start * north
+    north, east = aside * (2 * turn).cos_pi(), aside * (2 * turn).sin_pi()
+    out, up = cos_start * ahead - sin_start * north, sin_start * ahead + cos_start * north
     height = arb.atan2(up, (out * out + east * east).sqrt())
     row = cell_of(height * (2 * quarter) / pi)
     if abs(row) == quarter:

@@ -166,3 +166,35 @@ def sphere(
     row, column, sure = travelled(place, (sine, cosine, error), words[3], quarter)
     column = chosen(np.abs(row) == quarter, 0.0, column)
     return row, column, chosen((kept == DECIDED) & ~sure, UNDECIDED, kept)
+
+
+def normal_size(word: Real) -> tuple[Real, Real]:
+    """Return sqrt(-2 ln U), the size of a normal pair, and a bound of its error and of 17 roundings of it."""
+    share = middle(word)
+    energy = -log(share)
+    unsure = UNIT / share
+    of_energy = 8.0 * UNIT * energy + chosen(unsure < 0.001, 1.1 * unsure, np.inf)
+    size = np.sqrt(2.0 * energy)
+    return size, chosen(of_energy < 0.1 * energy, 1.1 * of_energy / size, np.inf) + 17.0 * UNIT * size
+
+
+def seen_from_centre(
+    place: tuple[Real, Real], words: tuple[Real, Real, Real, Real], reach: float, quarter: float
+) -> tuple[Real, Real, Real]:
+    """Return the cells of a place moved by normal noise in space, seen from the centre, and whether they are sure.
+
+    In the frame of the place the noise has a part of size sqrt(-2 ln U0) along the ground, at a uniform bearing, and a
+    normal one upward, which only changes how far the first is seen to go. `reach` is the standard deviation in radii,
+    within u of itself.
+    """
+    size, of_size = normal_size(words[0])
+    height, of_height = normal_size(words[2])
+    _, share = circle(middle(words[3]))
+    aside, up = reach * size, 1.0 + reach * (height * share)
+    of_aside, of_up = reach * of_size, reach * of_height + 2.0 * UNIT * (1.0 + reach * height)
+    length = np.sqrt(aside * aside + up * up)
+    # a vector V moved by d turns by at most (|V_x d_y| + |V_y d_x|) / (|V|^2 - |V| |d|)
+    error = 1.1 * (np.abs(up) * of_aside + aside * of_up) / (length * length)
+    row, column, sure = travelled(place, (aside / length, up / length, error), words[1], quarter)
+    column = chosen(np.abs(row) == quarter, 0.0, column)
+    return row, column, sure & (64.0 * (of_aside + of_up) < length)

@@ -1,4 +1,4 @@
-"""The laws of Laplace noise on a lattice: doubles first, arbitrary precision for what they leave undecided.
+"""The laws of noise on a lattice: doubles first, arbitrary precision for what they leave undecided.
 
 A law says how many uniforms a row takes, draws rows in doubles as far as they decide, and one row exactly. `drawn` puts
 the two together: its result is that of real numbers, rounded once, whatever the path.
@@ -96,7 +96,8 @@ def _sealed(array: Any) -> Any:
 class VectorLaw:
     """l_p noise: a coordinate x lies at x * lattice[0] / lattice[1] cells, and 1 / epsilon is `scale` cells.
 
-    A Mahalanobis metric stretches l_2 noise by the exact Cholesky factor of its `covariance`.
+    A Mahalanobis metric stretches l_2 noise by the exact Cholesky factor of its `covariance`. With `normal` the noise
+    is Gaussian, and `scale` its standard deviation.
     """
 
     p: float
@@ -105,9 +106,12 @@ class VectorLaw:
     scale: Fraction
     covariance: Floats | None = None
     matrix: Floats | None = None  # what rows are multiplied with first
+    normal: bool = False
 
     @property
     def width(self) -> int:
+        if self.normal:
+            return 2 * ((self.dimension + 1) // 2)
         return vectors.width_of(self.p, self.dimension)
 
     @cached_property
@@ -122,9 +126,14 @@ class VectorLaw:
     def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
         if self.matrix is not None:
             return self._projected(rows, self.matrix, first)
-        if self.p == 2.0 and self.dimension == 2 and self.covariance is None:
+        if self.normal and self.covariance is None and (loops := compiled()) is not None:
+            cells, sure = np.empty(rows.shape), np.empty(len(rows), dtype=bool)
+            loops.normal_rows(_sealed(rows), _sealed(first(0)), self.lattice, self._scale, cells, sure)
+            return cells, sure
+        if self.p == 2.0 and self.dimension == 2 and not self.normal and self.covariance is None:
             return self._plane(rows, first(0))
-        if self.p == 2.0 and self.dimension > 2 and self.covariance is None and (loops := compiled()) is not None:
+        large = self.p == 2.0 and self.dimension > 2 and not self.normal
+        if large and self.covariance is None and (loops := compiled()) is not None:
             cells, sure = np.empty(rows.shape), np.empty(len(rows), dtype=bool)
             loops.vector_rows(_sealed(rows), _sealed(first(0)), self.lattice, self._scale, cells, sure)
             return cells, sure
@@ -146,7 +155,11 @@ class VectorLaw:
 
     def unit_noise(self, first: First) -> tuple[Floats, Floats]:
         """Return noise in the unit 1 / epsilon and the error of every coordinate."""
-        noise, error = vectors.unit_noise(self.p, self.dimension, first)
+        noise, error = (
+            vectors.normal(first(0), self.dimension)
+            if self.normal
+            else vectors.unit_noise(self.p, self.dimension, first)
+        )
         if self.covariance is None:
             return noise, error
         factor, sizes = self._factor
@@ -176,7 +189,11 @@ class VectorLaw:
 
     def exact_noise(self, digits: Digits, count: int) -> list[Any]:
         """Return noise in the unit 1 / epsilon from `count` words of every uniform."""
-        noise = deciding.vector_noise(self.p, self.dimension, digits, count)
+        noise = (
+            deciding.normals(self.dimension, 0, digits, count)
+            if self.normal
+            else deciding.vector_noise(self.p, self.dimension, digits, count)
+        )
         return noise if self.covariance is None else deciding.stretched(self.covariance, noise)
 
 
@@ -227,6 +244,36 @@ class DirectionLaw:
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
         per_unit = Fraction(self.lattice[0]) / Fraction(self.lattice[1])
         return deciding.direction_cells([float(x) for x in row], self.profile, digits, per_unit, directions.PROPOSALS)
+
+
+@dataclass(frozen=True)
+class SphereGaussianLaw:
+    """Normal noise around a place on the Earth, in space, seen from its centre; `reach` is sigma in radii of the Earth.
+
+    `quarter` cells are 90 degrees.
+    """
+
+    reach: Fraction
+    quarter: int
+    width: int = 4
+
+    @cached_property
+    def _numbers(self) -> tuple[float, float]:
+        return float(self.reach), float(self.quarter)
+
+    def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
+        loops, words = compiled(), first(0)
+        cells, sure = np.empty(rows.shape), np.empty(len(rows), dtype=bool)
+        if loops is None:
+            columns = (words[:, 0], words[:, 1], words[:, 2], words[:, 3])
+            found = kernels.seen_from_centre((rows[:, 0], rows[:, 1]), columns, *self._numbers)
+            cells[:, 0], cells[:, 1], sure[:] = found
+        else:
+            loops.seen_rows(_sealed(rows), _sealed(words), *self._numbers, cells, sure)
+        return cells, sure
+
+    def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
+        return deciding.seen_cells((float(row[0]), float(row[1])), digits, self.reach, self.quarter)
 
 
 @dataclass(frozen=True)

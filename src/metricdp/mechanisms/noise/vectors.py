@@ -1,10 +1,11 @@
-"""Laplace noise for vectors in doubles, in the unit 1 / epsilon, with a bound of the error of every coordinate.
+"""Noise for vectors in doubles, in the unit 1 / epsilon, with a bound of the error of every coordinate.
 
     l_1                  independent two-sided exponentials
     l_2, plane           radius -ln(U0 U1), bearing 2 pi U2
     l_2, n dimensions    R g / |g|, normal g by Box and Muller, R ~ Gamma(n) the sum of n exponentials
     l_infinity           R V, V uniform in the cube, R ~ Gamma(n + 1)
     any other p          R g / |g|_p, g with density proportional to exp(-|g|^p) by rejection, R ~ Gamma(n)
+    normal               normal g itself, in units of its standard deviation
 
 The same laws in arbitrary precision, word for word, are in `deciding`. Bounds are derived in docs/noise.md; u = 2^-53.
 """
@@ -79,17 +80,22 @@ def in_the_plane(words: Words) -> tuple[Floats, Floats]:
 def normal_direction(words: Words, dimension: int) -> tuple[Floats, Floats]:
     """Normal pairs from the words after the first n, which make the radius."""
     radius, of_radius = gamma(words[:, :dimension])
-    shares = middle(words[:, dimension:])
+    normals, of_normals = normal(words[:, dimension:], dimension)
+    length = np.sqrt(np.square(normals).sum(axis=1))
+    of_length = 1.01 * np.sqrt(np.square(of_normals).sum(axis=1)) + (dimension + 4) * UNIT * length
+    return _scaled(normals, of_normals, (length, of_length), (radius, of_radius))
+
+
+def normal(words: Words, dimension: int) -> tuple[Floats, Floats]:
+    """Normal numbers by pairs (Box and Muller), two words each."""
+    shares = middle(words)
     energy, of_energy = exponential(shares[:, ::2])
     size = np.sqrt(2.0 * energy)
     sine, cosine = circle(shares[:, 1::2])
     normals = np.stack([size * cosine, size * sine], axis=2).reshape(len(words), -1)[:, :dimension]
     # d sqrt(2 E) = dE / sqrt(2 E), within a tenth while dE is below E / 10; the direction is known within 13 u
     of_size = np.where(of_energy < 0.1 * energy, 1.1 * of_energy / size, np.inf) + 17.0 * UNIT * size
-    of_normals = np.repeat(of_size, 2, axis=1)[:, :dimension]
-    length = np.sqrt(np.square(normals).sum(axis=1))
-    of_length = 1.01 * np.sqrt(np.square(of_normals).sum(axis=1)) + (dimension + 4) * UNIT * length
-    return _scaled(normals, of_normals, (length, of_length), (radius, of_radius))
+    return normals, np.repeat(of_size, 2, axis=1)[:, :dimension]
 
 
 def in_the_cube(words: Words, dimension: int) -> tuple[Floats, Floats]:

@@ -1,0 +1,259 @@
+"""Concentrated promises judged: finite laws by their divergences at all orders, Gaussian noise by its theorem.
+
+What is judged here is approximate and never called pure; `audit` judges pure promises.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from metricdp.arrays import Floats, as_positive, as_stochastic
+from metricdp.auditing.divergences import largest_rho
+from metricdp.auditing.exact import within
+from metricdp.auditing.judging import distances_of
+from metricdp.auditing.leakage import normalised, refuse_large
+from metricdp.auditing.report import Verdict
+from metricdp.cards import card
+from metricdp.errors import InvalidInput, NotPrivate, NotPure
+from metricdp.mechanisms import (
+    ConcentratedGuarantee,
+    FiniteMechanism,
+    GaussianNoise,
+    Mechanism,
+    SphericalGaussian,
+)
+from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
+from metricdp.units import round_down
+
+Gaussian = GaussianNoise | SphericalGaussian
+SAMPLERS = (
+    "the law of a sampler is not known, and its Renyi divergences are averages that the rarest reports decide, which "
+    "no draws show: give a mechanism or a matrix. mdp.audit_sampler bets on pure claims."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConcentratedReport:
+    """The outcome of an audit of a concentrated promise.
+
+    `rho` is proven: D_a <= a * rho * d^2 at all orders a > 1 between all pairs that were judged. `reached` is what one
+    pair (`secret`, `other`, codes) reaches at `order` for certain, so that less than it is refuted. For a theorem the
+    two are equal, and there is no pair.
+    """
+
+    claimed: float | None
+    rho: float
+    reached: float
+    basis: Literal["proof", "theorem"]
+    method: str
+    order: float | None = None
+    secret: int = -1
+    other: int = -1
+    pairs: int = 0
+    obstacle: str = ""
+
+    @property
+    def refuted(self) -> bool:
+        """Whether more than what was claimed is shown to leak."""
+        return self.claimed is not None and self.reached > self.claimed
+
+    @property
+    def verdict(self) -> Verdict:
+        """Tell: "holds" takes a finite proof that is at most the claim."""
+        if self.refuted:
+            return "violated"
+        return "cannot judge" if self.reason else "holds"
+
+    @property
+    def reason(self) -> str:
+        """Why there is no judgement, as a sentence; empty where there is one."""
+        if self.refuted:
+            return ""
+        if self.obstacle:
+            return self.obstacle
+        if self.claimed is None:
+            return "No promise was named: give `rho` to have one judged."
+        if not self.rho <= self.claimed:
+            return f"Only rho {self.rho:.12g} is proven, which is more than was claimed; nothing shows a leak."
+        return ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise is kept for certain."""
+        return self.verdict == "holds"
+
+    def __str__(self) -> str:
+        claim = "" if self.claimed is None else f" (claimed {self.claimed:.12g})"
+        text = f"{self.verdict}: rho {self.rho:.12g}{claim}, concentrated, not pure, by {self.basis}, {self.method}"
+        if self.pairs:
+            text += f", {self.pairs} pairs"
+        if self.secret >= 0 and self.order is not None:
+            text += f"; worst at secrets {self.secret} and {self.other}, order {self.order:.6g}"
+        return f"{text}. {self.reason}" if self.reason else text
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("claimed", "nothing" if self.claimed is None else f"{self.claimed:.12g}"),
+            ("rho", f"{self.rho:.12g} (concentrated: approximate, not pure)"),
+            ("by", f"{self.basis}: {self.method}"),
+            ("pairs judged", f"{self.pairs:,}"),
+        ]
+        return card(self.verdict, [*rows, *([("why", self.reason)] if self.reason else [])])
+
+
+def audit_concentrated(
+    mechanism: Any,
+    /,
+    *,
+    metric: Metric | None = None,
+    points: Any = None,
+    distances: Any = None,
+    rho: float | None = None,
+) -> ConcentratedReport:
+    """Say which concentrated promise a mechanism really keeps: the least rho with D_a <= a rho d^2 at every order.
+
+    Gaussian noise is judged by its theorem, against its own promise or against `rho`. A finite mechanism, or anyone's
+    matrix with `metric` and `points` or with `distances`, is judged by its Renyi divergences between all pairs at all
+    orders: those that are looked at are computed, and between them they are bounded (`divergences`).
+    """
+    if callable(mechanism) and not isinstance(mechanism, Mechanism):
+        raise InvalidInput(SAMPLERS)
+    claimed = None if rho is None else as_positive(rho, "rho")
+    if not isinstance(mechanism, Mechanism):
+        matrix = as_stochastic(mechanism)
+        apart = distances_of(len(matrix), metric, points, distances)
+        return _judged(matrix / matrix.sum(axis=1, keepdims=True), apart, claimed)
+    if metric is not None or points is not None or distances is not None:
+        raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
+    if isinstance(mechanism, Gaussian):
+        return judge_gaussian(mechanism, mechanism.guarantee.rho if claimed is None else claimed)
+    if not isinstance(mechanism, FiniteMechanism):
+        raise InvalidInput(
+            f"the divergences of a {type(mechanism).__name__} are not computed: mdp.concentrated(mechanism) says what "
+            "its pure promise is worth."
+        )
+    refuse_large(mechanism, "its Renyi divergences")
+    apart = within(mechanism.inputs.distances, mechanism.guarantee.radius)
+    return _judged(normalised(mechanism), apart, claimed)
+
+
+def judge_gaussian(mechanism: Gaussian, claimed: float) -> ConcentratedReport:
+    """Compare sigma with what the theorem asks for: the divergence of N(x, s^2) and N(x', s^2) is a d^2 / (2 s^2)."""
+    metric = mechanism.inputs.metric
+    spherical = isinstance(mechanism, SphericalGaussian)
+    fits = isinstance(metric, Haversine) if spherical else isinstance(metric, Mahalanobis) or _is_euclidean(mechanism)
+    promised = mechanism.guarantee.metric
+    obstacle = ""
+    if not fits:
+        obstacle = f"This noise does not belong to the metric {type(metric).__name__}."
+    elif not (promised is metric or promised == metric):
+        obstacle = "The promise is in another metric than the secrets, so that it says nothing about them."
+    kept = -round_down(-1 / (2 * Fraction(mechanism.sigma) ** 2))
+    where = ", added in space where no chord is longer than the great circle" if spherical else ""
+    return ConcentratedReport(
+        claimed=claimed,
+        rho=kept,
+        reached=0.0 if obstacle else kept * _shown(mechanism),
+        basis="theorem",
+        method=f"normal noise of standard deviation {mechanism.sigma:.6g} around the secret itself{where}, put on a "
+        f"lattice of pitch {mechanism.lattice.pitch:g} by bounds that are proven",
+        obstacle=obstacle,
+    )
+
+
+def _shown(mechanism: Gaussian) -> float:
+    """Return which share of rho secrets show for certain, in spite of the lattice.
+
+    In a plane the lattice moves a report by h, and what it hides of a d^2 falls as h / d with the distance. On the
+    Earth distances end: there a fine lattice (h below sigma / 10) hides less than h^2 / 12 sigma^2 of near secrets,
+    and looking from the centre sigma^2 / R^2.
+    """
+    if not isinstance(mechanism, SphericalGaussian):
+        return 1.0 - 1e-6
+    metric = mechanism.inputs.metric
+    assert isinstance(metric, Haversine)
+    fine = mechanism.lattice.pitch * metric.degree <= mechanism.sigma / 10.0 and mechanism.sigma <= metric.radius / 20.0
+    return 0.99 if fine else 0.0
+
+
+def concentrated(mechanism: Mechanism) -> ConcentratedGuarantee:
+    """Return what a mechanism's promise is worth as a concentrated one, for accounts in which rho adds up.
+
+    A pure promise of epsilon d bounds the Renyi divergences by a (epsilon d)^2 / 2 at every order a (Bun and Steinke
+    2016, Proposition 3.3), so rho is at most epsilon^2 / 2. For a finite mechanism it is computed from its law, at all
+    pairs and orders, and often smaller. Gaussian noise has its own. One with slack has none: its ratios do not vanish
+    with the distance.
+    """
+    promise = mechanism.guarantee
+    if isinstance(promise, ConcentratedGuarantee):
+        return promise
+    if promise.basis == "none":
+        raise NotPrivate("this mechanism was built for comparison and keeps no promise of any kind.")
+    if promise.slack:
+        raise InvalidInput(
+            f"a promise with a slack of {promise.slack:g} is no concentrated one: its ratios do not vanish where the "
+            "distance does."
+        )
+    rho = -round_down(-(Fraction(promise.epsilon) ** 2) / 2)
+    basis = promise.basis
+    if isinstance(mechanism, FiniteMechanism) and len(mechanism.inputs) <= MOST_EXACT:
+        found = audit_concentrated(mechanism).rho
+        if 0.0 < found < rho:
+            rho, basis = found, "certificate"
+    return ConcentratedGuarantee(rho, promise.metric, "renyi", basis, promise.radius)
+
+
+MOST_EXACT = 512  # secrets up to which `concentrated` computes divergences
+
+
+def delta_at(mechanism: Mechanism, epsilon: float, distance: float) -> float:
+    """Return the least delta with Pr[M(x) in S] <= exp(epsilon) Pr[M(x') in S] + delta up to a distance.
+
+    For a finite mechanism exactly, up to rounding, which is added: the largest sum_k max(z_ik - e^epsilon z_jk, 0) over
+    pairs up to that far apart. For Gaussian noise what its promise says, which the lattice only lowers.
+    """
+    if isinstance(mechanism.guarantee, ConcentratedGuarantee):
+        return mechanism.guarantee.delta_at(distance, epsilon)
+    if not isinstance(mechanism, FiniteMechanism):
+        raise NotPure(
+            f"delta of a {type(mechanism).__name__} is not computed: its promise is pure, and delta is 0 at epsilon "
+            "times the distance."
+        )
+    if not (math.isfinite(epsilon) and epsilon >= 0.0 and distance >= 0.0):
+        raise InvalidInput(f"`epsilon` and `distance` must be numbers of at least 0, got {epsilon!r} and {distance!r}.")
+    refuse_large(mechanism, "delta at a distance")
+    law, apart = normalised(mechanism), mechanism.inputs.distances
+    factor, worst = math.exp(epsilon) if epsilon < 700 else math.inf, 0.0
+    for i in range(len(law)):
+        near = np.flatnonzero((apart[i] <= distance) & (np.arange(len(law)) != i))
+        if near.size:
+            worst = max(worst, float(np.maximum(law[i] - factor * law[near], 0.0).sum(axis=1).max()))
+    return min(1.0, worst + 4.0 * law.shape[1] * 2.0**-53) if worst else 0.0
+
+
+def _is_euclidean(mechanism: Gaussian) -> bool:
+    metric = mechanism.inputs.metric
+    return isinstance(metric, Lp) and (metric.p == 2.0 or mechanism.inputs.dimension == 1)
+
+
+def _judged(law: Floats, apart: Floats, claimed: float | None) -> ConcentratedReport:
+    found = largest_rho(law, apart)
+    count = int((np.isfinite(apart).sum() - len(apart)) // 2)
+    obstacle = "" if count else "There was nothing to judge: no two secrets that the promise covers."
+    return ConcentratedReport(
+        claimed=claimed,
+        rho=found.proven,
+        reached=found.reached,
+        basis="proof",
+        method="Renyi divergences of all orders",
+        order=found.order,
+        secret=found.secret,
+        other=found.other,
+        pairs=count,
+        obstacle=obstacle,
+    )

@@ -61,8 +61,9 @@ BEFORE = {
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
     "[protect embeddings](journeys/embeddings.md).",
-    "retrieval": "`benchmarks/retrieval.py`: ten nearest of GloVe words on the unit sphere, clean and protected "
-    "queries; one promise in the l_2 distance for all rows but those of an epsilon per radian.",
+    "retrieval": "`benchmarks/retrieval.py`: ten nearest on the unit sphere, clean and protected queries; one promise "
+    "in the l_2 distance for all rows but those of an epsilon per radian. The picture is in "
+    "[protect embeddings](journeys/embeddings.md).",
     "recognition": "`benchmarks/recognition.py`: the better of three classifiers, for the task and who it was; what "
     "it means is in [images and series](families/images.md).",
     "shapes": "`benchmarks/shapes.py`: 250 random settings each; the laws are in "

@@ -12,6 +12,7 @@ of iterative Bayes, so that neither can be negative.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -27,7 +28,7 @@ from metricdp.errors import InvalidInput
 Target = Literal["table", "population"]
 Method = Literal["linear", "bounded"]
 PUBLIC_SHARE = 0.1  # of the uniform masses in the scale of weights: a report that nobody gave has one too
-PROBES = 60  # random directions that measure errors where no table is made: 1.7 % of their width
+PROBES = 100  # random directions that measure errors where no table is made: 7 % wrong, and 1.2 % wider for it
 MOST_STEPS = 2_000
 SOLVED = 1e-9  # relative residual
 
@@ -156,8 +157,9 @@ class IterativeDecoder:
             errors = evidence.errors(weights**2 @ evidence.reports, sums, evidence.part_means(weights.T))
             nothing = np.zeros(sums.shape[1])
             return Measured(weights @ evidence.counts / evidence.total, errors, nothing, nothing)
-        # A fixed seed: the same table gives the same intervals. Nothing private is drawn here.
-        probes = np.random.default_rng(1).standard_normal((PROBES, self.law.shape[1])) * np.sqrt(evidence.reports)
+        # The same table gives the same intervals, another one other directions: no cell is always measured wrong.
+        seed = zlib.crc32(np.ascontiguousarray(evidence.counts).tobytes())  # nothing private is drawn here
+        probes = np.random.default_rng(seed).standard_normal((PROBES, self.law.shape[1])) * np.sqrt(evidence.reports)
         parts = np.zeros((len(evidence.parts), len(evidence.reports)))
         for row, part in zip(parts, evidence.parts, strict=True):
             row[part] = evidence.reports[part] / np.sqrt(max(float(evidence.reports[part].sum()), 1e-300))

@@ -38,6 +38,7 @@ TITLES = {
     "devices": "Files for devices",
     "contextual": "Context",
     "decoding": "Decoding",
+    "traces": "Traces",
     "decomposed": "Decomposition",
     "betting": "Auditing a black box",
     "service": "The service",
@@ -55,6 +56,7 @@ BEFORE = {
     "interpolated": "The rest is in [secrets anywhere](aipo.md).",
     "kernels": "`benchmarks/kernels.py`; what is proven is in [kernels](kernels.md). Random vocabularies are judged by "
     "their whole table in brute force.",
+    "traces": "`benchmarks/traces.py`; the tables are on the page about [traces](families/traces.md).",
     "policies": "`benchmarks/policies.py`: random places, [policies](families/policy.md) and "
     "[pruned reports](families/location_tree.md), every law judged exactly; shares are above the engine's lower bound "
     "of the same problem.",

@@ -78,10 +78,38 @@ def bags_of_words(rng: np.random.Generator) -> tuple[Any, np.ndarray, float]:
     return mdp.FiniteSpace(points, mdp.Bags(mdp.Lp(2), 2)), matrix, epsilon
 
 
+def picture(path: str) -> None:
+    """Draw reports of one place by a circle and by an ellipse, and of two points of the Poincare ball."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.6))
+    rng, at = np.random.default_rng(0), (41.15, -8.61)
+    kilometres = 111.195 * np.array([1.0, np.cos(np.radians(at[0]))])
+    shapes = {"circle, 1 km": (1.0, 1.0), "2 km along, 0.5 km across": (2.0, 0.5)}
+    for one, (name, (along, across)) in zip(axes, shapes.items(), strict=False):
+        noise = mdp.laplace(mdp.Mahalanobis.ellipse(along, across, bearing=25.0, at=at), 4.0)
+        away = (noise.sample(np.tile(at, (1500, 1)), rng=rng) - at) * kilometres
+        one.scatter(away[:, 1], away[:, 0], s=2, alpha=0.5)
+        one.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), title=name, xlabel="km east", ylabel="km north", aspect="equal")
+    ball = mdp.laplace(mdp.Hyperbolic(), 5.0, dimension=2)
+    for k, centre in enumerate(([0.0, 0.0], [0.75, 0.35])):
+        reports = ball.sample(np.tile(centre, (1200, 1)), rng=rng)
+        axes[2].scatter(reports[:, 0], reports[:, 1], s=2, alpha=0.5, color=f"C{k}")
+        axes[2].plot(*centre, "k+")
+    axes[2].add_patch(plt.Circle((0, 0), 1.0, fill=False, color="0.5"))
+    axes[2].set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), title="two words of the ball, epsilon 5", aspect="equal")
+    figure.tight_layout()
+    figure.savefig(path, dpi=80)
+
+
 def main() -> None:
     parser = arguments(__doc__)
+    parser.add_argument("--picture", help="draw some noise there, and measure nothing")
     parser.add_argument("--settings", type=int, default=250)
     chosen = parser.parse_args()
+    if chosen.picture:
+        picture(chosen.picture)
+        return
     keep = recorder(chosen.record)
     for family in ("ellipse", "regularised", "hyperbolic", "bags"):
         largest, held, shares, whole = 0.0, 0, [], 0.0

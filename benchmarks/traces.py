@@ -1,15 +1,14 @@
 """Measure releases of traces on real taxi trips: what prediction saves, and how far an adversary over the trace errs.
 
-    python benchmarks/traces.py [--part savings | adversary] [--quick]
+    python benchmarks/traces.py [--part savings | adversary | spaces | picture] [--quick] [--record]
 
-Writes docs/results/traces_savings.csv and docs/results/traces_adversary.csv. The trips are those of the shared data
-folder (Porto and San Francisco); where it is not there, the simulated ones that come with the package, and the file
-says so. Draws are seeded: the figures repeat, and nothing here is a release.
+With --record it writes docs/results/traces_savings.csv, traces_adversary.csv, traces_spaces.csv and a picture. The
+trips are those of the shared data folder (Porto and San Francisco); where it is not there, the simulated ones that come
+with the package, and the file says so. Draws are seeded: the figures repeat, and nothing here is a release.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import platform
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from record import arguments, recorder
 
 import metricdp as mdp
 from metricdp.arrays import Floats, Integers
@@ -27,6 +27,7 @@ from metricdp.mobility import (
     FixedRate,
     FixedUtility,
     Traces,
+    audit_runs,
     augmented_steps,
     clean,
     estimate,
@@ -95,7 +96,7 @@ def traces_of(ticks: Traces, most: int) -> list[Floats]:
 def savings(quick: bool) -> list[dict[str, Any]]:
     rows = []
     for city, ticks in trips(quick).items():
-        found = traces_of(ticks, 1_500 if quick else 8_000)
+        found = traces_of(ticks, 600 if quick else 2_000)
         for accuracy in (0.5, 1.0, 2.0, 5.0, 10.0):
             for guess, care in ((parrot, Care()), (linear, Care()), (parrot, Care(caution=0.3))):
                 rows.append({"data": city, **saved(found, accuracy, guess, care)})
@@ -171,7 +172,7 @@ def adversary(quick: bool) -> list[dict[str, Any]]:
     walks = snap(ticks, places, most_km=near, allowed=allowed)
     train, test = split_trips(walks, share=0.7)
     model = estimate(train, allowed, order=1)
-    sequences = walks_of(test, 200 if quick else 1_500)
+    sequences = walks_of(test, 200 if quick else 600)
     home = int(np.bincount(train.codes, minlength=len(places)).argmax())
     zone = zones(places, [home], radius=RADIUS, scale=SCALE)
     known = Knowledge(places, model.prior, model.transitions, sequences, zone.inside)
@@ -275,11 +276,87 @@ class Knowledge:
         return row
 
 
+# --- a thousand spaces ------------------------------------------------------------------------------------------------
+
+
+def spaces(quick: bool) -> list[dict[str, Any]]:
+    """Audit every run of two steps on a thousand random spaces, with every budget, and every zone's metric."""
+    rng, rows = np.random.default_rng(2026), []
+    metrics = {"l1": mdp.Lp(1), "l2": mdp.Lp(2), "l3": mdp.Lp(3), "linf": mdp.Lp(np.inf), "earth": METRIC}
+    total = 50 if quick else 1_000
+    for number in range(total):
+        name = list(metrics)[number % len(metrics)]
+        points = rng.uniform(0, 4, (int(rng.integers(3, 6)), 2))
+        space = mdp.FiniteSpace(points, metrics[name])
+        size = float(np.median(space.distances[space.distances > 0])) * rng.uniform(0.3, 4.0)
+        budgets = (FixedUtility(size), FixedRate(2.0 / size), Distribution(2, 4.0 / size), Absorption(2, 4.0 / size))
+        report = audit_runs(predictive(space, budget=budgets[number % 4]), 2)
+        zone = zones(space, [0], radius=size / 2.0, scale=rng.uniform(0.05, 1.0))
+        blurred = mdp.audit(mdp.exponential(zone.space, 2.0 / size))
+        rows.append((name, report.verdict, blurred.verdict, report.epsilon / (report.claimed or 1.0)))
+    table = []
+    for name in metrics:
+        mine = [row for row in rows if row[0] == name]
+        table.append(
+            {
+                "metric": name,
+                "spaces": len(mine),
+                "runs_hold": sum(row[1] == "holds" for row in mine),
+                "zones_hold": sum(row[2] == "holds" for row in mine),
+                "most_leaked_of_spent": round(max(row[3] for row in mine), 4),
+            }
+        )
+    print(table, flush=True)
+    return table
+
+
+def picture() -> None:
+    """Draw what prediction and fewer reports cost beside independent noise of the same mean error."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from metricdp.experiments.common.rows import read_csv
+    from metricdp.pictures.palette import STYLE, write_picture
+
+    _, rows = read_csv(PROJECT / "docs" / "results" / "traces_savings.csv")
+    cities = list(dict.fromkeys(row["data"] for row in rows))
+    lines = [
+        ("last report, caution 0.5", {"prediction": "parrot", "caution": "0.5"}, "share_same_error", "-"),
+        ("last report, caution 0.3", {"prediction": "parrot", "caution": "0.3"}, "share_same_error", "-"),
+        ("in a line, caution 0.5", {"prediction": "linear", "caution": "0.5"}, "share_same_error", "-"),
+        ("no test, fewer reports", {"prediction": "parrot", "caution": "0.5"}, "fewer_reports_share_same_error", "--"),
+    ]
+    with pyplot.rc_context(STYLE):
+        figure, charts = pyplot.subplots(
+            1, len(cities), figsize=(8.4, 3.6), sharey=True, squeeze=False, layout="constrained"
+        )
+        for chart, city in zip(charts[0], cities, strict=True):
+            for label, wanted, column, style in lines:
+                mine = [row for row in rows if row["data"] == city and all(row[k] == v for k, v in wanted.items())]
+                chart.plot(
+                    [float(r["accuracy_km"]) for r in mine],
+                    [float(r[column]) for r in mine],
+                    style,
+                    marker="o",
+                    label=label,
+                )
+            chart.axhline(1.0, color="0.4", linewidth=1.0)
+            chart.set_xscale("log")
+            chart.set_title(city)
+            chart.set_xlabel("accuracy of a fresh report, km (9 in 10)")
+        charts[0][0].set_ylabel("budget, as a share of independent\nnoise of the same mean error")
+        charts[0][0].legend(fontsize=8)
+        write_picture(figure, PROJECT / "docs" / "images" / "traces.png")
+
+
 def write(name: str, rows: list[dict[str, Any]], seconds: float) -> None:
     path = PROJECT / "docs" / "results" / f"{name}.csv"
     real = "real trips" if shared() is not None else "simulated trips that come with the package"
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(f"# command: python benchmarks/traces.py\n# version: {mdp.__version__}\n")
+        file.write(f"# command: python benchmarks/traces.py --part {name.removeprefix('traces_')}\n")
+        file.write(f"# version: {mdp.__version__}\n")
         file.write(f"# machine: {platform.system()} {platform.machine()}, {seconds:.0f} s; {real}; seeded draws\n")
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         table.writeheader()
@@ -287,18 +364,42 @@ def write(name: str, rows: list[dict[str, Any]], seconds: float) -> None:
     print(path)
 
 
+def said(name: str, rows: list[dict[str, Any]]) -> tuple[str, str, str]:
+    """Return what was measured, what was asked and what came out, in words."""
+    if name == "savings":
+        usual = [row for row in rows if row["prediction"] == "parrot" and row["caution"] == 0.5]
+        shares = ", ".join(f"{row['share_same_error']:.2f} at {row['accuracy_km']:g} km" for row in usual)
+        return "budget of the predictive mechanism, share of independent noise at the same error", "", shares
+    if name == "adversary":
+        errors = ", ".join(f"{row['release']} {row['adversary_trace_km']:.2f}" for row in rows)
+        return "error of an adversary over a trace, km", "", errors
+    held = sum(row["runs_hold"] for row in rows), sum(row["zones_hold"] for row in rows)
+    count = sum(row["spaces"] for row in rows)
+    return (
+        "random spaces on which all runs of two steps, and a zone, were audited",
+        "1,000 of 1,000",
+        f"{held[0]:,} and {held[1]:,} of {count:,} hold",
+    )
+
+
 def main() -> None:
-    """Measure, and write the files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=("savings", "adversary"))
-    parser.add_argument("--quick", action="store_true", help="fewer trips, nothing is written")
+    """Measure; with --record write the files and the figures."""
+    parser = arguments(__doc__)
+    parser.add_argument("--part", choices=("savings", "adversary", "spaces", "picture"))
+    parser.add_argument("--quick", action="store_true", help="fewer trips")
     chosen = parser.parse_args()
-    for name, measure in (("savings", savings), ("adversary", adversary)):
-        if chosen.part in (None, name):
-            started = time.perf_counter()
-            rows = measure(chosen.quick)
-            if not chosen.quick:
-                write(f"traces_{name}", rows, time.perf_counter() - started)
+    keep = recorder(chosen.record)
+    for name, measure in (("savings", savings), ("adversary", adversary), ("spaces", spaces)):
+        if chosen.part not in (None, name):
+            continue
+        started = time.perf_counter()
+        rows = measure(chosen.quick)
+        what, asked, measured = said(name, rows)
+        keep("traces", what, asked=asked, measured=measured)
+        if chosen.record:
+            write(f"traces_{name}", rows, time.perf_counter() - started)
+    if chosen.record and chosen.part in (None, "picture"):
+        picture()
 
 
 if __name__ == "__main__":

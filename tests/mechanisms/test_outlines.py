@@ -98,6 +98,7 @@ def test_what_has_no_outline_is_said() -> None:
     for call, words in (
         (lambda: mdp.laplace(mdp.Frechet(mdp.Lp(2), 2), 1.0), "how many numbers a curve has"),
         (lambda: mdp.laplace(mdp.Frechet(mdp.Lp(2), 2), 1.0, dimension=5), "a multiple of the 2 of a vertex"),
+        (lambda: mdp.laplace(mdp.Frechet(mdp.Lp(2), 2), 1.0, dimension=4, normalise=True), "drops the lengths"),
         (lambda: mdp.laplace(mdp.Frechet(mdp.Haversine(), 2), 1.0, dimension=4), "with an Lp ground"),
     ):
         with pytest.raises(InvalidInput, match=words):

@@ -269,6 +269,7 @@ def test_the_ledger_is_charged_what_was_spent_once_and_ends_the_run(tmp_path):
         run = mechanism.release([0] * 40, spend=spend)
         charged = [one.amount / 1e6 for one in ledger.history("anna")]
         assert len(run) < 40
+        assert run.spent == pytest.approx(sum(charged), abs=1e-4)  # a last test that failed is counted too
         assert run.spent <= sum(charged) + 1e-9 <= 4 + 1e-9
         again = mechanism.release([1] * 40, spend=spend)  # a retry: the stored answers, whatever the trace is
         assert (again.reports, again.fresh) == (run.reports, run.fresh)

@@ -77,8 +77,10 @@ def laplace(
         return _projected(metric, rate, projection, dimension, pitch)
     if isinstance(metric, Angular):
         return directional(metric, rate, dimension, pitch=pitch, normalise=normalise)
+    if normalise:
+        raise InvalidInput("`normalise` drops the lengths of vectors, for noise on the sphere: under mdp.Angular().")
     if isinstance(metric, Bags):
-        part = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch, normalise=normalise)
+        part = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch)
         if not isinstance(part, VectorLaplace | SphericalLaplace | HyperbolicLaplace):
             raise InvalidInput("bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine.")
         return of_bags(metric, part, dimension)
@@ -86,8 +88,6 @@ def laplace(
         return of_outlines(metric, rate, dimension, pitch=pitch)
     if isinstance(metric, Hyperbolic):
         return hyperbolic(metric, rate, dimension, pitch=pitch)
-    if normalise:
-        raise InvalidInput("`normalise` drops the lengths of vectors, for noise on the sphere: under mdp.Angular().")
     if isinstance(metric, Haversine):
         lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
         reach = cell_reach(metric, 2, lattice.pitch)

@@ -27,13 +27,17 @@ TITLES = {
     "noise": "Exact noise",
     "interpolated": "Interpolated mechanisms",
     "kernels": "Whole vocabularies",
+    "policies": "Policies and pruning",
     "tables": "Tables",
     "texts": "Texts",
     "vectors": "Vectors",
     "retrieval": "Retrieval with protected queries",
+    "recognition": "Who is recognised",
+    "shapes": "Noise with a shape",
     "ledger": "The books",
     "devices": "Files for devices",
     "contextual": "Context",
+    "traces": "Traces",
     "decomposed": "Decomposition",
     "betting": "Auditing a black box",
     "service": "The service",
@@ -51,11 +55,20 @@ BEFORE = {
     "interpolated": "The rest is in [secrets anywhere](aipo.md).",
     "kernels": "`benchmarks/kernels.py`; what is proven is in [kernels](kernels.md). Random vocabularies are judged by "
     "their whole table in brute force.",
+    "traces": "`benchmarks/traces.py`; the tables are on the page about [traces](families/traces.md).",
+    "policies": "`benchmarks/policies.py`: random places, [policies](families/policy.md) and "
+    "[pruned reports](families/location_tree.md), every law judged exactly; shares are above the engine's lower bound "
+    "of the same problem.",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
     "[protect embeddings](journeys/embeddings.md).",
-    "retrieval": "`benchmarks/retrieval.py`: ten nearest of GloVe words on the unit sphere, clean and protected "
-    "queries; one promise in the l_2 distance for all rows but those of an epsilon per radian.",
+    "retrieval": "`benchmarks/retrieval.py`: ten nearest on the unit sphere, clean and protected queries; one promise "
+    "in the l_2 distance for all rows but those of an epsilon per radian. The picture is in "
+    "[protect embeddings](journeys/embeddings.md).",
+    "recognition": "`benchmarks/recognition.py`: the better of three classifiers, for the task and who it was; what "
+    "it means is in [images and series](families/images.md).",
+    "shapes": "`benchmarks/shapes.py`: 250 random settings each; the laws are in "
+    "[ellipses, hyperbolic space, documents](families/directions.md).",
     "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
     "[keep a budget over time](journeys/budget.md).",
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",

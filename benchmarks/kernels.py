@@ -167,9 +167,7 @@ def _vocabulary(size: int, dimension: int) -> tuple[mdp.FiniteSpace, str]:
 def _glove() -> mdp.FiniteSpace:
     folder = _data("glove_6b_100d")
     assert folder is not None, "METRICDP_DATA has no folder glove_6b_100d"
-    parts = [np.load(folder / name) for name in ("vectors.npz", "review_extra.npz")]
-    words, vectors = (np.concatenate([part[key] for part in parts]) for key in ("words", "vectors"))
-    return mdp.vocabulary(words, vectors.astype(float))
+    return mdp.text.read_vectors([folder / name for name in ("vectors.npz", "review_extra.npz")]).space()
 
 
 def _sentences(space: mdp.FiniteSpace) -> Any:

@@ -31,8 +31,7 @@ PATIENCE = 240.0  # seconds for windows
 def glove(size: int) -> mdp.FiniteSpace:
     """Return the most frequent words of GloVe 6B."""
     folder = Path(os.environ.get("METRICDP_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    with np.load(folder / "glove_6b_100d" / "vectors.npz") as file:
-        return mdp.vocabulary(file["words"][:size], file["vectors"][:size].astype(np.float64))
+    return mdp.text.read_vectors(folder / "glove_6b_100d" / "vectors.npz", limit=size).space()
 
 
 def scattered(size: int) -> mdp.FiniteSpace:

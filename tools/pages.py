@@ -114,6 +114,26 @@ def optimal_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def scales_columns() -> str:
+    """What columns, blocks and the whole program reach on the same roads."""
+    rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
+    rows += [
+        f"| {one['what']} | {one['asked']} | {one['measured']} |"
+        for one in measured("scales")
+        if "how" in one["values"]
+    ]
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+def scales_maps() -> str:
+    """The picture of a city under an elastic promise, with what was measured."""
+    found = next(one for one in measured("elastic") if one["values"].get("picture"))
+    return (
+        "\n![Maps of a city: loss and protection of every place](images/elastic.png)\n\n"
+        f"*{found['what']}. {found['measured']}. A command: `benchmarks/elastic_maps.py`.*\n\n"
+    )
+
+
 def vocabularies_table() -> str:
     """What mechanisms on whole vocabularies lose, beside what none can go below."""
     rows = ["| words | epsilon | prior | exponential | unchanged | optimal | unchanged | none below |"]
@@ -132,15 +152,56 @@ def vocabularies_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def windows_table() -> str:
+    """What windows of whole cities lose on words, beside the kernel in balance."""
+    rows = ["| words | epsilon | prior | kernel in balance | none below | windows | unchanged |"]
+    rows.append("| ---: | ---: | --- | ---: | ---: | ---: | ---: |")
+    kept = [one["values"] for one in measured("vocabularies")]
+    found = {(one["words"], one["epsilon"], one["prior"], one["how"]): one for one in kept}
+    for words, epsilon, prior, how in sorted(found):
+        best = found.get((words, epsilon, prior, "kernel in balance"))
+        if how == "windows" and best is not None:
+            here = found[words, epsilon, prior, how]
+            cells = f"{best['loss']:.4g} | {best['bound']:.4g} | {here['loss']:.4g} | {here['unchanged']:.2%}"
+            rows.append(f"| {words:,} | {epsilon:g} | {prior} | {cells} |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def retrieval_table() -> str:
-    """What protected queries find of the ten nearest words, by law."""
+    """What protected queries find of the ten nearest, by set and law."""
     kept = [one["values"] for one in measured("retrieval")]
     laws = list(dict.fromkeys(one["law"] for one in kept))
-    found = {(one["epsilon"], one["law"]): f"{one['recall']:.2f}" for one in kept}
-    rows = ["| epsilon | " + " | ".join(laws) + " |", "| ---: |" + " ---: |" * len(laws)]
-    for epsilon in sorted({key[0] for key in found}):
-        rows.append(f"| {epsilon:g} | " + " | ".join(found.get((epsilon, law), "") for law in laws) + " |")
+    found = {(one["set"], one["epsilon"], one["law"]): one for one in kept}
+    rows = ["| set | epsilon | " + " | ".join(laws) + " |", "| --- | ---: |" + " ---: |" * len(laws)]
+    for name in dict.fromkeys(one["set"] for one in kept):
+        here = {key[1:]: one for key, one in found.items() if key[0] == name}
+        for epsilon in sorted({key[0] for key in here}):
+            cells = [f"{here[epsilon, law]['recall']:.2f}" for law in laws]
+            rows.append(f"| {name} | {epsilon:g} | {' | '.join(cells)} |")
+        cells = [f"{next(one['clean'] for key, one in here.items() if key[1] == law):.2f}" for law in laws]
+        rows.append(f"| {name} | no noise | {' | '.join(cells)} |")
     return "\n" + "\n".join(rows) + "\n\n"
+
+
+def recognition_table() -> str:
+    """What is still recognised in protected images and series: the task, and who it was."""
+    kept = [one["values"] for one in measured("recognition")]
+    rows = []
+    for data in dict.fromkeys(one["data"] for one in kept):
+        own = [one for one in kept if one["data"] == data]
+        levels = sorted({one["epsilon"] for one in own if one["epsilon"] is not None})
+        names = [*(f"{level:g}" for level in levels), "no noise"]
+        found = {(one["release"], one["epsilon"]): one for one in own}
+        chance = f"{own[0]['task_by_chance']:.0%} / {own[0]['person_by_chance']:.0%} / {1 / own[0]['rows']:.1%}"
+        rows += ["", f"| {data}: task / person / record, by chance {chance} | " + " | ".join(names) + " |"]
+        rows.append("| --- |" + " ---: |" * len(names))
+        for release in dict.fromkeys(one["release"] for one in own):
+            cells = [found.get((release, level)) for level in (*levels, None)]
+            told = [
+                "" if one is None else f"{one['task']:.0%} / {one['person']:.0%} / {one['found']:.0%}" for one in cells
+            ]
+            rows.append(f"| {release} | " + " | ".join(told) + " |")
+    return "\n".join(rows) + "\n\n"
 
 
 def solvers_table() -> str:
@@ -247,8 +308,12 @@ PARTS = {
     "command_help": command_help,
     "cities_table": cities_table,
     "optimal_table": optimal_table,
+    "scales_columns": scales_columns,
+    "scales_maps": scales_maps,
     "solvers_table": solvers_table,
     "retrieval_table": retrieval_table,
+    "windows_table": windows_table,
+    "recognition_table": recognition_table,
     "vocabularies_table": vocabularies_table,
     "extras_table": extras_table,
     "borders_table": borders_table,

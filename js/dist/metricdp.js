@@ -198,7 +198,7 @@ const WORDING = {
     "whole": "epsilon {epsilon}{per} ({metric}){slack}{within}, by {basis}",
     "slack": ", plus a slack of {slack}",
     "within": ", only between secrets within {radius}",
-    "within_part": ", only between secrets of one part of the policy, up to {radius} apart"
+    "within_part": ", only between secrets of one part of the policy (up to {radius} apart): reports may reveal the part"
   },
   "short": {
     "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
@@ -3915,8 +3915,8 @@ function meanings(promise) {
   });
 }
 
-function distancesOf({ epsilon, unit }) {
-  if (isCounted(unit)) return WORDING.counted[unit];
+function distancesOf({ epsilon, unit, radius }) {
+  if (isCounted(unit)) return WORDING.counted[unit].filter((steps) => radius === null || steps <= radius);
   let scale = Math.LN2 / epsilon;
   const power = 10 ** Math.floor(Math.log10(scale));
   scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
@@ -4245,6 +4245,7 @@ const DECLARED = {
     "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "bag-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "outline-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
   },

@@ -41,6 +41,7 @@ export const DECLARED = {
     "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "bag-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "outline-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
   },

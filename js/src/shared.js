@@ -121,7 +121,7 @@ export const WORDING = {
     "whole": "epsilon {epsilon}{per} ({metric}){slack}{within}, by {basis}",
     "slack": ", plus a slack of {slack}",
     "within": ", only between secrets within {radius}",
-    "within_part": ", only between secrets of one part of the policy, up to {radius} apart"
+    "within_part": ", only between secrets of one part of the policy (up to {radius} apart): reports may reveal the part"
   },
   "short": {
     "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",

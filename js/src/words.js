@@ -161,8 +161,8 @@ export function meanings(promise) {
   });
 }
 
-function distancesOf({ epsilon, unit }) {
-  if (isCounted(unit)) return WORDING.counted[unit];
+function distancesOf({ epsilon, unit, radius }) {
+  if (isCounted(unit)) return WORDING.counted[unit].filter((steps) => radius === null || steps <= radius);
   let scale = Math.LN2 / epsilon;
   const power = 10 ** Math.floor(Math.log10(scale));
   scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));

@@ -28,6 +28,8 @@ from metricdp.auditing import expected_loss as expected_loss
 from metricdp.auditing import packing_lower_bound as packing_lower_bound
 from metricdp.auditing import posterior_leakage as posterior_leakage
 from metricdp.auditing import quantile_loss as quantile_loss
+from metricdp.auditing import shuffled_delta as shuffled_delta
+from metricdp.auditing import shuffled_epsilon as shuffled_epsilon
 from metricdp.auditing import violation_ratio as violation_ratio
 from metricdp.auditing import worst_loss as worst_loss
 from metricdp.auditing.bounds import universal_lower_bound as universal_lower_bound
@@ -39,6 +41,7 @@ from metricdp.design.comparison import Measure as Measure
 from metricdp.design.comparison import compare as compare
 from metricdp.design.constopt import constopt as constopt
 from metricdp.design.contextual import contextual as contextual
+from metricdp.design.dantzig_wolfe import dantzig_wolfe as dantzig_wolfe
 from metricdp.design.decomposed import decomposed as decomposed
 from metricdp.design.directions import von_mises_fisher as von_mises_fisher
 from metricdp.design.exponential import exponential as exponential
@@ -46,6 +49,7 @@ from metricdp.design.exponential import truncated_exponential as truncated_expon
 from metricdp.design.exponential import weighted_exponential as weighted_exponential
 from metricdp.design.gaussian import gaussian as gaussian
 from metricdp.design.given import from_matrix as from_matrix
+from metricdp.design.hierarchical import hierarchical as hierarchical
 from metricdp.design.interpolation.box import interpolated as interpolated
 from metricdp.design.laplace import laplace as laplace
 from metricdp.design.laplace import madlib as madlib
@@ -95,6 +99,7 @@ from metricdp.places import location_tree as location_tree
 from metricdp.places import policies as policies
 from metricdp.places import policy as policy
 from metricdp.places import protection_sets as protection_sets
+from metricdp.places import region_scale as region_scale
 from metricdp.places import road_network as road_network
 from metricdp.places import scaled as scaled
 from metricdp.problems import NearLoss as NearLoss

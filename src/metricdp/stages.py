@@ -26,6 +26,7 @@ class _Heard:
     listener: Listener
     thread: int = field(default_factory=threading.get_ident)
     blocks: list[str] = field(default_factory=list)
+    share: float | None = None
     stopped: bool = False
 
 
@@ -54,10 +55,21 @@ def stopped() -> bool:
     return _heard is not None and _heard.stopped
 
 
-def now(words: str) -> None:
-    """Say what is done from here on, until something else is said."""
+def now(words: str, share: float | None = None) -> None:
+    """Say what is done from here on, until something else is said; `share` is how much of it is done, where known."""
     if _heard is not None:
+        _heard.share = share
         _heard.listener(words)
+
+
+def share() -> float | None:
+    """Return how much of what was said last is done, where that is known."""
+    return None if _heard is None else _heard.share
+
+
+def saying(words: str) -> Callable[[float], None]:
+    """Return what takes shares of a piece of work and says them."""
+    return lambda done: now(words, done)
 
 
 def again() -> None:

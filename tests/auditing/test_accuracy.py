@@ -206,3 +206,22 @@ def test_the_law_is_plain_json_and_its_density_integrates_to_one() -> None:
     assert total == pytest.approx(1.0, abs=1e-4)
     both = law_of(mdp.product(mdp.laplace(mdp.Lp(2), 1.0), mdp.laplace(mdp.Lp(2), 2.0, dimension=1)))
     assert [part["epsilon"] for part in both["parts"]] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(("epsilon", "weighted"), [(0.5, True), (3.0, False)])
+def test_of_a_kernel_it_is_the_largest_quantile_of_any_secret(epsilon: float, weighted: bool) -> None:
+    """Rows that change nothing are not sorted, and the answer is that of sorting them all."""
+    rng = np.random.default_rng(9)
+    points = np.cumsum(rng.normal(size=(160, 3)), axis=0) * 0.3  # later ones lie farther out: a trend
+    space = mdp.vocabulary([f"w{i}" for i in range(160)], points)
+    weights = np.linspace(1.0, 5.0, 160) if weighted else np.ones(160)
+    kernel = mdp.weighted_exponential(space, epsilon, weights=weights, form="kernel")
+    away = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=-1))
+    law = weights * np.exp(-kernel.inner * away)
+    law /= law.sum(axis=1, keepdims=True)
+    order = np.argsort(away, axis=1)
+    running = np.cumsum(np.take_along_axis(law, order, axis=1), axis=1)
+    for level in (0.1, 0.5, 0.95, 0.999):
+        first = order[np.arange(len(law)), np.argmax(running >= level - 1e-12, axis=1)]
+        worst = away[np.arange(len(law)), first].max()
+        assert mdp.accuracy_radius(kernel, level) == pytest.approx(worst, rel=1e-8)

@@ -310,3 +310,19 @@ def test_columns_that_are_exchanged_are_no_places(here: Path, capsys: pytest.Cap
     options = "--points towns.csv --columns lon,lat --epsilon 1/km --builder exponential"
     assert "look exchanged by their names: the latitude comes first, --columns lat,lon" in refused(options, capsys)
     assert len(made("--points towns.csv --epsilon 1/km --builder exponential").inputs) == 3  # whatever stands beside
+
+
+def test_regions_from_a_file_let_less_be_told_there(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows("regions.csv", "name,x,y,radius,scale", [("clinic", 0, 0, 0.5, 0.2)])
+    found = made("--points cells.csv --metric l2 --epsilon 1.0 --sensitivity regions.csv")
+    law = found.matrix / found.matrix.sum(axis=1, keepdims=True)
+    told = np.abs(np.log(law[0]) - np.log(law[1:])).max(axis=1)
+    apart = np.hypot(*(np.array(SIX[1:]) - SIX[0]).T)
+    assert np.all(told <= 0.2 * apart * (1 + 1e-9))
+    assert "1 of 6 places lie in regions" in capsys.readouterr().err
+    plain = np.array([[math.dist(a, b) for b in SIX] for a in SIX])
+    assert found.certificate.loss == pytest.approx((law * plain).sum() / 6, rel=1e-6)  # in the distances of before
+    rows("regions.csv", "x,y,radius,scale", [("a", 0, 0.5, 0.2)])
+    assert "must hold numbers" in refused(
+        "--points cells.csv --metric l2 --epsilon 1.0 --sensitivity regions.csv", capsys
+    )

@@ -11,11 +11,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import metricdp as mdp
 from metricdp import cli, stages
+from metricdp.cli import watching
 
 RUN = "import sys; from metricdp import cli; sys.exit(cli.main())"
 DESIGN = "design --points cells.csv --epsilon 1 --gap 1e-9 -o out.mdp"
@@ -35,8 +37,8 @@ def interrupted_at(words: str, line: str, monkeypatch: pytest.MonkeyPatch, *, ti
     """Run a command; once it says that it does this, send it real signals."""
     said, left = stages.now, [times]
 
-    def saying(what: str) -> None:
-        said(what)
+    def saying(what: str, share: float | None = None) -> None:
+        said(what, share)
         while left[0] and re.match(words, what):
             left[0] -= 1
             os.kill(os.getpid(), signal.SIGINT)
@@ -49,6 +51,52 @@ def interrupted_at(words: str, line: str, monkeypatch: pytest.MonkeyPatch, *, ti
     code = cli.main(line.split())
     assert left == [0], "the stage was never reached"
     return code
+
+
+def test_a_kernel_says_what_it_does_and_how_much_of_it_is_done(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is designed, and while it is judged again."""
+    shares: dict[str, list[float | None]] = {}
+    said = stages.now
+
+    def saying(what: str, share: float | None = None) -> None:
+        shares.setdefault(what, []).append(share)
+        said(what, share)
+
+    monkeypatch.setattr(stages, "now", saying)
+    line = "design --points cells.csv --metric l2 --epsilon 1 --builder exponential --set form=kernel -o out.mdp"
+    assert cli.main(line.split()) == 0
+    with stages.listening(lambda words: None):
+        mdp.load("out.mdp")
+    first = [
+        "reading",
+        "finding the pairs that leak most",
+        "summing up all rows, round 1",
+        "judging all pairs, round 1",
+    ]
+    assert [what for what in shares if what in first] == first
+    assert {shares[what][-1] for what in (*first[2:], "judging all pairs of 9 secrets")} == {1.0}
+
+
+def test_a_share_of_the_work_moves_the_bar_and_is_said_beside_it() -> None:
+    shown: dict[str, object] = {}
+    bar = SimpleNamespace(add_task=lambda title, **given: 0, update=lambda task, **given: shown.update(given))
+    watch = watching.Watch("Designing")
+    watch.attach(bar)
+    with stages.listening(watch.hear):
+        stages.now("judging", 0.25)
+        assert (shown["completed"], shown["total"], shown["words"]) == (0.25, 1.0, "judging: 25 %")
+        stages.now("adding up")
+        assert (shown["completed"], shown["words"]) == (0.0, "adding up")
+
+
+@pytest.mark.parametrize("words", ["finding the pairs", "summing up all rows", "judging all pairs", "adding up"])
+def test_a_kernel_that_is_being_certified_ends_with_one_line(
+    here: Path, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "design --points cells.csv --metric l2 --epsilon 1 --builder exponential --set form=kernel -o out.mdp"
+    assert interrupted_at(words, line, monkeypatch) == 130
+    assert capsys.readouterr().err.strip() == "interrupted: nothing was written"
+    assert not Path("out.mdp").exists()
 
 
 @pytest.mark.parametrize("words", ["reading", "measuring distances", "choosing pairs"])

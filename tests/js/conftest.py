@@ -38,4 +38,5 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("beside")
     save(mdp.laplace(mdp.Hyperbolic(), 3.0, dimension=2), folder / "hyperbolic.mdp")
     save(mdp.laplace(mdp.Bags(mdp.Lp(2), 2), 3.0, dimension=6), folder / "bags.mdp")
+    save(mdp.laplace(mdp.Frechet(mdp.Lp(2), 2), 3.0, dimension=6), folder / "outlines.mdp")
     return sorted(folder.iterdir())

@@ -95,7 +95,11 @@ def test_the_command_names_them(tmp_path: Path) -> None:
     assert metric_named(f"regularised=0.25,{path}").covariance == pytest.approx(mixed)
     turned = mdp.Mahalanobis.ellipse(2, 0.5, bearing=30, at=(41.9, 12.5)).covariance
     assert metric_named("ellipse=2,0.5,30@41.9,12.5").covariance == pytest.approx(turned)
+    assert metric_named("bags=10") == mdp.Bags(mdp.Lp(2), 10)
+    assert metric_named("frechet=1") == mdp.Frechet(mdp.Lp(2), 1)
     for name, words in (
+        ("bags=1.5", "a whole number"),
+        ("frechet=x", "must name 1 number"),
         ("ellipse=2,0.5", "must name 3 numbers"),
         ("ellipse=2,x,30", "must name 3 numbers"),
         ("regularised=0.5", "SHARE,COVARIANCE"),
@@ -112,6 +116,7 @@ def test_what_is_no_ellipse_is_said() -> None:
         (lambda: mdp.Mahalanobis.regularised(np.zeros((2, 2)), 0.5), "positive variances"),
         (lambda: mdp.Mahalanobis.regularised(np.ones((2, 3)), 0.5), "square and symmetric"),
         (lambda: mdp.Mahalanobis.regularised(np.eye(3), 0.5, at=(1.0, 2.0)), "must be 2 x 2"),
+        (lambda: mdp.Mahalanobis.ellipse(1.0, 1.0, bearing=0.0, at=(1.0,)), "`at` must be a latitude"),
     ):
         with pytest.raises(InvalidInput, match=words):
             call()

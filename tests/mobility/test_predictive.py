@@ -22,6 +22,7 @@ from metricdp.mobility import (
     linear,
     parrot,
     predictive,
+    release_adversary,
 )
 from metricdp.mobility.closeness import flip, near_table
 from spaces_drawn import SPACES
@@ -268,6 +269,7 @@ def test_the_ledger_is_charged_what_was_spent_once_and_ends_the_run(tmp_path):
         run = mechanism.release([0] * 40, spend=spend)
         charged = [one.amount / 1e6 for one in ledger.history("anna")]
         assert len(run) < 40
+        assert run.spent == pytest.approx(sum(charged), abs=1e-4)  # a last test that failed is counted too
         assert run.spent <= sum(charged) + 1e-9 <= 4 + 1e-9
         again = mechanism.release([1] * 40, spend=spend)  # a retry: the stored answers, whatever the trace is
         assert (again.reports, again.fresh) == (run.reports, run.fresh)
@@ -313,3 +315,29 @@ def test_an_account_that_refuses_the_first_report_leaves_an_empty_run():
 def test_what_cannot_be_is_refused_in_a_sentence(call, sentence):
     with pytest.raises(InvalidInput, match=sentence):
         call()
+
+
+# --- the adversary ----------------------------------------------------------------------------------------------------
+
+
+def test_the_adversary_over_a_predicted_trace_is_that_of_all_walks_there_are():
+    start, moves, steps = np.array([0.5, 0.3, 0.2]), np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]]), 3
+    mechanism = predictive(TRIANGLE, budget=FixedUtility(3.0), noise=own_noise)
+    losses = np.array([[apart(i, j) for j in range(3)] for i in range(3)])
+    walk = np.array([0, 0, 1])
+    run = mechanism.release(walk, rng=np.random.default_rng(11))
+    drawn = tuple(zip(run.reports, run.fresh, strict=True))
+    weights = {}
+    for trace in itertools.product(range(3), repeat=steps):
+        chance = {r: p for r, p, _ in runs_by_hand(trace, 3.0, steps)}[drawn]
+        weights[trace] = chance * start[trace[0]] * math.prod(moves[a, b] for a, b in itertools.pairwise(trace))
+    total, errors = sum(weights.values()), 0.0
+    for t in range(steps):
+        posterior = [sum(w for trace, w in weights.items() if trace[t] == place) / total for place in range(3)]
+        guess = min(range(3), key=lambda g: sum(posterior[x] * losses[x, g] for x in range(3)))
+        errors += losses[walk[t], guess] / steps
+    risk = release_adversary(start, moves, [walk], [mechanism.likelihoods(run)], losses)
+    assert risk.smoothed == pytest.approx(errors)
+    assert risk.steps == 3
+    shorter = release_adversary(start, moves, [walk], [mechanism.likelihoods(run)[:1]], losses)
+    assert shorter.steps == 3

@@ -149,6 +149,17 @@ def test_a_scale_counts_for_both_ends_and_along_every_way() -> None:
         scaled(mdp.FiniteSpace(points, mdp.Lp(2)), np.zeros(25))
 
 
+@pytest.mark.parametrize("streets", [10, 100])
+def test_along_streets_a_scale_comes_as_near_its_integral_as_streets_are_short(streets: int) -> None:
+    """The scale e^x from -1 to 0 on a straight road: the eikonal solution is 1 - 1 / e, the lower sum just below."""
+    places = np.linspace(-1.0, 0.0, streets + 1)
+    road = mdp.ShortestPath(np.stack([np.arange(streets), np.arange(1, streets + 1)], axis=1), np.diff(places))
+    made = scaled(mdp.FiniteSpace(np.arange(streets + 1), road), np.exp(places))
+    short = 1.0 - made.distances[0, -1] / (1.0 - math.exp(-1.0))
+    assert 0.0 < short < 0.52 / streets  # half the change of the scale along a street
+    assert made.unit == "scaled km"
+
+
 def test_an_epsilon_of_every_place_is_kept_by_the_mechanism() -> None:
     """Sensitive places are told apart from any other by a fifth of what others are."""
     space = mdp.grid((5, 5))

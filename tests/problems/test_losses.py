@@ -48,6 +48,9 @@ def kinds(inputs, outputs, rng):
     yield table, table, known
     drawn = np.array([[float(squared(a, b)) for b in outputs.points] for a in inputs.points])
     yield squared, drawn, known
+    if inputs is outputs:  # another metric of the same places
+        line = rng.permutation(n).astype(float)
+        yield mdp.FiniteSpace(line[:, None], mdp.Lp(1)), np.abs(line[:, None] - line), known
     stored = (rng.random((n, m)) < 0.6) | (apart <= np.quantile(apart, 0.4))
     yield (
         mdp.NearLoss(sparse.coo_array((table[stored], np.nonzero(stored)), (n, m)), table[~stored].min(), 5.0),
@@ -78,7 +81,7 @@ def test_every_kind_of_loss_against_all_pairs(seed):
                 for i in range(len(inputs)):
                     outside = truth[i][~listed[i]]
                     assert least[i] <= outside.min(initial=math.inf)
-                    if isinstance(given, np.ndarray) or callable(given):
+                    if isinstance(given, np.ndarray | mdp.FiniteSpace) or callable(given):
                         assert least[i] == pytest.approx(outside.min(initial=math.inf), rel=1e-13)
                     elif given is None:
                         assert least[i] == (near.radius if len(outside) else math.inf)
@@ -104,6 +107,27 @@ def test_landmarks_bound_what_a_law_costs(count, monkeypatch):
         one = np.eye(len(outputs))[5]
         np.testing.assert_allclose(problem.most_beyond(one), apart[:, 5], rtol=1e-7, atol=1e-7)
         assert np.all(problem.most_beyond(np.zeros(len(outputs))) == 0.0)
+
+
+def test_the_loss_of_another_metric_is_bounded_without_all_pairs(monkeypatch):
+    monkeypatch.setattr(losses, "WORTH_LANDMARKS", 0)
+    monkeypatch.setattr(losses, "BLOCK_PAIRS", 500)
+    rng = np.random.default_rng(2)
+    points = rng.uniform(0, 10, (80, 2))
+    plane, other = mdp.FiniteSpace(points, mdp.Lp(2)), mdp.FiniteSpace(points * [1.0, 3.0], mdp.Lp(1))
+    problem = mdp.Problem(plane, 1.0, loss=other)
+    assert not problem.loss_is_distance
+    assert "another metric" in repr(problem)
+    for radius in (0.5, 3.0, 20.0):
+        near, listed = plane.near(radius), plane.distances <= radius
+        least = problem.least_beyond(near)
+        outside = np.where(listed, np.inf, other.distances).min(axis=1)
+        assert np.all(least <= outside)
+        assert np.all((least > 0) | np.isinf(outside))
+        assert np.isinf(least[np.isinf(outside)]).all()
+        np.testing.assert_array_equal(problem.near_losses(near), other.distances[listed])
+    with pytest.raises(InvalidInput, match="it has 80 places"):
+        mdp.Problem(mdp.grid((3, 3)), 1.0, loss=other)
 
 
 def test_many_landmarks_come_close(monkeypatch):

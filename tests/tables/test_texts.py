@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
+from metricdp.tables.formats import located, open_reader
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.text_files import protect_text_files
 from metricdp.tables.texts import protect_texts
@@ -208,6 +210,24 @@ def test_a_cell_of_ten_megabytes_passes(tmp_path: Path, masked: TextMechanism) -
     (tmp_path / "in.csv").write_text(f"id,text\n1,{cell}\n2,good\n")
     protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
     assert (tmp_path / "out.csv").stat().st_size > 10_000_000
+
+
+def test_long_texts_are_read_a_few_at_a_time_in_every_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dictionary hides how long texts are, and a row longer than a batch comes alone."""
+    monkeypatch.setattr("metricdp.tables.formats.base.BATCH_BYTES", 100_000)
+    table = pa.table({"text": ["bad room " * 1_000] * 90 + ["good " * 50_000]})
+    pq.write_table(table, tmp_path / "coded.parquet")
+    pq.write_table(table, tmp_path / "plain.parquet", use_dictionary=False)
+    feather.write_feather(table, tmp_path / "in.feather")
+    with closing(sqlite3.connect(tmp_path / "in.db")) as base:
+        base.execute("create table reviews (text text)")
+        base.executemany("insert into reviews values (?)", [(text,) for text in table["text"].to_pylist()])
+        base.commit()
+    for name in ("coded.parquet", "plain.parquet", "in.feather", "in.db::reviews"):
+        with open_reader(located(f"{tmp_path}/{name}")) as reader:
+            sizes = [batch.num_rows for batch in reader.batches()]
+        assert sum(sizes) == 91
+        assert max(sizes) <= 12, name
 
 
 def test_a_simulation_is_marked(tmp_path: Path, masked: TextMechanism) -> None:

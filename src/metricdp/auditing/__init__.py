@@ -12,6 +12,7 @@ from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_lea
 from metricdp.auditing.local import audit_local
 from metricdp.auditing.loss import expected_loss, packing_lower_bound, quantile_loss, worst_loss
 from metricdp.auditing.report import AuditReport, Finding
+from metricdp.auditing.shuffling import shuffled_delta, shuffled_epsilon
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.auditing.traces import bounded_range, trace_leakage
 from metricdp.mechanisms import Witness
@@ -45,6 +46,8 @@ __all__ = [
     "packing_lower_bound",
     "posterior_leakage",
     "quantile_loss",
+    "shuffled_delta",
+    "shuffled_epsilon",
     "trace_leakage",
     "violation_ratio",
     "worst_loss",

@@ -10,7 +10,7 @@ the crossings of a road network), in which a disc on a map is drawn. All radii a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from itertools import product
@@ -30,6 +30,7 @@ from metricdp.mechanisms import (
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    OutlineLaplace,
     ProductMechanism,
     ProjectedLaplace,
     SphericalGaussian,
@@ -161,6 +162,12 @@ def _(mechanism: HyperbolicLaplace, levels: Floats) -> _Found:
 
 
 @_radii.register
+def _(mechanism: OutlineLaplace, levels: Floats) -> _Found:
+    """How far a report lies from the outline, in its largest gap."""
+    return _radii(mechanism.part, levels)
+
+
+@_radii.register
 def _(mechanism: BagLaplace, levels: Floats) -> _Found:
     """All vectors stay within the radius of one with a chance that is lower by theirs together."""
     one = _radii(mechanism.part, 1.0 - (1.0 - levels) / mechanism.count)
@@ -169,17 +176,27 @@ def _(mechanism: BagLaplace, levels: Floats) -> _Found:
 
 @_radii.register
 def _(mechanism: MatrixMechanism, levels: Floats) -> _Found:
-    ground, worst = _ground(mechanism.inputs, mechanism.outputs), np.zeros(len(levels))
-    for part in _parts(len(mechanism.inputs), max(1, CELLS // len(mechanism.outputs))):
-        worst = np.maximum(worst, _quantiles(mechanism.matrix[part], ground.between(part), levels).max(axis=0))
+    ground, order = _ground(mechanism.inputs, mechanism.outputs), _shuffled(np.arange(len(mechanism.inputs)))
+    worst = _largest(order, lambda rows: (mechanism.matrix[rows], ground.between(rows)), levels)
     return _Found(worst, ground.metric, True)
 
 
 @_radii.register
 def _(mechanism: KernelMechanism, levels: Floats) -> _Found:
-    ground, worst = _ground(mechanism.inputs, mechanism.outputs), np.zeros(len(levels))
-    for part in _parts(len(mechanism.inputs), max(1, CELLS // len(mechanism.outputs))):
-        worst = np.maximum(worst, _quantiles(mechanism.rows(part), ground.between(part), levels).max(axis=0))
+    """Secrets that are reported themselves with such a chance need no row: their radius is 0."""
+    ground, space, law = _ground(mechanism.inputs, mechanism.outputs), mechanism.space, mechanism.law
+    own = np.zeros(len(space)) if law.log_weights is None else law.log_weights
+    sure = np.exp(own - mechanism.log_normalisers) >= levels.max() * ROUNDED_UP + law.error
+    measured = ground.metric is space.metric and ground.secrets is space.points
+
+    def rows(codes: Integers) -> tuple[Floats, Floats]:
+        if not measured:
+            return mechanism.rows(codes), ground.between(codes)
+        away = law.measured.rows(codes)  # one product for the distances and for the terms
+        terms = law.exponentials(away)
+        return terms if law.weights is None else terms * law.weights, away
+
+    worst = _largest(_shuffled(np.flatnonzero(~sure)), rows, levels)
     return _Found(worst, ground.metric, True)
 
 
@@ -284,6 +301,35 @@ def sphere_quantile(rate: float, level: float) -> float:
     return float(brentq(excess, 0.0, top, xtol=1e-16 * top, rtol=1e-14)) * (1.0 + 1e-12)
 
 
+def _shuffled(rows: Integers) -> Integers:
+    """Return rows in an order that follows no trend, the same every time."""
+    return np.random.default_rng(0).permutation(rows)
+
+
+def _largest(order: Integers, rows: Callable[[Integers], tuple[Floats, Floats]], levels: Floats) -> Floats:
+    """Return the largest quantiles of all rows, of which `rows` gives weights and distances.
+
+    A row that holds the share of a level within the largest distance so far changes nothing: only others are sorted,
+    which in any order but a sorted one are some ln(n) of n. A share counts as held where it is by more than rounding.
+    """
+    worst, start, size = np.zeros(len(levels)), 0, 8
+    while start < len(order):
+        weights, away = rows(order[start : start + size])
+        enough = (levels[:, None] + 4.0 * _rounding(weights)) * weights.sum(axis=1)
+        held = [np.where(away <= radius, weights, 0.0).sum(axis=1) for radius in worst]
+        more = np.flatnonzero((np.stack(held) < enough).any(axis=0))
+        if more.size:
+            worst = np.maximum(worst, _quantiles(weights[more], away[more], levels).max(axis=0))
+        start += size
+        size = min(2 * size, max(1, CELLS // weights.shape[1]))
+    return worst
+
+
+def _rounding(weights: Floats) -> float:
+    """Return a bound of the relative error of a sum of a row's weights, twice."""
+    return float(weights.shape[1] + 8) * 2.0**-52
+
+
 def _quantiles(weights: Floats, away: Floats, levels: Floats) -> Floats:
     """Return rows x levels: the least distance within which such a share of a row's weight lies, rounding against us.
 
@@ -297,7 +343,7 @@ def _quantiles(weights: Floats, away: Floats, levels: Floats) -> Floats:
     wanted = np.broadcast_to(levels, (len(weights), levels.shape[-1]))
     found = np.empty(wanted.shape)
     for number in range(wanted.shape[1]):
-        needed = (wanted[:, number] + (weights.shape[1] + 8) * 2.0**-52) * running[:, -1]
+        needed = (wanted[:, number] + _rounding(weights)) * running[:, -1]
         first = np.where(running[:, -1] >= needed, np.argmax(running >= needed[:, None], axis=1), last)
         found[:, number] = away[rows, order[rows, first]]
     return found

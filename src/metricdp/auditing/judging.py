@@ -32,6 +32,7 @@ from metricdp.auditing.theorem import (
     judge_hyperbolic,
     judge_nearest,
     judge_noise,
+    judge_outline,
     judge_projected,
 )
 from metricdp.errors import InvalidInput
@@ -47,6 +48,7 @@ from metricdp.mechanisms import (
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    OutlineLaplace,
     ProductMechanism,
     ProjectedLaplace,
     SphericalGaussian,
@@ -206,6 +208,7 @@ judge.register(SphericalLaplace, judge_noise)
 judge.register(DirectionNoise, judge_direction)
 judge.register(HyperbolicLaplace, judge_hyperbolic)
 judge.register(BagLaplace, judge_bag)
+judge.register(OutlineLaplace, judge_outline)
 judge.register(ProjectedLaplace, judge_projected)
 judge.register(NearestMechanism, judge_nearest)
 judge.register(ProductMechanism, _judge_product)

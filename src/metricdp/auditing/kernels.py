@@ -26,6 +26,7 @@ from metricdp.mechanisms import KernelMechanism, Witness
 from metricdp.mechanisms.kernel_law import KernelLaw
 from metricdp.metrics.limited import worth_compiling
 from metricdp.metrics.rounding import UNIT
+from metricdp.stages import doing, saying
 
 BLOCK_CELLS = 1 << 22  # distances that are held at once: 32 MB
 MOST_ROWS, OF_ONE = 256, 64  # rows whose pairs are listed, and pairs of each; where more tie, they keep their ceiling
@@ -221,10 +222,11 @@ class _Pass:
 
 def judge_kernel(mechanism: KernelMechanism, claim: Claim) -> AuditReport:
     """Judge every pair of secrets of a kernel: whatever it says of itself, this is a proof."""
-    law = mechanism.law
-    told = claim.progress
-    sums = sums_of(law, None if told is None else lambda share: told(0.5 * share))
-    report = audit_kernel(law, sums, claim)
+    law, words = mechanism.law, f"judging all pairs of {len(mechanism.space):,} secrets"
+    with doing(words):
+        told = claim.progress or saying(words)
+        sums = sums_of(law, lambda share: told(0.5 * share))
+        report = audit_kernel(law, sums, replace(claim, progress=told))
     wrong = np.abs(mechanism.log_normalisers - sums.log_normalisers) > 2.0 * sums.error
     if wrong.any():
         sentence = f"The stored normaliser of secret {int(np.flatnonzero(wrong)[0])} is not that of its law."

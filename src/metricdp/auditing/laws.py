@@ -22,6 +22,7 @@ from metricdp.mechanisms import (
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    OutlineLaplace,
     ProductMechanism,
     ProjectedLaplace,
     SphericalGaussian,
@@ -48,6 +49,7 @@ KINDS: dict[type, str] = {
     SphericalGaussian: "spherical_gaussian",
     DirectionNoise: "direction_noise",
     BagLaplace: "bag_laplace",
+    OutlineLaplace: "outline_laplace",
     HyperbolicLaplace: "hyperbolic_laplace",
     ProjectedLaplace: "projected_laplace",
     MatrixMechanism: "matrix",
@@ -201,6 +203,10 @@ def density_of(mechanism: Mechanism) -> dict[str, Any]:
         one = density_of(mechanism.part)
         return one | {
             "formula": f"every one of {mechanism.count} vectors: {one['formula']}; the reports in lexicographic order"
+        }
+    if isinstance(mechanism, OutlineLaplace):
+        return density_of(mechanism.part) | {
+            "secrets": "x is the outline of a curve: its start, its end, the least and the largest of every coordinate"
         }
     if isinstance(mechanism, ProjectedLaplace):
         return {

@@ -25,6 +25,7 @@ from metricdp.mechanisms import (
     DirectionNoise,
     HyperbolicLaplace,
     NearestMechanism,
+    OutlineLaplace,
     ProjectedLaplace,
     SphericalLaplace,
     VectorLaplace,
@@ -112,6 +113,14 @@ def judge_bag(mechanism: BagLaplace, claim: Claim) -> AuditReport:
         found,
         method=f"every one of {mechanism.count} vectors: {found.method}; their order is not told, so any pairing of "
         "two bags bounds what is",
+    )
+
+
+def judge_outline(mechanism: OutlineLaplace, claim: Claim) -> AuditReport:
+    """An outline moves by at most the Frechet distance of two curves, in its largest gap."""
+    found = judge_noise(mechanism.part, claim)
+    return replace(
+        found, method=f"the outline of a curve moves by at most the Frechet distance; on the outline: {found.method}"
     )
 
 

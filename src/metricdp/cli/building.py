@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from metricdp.arrays import Floats
 from metricdp.cli import choices, starts
 from metricdp.cli.choices import ConcentratedLevel, Level, Places, Where
-from metricdp.cli.stakes import BY_DISTANCE, Cost, loss_from, numbers_for, prior_from
+from metricdp.cli.stakes import BY_DISTANCE, Cost, loss_from, numbers_for, prior_from, scaled_by
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.mechanisms import Mechanism
@@ -31,11 +31,15 @@ class Options:
     Attributes:
         prior: A table that says how likely every place is: shares or counts, one row a place in their order, or with
             the columns of the places (lat and lon), where rows count for the nearest one. It must be public.
+        sensitivity: A table of regions in which less may be told: lat, lon, radius (in km) and scale, or tiles south,
+            west, north, east and scale, or one scale a place. With scale 0.2 distances there count a fifth, so that
+            epsilon does; the loss stays in the places' own distances. It must be public.
         prior_column: Which column of the prior holds the numbers, where there are several.
         prior_within: How far a row of the prior may lie from its place, such as 300m; rows beyond are left out. As far
             as places lie apart unless given.
-        loss: What a report costs: distance (the default), squared (its square), time (to drive there, with --roads), or
-            a file with a matrix, one row per place and one column per report.
+        loss: What a report costs: distance (the default), squared (its square), ground (the distance on the map, where
+            --policy counts hops), time (to drive there, with --roads), or a file with a matrix, one row per place and
+            one column per report.
         speed: With --loss time: km/h on streets that do not say how fast they are.
         gap: How far the loss may be from the proven optimum, as a share; for builders that search. On windows and with
             --anchors refine (see there) 0.05 unless said, elsewhere 0.001.
@@ -69,6 +73,7 @@ class Options:
     """
 
     prior: str | None = None
+    sensitivity: str | None = None
     prior_column: str | None = None
     prior_within: str | None = None
     loss: str | None = None
@@ -282,13 +287,19 @@ def _with_stakes(order: Order) -> Order:
         ground = places.space.ground.unit
         reach = None if within is None else choices.distance_in(within, ground, "prior-within")
         prior = prior_from(options.prior, places, column=options.prior_column, within=reach)
-    return replace(order, prior=prior, cost=loss_from(options.loss, places, speed=options.speed))
+    cost = loss_from(options.loss, places, speed=options.speed)
+    if options.sensitivity is not None:
+        if order.parts or order.builder.start == "box":
+            raise InvalidInput("--sensitivity scales the distances of finitely many places, not of a file or a box.")
+        scaled, cost = scaled_by(options.sensitivity, places, cost)
+        return replace(order, prior=prior, cost=cost, places=scaled)
+    return replace(order, prior=prior, cost=cost)
 
 
 def _arguments(order: Order) -> dict[str, Any]:
     """Return the keyword arguments behind the options, other than prior, loss and gap."""
     wanted, options = order.options.given(), order.options
-    for name in ("prior", *BESIDE, "loss", "gap", "base", "parts", "matrix", "set"):
+    for name in ("prior", "sensitivity", *BESIDE, "loss", "gap", "base", "parts", "matrix", "set"):
         wanted.pop(name, None)
     if wanted.get("executor") == "threads":
         del wanted["executor"]  # the builder's own choice

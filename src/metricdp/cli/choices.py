@@ -16,6 +16,7 @@ from metricdp import wording
 from metricdp.arrays import Integers
 from metricdp.cli import tables
 from metricdp.cli.embeddings import AS_THEY_ARE, Vectors
+from metricdp.cli.policies import Ground, Left, policy_space
 from metricdp.cli.shaping import SHAPES, shaped
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput, NotPrivate
@@ -172,6 +173,11 @@ class Where:
             secrets.
         words: With vectors: so many of its first words, or a file with one word a line. Without: the words of a file,
             measured by their spelling.
+        policy: Which of them must be hidden from each other, so that epsilon is per hop: a table of edges with the
+            columns from and to (rows of the points from 0, or names of their column id) and, where wanted, length; or
+            neighbours, neighbours:8 (of --grid), streets (of --roads), nearest:4, within:300m.
+        isolated: With a policy: what becomes of places without an edge: refuse, join (to the nearest), disclose.
+        apart: With a policy: what becomes of parts that no edge joins: refuse, join, disclose (reports may reveal it).
         table: How the points are read.
     """
 
@@ -183,6 +189,9 @@ class Where:
     cell: str | None = None
     vectors: str | None = None
     words: str | None = None
+    policy: str | None = None
+    isolated: Left | None = None
+    apart: Left | None = None
     table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS
 
     def space(self) -> FiniteSpace:
@@ -192,6 +201,15 @@ class Where:
     def places(self) -> Places:
         """Return them, and what became of the rows of a file; a note is said where some are one place."""
         self._check()
+        found = self._found()
+        if self.policy is None:
+            return found
+        sides = None if self.grid is None else sides_of(found.space)
+        ground = Ground(found.space, found.rows, self.points, sides)
+        left, parts = self.isolated or "refuse", self.apart or "refuse"
+        return replace(found, space=policy_space(self.policy, ground, isolated=left, apart=parts))
+
+    def _found(self) -> Places:
         if self.points is not None:
             return replace(places_from(self.points, self.metric, self.table), where=self)
         if self.are_words:
@@ -220,6 +238,9 @@ class Where:
             raise InvalidInput("--metric belongs to --points: with --roads distances run along the roads, in km.")
         if (self.cell is None) != (self.grid is None):
             raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 200m.")
+        for option in ("isolated", "apart"):
+            if getattr(self, option) is not None and self.policy is None:
+                raise InvalidInput(f"--{option} says what becomes of places that a policy leaves out: give --policy.")
 
     @property
     def are_words(self) -> bool:
@@ -283,6 +304,12 @@ def cells(corners: str, size: str, metric: str | None) -> FiniteSpace:
     corner = middle - steps * (count - 1) / 2
     made = metricdp.grid(shape, spacing=side, origin=corner, metric=chosen)
     return FiniteSpace(made.points, chosen, columns=names)
+
+
+def sides_of(space: FiniteSpace) -> tuple[int, int]:
+    """Return how many rows and columns the cells of a map have."""
+    rows = len(np.unique(space.points[:, 0]))
+    return rows, len(space) // rows
 
 
 def distance_in(text: str, unit: str, option: str) -> float:

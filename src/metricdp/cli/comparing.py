@@ -54,7 +54,8 @@ def compare(
         output: Where results go, by the ending: .html a page, .png, .svg or .pdf a picture, .csv or .json numbers. May
             be repeated; a CSV file is put beside the first.
         builders: Names with commas between (`metricdp builders` lists them); all that fit unless given.
-        loss: What a report costs: distance, squared, time (with --roads), or a file with a matrix; several with commas.
+        loss: What a report costs: distance, squared, ground, time (with --roads), or a file with a matrix; several with
+            commas.
         objective: expected (on average over the places), worst (of any place), or both with a comma between.
         speed: With --loss time: km/h on streets that do not say how fast they are.
         prior: A table that says how likely every place is, as for `metricdp design`.

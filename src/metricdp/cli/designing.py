@@ -106,8 +106,8 @@ def _next(order: building.Order, made: Mechanism, output: str) -> str:
     if where is not None and where.cell is not None and order.places is not None:
         # a value of a cell lies at most half its diagonal from the middle
         space = order.places.space
-        half = choices.distance_in(where.cell, space.unit, "cell") / math.sqrt(2.0)
-        snap = f" --snap {wording.distance(half, space.unit, 'up').replace(' ', '').replace(',', '')}"
+        half = choices.distance_in(where.cell, space.ground.unit, "cell") / math.sqrt(2.0)
+        snap = f" --snap {wording.distance(half, space.ground.unit, 'up').replace(' ', '').replace(',', '')}"
         what = "protects a table, every value put on the middle of its cell"
     lines = ["Go on:", f"  metricdp audit {name}   judges it again, without trust in who made it"]
     if made.inputs.is_text:

@@ -1,25 +1,32 @@
-"""Metrics that take numbers: ellipses, and Mahalanobis of a covariance in a file."""
+"""Metrics that take numbers: ellipses, Mahalanobis of a covariance in a file, bags and curves."""
 
 from __future__ import annotations
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Mahalanobis
+from metricdp.metrics import Bags, Frechet, Lp, Mahalanobis, Metric
 
 SHAPES = {
     "ellipse=ALONG,ACROSS,BEARING@LAT,LON": "ellipses on a map: so many km along the bearing (and across) count as one",
     "mahalanobis=COVARIANCE.csv": "sqrt((a-b)' S^-1 (a-b)) for the covariance of a file",
     "regularised=SHARE,COVARIANCE.csv": "the same for share * S + (1 - share) * I, S scaled to a mean variance of one; "
     "with @LAT,LON that of places in degrees",
+    "bags=NUMBERS": "bags of vectors of so many numbers each: least total l2 distance of a pairing",
+    "frechet=NUMBERS": "curves of vertices of so many numbers each, 1 for a series: discrete Fréchet distance under l2",
 }
 
 
-def shaped(name: str) -> Mahalanobis:
+def shaped(name: str) -> Metric:
     """Return the metric of a word with numbers: see `SHAPES`."""
     word, _, rest = name.strip().partition("=")
     word = word.strip().lower()
     if word == "mahalanobis":
         return Mahalanobis(_covariance(rest))
+    if word in ("bags", "frechet"):
+        size = _numbers(rest, 1, name)[0]
+        if size != int(size):
+            raise InvalidInput(f"--metric {name} must name a whole number, such as {word}=2.")
+        return Bags(Lp(2), int(size)) if word == "bags" else Frechet(Lp(2), int(size))
     if word not in ("ellipse", "regularised"):
         raise InvalidInput(f"unknown metric {word!r}: use one of {', '.join(SHAPES)}.")
     numbers, mark, place = rest.partition("@")
@@ -49,6 +56,7 @@ def _numbers(text: str, count: int, name: str) -> list[float]:
         found = []
     if len(found) != count:
         raise InvalidInput(
-            f"--metric {name} must name {count} numbers in {text!r}, such as ellipse=2,0.5,30@41.9,12.5."
+            f"--metric {name} must name {count} number{'s' * (count > 1)} in {text!r}, such as "
+            "ellipse=2,0.5,30@41.9,12.5 or bags=10."
         )
     return found

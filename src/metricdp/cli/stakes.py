@@ -22,7 +22,7 @@ from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
 if TYPE_CHECKING:
     import pyarrow as pa  # imported where something is read
 
-KINDS = ("distance", "squared", "time")
+KINDS = ("distance", "squared", "ground", "time")
 DENSE = 4_096  # secrets up to which a loss is one matrix
 
 
@@ -44,7 +44,7 @@ BY_DISTANCE = Cost(None, "the distance from the truth to the report", "")
 
 
 def loss_from(wanted: str | None, places: Places, *, speed: float | None = None) -> Cost:
-    """Return the loss that `--loss` names: distance, squared, time (on roads), or a file with a matrix."""
+    """Return the loss that `--loss` names: distance, squared, ground, time (on roads), or a file with a matrix."""
     space = places.space
     if speed is not None and wanted != "time":
         raise InvalidInput("--speed says how fast streets are driven and belongs to --loss time.")
@@ -55,6 +55,8 @@ def loss_from(wanted: str | None, places: Places, *, speed: float | None = None)
         if len(space) <= DENSE:
             return Cost(space.distances**2, "the squared distance from the truth to the report", unit)
         return Cost(_squared(space), "the squared distance from the truth to the report", unit)
+    if wanted == "ground":
+        return _on_the_ground(space)
     if wanted == "time":
         return _minutes(places, speed)
     path = str(wanted)
@@ -70,6 +72,25 @@ def _squared(space: FiniteSpace) -> Callable[[Points, Points], Floats]:
         return np.asarray(space.metric(a, b) ** 2)
 
     return squared
+
+
+def _on_the_ground(space: FiniteSpace) -> Cost:
+    """Return the distance of coordinates, where the metric counts something else: hops of a policy, say."""
+    if space.is_text:
+        raise InvalidInput("--loss ground is the distance of places on a map; words have none.")
+    places, words = space.coordinates, "the distance from the truth to the report on the ground"
+    if len(space) <= DENSE:
+        return Cost(pairwise(space.ground, places, places), words, space.ground.unit)
+    if space.coordinates is space.points:
+        return Cost(space.ground, words, space.ground.unit)
+    if not np.array_equal(space.points[:, 0], np.arange(len(space))):
+        raise InvalidInput(f"--loss ground is for places by number, or at most {DENSE:,} of them.")
+
+    def ground(a: Points, b: Points) -> Floats:
+        one, two = (np.asarray(rows)[..., 0].astype(np.int64) for rows in (a, b))
+        return np.asarray(space.ground(places[one], places[two]))
+
+    return Cost(ground, words, space.ground.unit)
 
 
 def _minutes(places: Places, speed: float | None) -> Cost:
@@ -102,6 +123,28 @@ def _matrix(path: str, places: Places) -> Floats:
     if len(matrix) != size:
         raise InvalidInput(f"{path!r} must hold a loss for every pair of the {size:,} places, got {matrix.shape}.")
     return matrix
+
+
+def scaled_by(path: str, places: Places, cost: Cost) -> tuple[Places, Cost]:
+    """Return the places with distances that count less in sensitive regions; the loss stays in the distances of before.
+
+    What was read is said: how many places lie in a region.
+    """
+    from metricdp.cli.reading import read_table
+    from metricdp.places import region_scale, scaled
+
+    table, space = read_table(path), places.space
+    names = [name for name in table.schema.names if name != "name"]
+    try:
+        columns = {name: np.asarray(table[name].to_numpy(), dtype=np.float64) for name in names}
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{path!r} must hold numbers, but for a column `name`. {there_are(names)}") from error
+    scale = region_scale(space, columns)
+    inside = int((scale != 1.0).sum())
+    note(f"{inside:,} of {len(space):,} places lie in regions of their own scale, from {scale.min():g}.")
+    if cost.is_distance:
+        cost = replace(cost, loss=space.distances if len(space) <= DENSE else space)
+    return replace(places, space=scaled(space, scale)), cost
 
 
 def numbers_for(path: str, places: Places, *, option: str) -> Floats:

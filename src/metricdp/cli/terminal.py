@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import stages, wording
 from metricdp.arrays import Floats
 from metricdp.auditing import AuditReport, ConcentratedReport
 from metricdp.auditing.loss import counts_distance
@@ -26,16 +26,22 @@ def note(sentence: str) -> None:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
-    """Show a bar on a terminal's error stream; where that is no terminal, show nothing."""
+    """Show a bar on a terminal's error stream, and beside it what is being done; without a terminal, show nothing."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TextColumn
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
+    columns = (*Progress.get_default_columns(), TextColumn("{task.fields[words]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0, words="")
+
+        def hear(words: str) -> None:
+            bar.update(task, words=words, completed=stages.share())  # None leaves it where it is
+
+        with stages.listening(hear):
+            yield lambda share: bar.update(task, completed=share)
 
 
 @contextmanager

@@ -69,7 +69,10 @@ class Watch:
     def hear(self, words: str) -> None:
         """Take what is being done."""
         self._keeps = self._keeps or words == KEEPS
-        self._stage = words
+        share = stages.share()
+        self._stage = words if share is None else f"{words}: {100.0 * share:.0f} %"
+        if not self._bounds:  # a search shows how near its bounds have come
+            self._update(**({} if share is None else {"total": 1.0}), completed=share or 0.0)
         self._show()
 
     @property

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from metricdp.catalogue import Catalogue, loaded
 from metricdp.mechanisms import Mechanism
 
-STAKES = ("prior", "loss")
+STAKES = ("prior", "loss", "sensitivity")
 SEARCH = (*STAKES, "gap", "seconds")
 FORM: Mapping[str, Callable[[str], Any]] = {"form": str}  # of the mechanism: a matrix or a kernel
 
@@ -107,6 +107,8 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
             "problem", (*SEARCH, "objective", "solver", "window"), progress=True),
     Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
             "problem", STAKES, dense=True),
+    Builder("hierarchical", "metricdp.design.hierarchical:hierarchical", "several steps down a tree of places, whose "
+            "budgets add up", "problem", STAKES, own={"branching": int, "growth": float}, dense=True),
     Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "
             "charged", "problem", (*SEARCH, "objective", "stretch"), dense=True, progress=True),
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
@@ -116,6 +118,8 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
             "threads, processes or on Ray, with checkpoints", "problem",
             (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"),
             dense=True, progress=True),
+    Builder("dantzig_wolfe", "metricdp.design.dantzig_wolfe:dantzig_wolfe", "the optimum by columns: a master that "
+            "mixes them and a pricing problem for every report", "problem", SEARCH, dense=True, progress=True),
     Builder("interpolated", "metricdp.design.interpolation.box:interpolated", "private at every point of a box, from "
             "tables at the corners of a grid", "box", (*SEARCH, "anchors", "rule", "split", "budget", "box"),
             progress=True),

@@ -15,7 +15,7 @@ def hyperbolic(
     metric: Hyperbolic, epsilon: float, dimension: int | None, *, pitch: float | None = None
 ) -> HyperbolicLaplace:
     """Return noise of hyperbolic space, with the mean distance it goes in its certificate."""
-    if dimension is None or dimension < 1:
+    if dimension is None or dimension < 1 or dimension != int(dimension):
         raise InvalidInput(
             f"`dimension` must say how many numbers a point of the ball has, got {dimension}; the command takes it "
             "from --columns."

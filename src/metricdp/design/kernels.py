@@ -37,7 +37,7 @@ from metricdp.mechanisms import Certificate, Guarantee, KernelMechanism, Stakes
 from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT, WIDEST_WEIGHTS, KernelLaw, refuse_metric
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
-from metricdp.stages import AUDITING, doing, now
+from metricdp.stages import AUDITING, doing, saying
 
 MOST_SECRETS = 4_096  # above, a mechanism on its own secrets is a kernel, below a table, unless told otherwise
 FIRST_ROWS = 384  # whose pairs give the first guess
@@ -93,7 +93,8 @@ def kernel(problem: Problem, order: KernelOrder) -> KernelMechanism:
         report = audit_kernel(law, sums, Claim(problem.epsilon), worst)
     if not report.kept:
         raise NotPrivate(f"a kernel ({order.name}) does not keep its promise: {report}. Nothing was returned.")
-    loss, least = _losses(problem, law, sums)
+    with doing("adding up the loss"):
+        loss, least = _losses(problem, law, sums)
     certificate = Certificate(
         loss=loss,
         lower_bound=min(least, loss),
@@ -144,17 +145,19 @@ class _Search:
         if self.order.half or len(self.problem.inputs) == 1:
             law = self._law(goal / 2 if self.order.half else goal)
             return law, self._sums(law, 0), None
-        inner = self._started(goal)
+        with doing("finding the pairs that leak most"):
+            inner = self._started(goal)
         for number in range(MOST_ROUNDS):
             law = self._law(inner)
             sums = self._sums(law, number)
             words = f"judging all pairs, round {number + 1}"
             with doing(words):
-                worst = worst_pairs(law, sums, capped=self.order.capped, progress=_saying(words))
+                worst = worst_pairs(law, sums, capped=self.order.capped, progress=saying(words))
             if self._keeps(law, worst):
                 return law, sums, None if self.order.capped else worst
-            self._add(law, worst.pairs)
-            inner = min(self._largest(goal), float(np.nextafter(inner, 0.0)))
+            with doing("finding the steepest kernel for these pairs"):
+                self._add(law, worst.pairs)
+                inner = min(self._largest(goal), float(np.nextafter(inner, 0.0)))
         law = self._law(goal / 2)
         return law, self._sums(law, MOST_ROUNDS), None
 
@@ -174,7 +177,7 @@ class _Search:
     def _sums(self, law: KernelLaw, number: int) -> Sums:
         words = f"summing up all rows, round {number + 1}"
         with doing(words):
-            return sums_of(law, _saying(words))
+            return sums_of(law, saying(words))
 
     def _keeps(self, law: KernelLaw, worst: Worst) -> bool:
         """Tell whether all pairs provably keep the promise; pairs that doubles leave open in interval arithmetic."""
@@ -267,10 +270,6 @@ def _bisected(holds: Callable[[float], bool], low: float, high: float, steps: in
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
-
-
-def _saying(words: str) -> Callable[[float], None]:
-    return lambda share: now(f"{words}: {100 * share:.0f} %")
 
 
 def _losses(problem: Problem, law: KernelLaw, sums: Sums) -> tuple[float, float]:

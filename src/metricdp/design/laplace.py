@@ -11,13 +11,13 @@ from metricdp.arrays import as_matrix, as_positive
 from metricdp.design.bags import of_bags
 from metricdp.design.directions import directional
 from metricdp.design.hyperbolic import hyperbolic
+from metricdp.design.outlines import of_outlines
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
-    BagLaplace,
     Certificate,
-    DirectionNoise,
     Guarantee,
     HyperbolicLaplace,
+    LaplaceNoise,
     Lattice,
     NearestMechanism,
     ProjectedLaplace,
@@ -28,7 +28,7 @@ from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
 from metricdp.mechanisms.nearest import nearest_loss
 from metricdp.mechanisms.projected import norm_above
 from metricdp.mechanisms.spherical import spherical_mean
-from metricdp.metrics import Angular, Bags, Haversine, Hyperbolic, Lp, Mahalanobis, Metric
+from metricdp.metrics import Angular, Bags, Frechet, Haversine, Hyperbolic, Lp, Mahalanobis, Metric
 from metricdp.spaces import FiniteSpace, Unbounded
 
 Noise = TypeVar("Noise", VectorLaplace, SphericalLaplace)
@@ -42,7 +42,7 @@ def laplace(
     pitch: float | None = None,
     normalise: bool = False,
     projection: ArrayLike | None = None,
-) -> VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | ProjectedLaplace:
+) -> LaplaceNoise:
     """Build Laplace noise with density proportional to exp(-epsilon d(x, y)), released on a public lattice.
 
     On `Haversine`, epsilon is per unit of the metric (kilometre, unless it says otherwise) and points are (latitude,
@@ -63,6 +63,10 @@ def laplace(
     is how many numbers a bag has. The promise is in the total distance of the best pairing: N words that cost epsilon
     each cost N epsilon in the word mover's distance, which counts means.
 
+    On `Frechet` the secrets are curves or series of `dimension` numbers, and what is reported is the outline with noise
+    under the largest gap: start, end, least and largest of every coordinate, none of which moves by more than the
+    Frechet distance. Noise on the vertices would not keep that promise.
+
     With a `projection`, a matrix A with one row for every dimension that is left, reports are A x + noise, under Lp(2).
     The promise stays about the l_2 distance of the vectors themselves: the noise has the rate epsilon / |A|, the
     spectral norm of A rounded up, so rows that are orthonormal lose nothing, and the noise is shorter by the share of
@@ -73,15 +77,17 @@ def laplace(
         return _projected(metric, rate, projection, dimension, pitch)
     if isinstance(metric, Angular):
         return directional(metric, rate, dimension, pitch=pitch, normalise=normalise)
+    if normalise:
+        raise InvalidInput("`normalise` drops the lengths of vectors, for noise on the sphere: under mdp.Angular().")
     if isinstance(metric, Bags):
-        part = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch, normalise=normalise)
+        part = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch)
         if not isinstance(part, VectorLaplace | SphericalLaplace | HyperbolicLaplace):
             raise InvalidInput("bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine.")
         return of_bags(metric, part, dimension)
+    if isinstance(metric, Frechet):
+        return of_outlines(metric, rate, dimension, pitch=pitch)
     if isinstance(metric, Hyperbolic):
         return hyperbolic(metric, rate, dimension, pitch=pitch)
-    if normalise:
-        raise InvalidInput("`normalise` drops the lengths of vectors, for noise on the sphere: under mdp.Angular().")
     if isinstance(metric, Haversine):
         lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
         reach = cell_reach(metric, 2, lattice.pitch)
@@ -96,8 +102,8 @@ def laplace(
         size = 2 if dimension is None else int(dimension)
     else:
         raise InvalidInput(
-            f"`laplace` takes Haversine, Lp, Mahalanobis, Angular, Hyperbolic or Bags, got {type(metric).__name__}; "
-            "for other metrics use mdp.exponential on a finite space."
+            "`laplace` takes Haversine, Lp, Mahalanobis, Angular, Hyperbolic, Bags or Frechet, got "
+            f"{type(metric).__name__}; for other metrics use mdp.exponential on a finite space."
         )
     if size < 1:
         raise InvalidInput(f"`dimension` must be at least 1, got {size}.")

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from metricdp.arrays import Floats
 from metricdp.design.balanced import kernels_part, optimal_kernel
 from metricdp.design.certify import certify
 from metricdp.design.local import FEW, optimal_local
@@ -184,9 +185,14 @@ def dictionary(problem: Problem) -> MatrixMechanism:
         problem.cost,
     )
     shrunk = safe_log_ratios(log_ratios)
-    columns = [np.exp(-np.maximum(shrunk - plateau, 0.0)) for plateau in PLATEAUS]
-    columns += [np.exp(-np.minimum(shrunk, reach)) for reach in REACHES]
-    columns += [np.exp(-np.clip(shrunk - 1.0, 0.0, reach)) for reach in REACHES[1:]]
-    columns += [np.exp(np.minimum(shrunk - depth, 0.0)) for depth in DIPS]
-    matrix = strict(combine(np.concatenate(columns, axis=1), cost, shrunk), log_ratios)
+    matrix = strict(combine(plain_columns(shrunk), cost, shrunk), log_ratios)
     return certify(problem, matrix[labels], method="dictionary", started=started)
+
+
+def plain_columns(log_ratios: Floats) -> Floats:
+    """Return simple columns around every secret that keep all ratios: plateaus, cut kernels and dips."""
+    columns = [np.exp(-np.maximum(log_ratios - plateau, 0.0)) for plateau in PLATEAUS]
+    columns += [np.exp(-np.minimum(log_ratios, reach)) for reach in REACHES]
+    columns += [np.exp(-np.clip(log_ratios - 1.0, 0.0, reach)) for reach in REACHES[1:]]
+    columns += [np.exp(np.minimum(log_ratios - depth, 0.0)) for depth in DIPS]
+    return np.concatenate(columns, axis=1)

@@ -13,11 +13,21 @@ from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism
+from metricdp.mechanisms.outlines import OutlineLaplace
 from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.projected import ProjectedLaplace
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.streets import StreetMechanism
 
+LaplaceNoise = (  # what `laplace` makes, by metric
+    VectorLaplace
+    | SphericalLaplace
+    | DirectionNoise
+    | HyperbolicLaplace
+    | BagLaplace
+    | OutlineLaplace
+    | ProjectedLaplace
+)
 FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between finite spaces: three ways to hold rows
 
 __all__ = [
@@ -33,11 +43,13 @@ __all__ = [
     "HyperbolicLaplace",
     "InterpolatedMechanism",
     "KernelMechanism",
+    "LaplaceNoise",
     "Lattice",
     "LocalMechanism",
     "MatrixMechanism",
     "Mechanism",
     "NearestMechanism",
+    "OutlineLaplace",
     "ProductMechanism",
     "ProjectedLaplace",
     "SphericalGaussian",

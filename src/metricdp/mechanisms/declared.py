@@ -21,6 +21,7 @@ from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism, nearest_loss
+from metricdp.mechanisms.outlines import OutlineLaplace
 from metricdp.mechanisms.packing import BLOCK, packed, unpacked
 from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.projected import ProjectedLaplace
@@ -84,7 +85,13 @@ def _every_piece(mechanism: StreetMechanism) -> Effort:
 
 
 def _read_noise(
-    mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | ProjectedLaplace,
+    mechanism: VectorLaplace
+    | SphericalLaplace
+    | DirectionNoise
+    | HyperbolicLaplace
+    | BagLaplace
+    | OutlineLaplace
+    | ProjectedLaplace,
 ) -> dict[str, Any]:
     return {"inputs": mechanism.inputs, "epsilon": mechanism.epsilon, "pitch": mechanism.lattice.pitch}
 
@@ -155,6 +162,10 @@ def _hyperbolic(*, pitch: float, **rest: Any) -> HyperbolicLaplace:
 
 def _bag(*, pitch: float, **rest: Any) -> BagLaplace:
     return BagLaplace(lattice=Lattice(pitch), **rest)
+
+
+def _outline(*, pitch: float, **rest: Any) -> OutlineLaplace:
+    return OutlineLaplace(lattice=Lattice(pitch), **rest)
 
 
 def _spherical(*, pitch: float, **rest: Any) -> SphericalLaplace:
@@ -303,6 +314,15 @@ for _declaration in (
         since=2,
         read=_read_noise,
         make=_bag,
+    ),
+    Declaration(
+        OutlineLaplace,
+        "outline-laplace",
+        "noise for the outline of any curve: its start, its end and the box it lies in",
+        NOISE,
+        since=2,
+        read=_read_noise,
+        make=_outline,
     ),
     Declaration(
         NearestMechanism,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_matrix, as_positive, frozen
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, as_positive, frozen
 from metricdp.errors import InvalidInput
 from metricdp.metrics.neighbours import MARGIN, SCALE, WIDEST_TREE, Rows, by_rows, by_tree
 from metricdp.metrics.rounding import GRID, LIBRARY, SMALLEST, UNIT, lowered, on_grid, shrinking
@@ -189,7 +190,7 @@ class Mahalanobis:
         References: Xu, Aggarwal, Feyisetan and Teissier (2020); for places Zhao, Yuan, Du and Chen (2022).
         """
         matrix = as_matrix(covariance, "covariance")
-        if not 0.0 <= share <= 1.0:
+        if not isinstance(share, Real) or not 0.0 <= share <= 1.0:
             raise InvalidInput(f"`share` of the covariance must be from 0 to 1, got {share!r}.")
         if matrix.shape[0] != matrix.shape[1]:
             raise InvalidInput(f"`covariance` must be square and symmetric, got shape {matrix.shape}.")
@@ -297,7 +298,8 @@ class Mahalanobis:
 
 def degrees_of_a_kilometre(at: tuple[float, float]) -> Floats:
     """Return how many degrees of latitude and of longitude a kilometre is, at a place."""
-    latitude, longitude = (float(degrees) for degrees in at)
+    place = as_floats(at, "at").ravel()
+    latitude, longitude = place if len(place) == 2 else (np.inf, np.inf)
     if not (abs(latitude) <= STEEPEST and abs(longitude) <= 360.0):
         raise InvalidInput(
             f"`at` must be a latitude up to {STEEPEST:g} degrees and a longitude, got {at!r}: nearer to a pole no map "

@@ -13,9 +13,11 @@ from metricdp.mobility.blankets import (
 )
 from metricdp.mobility.budgets import Care, FixedRate, FixedUtility
 from metricdp.mobility.classifier import ClassifierTest, classifier_independence
+from metricdp.mobility.cloaking import Cloaked, cloaked
 from metricdp.mobility.composition import TraceAccount, account, allocate, trajectory_epsilon
+from metricdp.mobility.cutting import cut_out, found_centre, trip_ends
 from metricdp.mobility.exhaustive import audit_runs
-from metricdp.mobility.hidden import HiddenWalk, TrajectoryRisk, trajectory_adversary
+from metricdp.mobility.hidden import HiddenWalk, TrajectoryRisk, release_adversary, trajectory_adversary
 from metricdp.mobility.independence import IndependenceTest, conditional_independence, kernel_independence
 from metricdp.mobility.journey import Trajectories, public_model, trajectory_problem
 from metricdp.mobility.models import Mobility, Spent, estimate, histories_of, reachable
@@ -30,6 +32,8 @@ from metricdp.mobility.prediction import (
 from metricdp.mobility.predictive import PredictiveMechanism, predictive
 from metricdp.mobility.runs import PREDICTIONS, Run, Step, linear, parrot
 from metricdp.mobility.smoothing import augmented_steps, smooth
+from metricdp.mobility.stays import StayPoints, stay_points
+from metricdp.mobility.streams import Absorption, Distribution, windows_spent
 from metricdp.mobility.traces import (
     Traces,
     Walks,
@@ -42,14 +46,18 @@ from metricdp.mobility.traces import (
     split_trips,
     trip_numbers,
 )
+from metricdp.mobility.zones import Visit, Zones, zones
 
 __all__ = [
     "PREDICTIONS",
+    "Absorption",
     "AnalyticTest",
     "BlanketPredictor",
     "Care",
     "ClassifierTest",
+    "Cloaked",
     "Discovery",
+    "Distribution",
     "Features",
     "FixedRate",
     "FixedUtility",
@@ -61,12 +69,15 @@ __all__ = [
     "Run",
     "Scores",
     "Spent",
+    "StayPoints",
     "Step",
     "TraceAccount",
     "Traces",
     "Trajectories",
     "TrajectoryRisk",
+    "Visit",
     "Walks",
+    "Zones",
     "account",
     "adjusted",
     "allocate",
@@ -76,13 +87,16 @@ __all__ = [
     "blanket_classes",
     "classifier_independence",
     "clean",
+    "cloaked",
     "conditional_independence",
+    "cut_out",
     "discover",
     "discover_groups",
     "estimate",
     "evaluate",
     "examples_of",
     "features_of",
+    "found_centre",
     "histories_of",
     "kernel_independence",
     "linear",
@@ -93,14 +107,19 @@ __all__ = [
     "public_model",
     "reachable",
     "read_trips",
+    "release_adversary",
     "resample",
     "smooth",
     "snap",
     "snap_distances",
     "split_trips",
+    "stay_points",
     "train_predictor",
     "trajectory_adversary",
     "trajectory_epsilon",
     "trajectory_problem",
+    "trip_ends",
     "trip_numbers",
+    "windows_spent",
+    "zones",
 ]

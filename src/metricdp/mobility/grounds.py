@@ -14,13 +14,14 @@ from metricdp.auditing.leakage import normalised
 from metricdp.design.exponential import exponential
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism, Mechanism
+from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism
 from metricdp.metrics import Haversine, Metric
 from metricdp.mobility.closeness import flip, near_table, refuse_metric
 from metricdp.mobility.runs import Report, Step
 from metricdp.randomness import Source
 from metricdp.spaces import FiniteSpace, Unbounded
 
+MOST_KEPT = 1_000
 Builder = Callable[[float], Mechanism]
 
 
@@ -70,7 +71,7 @@ class OnPlaces:
         """Return the test of a step as a mechanism with the reports 0 (near) and 1 (far)."""
         key = (prediction, step.test, step.threshold)
         if key not in self._tests:
-            self._tests[key] = near_table(self.space, *key)
+            _keep(self._tests, key, near_table(self.space, *key))
         return self._tests[key]
 
     def noise(self, epsilon: float) -> MatrixMechanism:
@@ -81,9 +82,8 @@ class OnPlaces:
                 raise InvalidInput("`noise` must build a matrix over the places it was given, such as mdp.exponential.")
             if made.outputs is not self.space or made.guarantee.slack or made.guarantee.radius is not None:
                 raise InvalidInput("`noise` must report the places themselves and promise all pairs, without slack.")
-            if made.guarantee.basis == "none" or made.guarantee.epsilon > epsilon:
-                raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} and promises {made.guarantee}.")
-            self._noises[epsilon] = made
+            _refuse(made, epsilon, self.metric)
+            _keep(self._noises, epsilon, made)
         return self._noises[epsilon]
 
     def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
@@ -136,14 +136,8 @@ class Anywhere:
         """Return the noise of a step."""
         if epsilon not in self._noises:
             made = self.build(epsilon)
-            if (
-                made.guarantee.metric != self.metric
-                or made.guarantee.slack
-                or made.guarantee.basis == "none"
-                or made.guarantee.epsilon > epsilon
-            ):
-                raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} and promises {made.guarantee}.")
-            self._noises[epsilon] = made
+            _refuse(made, epsilon, self.metric)
+            _keep(self._noises, epsilon, made)
         return self._noises[epsilon]
 
     def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
@@ -157,6 +151,21 @@ class Anywhere:
 
     def unpack(self, stored: bytes, /) -> Floats:
         return np.array(struct.unpack(f"<{self.inputs.dimension}d", stored))
+
+
+def _refuse(made: Mechanism, epsilon: float, metric: Metric) -> None:
+    """Refuse noise that does not keep the pure promise it was asked for."""
+    promise = made.guarantee
+    kept = isinstance(promise, Guarantee) and promise.basis != "none" and not promise.slack
+    if not kept or promise.metric != metric or promise.epsilon > epsilon:
+        raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} in the metric of the places; it has: {promise}.")
+
+
+def _keep(known: dict[Any, Any], key: Any, made: Any) -> None:
+    """Remember what was built; an endless stream with ever new rates does not fill the memory."""
+    if len(known) >= MOST_KEPT:
+        known.clear()
+    known[key] = made
 
 
 def ground_of(places: FiniteSpace | Metric, noise: Builder | None, dimension: int | None) -> Ground:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,47 +34,59 @@ class HiddenWalk:
 
     def filtered(self, reports: ArrayLike) -> Floats:
         """Return Pr[secret at t | reports up to t], one row per step (the forward pass)."""
-        return self._forward(self._likelihoods(reports))
+        return filtered(self.start, self.transitions, self._likelihoods(reports))
 
     def smoothed(self, reports: ArrayLike) -> Floats:
         """Return Pr[secret at t | all reports], one row per step (forward-backward): nobody can know more."""
-        seen = self._likelihoods(reports)
-        forward = self._forward(seen)
-        result = forward.copy()
-        behind = np.ones(forward.shape[1])
-        for t in range(len(seen) - 2, -1, -1):
-            behind = self.transitions @ (seen[t + 1] * behind)
-            behind /= behind.max()
-            result[t] = forward[t] * behind
-            result[t] /= result[t].sum()
-        return result
+        return smoothed(self.start, self.transitions, self._likelihoods(reports))
 
     def simulate(self, steps: int, *, rng: Randomness = None) -> tuple[Integers, Integers]:
         """Draw a walk and its reports."""
-        uniform = open_uniform(steps, source_of(rng))
-        walk = np.empty(steps, dtype=np.int64)
-        law = self.start
-        for t in range(steps):
-            walk[t] = min(int(np.searchsorted(np.cumsum(law), uniform[t] * law.sum())), len(law) - 1)
-            law = self.transitions[walk[t]]
+        walk = simulated(self.start, self.transitions, steps, rng=rng)
         return walk, self.mechanism.sample(walk, rng=rng)
 
     def _likelihoods(self, reports: ArrayLike) -> Floats:
         codes = as_codes(reports, len(self.mechanism.outputs), "reports")
         return np.asarray(normalised(self.mechanism)[:, codes.ravel()].T)
 
-    def _forward(self, seen: Floats) -> Floats:
-        result = np.empty_like(seen)
-        law = self.start
-        for t, likelihood in enumerate(seen):
-            law = law * likelihood
-            total = law.sum()
-            if total <= 0:
-                raise InvalidInput(f"report {t} is impossible under this model: check `transitions` and the mechanism.")
-            law = law / total
-            result[t] = law
-            law = law @ self.transitions
-        return result
+
+def simulated(start: Floats, transitions: Floats, steps: int, *, rng: Randomness = None) -> Integers:
+    """Draw a walk."""
+    uniform = open_uniform(steps, source_of(rng))
+    walk = np.empty(steps, dtype=np.int64)
+    law = start
+    for t in range(steps):
+        walk[t] = min(int(np.searchsorted(np.cumsum(law), uniform[t] * law.sum())), len(law) - 1)
+        law = transitions[walk[t]]
+    return walk
+
+
+def filtered(start: Floats, transitions: Floats, seen: Floats) -> Floats:
+    """Return Pr[secret at t | what was seen up to t] from Pr[what was seen at t | secret], one row a step."""
+    result = np.empty_like(seen)
+    law = start
+    for t, likelihood in enumerate(seen):
+        law = law * likelihood
+        total = law.sum()
+        if total <= 0:
+            raise InvalidInput(f"report {t} is impossible under this model: check `transitions` and the mechanism.")
+        law = law / total
+        result[t] = law
+        law = law @ transitions
+    return result
+
+
+def smoothed(start: Floats, transitions: Floats, seen: Floats) -> Floats:
+    """Return Pr[secret at t | all that was seen], one row a step (forward-backward)."""
+    forward = filtered(start, transitions, seen)
+    result = forward.copy()
+    behind = np.ones(forward.shape[1])
+    for t in range(len(seen) - 2, -1, -1):
+        behind = transitions @ (seen[t + 1] * behind)
+        behind /= behind.max()
+        result[t] = forward[t] * behind
+        result[t] /= result[t].sum()
+    return result
 
 
 @dataclass(frozen=True)
@@ -101,21 +114,42 @@ def trajectory_adversary(
     defaults to the distance between secrets; give secrets x guesses for augmented secrets.
     """
     mechanism = hidden.mechanism
-    n = len(mechanism.inputs)
-    errors = mechanism.inputs.distances if loss is None else as_matrix(loss, "loss", (n, None))
-    marginal = hidden.start.copy()
-    totals = np.zeros(4)
+    errors = mechanism.inputs.distances if loss is None else as_matrix(loss, "loss", (len(mechanism.inputs), None))
     law = normalised(mechanism)
-    marginals = [marginal]
-    for _ in range(steps - 1):
-        marginals.append(marginals[-1] @ hidden.transitions)
-    before = np.stack(marginals)
-    for _ in range(walks):
-        walk, reports = hidden.simulate(steps, rng=rng)
-        alone = before * law[:, reports].T
+    drawn = [hidden.simulate(steps, rng=rng) for _ in range(walks)]
+    return release_adversary(
+        hidden.start,
+        hidden.transitions,
+        [walk for walk, _ in drawn],
+        [law[:, reports].T for _, reports in drawn],
+        errors,
+    )
+
+
+def release_adversary(
+    start: ArrayLike, transitions: ArrayLike, walks: Sequence[Integers], seen: Sequence[Floats], loss: ArrayLike
+) -> TrajectoryRisk:
+    """Measure the same adversary on given walks, whatever released them: real trips, predicted runs, zones.
+
+    `seen` has one table a walk, Pr[what step t gave | place, what was given before] with a row for every step, such as
+    `PredictiveMechanism.likelihoods(run)`. What a step gives may depend on what was given before and on the present
+    place, on nothing else. A table may be shorter than its walk: steps that gave nothing are guessed from the others.
+    """
+    steps = as_stochastic(transitions, "transitions")
+    first = as_probabilities(start, len(steps), "start")
+    errors = as_matrix(loss, "loss", (len(steps), None))
+    totals, count = np.zeros(4), 0
+    for walk, told in zip(walks, seen, strict=True):
+        table = np.ones((len(walk), len(steps)))
+        table[: len(told)] = told
+        before = [first]
+        for _ in range(len(walk) - 1):
+            before.append(before[-1] @ steps)
+        alone = np.stack(before) * table
         alone /= alone.sum(axis=1, keepdims=True)
-        for kind, posterior in enumerate((before, alone, hidden.filtered(reports), hidden.smoothed(reports))):
-            guesses = (posterior @ errors).argmin(axis=1)
-            totals[kind] += float(errors[walk, guesses].mean())
-    prior, alone_error, past, whole = (totals / walks).tolist()
-    return TrajectoryRisk(prior, alone_error, past, whole, walks * steps)
+        posteriors = (np.stack(before), alone, filtered(first, steps, table), smoothed(first, steps, table))
+        for kind, posterior in enumerate(posteriors):
+            totals[kind] += float(errors[walk, (posterior @ errors).argmin(axis=1)].sum())
+        count += len(walk)
+    prior, each, past, whole = (totals / max(count, 1)).tolist()
+    return TrajectoryRisk(prior, each, past, whole, count)

@@ -70,8 +70,12 @@ class PredictiveMechanism:
                 step.test > 0
                 and pay(f"{len(run)} test", step.test, lambda: self._answer(place, prediction, step, source)) == b"near"
             )
+        except BudgetExceeded:
+            return False
+        try:
             report = prediction if near else self._fresh(run, place, step, source, pay)
         except BudgetExceeded:
+            run.end(step)  # that the run ends here tells what the test answered
             return False
         run.add(report, step, fresh=not near)
         return True

@@ -68,6 +68,11 @@ class Run:
         self.resting = 1 if fresh else self.resting + (self.resting > 0)
         self._spent += Fraction(step.test) + (Fraction(step.noise) if fresh else 0)
 
+    def end(self, step: Step) -> None:
+        """Count a test that was paid for and failed, after which there was nothing left for a report."""
+        self.tests += step.test > 0
+        self._spent += Fraction(step.test)
+
     def copy(self) -> Run:
         """Return the run as it is now, to go on from in another way."""
         return replace(self, reports=list(self.reports), fresh=list(self.fresh), steps=list(self.steps))

@@ -6,6 +6,7 @@ from metricdp.places.elastic import elastic, scaled
 from metricdp.places.folders import CENTERS, data_folder
 from metricdp.places.policy import policy
 from metricdp.places.protection import ProtectionSets, protection_sets
+from metricdp.places.regions import region_scale
 from metricdp.places.regular import grid
 from metricdp.places.roads import road_network, travel_time
 from metricdp.places.spread import spread_places
@@ -25,6 +26,7 @@ __all__ = [
     "policies",
     "policy",
     "protection_sets",
+    "region_scale",
     "road_network",
     "scaled",
     "spread_places",

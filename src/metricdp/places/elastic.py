@@ -61,23 +61,26 @@ def scaled(space: FiniteSpace, scale: ArrayLike) -> FiniteSpace:
         d'(x, x') = the shortest path of steps  min(scale(x), scale(x')) d(x, x'),
 
     steps along the streets of a road network, between any two places elsewhere. With scale 0.2 at hospitals and 1
-    elsewhere, a mechanism of epsilon tells a hospital from a place at distance d apart by at most 0.2 epsilon d: an
-    epsilon of every place's own.
+    elsewhere (`region_scale` makes them of regions), a mechanism of epsilon tells a hospital from a place at distance d
+    apart by at most 0.2 epsilon d: an epsilon of every place's own. Along streets it is the lower sum of the integral
+    of the scale, whose infimum over all ways solves the eikonal equation of location-dependent privacy.
 
     Guarantee: a metric; d'(x, x') <= min(scale(x), scale(x')) d(x, x') for all places, on a road network for the ends
     of a street; there, a way counts street by street, each with the smaller scale of its ends.
+    References: Koufogiannis and Pappas (2016) for the integral.
     """
     factor = as_floats(scale, "scale")
     if factor.shape != (len(space),) or np.any(factor <= 0):
         raise InvalidInput(f"`scale` must be {len(space)} positive numbers, one a place, got shape {factor.shape}.")
+    unit = f"scaled {space.unit}".strip()  # they are no kilometres, and no sentence may say so
     if space.network is not None and len(space) == space.network.nodes:
         streets = space.network
         lengths = streets.lengths * factor[streets.edges].min(axis=1)
-        metric = ShortestPath(streets.edges, lengths, streets.nodes, one_way=streets.one_way, unit=streets.unit)
+        metric = ShortestPath(streets.edges, lengths, streets.nodes, one_way=streets.one_way, unit=unit)
         return FiniteSpace(space.points, metric, coordinates=space.coordinates, ground=space.ground)
     first, second = np.triu_indices(len(space), 1)
     lengths = space.distances[first, second] * np.minimum(factor[first], factor[second])
-    return joined_by(space, first, second, lengths, space.unit, "")
+    return joined_by(space, first, second, lengths, unit, "")
 
 
 def _rising(requirement: Requirement) -> float:

@@ -11,10 +11,10 @@ from metricdp.arrays import Floats, Integers, are_codes, as_codes, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import PolicyGraph, ShortestPath, pairwise
 from metricdp.spaces import FiniteSpace
+from metricdp.units import HOP
 
 Left = Literal["refuse", "join", "disclose"]
 LEFT = ("refuse", "join", "disclose")
-HOP = "hop"
 SHOWN = 5  # places that a sentence names
 
 
@@ -74,8 +74,8 @@ def repairs(space: FiniteSpace, edges: ArrayLike, *, isolated: Left = "join", pa
     added = np.empty((0, 2), dtype=np.int64)
     if len(lonely) and isolated == "refuse":
         raise InvalidInput(
-            f"{_some(lonely)} no edge of the policy, so that reports would tell {_them(lonely)} exactly. Say "
-            "isolated='join' for an edge to the nearest other place, or 'disclose' if that is meant."
+            f"{_some(lonely)} no edge of the policy, so that reports would tell {_them(lonely)} exactly. Let "
+            "`isolated` be 'join' for an edge to the nearest other place, or 'disclose' if that is meant."
         )
     if len(lonely) and isolated == "join":
         added = np.array([_nearest(space, np.array([place]), _others(space, [place])) for place in lonely])
@@ -86,8 +86,8 @@ def repairs(space: FiniteSpace, edges: ArrayLike, *, isolated: Left = "join", pa
     if len(several) > 1 and parts == "refuse":
         raise InvalidInput(
             f"the policy falls into {len(several):,} parts that no edge joins, the smallest of "
-            f"{int(sizes[several].min())} places, so that reports may reveal the part. Say parts='disclose' if that is "
-            "meant, or 'join' for edges between the nearest places of different parts."
+            f"{int(sizes[several].min())} places, so that reports may reveal the part. Let `parts` (at the command "
+            "line --apart) be 'disclose' if that is meant, or 'join' for edges between the nearest places of parts."
         )
     if len(several) > 1 and parts == "join":
         added = np.concatenate([added, _joining(space, labels, several)])

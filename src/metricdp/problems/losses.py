@@ -1,4 +1,4 @@
-"""What a report costs: the distance, a matrix, a function of pairs, or a table of near pairs; none has to be n x n.
+"""What a report costs: a distance, a matrix, a function of pairs, or a table of near pairs; none has to be n x n.
 
 Every kind of loss answers four questions: the loss of listed pairs, all of them as a matrix where that is small enough,
 the least loss of any report that is not near, and the most that a law of reports can cost. The last two are proven
@@ -73,6 +73,46 @@ class MetricLoss:
         if len(self.inputs) * len(self.outputs) <= WORTH_LANDMARKS:
             return _weighted_up(self.matrix(), law)
         return most_by_landmarks(self.inputs, self.outputs, law)
+
+
+@dataclass(frozen=True)
+class SpaceLoss:
+    """The distance between secret and report in another space of the same places: kilometres beside levels."""
+
+    space: FiniteSpace
+
+    def words(self) -> str:
+        return f"the distance of another metric, {type(self.space.metric).__name__}"
+
+    def matrix(self) -> Floats:
+        return self.space.distances
+
+    def of(self, rows: Integers, columns: Integers, /) -> Floats:
+        return MetricLoss(self.space, self.space).of(rows, columns)
+
+    def least_beyond(self, near: Near, /) -> Floats:
+        # The nearest place that is not listed, or, where all within a radius are, the radius.
+        if len(self.space) ** 2 <= WORTH_LANDMARKS:
+            return _least_beyond(iter([(0, self.space.distances)]), near)
+        sample = np.linspace(0, len(near) - 1, 24).astype(np.int64)
+        part = Near(np.concatenate([[0], np.cumsum(near.counts[sample])]),
+                    np.concatenate([near.codes[near.starts[i] : near.starts[i + 1]] for i in sample]),
+                    np.empty(0), near.radius)  # fmt: skip
+        outside = _least_beyond(iter([(0, self.space.part(sample).distances_to(self.space))]), part)
+        radius = float(np.median(outside)) * 1.5
+        if not np.isfinite(radius) or radius <= 0.0:
+            return np.where(near.counts == len(self.space), np.inf, 0.0)
+        result = np.where(near.counts == len(self.space), np.inf, radius)
+        around = self.space.near(radius)
+        rows = np.repeat(np.arange(len(around)), around.counts)
+        for start in range(0, len(rows), BLOCK_PAIRS):
+            some = slice(start, start + BLOCK_PAIRS)
+            left = _found(near.starts, near.codes, rows[some], around.codes[some]) < 0
+            np.minimum.at(result, rows[some][left], around.distances[some][left])
+        return result
+
+    def most_beyond(self, law: Floats, /) -> Floats:
+        return MetricLoss(self.space, self.space).most_beyond(law)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from metricdp.arrays import Floats, as_codes, as_floats, as_matrix, as_positive,
 from metricdp.cards import card
 from metricdp.errors import InvalidInput
 from metricdp.metrics import covered
-from metricdp.problems.losses import FunctionLoss, Loss, MetricLoss, NearLoss, TableLoss
+from metricdp.problems.losses import FunctionLoss, Loss, MetricLoss, NearLoss, SpaceLoss, TableLoss
 from metricdp.spaces import Augmented, FiniteSpace, Near, given
 
 ROWS = 1024  # secrets whose near losses are evaluated at a time
@@ -27,7 +27,8 @@ class Problem:
 
     `loss[i, k]` is what it costs to report k when the secret is i; it defaults to the distance. It may be given as a
     matrix, as a function loss(a, b) of two arrays of points, row by row like a metric (on a road network points are the
-    numbers of crossings), or as `NearLoss`, a sparse table of near pairs with bounds of all others. `prior[i]` is how
+    numbers of crossings), as another `FiniteSpace` of the same places, whose distances it is (kilometres, where the
+    promise is in levels), or as `NearLoss`, a sparse table of near pairs with bounds of all others. `prior[i]` is how
     likely the secret i is; it defaults to uniform. `radius` limits the promise, on purpose, to pairs this close; in
     a policy graph of several parts to pairs of one part at most.
 
@@ -48,7 +49,7 @@ class Problem:
         epsilon: float,
         *,
         outputs: FiniteSpace | None = None,
-        loss: ArrayLike | Callable[[Any, Any], Any] | NearLoss | None = None,
+        loss: ArrayLike | Callable[[Any, Any], Any] | FiniteSpace | NearLoss | None = None,
         prior: ArrayLike | None = None,
         radius: float | None = None,
     ) -> None:
@@ -170,6 +171,13 @@ def _loss_of(loss: Any, inputs: FiniteSpace, outputs: FiniteSpace) -> Loss:
         if loss.table.shape != shape:
             raise InvalidInput(f"`loss` must be a table of shape {shape[0]} x {shape[1]}, got {loss.table.shape}.")
         return loss
+    if callable(getattr(loss, "near", None)):  # a space, whose distances it is
+        if len(loss) != len(inputs) or outputs is not inputs:
+            raise InvalidInput(
+                f"a `loss` given as a space must be one of the {len(inputs):,} secrets, which are the reports too; it "
+                f"has {len(loss):,} places."
+            )
+        return SpaceLoss(loss)
     if callable(loss):
         return FunctionLoss(loss, inputs, outputs)
     return TableLoss(frozen(as_matrix(loss, "loss", shape)))

@@ -32,7 +32,7 @@ from metricdp.tables.views import plain, without_views
 from metricdp.text import TextMechanism
 
 ROWS_NAMED = 10
-FIRST_BYTES = 64 << 20  # of a table that are looked at before anything is drawn
+FIRST_BYTES = 16 << 20  # of a table that are looked at before anything is drawn
 PIECE = 4 << 20  # bytes of text that are cut into words at once
 
 

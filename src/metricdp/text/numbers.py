@@ -20,14 +20,7 @@ import numpy as np
 from metricdp.arrays import Floats, as_floats, as_positive
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import (
-    BagLaplace,
-    DirectionNoise,
-    HyperbolicLaplace,
-    ProjectedLaplace,
-    SphericalLaplace,
-    VectorLaplace,
-)
+from metricdp.mechanisms import LaplaceNoise
 from metricdp.mechanisms.laplace import LARGEST_CELL
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness
@@ -88,9 +81,7 @@ class Value:
 
 
 @lru_cache(maxsize=64)
-def noise_of(
-    rule: Numeric, pitch: float | None
-) -> VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | ProjectedLaplace:
+def noise_of(rule: Numeric, pitch: float | None) -> LaplaceNoise:
     """Return the exact noise of a rule on the lattice of its pitch, or of another where it names none."""
     return laplace(Lp(1), rule.epsilon / rule.scale, dimension=1, pitch=pitch if rule.pitch is None else rule.pitch)
 

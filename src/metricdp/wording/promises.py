@@ -241,7 +241,8 @@ def meanings(promise: Promise) -> list[Meaning]:
     """Return what a promise means at round distances around the one where reports may differ by a factor of two."""
     words = templates()
     if promise.unit in words["counted"]:
-        return [_row(promise, float(steps)) for steps in words["counted"][promise.unit]]
+        most = math.inf if promise.radius is None else promise.radius
+        return [_row(promise, float(steps)) for steps in words["counted"][promise.unit] if steps <= most]
     scale = math.log(2.0) / promise.epsilon
     power = 10.0 ** math.floor(math.log10(scale))
     scale = max(step * power for step in (1.0, 2.0, 5.0) if step * power <= scale * (1 + 1e-12))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from metricdp.errors import InvalidInput
 from metricdp.metrics import KM_PER_DEGREE, Lp
 from metricdp.places import bundled_roads, data_folder
 from metricdp.spaces import FiniteSpace
+from metricdp.text import read_vectors
 
 NEIGHBOURS = 50  # a word is drawn at random, or from this many nearest words of one that is in
 CELL = 0.005  # degrees, both ways
@@ -67,17 +67,8 @@ def _file(name: str) -> Path:
 
 
 def _vectors(files: Sequence[str]) -> tuple[list[str], Floats]:
-    names: list[str] = []
-    parts: list[Floats] = []
-    for name in files:
-        path = _file(f"glove_6b_100d/{name}.npz")
-        try:
-            with np.load(path, allow_pickle=False) as stored:
-                names += [str(word) for word in stored["words"]]
-                parts.append(np.asarray(stored["vectors"], dtype=np.float64))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise InvalidInput(f"{path.name} holds no word vectors that can be read ({error}).") from error
-    return names, np.concatenate(parts)
+    found = read_vectors([_file(f"glove_6b_100d/{name}.npz") for name in files])
+    return found.words, found.array.astype(np.float64)
 
 
 def clustered(vectors: Floats, size: int, *, seed: int = 0) -> Floats:

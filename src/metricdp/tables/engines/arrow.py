@@ -15,7 +15,7 @@ from metricdp.randomness import Randomness
 from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import log_findings
 from metricdp.tables.engines.base import Engine, Target, refuse_parts, refuse_persons
-from metricdp.tables.formats import BATCH_ROWS, Storage
+from metricdp.tables.formats import BATCH_ROWS, MEASURED_ROWS, Storage, batch_rows
 from metricdp.tables.people import Allotment, PeopleCounter, spending_by, spending_in
 from metricdp.tables.pump import pump
 from metricdp.tables.sources import Outlet
@@ -130,7 +130,7 @@ class StreamReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         source = self._source
         if not isinstance(source, pa.RecordBatchReader):  # a few batches ahead: memory does not grow with the data
-            source = source.to_batches(batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+            source = source.to_batches(batch_size=_batch_rows(source), batch_readahead=2, fragment_readahead=1)
         for batch in source:
             if batch.num_rows:
                 if self._counter is not None:
@@ -139,6 +139,18 @@ class StreamReader:
 
     def share(self, rows: int) -> float:
         return 0.0  # nobody knows how long it is
+
+
+def _batch_rows(source: Any) -> int:
+    """Return how many rows of a data set are read at once: fewer where texts or lists are long."""
+    if all(kind.num_fields == 0 and _is_fixed(kind) for kind in source.schema.types):
+        return BATCH_ROWS
+    first = source.head(MEASURED_ROWS, batch_size=MEASURED_ROWS, batch_readahead=1, fragment_readahead=1)
+    return batch_rows(first.nbytes / max(1, first.num_rows), BATCH_ROWS)
+
+
+def _is_fixed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind))
 
 
 ENGINE = Engine(

@@ -5,6 +5,7 @@ from metricdp.tables.formats.base import (
     AS_IT_IS,
     BATCH_ROWS,
     FORMATS,
+    MEASURED_ROWS,
     PACKINGS,
     FileReader,
     Format,
@@ -13,6 +14,7 @@ from metricdp.tables.formats.base import (
     Reading,
     Storage,
     Writer,
+    batch_rows,
 )
 from metricdp.tables.formats.locating import (
     INPUT_FILE,
@@ -47,6 +49,7 @@ __all__ = [
     "BATCH_ROWS",
     "FORMATS",
     "INPUT_FILE",
+    "MEASURED_ROWS",
     "OPEN_FILES",
     "PACKINGS",
     "STANDARD",
@@ -58,6 +61,7 @@ __all__ = [
     "Reading",
     "Storage",
     "Writer",
+    "batch_rows",
     "file_of",
     "is_table",
     "located",

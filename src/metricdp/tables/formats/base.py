@@ -15,12 +15,12 @@ Packing = Literal["", "gzip", "zstd"]
 PACKINGS: dict[str, Packing] = {".gz": "gzip", ".zst": "zstd"}
 BATCH_ROWS = 1 << 17
 BATCH_BYTES = 16 << 20  # wide rows come in smaller batches: several of them are in memory at once, and as doubles
-FEWEST_BATCH_ROWS = 1 << 8
+MEASURED_ROWS = 64  # at the beginning of a table whose rows nobody knows the size of
 
 
 def batch_rows(row_bytes: float, most: int) -> int:
-    """Return how many rows of such a size are read at once."""
-    return min(most, max(FEWEST_BATCH_ROWS, int(BATCH_BYTES / max(1.0, row_bytes))))
+    """Return how many rows of such a size are read at once: one at least, however long it is."""
+    return min(most, max(1, int(BATCH_BYTES / max(1.0, row_bytes))))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import OutputProblem, import_extra
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage
+from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage, batch_rows
 from metricdp.tables.formats.databases import chosen_table, quoted
 
 
@@ -25,8 +25,18 @@ class DuckdbReader:
         self._base = _opened(location.path)
         self._table = quoted(table)
         ((self._rows,),) = self._base.execute(f"SELECT count(*) FROM {self._table}").fetchall()
-        self._stream = _quietly(self._base.sql, f"FROM {self._table}").to_arrow_reader(BATCH_ROWS)
+        whole = _quietly(self._base.sql, f"FROM {self._table}")
+        self._stream = whole.to_arrow_reader(batch_rows(self._row_bytes(whole), BATCH_ROWS))
         self.schema: pa.Schema = self._stream.schema
+
+    def _row_bytes(self, whole: Any) -> float:
+        """Return how many bytes the texts of a row take on average."""
+        texts = [quoted(name) for name, kind in zip(whole.columns, whole.types, strict=True) if str(kind) == "VARCHAR"]
+        if not texts:
+            return 0.0
+        lengths = " + ".join(f"coalesce(strlen({name}), 0)" for name in texts)
+        ((found,),) = self._base.execute(f"SELECT avg({lengths}) FROM {self._table}").fetchall()
+        return float(found or 0.0)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         while True:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage, batch_rows
+from metricdp.tables.formats.base import BATCH_ROWS, MEASURED_ROWS, Format, Location, Reading, Storage, batch_rows
 
 LARGE_CHUNK = 1 << 26  # bytes of one column in one row group, beyond which they are not read at once
 BUFFER = 1 << 20
@@ -45,8 +45,19 @@ class ParquetReader:
             dictionaries=tuple(column.path_in_schema for column in first if column.has_dictionary_page),
         )
 
+    def _widest(self) -> float:
+        """Return how many bytes a row takes in memory; a dictionary of long texts hides it, and the first rows tell."""
+        first = [self.file.metadata.row_group(0).column(number) for number in range(self.file.metadata.num_columns)]
+        hidden = any(column.has_dictionary_page and column.physical_type == "BYTE_ARRAY" for column in first)
+        batch = (
+            next(self.file.iter_batches(batch_size=MEASURED_ROWS, row_groups=self._groups), None) if hidden else None
+        )
+        return float(self._row_bytes if batch is None else max(self._row_bytes, batch.nbytes / max(1, batch.num_rows)))
+
     def batches(self) -> Iterator[pa.RecordBatch]:
-        rows = batch_rows(self._row_bytes, BATCH_ROWS)
+        if not self.file.metadata.num_row_groups:
+            return
+        rows = batch_rows(self._widest(), BATCH_ROWS)
         for batch in self.file.iter_batches(batch_size=rows, row_groups=self._groups):
             if batch.num_rows:
                 yield batch

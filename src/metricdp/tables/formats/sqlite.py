@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import OutputProblem
-from metricdp.tables.formats.base import Format, Location, Reading, Storage
+from metricdp.tables.formats.base import Format, Location, Reading, Storage, batch_rows
 from metricdp.tables.formats.databases import chosen_table, quoted
 from metricdp.tables.formats.plain import as_text
 
@@ -45,7 +45,9 @@ class SqliteReader:
         found = ", ".join(
             f"max(typeof({quoted(name)}) = '{kind}')" for name in names for kind in ("text", "blob", "real", "integer")
         )
-        counts = self._run(f"SELECT count(*), {found} FROM {quoted(table)}").fetchone()
+        sizes = " + ".join(f"coalesce(length(cast({quoted(name)} AS blob)), 0)" for name in names)
+        *counts, size = self._run(f"SELECT count(*), {found}, avg({sizes}) FROM {quoted(table)}").fetchone()
+        self._fetched = batch_rows(size or 0.0, FETCHED)
         kinds = []
         for number in range(len(names)):
             text, blob, real, whole = counts[1 + 4 * number : 5 + 4 * number]
@@ -59,7 +61,7 @@ class SqliteReader:
         cursor = self._run(self._query)
         while True:
             try:
-                rows = cursor.fetchmany(FETCHED)
+                rows = cursor.fetchmany(self._fetched)
             except sqlite3.Error:
                 rows = None
             if rows is None:

@@ -1,0 +1,32 @@
+"""Which places must be hidden from each other is a graph: steps on a grid, towns that may be told, contact tracing."""
+
+import numpy as np
+
+import metricdp as mdp
+
+cells = mdp.grid((6, 6), spacing=0.5, origin=(41.13, -8.66), metric=mdp.Haversine())  # 500 m wide, 36 of them
+kilometres = cells.distances
+
+# Neighbours must be hidden from each other: epsilon for every step from cell to cell.
+steps = mdp.policy(cells, mdp.policies.grid_neighbours((6, 6)))
+best = mdp.optimal(mdp.Problem(steps, 1.0, loss=kilometres), gap=0.02)
+print(best.guarantee)
+print(best.certificate)
+
+# Two towns: which one may be told, where in it must not. The promise says so.
+towns = np.repeat([0, 1], 18)
+told = mdp.policy(cells, mdp.policies.areas(towns), parts="disclose")
+inside = mdp.optimal(mdp.Problem(told, 1.0, loss=kilometres), gap=0.02)
+print(inside.guarantee)
+print(mdp.audit(inside))
+
+# Contact tracing: places where somebody infected was may be told exactly, all others are hidden as before.
+infected = [14, 15]
+open_there = mdp.policies.disclosing(mdp.policies.grid_neighbours((6, 6)), infected)
+tracing = mdp.exponential(mdp.policy(cells, open_there, isolated="disclose"), 1.0)
+print(tracing.matrix[14, 14], tracing.matrix[13, 14])  # a visit there is reported as it is, and nothing else is
+
+# The exponential mechanism written without the half, exp(-epsilon d): its normaliser leaks too.
+law = np.exp(-1.0 * steps.distances)
+law /= law.sum(axis=1, keepdims=True)
+print(mdp.audit(law, distances=steps.distances, epsilon=1.0))

@@ -1,0 +1,163 @@
+"""Home zones: coarse near home, precise elsewhere, and what a visit to the border of a zone reveals.
+
+Cutting a zone out of a trace hides nothing: the traces stop at its border, and the border gives its centre
+(`cut_out`, `found_centre`). Here a zone is a local scale of the metric: between places of one zone distances count
+less, so the same epsilon tells them apart less. Every other step counts as before, the one across the border included:
+scaling that one too would make the zone a shortcut between all places around it, and blur the whole map.
+
+Where the zone lies is public, so its centre must be: a district, or a report of the home that some mechanism drew once,
+and that was paid for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_positive, as_probabilities
+from metricdp.auditing.leakage import normalised
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import MatrixMechanism
+from metricdp.metrics import ShortestPath
+from metricdp.places.elastic import joined_by
+from metricdp.spaces import FiniteSpace
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What one report tells about being in a zone; distances are those of the places before they were scaled.
+
+    `border` is the largest log-ratio of a report between a place inside and one outside that are nearest to each other
+    across the border, at most epsilon times their distance; `across` the largest between any place inside and any
+    outside. `prior` is the chance of being inside before a report, `least` and `most` the smallest and the largest
+    after one, `guessed` the chance that the best guess of in or out is right, and `ignorant` what it was without a
+    report. `error_inside` and `error_outside` are how far the best guess of the place lies off, inside and outside.
+    """
+
+    border: float
+    border_distance: float
+    across: float
+    prior: float
+    least: float
+    most: float
+    guessed: float
+    ignorant: float
+    error_inside: float
+    error_outside: float
+
+    def __str__(self) -> str:
+        return (
+            f"A report is at most {np.exp(self.border):.3g} times likelier on one side of the border than on the other "
+            f"({self.border_distance:.3g} apart), and {np.exp(self.across):.3g} times for any two places in and out. "
+            f"Who expects a visit to the zone with {self.prior:.0%} believes in it with {self.least:.0%} to "
+            f"{self.most:.0%} after a report and guesses right in {self.guessed:.0%} of cases ({self.ignorant:.0%} "
+            "without a report). "
+            f"The best guess of the place is {self.error_inside:.3g} off inside and {self.error_outside:.3g} outside."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Zones:
+    """Places with zones: the shortest path of steps that count `scale` times d within a zone, and d elsewhere.
+
+    `space` is for any builder: `mdp.optimal(mdp.Problem(zones.space, epsilon, loss=places.distances))`. `inside` says
+    which places lie in a zone.
+
+    Guarantee: of the mechanism, in that metric: a report tells two places of one zone apart by at most epsilon * scale
+    * d, and any two by at most epsilon * d; less where the shortest way leads through a zone. On a road network it
+    counts street by street: scaled where both ends of a street lie in the zone.
+    """
+
+    places: FiniteSpace
+    space: FiniteSpace
+    inside: Booleans
+    scale: float
+
+    def at_home(self, epsilon: float, visits: int, *, centre_epsilon: float = 0.0) -> float:
+        """Return what all visits together leak per unit by which the home moves inside its zone.
+
+        visits * epsilon * scale, and what the report of the home cost that the zone was drawn around, once.
+        """
+        if visits < 0 or centre_epsilon < 0:
+            raise InvalidInput("`visits` and `centre_epsilon` must be at least 0.")
+        return centre_epsilon + visits * as_positive(epsilon, "epsilon") * self.scale
+
+    def visit(self, mechanism: MatrixMechanism, *, prior: ArrayLike | None = None) -> Visit:
+        """Return what one report of a mechanism on `space` tells about being in a zone, exactly but for rounding."""
+        if mechanism.inputs is not self.space:
+            raise InvalidInput("`mechanism` must be made for these zones: a builder on `zones.space`.")
+        if self.inside.all() or not self.inside.any():
+            raise InvalidInput("every place lies in a zone, or none does: there is no border.")
+        law, apart = normalised(mechanism), self.places.distances
+        weights = np.full(len(law), 1.0 / len(law)) if prior is None else as_probabilities(prior, len(law))
+        within, beyond = np.flatnonzero(self.inside), np.flatnonzero(~self.inside)
+        gaps = _gaps(law, within, beyond)
+        steps = apart[np.ix_(within, beyond)]
+        bordering = (steps <= steps.min(axis=1)[:, None]) & (steps <= steps.min(axis=0))
+        at = np.unravel_index(int(np.where(bordering, gaps, -1.0).argmax()), gaps.shape)
+        joint = weights[:, None] * law
+        seen, chance = joint.sum(axis=0), joint[within].sum(axis=0)
+        after = chance[seen > 0] / seen[seen > 0]
+        guess = (joint.T @ apart).argmin(axis=1)
+        errors = (law * apart[:, guess]).sum(axis=1)
+        inside_before = float(weights[within].sum())
+        return Visit(
+            border=float(gaps[at]),
+            border_distance=float(steps[at]),
+            across=float(gaps.max()),
+            prior=inside_before,
+            least=float(after.min()),
+            most=float(after.max()),
+            guessed=float(np.maximum(chance, seen - chance).sum()),
+            ignorant=max(inside_before, 1.0 - inside_before),
+            error_inside=float(np.average(errors[within], weights=weights[within])),
+            error_outside=float(np.average(errors[beyond], weights=weights[beyond])),
+        )
+
+
+def zones(places: FiniteSpace, centres: ArrayLike, *, radius: float, scale: float = 0.2) -> Zones:
+    """Return the places with zones around public centres, in which distances count `scale` times.
+
+    Everybody may know where the zones are: the mechanism says so. A centre that is the home itself gives it away; take
+    a district, or a report of the home, `centre = mechanism.sample([home])`, whose epsilon is spent once.
+
+    Args:
+        places: The public places, in any metric.
+        centres: The codes of the centres.
+        radius: How far a zone reaches, in the distances of the places.
+        scale: How much distances count inside, between 0 and 1.
+    """
+    codes = np.unique(as_codes(centres, len(places), "centres"))
+    if not 0 < scale <= 1:
+        raise InvalidInput(f"`scale` must lie between 0 and 1, 1 included, got {scale:g}.")
+    if len(codes) == 0:
+        raise InvalidInput("`centres` must name one place at least.")
+    away = places.distances[:, codes]
+    inside = np.asarray(away.min(axis=1) <= as_positive(radius, "radius"))
+    zone = np.where(inside, away.argmin(axis=1), -1)  # that of the nearest centre
+    return Zones(places, _scaled(places, zone, float(scale)), inside, float(scale))
+
+
+def _scaled(places: FiniteSpace, zone: Integers, scale: float) -> FiniteSpace:
+    """Return the places with the shortest paths of steps that are scaled within a zone."""
+    streets = places.network if places.network is not None and len(places) == places.network.nodes else None
+    if streets is None:
+        first, second = np.triu_indices(len(places), 1)
+        lengths = places.distances[first, second]
+    else:
+        (first, second), lengths = streets.edges.T, streets.lengths
+    lengths = np.where((zone[first] == zone[second]) & (zone[first] >= 0), scale * lengths, lengths)
+    if streets is None:
+        return joined_by(places, first, second, lengths, places.unit, "")
+    metric = ShortestPath(streets.edges, lengths, streets.nodes, one_way=streets.one_way, unit=streets.unit)
+    return FiniteSpace(places.points, metric, coordinates=places.coordinates, ground=places.ground)
+
+
+def _gaps(law: Floats, within: Integers, beyond: Integers) -> Floats:
+    """Return the largest |ln p(y | x) - ln p(y | x')| over reports, for x inside and x' outside."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(law)
+        rows = [np.abs(logs[x] - logs[beyond]).max(axis=1, initial=0.0, where=law[x] + law[beyond] > 0) for x in within]
+    return np.array(rows)

@@ -16,11 +16,13 @@ from metricdp.mechanisms import (
     BagLaplace,
     DirectionNoise,
     FiniteMechanism,
+    GaussianNoise,
     HyperbolicLaplace,
     KernelMechanism,
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    SphericalGaussian,
     SphericalLaplace,
     VectorLaplace,
 )
@@ -105,7 +107,7 @@ def counts_distance(mechanism: Mechanism) -> bool:
     """
     if not isinstance(mechanism, MatrixMechanism | KernelMechanism):
         noise = VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | NearestMechanism
-        return isinstance(mechanism, noise)
+        return isinstance(mechanism, noise | GaussianNoise | SphericalGaussian)
     if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
         return False
     if isinstance(mechanism, KernelMechanism) and len(mechanism.inputs) > SOON:

@@ -1,7 +1,7 @@
 """Measure decoding: how often intervals cover over 1,000 tables, and how long a million reports take.
 
     python benchmarks/decoding.py --record                    # everything
-    python benchmarks/decoding.py coverage --tables 1000      # or one part of: coverage, bootstrap, speed
+    python benchmarks/decoding.py coverage --tables 1000      # or one part: bootstrap, speed, checkins, picture
 
 Secrets are drawn from masses with large, small and empty cells. Every table is drawn anew, secrets and noise; for the
 target "table" the truth is the share of this very table, for "population" the masses it was drawn from. Stated is the
@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from record import Recorder, arguments, recorder
@@ -24,7 +25,8 @@ from metricdp.decoding import laws
 from metricdp.decoding.estimate import Request, decoded
 from metricdp.decoding.reading import readable
 
-GROUP, PARTS = "decoding", ("coverage", "bootstrap", "speed")
+GROUP, PARTS = "decoding", ("coverage", "bootstrap", "speed", "checkins", "picture")
+PICTURE = Path(__file__).parents[1] / "docs" / "images" / "decoding.png"
 Reports = Callable[[np.ndarray, np.random.Generator], object]
 
 
@@ -220,6 +222,77 @@ def timed(keep: Recorder) -> None:
             keep(GROUP, f"a million reports, {name}, {method}", measured=words, asked=asked, seconds=seconds)
 
 
+def checkins(keep: Recorder) -> None:
+    """Real check-ins of New York where they are at hand: only figures of all cells together are kept."""
+    import pyarrow.parquet as parquet
+
+    from metricdp.places.folders import data_folder
+
+    file = data_folder() / "checkins_foursquare_nyc" / "checkins.parquet"
+    if not file.is_file():
+        print("the check-ins are not at hand: left out")
+        return
+    table, earth = parquet.read_table(file, columns=["lat", "lon"]), mdp.Haversine()
+    places = np.stack([table["lat"].to_numpy(), table["lon"].to_numpy()], axis=1)
+    for epsilon, side, shape in ((2.0, 2.0, (14, 12)), (1.0, 4.0, (7, 6))):
+        cells = mdp.grid(shape, spacing=side, origin=(40.60, -74.08), metric=earth)
+        steps = cells.points[[shape[1], 1]].diagonal() - cells.points[0]
+        inside = np.all(
+            np.abs((places - cells.points[0]) / steps - (np.array(shape) - 1) / 2) <= np.array(shape) / 2, axis=1
+        )
+        mine, rng = places[inside], np.random.default_rng(11)
+        where = np.rint((mine - cells.points[0]) / steps).astype(int).clip(0, np.array(shape) - 1)
+        truth = np.bincount(where[:, 0] * shape[1] + where[:, 1], minlength=len(cells)) / len(mine)
+        noise = mdp.laplace(earth, epsilon)
+        reports = noise.sample(mine, rng=rng)
+        found = mdp.estimate_density(reports, noise, cells=cells)
+        likely = mdp.estimate_density(reports, noise, cells=cells, method="em")
+        fell = np.rint((reports - cells.points[0]) / steps).astype(int).clip(0, np.array(shape) - 1)
+        plain = np.bincount(fell[:, 0] * shape[1] + fell[:, 1], minlength=len(cells)) / len(mine)
+        covered = float(np.mean((found.lower <= truth) & (truth <= found.upper)))
+        # The same on cells alone, where nothing is assumed about places inside them.
+        tabled = mdp.exponential(cells, epsilon)
+        codes = where[:, 0] * shape[1] + where[:, 1]
+        exact = mdp.estimate_density(tabled.sample(codes, rng=rng), tabled)
+        on_cells = float(np.mean((exact.lower <= truth) & (truth <= exact.upper)))
+        errors = [float(np.abs(one - truth).sum() / 2) for one in (plain, likely.masses, np.clip(found.masses, 0, 1))]
+        words = (
+            f"{len(mine):,} check-ins, {covered:.1%} of {len(cells)} cells in their intervals, {on_cells:.1%} with a "
+            "mechanism on the cells, where nothing is assumed about places inside them; total variation from "
+        )
+        words += "the truth {:.3f} of the reports as they are, {:.3f} of iterative Bayes, {:.3f} linear".format(*errors)
+        print(f"check-ins, epsilon {epsilon:g}/km, cells of {side:g} km: {words}; {found.notes}", flush=True)
+        keep(
+            GROUP, f"real check-ins of New York, Laplace {epsilon:g}/km, cells of {side:g} km", measured=words,
+            asked="truth and estimate on real check-ins", covered=covered, on_cells=on_cells, variation=errors,
+        )  # fmt: skip
+
+
+def drawn() -> None:
+    """Draw the picture of the page: simulated trips in Porto, true, reported and estimated."""
+    from metricdp.pictures import palette
+    from metricdp.pictures.density import interval_plot, masses_plot
+    from metricdp.places.bundled import bundled_trips
+
+    table, earth, rng = bundled_trips(trips=1500), mdp.Haversine(), np.random.default_rng(12)
+    places = np.stack([table["lat"].to_numpy(), table["lon"].to_numpy()], axis=1)
+    low, high = places.min(axis=0), places.max(axis=0)
+    size = (high - low) * earth.degree * [1.0, np.cos(np.radians(low[0]))]
+    shape = tuple(int(np.ceil(length / 0.2)) + 1 for length in size)
+    cells = mdp.grid(shape, spacing=0.2, origin=low, metric=earth)
+    noise = mdp.laplace(earth, 10.0)
+    reports = noise.sample(places, rng=rng)
+    found = mdp.estimate_density(reports, noise, cells=cells, method="em")
+    truth, plain = (np.bincount(cells.nearest(rows)[0], minlength=len(cells)) / len(rows) for rows in (places, reports))
+    with palette.styled():
+        axes = palette.figure(15.0, 4.0).subplots(1, 4)
+        masses_plot({"true": truth, "as reported": plain, "estimated": found.masses}, cells, list(axes)[:3])
+        interval_plot(found, axes[3], truth=truth)
+        palette.write_picture(axes[0], PICTURE)
+    away = [float(np.abs(one - truth).sum() / 2) for one in (plain, found.masses)]
+    print(f"{len(places):,} places, {len(cells)} cells, total variation {away}; {found.notes}")
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("parts", nargs="*", default=[], help=", ".join(PARTS))
@@ -243,6 +316,10 @@ def main() -> None:
         bootstrapped(min(chosen.tables, 300), keep)
     if "speed" in parts:
         timed(keep)
+    if "checkins" in parts:
+        checkins(keep)
+    if "picture" in parts:
+        drawn()
 
 
 if __name__ == "__main__":

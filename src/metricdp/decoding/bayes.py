@@ -6,6 +6,11 @@ Each step is the average posterior of the secrets under the masses so far. It ne
 likelihood never falls. The largest factor bounds what is left to gain: no masses have a mean log-likelihood above the
 present one by more than max_i (A (y / q))_i - 1 (concavity along the segment to a single secret).
 
+The likeliest masses fit the chance in the reports too: at small epsilons they are spikes, farther from the truth than
+the reports as they are. So unless told otherwise the steps end where Pearson's N sum_k (y_k - q_k)^2 / q_k has come
+down to what the true masses have on average, the number of different reports less one (Morozov's discrepancy
+principle).
+
 References: Agrawal, Aggarwal, "On the design and quantification of privacy preserving data mining algorithms", 2001;
 ElSalamouny, Palamidessi, "Full convergence of the iterative Bayesian update", 2020.
 """
@@ -32,6 +37,7 @@ class Likeliest:
     reports: Floats
     steps: int
     gap: float
+    fits: bool = False  # ended where the fit is as good as that of the truth
 
 
 def likeliest(
@@ -40,13 +46,17 @@ def likeliest(
     *,
     steps: int,
     tolerance: float,
-    start: Floats | None = None,
+    fitting: float | None = None,
     progress: Progress | None = None,
 ) -> Likeliest:
-    """Iterate from the uniform masses (or `start`) until nothing is left to gain, or for so many steps."""
+    """Iterate from the uniform masses until nothing is left to gain, or for so many steps.
+
+    With `fitting`, the number of reports, they end where the truth itself would fit no better.
+    """
     n = law.shape[0]
-    masses = np.full(n, 1.0 / n) if start is None else start.copy()
+    masses = np.full(n, 1.0 / n)
     seen = shares > 0
+    possible = np.count_nonzero(law.forward(masses) > 0)
     gap, step = np.inf, 0
     while step < steps:
         expected = np.maximum(law.forward(masses), LEAST_MASS)
@@ -54,6 +64,8 @@ def likeliest(
         gap = float(factors.max()) - 1.0
         if gap <= tolerance:
             break
+        if fitting is not None and fitting * float(((shares - expected) ** 2 / expected).sum()) <= possible - 1:
+            return Likeliest(masses, expected, step, gap, True)
         masses = masses * factors
         masses /= masses.sum()
         step += 1

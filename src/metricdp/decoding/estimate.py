@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,7 +19,7 @@ from metricdp.cards import card
 from metricdp.decoding import saying
 from metricdp.decoding.bayes import Likeliest, Progress, likeliest
 from metricdp.decoding.decoders import Decoder, DenseDecoder, Evidence, Measured, Target, decoder_for
-from metricdp.decoding.laws import DenseLaw, stacked
+from metricdp.decoding.laws import DenseLaw, Law, stacked
 from metricdp.decoding.reading import Readable, check_reports, readable
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
@@ -122,7 +123,7 @@ def estimate_density(
     target: Target = "table",
     confidence: float = 0.95,
     simultaneous: bool = False,
-    steps: int = STEPS,
+    steps: int | None = None,
     progress: Progress | None = None,
 ) -> DensityEstimate:
     """Estimate the share of secrets in every cell from a table of reports and the public law of its mechanism.
@@ -144,7 +145,8 @@ def estimate_density(
             were drawn independently: wider by the error of that drawing.
         confidence: The chance with which each interval holds the truth.
         simultaneous: Make intervals that hold for all cells at once with that chance (Sidak: any correlation).
-        steps: At most so many steps of iterative Bayes; fewer leave its masses smoother.
+        steps: So many steps of iterative Bayes at most: many give the likeliest masses, few smooth ones. Unless given
+            they end where the masses fit the reports as well as the true ones would on average.
         progress: Called with the share of the work that is done.
     """
     if not 0.5 <= confidence < 1.0:
@@ -172,7 +174,7 @@ class Request:
     target: Target = "table"
     confidence: float = 0.95
     simultaneous: bool = False
-    steps: int = STEPS
+    steps: int | None = None
 
 
 def decoded(
@@ -186,9 +188,10 @@ def decoded(
     check_reports(counts, laws)
     law, tally = stacked(laws, [int(count.sum()) for count in counts]), np.concatenate(counts)
     total = float(tally.sum())
-    limit, left = (how.steps, LITTLE / total) if how.method == "em" else (ROUGH_STEPS, max(ROUGH, LITTLE / total))
-    likely = likeliest(law, tally / total, steps=limit, tolerance=left, progress=_first_half(progress))
-    evidence = Evidence(law, tally, likely.masses, likely.reports, how.target)
+    likely = _likely(law, tally, how, _first_half(progress))
+    ends = np.cumsum([0, *(len(count) for count in counts)]).tolist()
+    parts = tuple(slice(first, last) for first, last in pairwise(ends))
+    evidence = Evidence(law, tally, likely.masses, likely.reports, how.target, parts)
     count = len(cells) if how.simultaneous else 1
     decoder, found = _measured(evidence, how, count, progress)
     z = saying.quantile(how.confidence, count, found.freedom)
@@ -200,6 +203,16 @@ def decoded(
         cells, frozen(masses), frozen(lower), frozen(upper), frozen(found.errors), int(total), how.confidence, name,
         how.target, how.simultaneous, decoder.condition, notes, evidence, decoder,
     )  # fmt: skip
+
+
+def _likely(law: Law, tally: Floats, how: Request, progress: Progress | None) -> Likeliest:
+    """Return the masses of iterative Bayes: rough ones for errors alone, else as many steps as were asked for."""
+    total = float(tally.sum())
+    if how.method != "em":
+        left = max(ROUGH, LITTLE / total)
+        return likeliest(law, tally / total, steps=ROUGH_STEPS, tolerance=left, progress=progress)
+    limit, fitting = (STEPS, total) if how.steps is None else (how.steps, None)
+    return likeliest(law, tally / total, steps=limit, tolerance=LITTLE / total, fitting=fitting, progress=progress)
 
 
 def _measured(evidence: Evidence, how: Request, count: int, progress: Progress | None) -> tuple[Decoder, Measured]:
@@ -247,8 +260,8 @@ def _notes(evidence: Evidence, decoder: Decoder, found: Measured, how: Request, 
         notes.append(saying.BOUNDED)
     if found.skewness is not None and (rare := int((found.skewness > saying.SKEWED).sum())):
         notes.append(saying.skewed(rare, len(found.values)))
-    if how.method == "em" and likely.gap > LITTLE / evidence.total:
-        notes.append(saying.stopped(likely.steps, likely.gap * evidence.total))
+    if how.method == "em" and (likely.fits or likely.gap > LITTLE / evidence.total):
+        notes.append(saying.stopped(likely.steps, likely.gap * evidence.total, fits=likely.fits))
     return tuple(notes)
 
 

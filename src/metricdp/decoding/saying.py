@@ -51,8 +51,13 @@ def skewed(cells: int, of: int) -> str:
     )
 
 
-def stopped(steps: int, left: float) -> str:
-    """Say that iterative Bayes was stopped before the likeliest masses."""
+def stopped(steps: int, left: float, *, fits: bool) -> str:
+    """Say that iterative Bayes was stopped before the likeliest masses, and why."""
+    if fits:
+        return (
+            f"Iterative Bayes ended after {steps:,} steps, where its masses fit the reports as well as the true ones "
+            "would on average: further steps fit chance."
+        )
     return (
         f"Iterative Bayes was stopped after {steps:,} steps, at most {left:.3g} nats below the largest log-likelihood: "
         "its masses are a little smoother than the likeliest ones."

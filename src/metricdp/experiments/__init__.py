@@ -19,7 +19,8 @@ STUDIES: Catalogue[Study | Deferred] = Catalogue("study", [
              "metricdp.experiments.constopt.study:STUDY"),
     Deferred("contextual", "trips: mechanisms that know the past, blankets and what they assume",
              "metricdp.experiments.contextual.study:STUDY"),
-    Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here",
+    Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here, and all families at "
+             "equal promise",
              "metricdp.experiments.survey.study:STUDY"),
     Deferred("text", "words of reviews protected one by one: accuracy, what an attacker recovers, and what is truly "
              "promised", "metricdp.experiments.text.study:STUDY"),

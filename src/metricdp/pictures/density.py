@@ -39,8 +39,14 @@ def masses_plot(panels: Mapping[str, Floats], cells: FiniteSpace, axes: Sequence
     top = max(float(values.max()) for values in panels.values()) or 1.0
     across, up, earth = _plane(cells)
     for own, (name, values) in zip(axes, panels.items(), strict=True):
-        size = min(400.0, 26_000.0 / len(cells))
-        own.scatter(across, up, c=values, s=size, marker="s", cmap="YlOrBr", vmin=0.0, vmax=top, linewidths=0)
+        columns, rows = np.unique(across.round(9)), np.unique(up.round(9))
+        if len(columns) * len(rows) == len(cells) and min(len(columns), len(rows)) > 1:  # a whole grid: no gaps
+            order = np.lexsort((across.round(9), up.round(9)))
+            table = np.asarray(values)[order].reshape(len(rows), len(columns))
+            own.pcolormesh(columns, rows, table, shading="nearest", cmap="YlOrBr", vmin=0.0, vmax=top)
+        else:
+            size = min(400.0, 26_000.0 / len(cells))
+            own.scatter(across, up, c=values, s=size, marker="s", cmap="YlOrBr", vmin=0.0, vmax=top, linewidths=0)
         own.set_title(name)
         own.set_aspect(1.0 / max(np.cos(np.radians(float(up.mean()))), 0.05) if earth else 1.0)
         own.set_xticks([])

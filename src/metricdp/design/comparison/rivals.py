@@ -11,7 +11,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.design.builders import BUILDERS, Builder
-from metricdp.design.comparison.measures import Figure, Measure, exactly, simulated
+from metricdp.design.comparison.measures import Draw, Figure, Measure, exactly, simulated
 from metricdp.design.exponential import exponential
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
@@ -172,13 +172,13 @@ class Question:
             return ""
         return "noise needs coordinates, on the Earth or in a plane"
 
-    def _noise(self, epsilon: float, measure: Measure) -> Trial:
-        """Laplace noise on the coordinates, then the nearest place, which is post-processing.
+    def noise(self, epsilon: float) -> tuple[Draw, float]:
+        """Return Laplace noise on the coordinates, then the nearest place, which is post-processing, and a ratio.
 
         It promises epsilon along the ground. Where that is not the metric (roads), ground distances are at most
         `ratio` times those of the metric, so noise of epsilon / ratio keeps the promise asked for.
         """
-        started, space = time.perf_counter(), self.space
+        space = self.space
         ratio = _ground_ratio(space)
         dimension = None if isinstance(space.ground, Haversine) else space.width
         noise = laplace(space.ground, epsilon / ratio, dimension=dimension)
@@ -186,6 +186,12 @@ class Question:
         def draw(secrets: Integers, generator: np.random.Generator) -> Integers:
             return space.nearest(noise.sample(space.decode(secrets), rng=generator))[0]
 
+        return draw, ratio
+
+    def _noise(self, epsilon: float, measure: Measure) -> Trial:
+        """Measure that noise on draws."""
+        started, space = time.perf_counter(), self.space
+        draw, ratio = self.noise(epsilon)
         figure = simulated(space, draw, measure, self.prior, self.draws)
         return Trial(
             *("laplace", epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),

@@ -15,6 +15,7 @@ from importlib.resources import files
 
 from metricdp.errors import InvalidInput
 from metricdp.experiments.common import Piece, Row, Study, Table
+from metricdp.experiments.survey import comparison
 
 STATES = ("here", "in part", "not here")
 TABLES = (
@@ -27,6 +28,7 @@ TABLES = (
     ),
     Table("III", "Data sets", "19 well-known data sets, with type, use and size."),
     Table("text", "What the text names beyond its tables", "Metrics, mechanisms, measures and application domains."),
+    comparison.TABLE,
 )
 
 
@@ -65,9 +67,21 @@ def looked_up(table: str, sort: str) -> list[Row]:
 
 
 def pieces(full: bool) -> Iterator[Piece]:
-    """One piece for every sort of thing in a table; the short version is the whole."""
+    """One piece for every sort of thing in a table, and one for every domain and epsilon of the comparison.
+
+    The short version has one epsilon a domain.
+    """
     for table, sort in dict.fromkeys((line["table"], line["sort"]) for line in lines()):
         yield Piece(f"{table}_{sort}", table, looked_up, (table, sort))
+    for name, domain in comparison.DOMAINS.items():
+        for epsilon in domain.epsilons if full else domain.epsilons[-1:]:
+            yield Piece(f"{name}_{epsilon:g}", comparison.NUMBER, comparison.compared, (name, epsilon))
 
 
-STUDY = Study("survey", "the survey's metrics, mechanisms, measures and data: where each is here", TABLES, pieces)
+STUDY = Study(
+    "survey",
+    "the survey's metrics, mechanisms, measures and data: where each is here, and all families at equal promise",
+    TABLES,
+    pieces,
+    comparison.picture,
+)

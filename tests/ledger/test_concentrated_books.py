@@ -76,3 +76,14 @@ def test_a_budget_of_rho_is_spread_evenly_and_the_summary_never_says_epsilon(tmp
         _ = summary.composed_epsilon
     radius = mdp.accuracy_radius(NOISE, 0.95)
     assert radius == pytest.approx(NOISE.sigma * 2.4477, rel=2e-2)
+
+
+def test_the_page_of_a_table_is_refused_before_anything_is_written(tmp_path, capsys):
+    from metricdp.cli import main
+
+    (tmp_path / "t.csv").write_text("lat,lon\n41.9,12.5\n")
+    mdp.save(NOISE, tmp_path / "g.mdp")
+    asked = ["perturb", "t.csv", "--mechanism", "g.mdp", "-o", "o.csv", "--report", "o.html"]
+    assert main([str(tmp_path / one) if "." in one else one for one in asked]) != 0
+    assert "pure promise" in capsys.readouterr().err
+    assert not (tmp_path / "o.csv").exists()

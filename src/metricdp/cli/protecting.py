@@ -16,7 +16,7 @@ from metricdp.cli.leaving import ALL_STAY, Leaving
 from metricdp.cli.sharing import ONE_BY_ONE, Sharing
 from metricdp.cli.telling import NOTHING_TOLD, Telling
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms import Mechanism, pure
 from metricdp.units import parse_distance
 
 
@@ -90,6 +90,8 @@ def perturb(
     telling.check(source, output, overwrite=overwrite)
     sight = telling.sight()
     wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, at=(source, table, vectors))
+    if telling.report is not None:
+        pure(chosen.guarantee, "the page of a protected table")  # before anything is read or charged
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with (
         charged.opened(sharing.budget) as charging,

@@ -1721,6 +1721,7 @@ const METRICS = {
   PolicyGraph: ({ network, apart }, file) => {
     const graph = file.metric(network);
     const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
+    refuse(graph.parameters.one_way !== "open", "the streets of its policy lead one way");
     refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
     return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
   },
@@ -4365,6 +4366,7 @@ const choose = (pick) => (value, where) => pick(value, where)(value, where);
  */
 
 
+const CONCENTRATED = ["gaussian-noise", "spherical-gaussian"]; // their promises have a rho and no epsilon
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
 const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
 
@@ -4458,6 +4460,7 @@ class Reading {
 
   /** Return the checks of what describes a mechanism. */
   mechanism(kind, where) {
+    if (CONCENTRATED.includes(kind)) throw new Unsupported("Gaussian noise is not drawn from here: its promise is concentrated, not pure.");
     return {
       kind: text(),
       guarantee: this.record(DECLARED.promise),

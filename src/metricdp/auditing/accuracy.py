@@ -40,7 +40,6 @@ from metricdp.mechanisms import (
     VectorLaplace,
 )
 from metricdp.mechanisms.directions import spread_of
-from metricdp.mechanisms.gaussian import seen_quantile
 from metricdp.mechanisms.hyperbolic import distance_at, in_the_ball_within
 from metricdp.mechanisms.laplace import cell_reach, tidy_pitch
 from metricdp.metrics import Angular, Hyperbolic, Metric, ShortestPath, Weighted, pairwise
@@ -120,19 +119,9 @@ def _(mechanism: VectorLaplace, levels: Floats) -> _Found:
 
 
 @_radii.register
-def _(mechanism: GaussianNoise, levels: Floats) -> _Found:
-    from scipy.special import gammaincinv
-
-    size, metric = mechanism.inputs.dimension, mechanism.inputs.metric
-    away = mechanism.sigma * np.sqrt(2.0 * gammaincinv(size / 2.0, levels))  # (d / sigma)^2 is chi-squared
-    return _Found(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
-
-
-@_radii.register
-def _(mechanism: SphericalGaussian, levels: Floats) -> _Found:
-    metric, reach = mechanism.inputs.metric, float(mechanism.law.reach)
-    away = np.array([seen_quantile(reach, float(level)) for level in levels]) * mechanism.sigma / reach
-    return _Found(away + cell_reach(metric, 2, mechanism.lattice.pitch), metric, True)
+def _(mechanism: GaussianNoise | SphericalGaussian, levels: Floats) -> _Found:
+    metric, size = mechanism.inputs.metric, mechanism.inputs.dimension
+    return _Found(mechanism.radii(levels) + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
 
 
 @_radii.register

@@ -86,6 +86,12 @@ class GaussianNoise:
         law = self.law
         return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
 
+    def radii(self, levels: Floats) -> Floats:
+        """Return how far noise goes with these chances, before the lattice: (d / sigma)^2 is chi-squared."""
+        from scipy.special import gammaincinv
+
+        return np.asarray(self.sigma * np.sqrt(2.0 * gammaincinv(self.inputs.dimension / 2.0, levels)))
+
     def _cells(self, rows: Floats) -> Floats:
         cells = self.lattice.cells(rows)
         far = np.flatnonzero(np.abs(cells).max(axis=1, initial=0.0) > LARGEST_CELL)
@@ -172,6 +178,11 @@ class SphericalGaussian:
         """Return one (latitude, longitude) on the lattice for every secret."""
         rows, law = self.inputs.encode(secrets), self.law
         return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
+
+    def radii(self, levels: Floats) -> Floats:
+        """Return how far noise goes with these chances, before the lattice."""
+        reach = float(self.law.reach)
+        return np.array([seen_quantile(reach, float(level)) for level in levels]) * self.sigma / reach
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report, by quadrature over the cell."""

@@ -126,6 +126,25 @@ def parse_epsilon(text: str, unit: str = "km") -> float:
     return as_positive(round_down(number / _factor(written, unit, text, example)), "epsilon")
 
 
+def parse_rho(text: str, unit: str = "km") -> float:
+    """Return a rho such as `0.35/km2` per squared `unit`; a bare number where `unit` is empty.
+
+    From another unit it is rounded down.
+    """
+    example = "0.35/km2" if unit else "0.35"
+    number, written = _split(
+        text, "rho", rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*([a-zA-Z]+)(?:2|\^2))?\s*", example
+    )
+    if unit and not written:
+        raise InvalidInput(
+            f"rho {text.strip()} has no unit, and distances here are in {unit}: write it per squared distance, such as "
+            f"0.35/{unit}2."
+        )
+    if number <= 0 or written in ("", unit):
+        return as_positive(float(number), "rho")
+    return as_positive(round_down(number / _factor(written, unit, text, example) ** 2), "rho")
+
+
 def parse_wish(text: str, unit: str = "km") -> Wish:
     """Return the wish behind `2x@200m`: places 200 m apart are at most a factor of two apart."""
     found = re.fullmatch(rf"\s*{_NUMBER}\s*[xX]\s*@\s*(.+)", text)

@@ -105,3 +105,12 @@ def test_notebooks_show_small_tables(thing):
     assert len(shown) < 4_000
     assert "<b>word" not in shown
     assert "array(" not in shown
+
+
+@pytest.mark.parametrize(
+    "measure", [mdp.expected_loss, mdp.worst_loss, mdp.quantile_loss, mdp.adversary_error, mdp.posterior_leakage]
+)
+@pytest.mark.parametrize("metric", [mdp.Lp(2), mdp.Haversine()], ids=["plane", "earth"])
+def test_what_sums_over_secrets_says_so_of_noise_on_points_anywhere(measure, metric):
+    with pytest.raises(mdp.MetricdpError, match=r"lie anywhere.*certificate\.loss"):
+        measure(mdp.laplace(metric, 1.0))

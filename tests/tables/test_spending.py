@@ -222,7 +222,7 @@ def test_rows_of_nobody_and_unknown_columns_are_refused() -> None:
     reader = pa.RecordBatchReader.from_batches(table().schema, table().to_batches())
     with pytest.raises(InvalidInput, match="read once"):
         perturb(reader, EARTH, target="nowhere.parquet", id="who", budget=40.0, spread="even")
-    assert per_person(None, None, None, None, unit="km") is None
+    assert per_person(None, None, None, None, promise=None) is None
 
 
 def test_a_table_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     BagLaplace,
     DirectionNoise,
+    GaussianNoise,
     HyperbolicLaplace,
     InterpolatedMechanism,
     KernelMechanism,
@@ -32,11 +33,13 @@ from metricdp.mechanisms import (
     OutlineLaplace,
     ProductMechanism,
     ProjectedLaplace,
+    SphericalGaussian,
     SphericalLaplace,
     StreetMechanism,
     VectorLaplace,
 )
 from metricdp.mechanisms.directions import spread_of
+from metricdp.mechanisms.gaussian import seen_quantile
 from metricdp.mechanisms.hyperbolic import distance_at, in_the_ball_within
 from metricdp.mechanisms.laplace import cell_reach, tidy_pitch
 from metricdp.metrics import Angular, Hyperbolic, Metric, ShortestPath, Weighted, pairwise
@@ -113,6 +116,22 @@ def _(mechanism: VectorLaplace, levels: Floats) -> _Found:
     size, metric = mechanism.inputs.dimension, mechanism.inputs.metric
     away = gammaincinv(size, levels) / mechanism.epsilon  # R ~ Gamma(size, 1 / epsilon)
     return _Found(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+
+
+@_radii.register
+def _(mechanism: GaussianNoise, levels: Floats) -> _Found:
+    from scipy.special import gammaincinv
+
+    size, metric = mechanism.inputs.dimension, mechanism.inputs.metric
+    away = mechanism.sigma * np.sqrt(2.0 * gammaincinv(size / 2.0, levels))  # (d / sigma)^2 is chi-squared
+    return _Found(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+
+
+@_radii.register
+def _(mechanism: SphericalGaussian, levels: Floats) -> _Found:
+    metric, reach = mechanism.inputs.metric, float(mechanism.law.reach)
+    away = np.array([seen_quantile(reach, float(level)) for level in levels]) * mechanism.sigma / reach
+    return _Found(away + cell_reach(metric, 2, mechanism.lattice.pitch), metric, True)
 
 
 @_radii.register

@@ -12,7 +12,9 @@ from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     BagLaplace,
+    ConcentratedGuarantee,
     DirectionNoise,
+    GaussianNoise,
     HyperbolicLaplace,
     InterpolatedMechanism,
     KernelMechanism,
@@ -23,9 +25,11 @@ from metricdp.mechanisms import (
     OutlineLaplace,
     ProductMechanism,
     ProjectedLaplace,
+    SphericalGaussian,
     SphericalLaplace,
     StreetMechanism,
     VectorLaplace,
+    pure,
 )
 from metricdp.mechanisms.laplace import cell_reach, log_normaliser
 from metricdp.mechanisms.spherical import spherical_mass
@@ -41,6 +45,8 @@ STATEMENT = (
 KINDS: dict[type, str] = {
     SphericalLaplace: "spherical_laplace",
     VectorLaplace: "vector_laplace",
+    GaussianNoise: "gaussian_noise",
+    SphericalGaussian: "spherical_gaussian",
     DirectionNoise: "direction_noise",
     BagLaplace: "bag_laplace",
     OutlineLaplace: "outline_laplace",
@@ -78,8 +84,11 @@ def law_of(mechanism: Mechanism, *, snap: float = 0.0) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "epsilon": promise.epsilon,
-        "slack": promise.slack,
+        **(
+            {"rho": promise.rho, "promise": "concentrated, not pure"}
+            if isinstance(promise, ConcentratedGuarantee)
+            else {"epsilon": promise.epsilon, "slack": promise.slack}
+        ),
         "metric": metric_words(promise.metric),
         "basis": promise.basis,
     }
@@ -98,9 +107,9 @@ def law_of(mechanism: Mechanism, *, snap: float = 0.0) -> dict[str, Any]:
         "radii": [{"level": one.level, "tight": one.tight and not snap} | _sizes(one, snap) for one in radii],
         "statement": STATEMENT,
     }
-    if isinstance(mechanism, SphericalLaplace | VectorLaplace):
+    if isinstance(mechanism, SphericalLaplace | VectorLaplace | GaussianNoise | SphericalGaussian):
         reach = cell_reach(promise.metric, mechanism.inputs.dimension, mechanism.lattice.pitch)
-        unit = "degrees" if isinstance(mechanism, SphericalLaplace) else promise.unit
+        unit = "degrees" if isinstance(mechanism, SphericalLaplace | SphericalGaussian) else promise.unit
         law["lattice"] = {"pitch": mechanism.lattice.pitch, "unit": unit, "moves_at_most": reach}
     if isinstance(mechanism, DirectionNoise | HyperbolicLaplace):
         law["lattice"] = {"pitch": mechanism.lattice.pitch, "unit": "", "moves_at_most": mechanism.reach}
@@ -132,7 +141,23 @@ def _snaps(part: Mechanism) -> bool:
 
 def density_of(mechanism: Mechanism) -> dict[str, Any]:
     """Return the formula of a law, with its constants where it has a closed form."""
-    epsilon = mechanism.guarantee.epsilon
+    if isinstance(mechanism, GaussianNoise):
+        size = mechanism.inputs.dimension
+        return {
+            "formula": "f(y | x) = constant * exp(-d(x, y)^2 / (2 sigma^2)), put on the nearest point of the lattice",
+            "sigma": mechanism.sigma,
+            "per": f"volume of {size} coordinate{'s' if size > 1 else ''}",
+            "distance": f"(d / sigma)^2 has the law chi-squared with {size} degrees of freedom",
+        }
+    if isinstance(mechanism, SphericalGaussian):
+        return {
+            "formula": "the place as a point in space plus N(0, sigma^2) in each of three coordinates, seen from the "
+            "centre of the Earth, put on the nearest point of the lattice",
+            "sigma": mechanism.sigma,
+            "per": f"sigma in {mechanism.inputs.unit}",
+            "distance": "d / sigma has nearly the law of Rayleigh while sigma is small beside the Earth",
+        }
+    epsilon = pure(mechanism.guarantee, "this law").epsilon
     if isinstance(mechanism, SphericalLaplace):
         rate = float(mechanism.law.rate)
         radius = rate / mechanism.epsilon

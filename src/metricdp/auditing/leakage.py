@@ -120,12 +120,22 @@ def adversary_error(
 
 def refuse_large(mechanism: FiniteMechanism, what: str) -> None:
     """Refuse what takes a table of all probabilities, where that is not written out."""
+    refuse_endless(mechanism, what)
     if _is_large(mechanism):
         n, m = len(mechanism.inputs), len(mechanism.outputs)
         most = int(MOST_DENSE**0.5)
         raise InvalidInput(
             f"{what} is computed from a table of all probabilities, up to {most:,} x {most:,}; this mechanism has "
             f"{n:,} x {m:,}. Measure it on fewer secrets, with a mechanism built for them."
+        )
+
+
+def refuse_endless(mechanism: Mechanism, what: str) -> None:
+    """Refuse what is a sum over secrets, where they are points anywhere."""
+    if not isinstance(mechanism, FiniteMechanism):
+        raise InvalidInput(
+            f"{what} is a sum over the secrets, and those of a {type(mechanism).__name__} lie anywhere. How far its "
+            "reports go is in `certificate.loss`, on average, and in mdp.accuracy_radius."
         )
 
 

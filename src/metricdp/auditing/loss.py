@@ -10,17 +10,19 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.exact import within
 from metricdp.auditing.kernels import blocks_of, expected_distances, sums_of
-from metricdp.auditing.leakage import normalised
+from metricdp.auditing.leakage import normalised, refuse_endless
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     BagLaplace,
     DirectionNoise,
     FiniteMechanism,
+    GaussianNoise,
     HyperbolicLaplace,
     KernelMechanism,
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    SphericalGaussian,
     SphericalLaplace,
     VectorLaplace,
 )
@@ -33,6 +35,7 @@ SAME_LOSS = 1e-6  # relative: two ways to add up one loss
 
 def row_losses(mechanism: FiniteMechanism, loss: ArrayLike | None = None) -> Floats:
     """Return the expected loss of every secret, in the mechanism's own loss where none is given."""
+    refuse_endless(mechanism, "the loss of every secret")
     if loss is None:
         return _own_losses(mechanism)
     return _row_losses(mechanism, as_matrix(loss, "loss", _shape(mechanism)))
@@ -47,6 +50,7 @@ def expected_loss(
     loss is counted; what was loaded counts the distance where that is what its certificate states (or where `prior` is
     given), and asks for `loss` and `prior` otherwise.
     """
+    refuse_endless(mechanism, "the expected loss")
     stakes = mechanism.stakes
     weights = stakes.prior if prior is None else as_probabilities(prior, len(mechanism.inputs))
     if loss is not None:
@@ -102,7 +106,7 @@ def counts_distance(mechanism: Mechanism) -> bool:
     """
     if not isinstance(mechanism, MatrixMechanism | KernelMechanism):
         noise = VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | NearestMechanism
-        return isinstance(mechanism, noise)
+        return isinstance(mechanism, noise | GaussianNoise | SphericalGaussian)
     if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
         return False
     if isinstance(mechanism, KernelMechanism) and len(mechanism.inputs) > SOON:

@@ -17,7 +17,7 @@ from metricdp.cli.choices import Epsilon, Output
 from metricdp.cli.tables import Overwrite
 from metricdp.errors import InvalidInput
 from metricdp.files import replacing
-from metricdp.units import parse_distance, parse_epsilon
+from metricdp.units import parse_distance, parse_epsilon, parse_rho
 
 if TYPE_CHECKING:
     from metricdp.ledger import Budget, Ledger
@@ -123,7 +123,8 @@ def plan(
     policy: str,
     /,
     *,
-    epsilon: Epsilon,
+    epsilon: Epsilon | None = None,
+    rho: str | None = None,
     every: str = "10min",
     purpose: str | None = None,
     which: Flat = BESIDE,
@@ -135,11 +136,12 @@ def plan(
     Args:
         policy: What a person may spend; or books, whose policy is taken.
         epsilon: What one release promises, such as 2/km.
+        rho: Instead of it, the rho of a concentrated promise, such as 0.05/km2.
         every: The pace: one release every 30s, 10min, 2h or 1d.
         purpose: A purpose of the policy.
     """
     from metricdp.ledger import Policy
-    from metricdp.ledger.amounts import account_for
+    from metricdp.ledger.amounts import CONCENTRATED, NO_UNIT, SQUARED, account_for
     from metricdp.ledger.planning import planned
 
     if "://" in policy or Path(policy).is_file():
@@ -147,8 +149,17 @@ def plan(
             chosen = ledger.policy()
     else:
         chosen = Policy.parse(policy)
-    unit = next(limit.unit for limit in chosen.limits if limit.kind == "epsilon")
-    amount = account_for(f"any/{unit}" if unit else "any").charge(parse_epsilon(epsilon, unit))
+    if (epsilon is None) == (rho is None):
+        raise InvalidInput("say what one release promises: --epsilon 2/km, or --rho 0.05/km2 where it is concentrated.")
+    units = [limit.unit for limit in chosen.limits if limit.kind == "epsilon"]
+    unit = next((one for one in units if one.endswith(SQUARED) == (rho is not None)), None)
+    if unit is None:
+        raise InvalidInput(f"the policy {str(chosen)!r} has no limit of {'rho' if epsilon is None else 'epsilon'}.")
+    if rho is not None:
+        plain = unit.removesuffix(SQUARED).replace(NO_UNIT, "")
+        amount = account_for(f"{CONCENTRATED}any/{unit}").charge(parse_rho(rho, plain))
+    else:
+        amount = account_for(f"any/{unit}" if unit else "any").charge(parse_epsilon(str(epsilon), unit))
     print("\n".join(planned(chosen, unit, amount, every=_seconds(every), purpose=purpose).lines()))
     return 0
 
@@ -342,14 +353,35 @@ def _charge(one: Any) -> dict[str, Any]:
 
 def _composed(ledger: Ledger, person: str, metric: str, radius: str) -> list[str]:
     """Say what the releases add up to for places a radius apart, by two rules."""
+    from metricdp.ledger.amounts import CONCENTRATED
     from metricdp.ledger.history import composed
 
     unit = metric.partition("/")[2]
+    if metric.startswith(CONCENTRATED):
+        return _in_rho(ledger, person, metric, radius)
     total = composed(ledger.history(person), metric, radius=parse_distance(radius, unit), delta=DELTA)
     return [
         f"{total.releases:,} releases, places {radius} apart each time: at most a factor of {_factor(total.basic)} "
         "(the basic rule, which the books charge by),",
         f"and with probability 1 - {DELTA:g} at most {_factor(total.concentrated)} (the concentrated rule).",
+    ]
+
+
+def _in_rho(ledger: Ledger, person: str, metric: str, radius: str) -> list[str]:
+    """Say what the releases of an account in rho add up to at a distance: approximate, with a delta."""
+    from metricdp.ledger.amounts import MICRO, NO_UNIT
+    from metricdp.mechanisms import ConcentratedGuarantee
+    from metricdp.metrics import Lp
+
+    unit = metric.partition("/")[2][:-1].replace(NO_UNIT, "")
+    spent = ledger.budget(person, metric=metric).accounts[0].spent
+    if not spent:
+        return ["Nothing was charged to it."]
+    promise = ConcentratedGuarantee(spent / MICRO * (1.0 + 1e-15), Lp(2.0, unit=unit), "renyi")
+    worth = promise.epsilon_at(parse_distance(radius, unit), DELTA)
+    return [
+        f"All releases together, places {radius} apart each time: any set of reports is at most {_factor(worth)} times "
+        f"likelier from one than from the other, plus delta {DELTA:g}. Concentrated: approximate, not pure."
     ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from metricdp.arrays import Floats
 from metricdp.cli import choices, starts
-from metricdp.cli.choices import Level, Places, Where
+from metricdp.cli.choices import ConcentratedLevel, Level, Places, Where
 from metricdp.cli.stakes import BY_DISTANCE, Cost, loss_from, numbers_for, prior_from, scaled_by
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput, check_extra
@@ -121,6 +121,9 @@ MOST_TABLED = 500  # words up to which a table of all pairs is kept: devices rea
 POSITIVE = ("gap", "seconds", "speed")
 
 
+LEVELS = ("rho", "delta")  # say how much may leak, and are no options of the noise
+
+
 def builder_named(name: str) -> Builder:
     """Return the declaration of a builder that the command can call."""
     found = BUILDERS.named(name)
@@ -143,6 +146,7 @@ class Order:
     metric: Any = None
     prior: Floats | None = None
     cost: Cost = BY_DISTANCE
+    rho: float | None = None  # instead of an epsilon, of a concentrated promise
 
     @property
     def unit(self) -> str:
@@ -176,7 +180,7 @@ class Order:
 
 def ordered(
     name: str, where: Where, options: Options, *, epsilon: str | None, protect: str | None
-) -> tuple[Order, Level | None]:
+) -> tuple[Order, Level | ConcentratedLevel | None]:
     """Read what a builder starts from; all that can be refused is refused here, before any work."""
     builder = builder_named(name)
     check_options(builder, options)
@@ -190,6 +194,11 @@ def ordered(
         return _with_stakes(order), None
     if builder.start == "metric":
         metric = starts.metric_alone(builder, where)
+        if builder.promise == "concentrated":
+            if epsilon is not None:
+                raise InvalidInput(f"{builder.name} has no epsilon per unit: its promise is concentrated, not pure.")
+            asked = choices.concentrated_level(_own(builder, options.set), protect, metric.unit)
+            return Order(builder, options, 0.0, metric=metric, rho=asked.rho), asked
         level = choices.level_from(epsilon, protect, metric.unit)
         return Order(builder, options, level.epsilon(), metric=metric), level
     places = where.places()
@@ -232,6 +241,10 @@ def made(order: Order, *, progress: Progress | None = None) -> Mechanism:
     if builder.progress:
         wanted |= {"gap": order.gap, "progress": progress}
     stakes = {"prior": order.prior, "loss": order.cost.loss}
+    if builder.start == "metric" and order.rho is not None:
+        return builder.function(
+            order.metric, order.rho, **{name: wanted[name] for name in wanted if name not in LEVELS}
+        )
     if builder.start == "metric":
         return builder.function(order.metric, order.epsilon, **wanted)
     if builder.start == "mechanisms":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,10 +20,11 @@ from metricdp.cli.policies import Ground, Left, policy_space
 from metricdp.cli.shaping import SHAPES, shaped
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import AnyGuarantee, Mechanism, pure
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, Mechanism, pure
+from metricdp.mechanisms.concentrated import rho_for
 from metricdp.metrics import METRICS, Metric
 from metricdp.spaces import FiniteSpace
-from metricdp.units import Wish, how_to_write, parse_distance, parse_epsilon, parse_wish
+from metricdp.units import Wish, how_to_write, parse_distance, parse_epsilon, parse_rho, parse_wish
 
 if TYPE_CHECKING:
     from metricdp.cli.reading import PointFile  # pyarrow is imported where something is read
@@ -80,6 +82,38 @@ class Level:
                 f"{promise.unit}: {promise}. Nothing was written."
             )
         return [wording.wish(promise, self.asked.level, self.asked.distance)]
+
+
+@dataclass(frozen=True)
+class ConcentratedLevel:
+    """How much may leak where the promise is concentrated: a rho, or a wish with the delta it may be broken with."""
+
+    rho: float
+    wish: Wish | None = None
+    delta: float = 0.0
+
+    def kept(self, promise: AnyGuarantee) -> list[str]:
+        """Return the sentence that compares a promise with the wish, where there was one; raise where it is broken."""
+        if self.wish is None:
+            return []
+        if not isinstance(promise, ConcentratedGuarantee):
+            raise InvalidInput("--set delta=... is for concentrated promises.")
+        if not promise.delta_at(self.wish.distance, math.log(self.wish.level)) <= self.delta * (1.0 + 1e-9):
+            raise NotPrivate(f"the promise does not keep what was asked for: {promise}. Nothing was written.")
+        return [wording.concentrated_wish(promise, self.wish.level, self.wish.distance, self.delta)]
+
+
+def concentrated_level(own: Mapping[str, Any], protect: str | None, unit: str) -> ConcentratedLevel:
+    """Return what `--set rho=...`, or `--protect` with `--set delta=...`, asks for."""
+    if "rho" in own and protect is None and "delta" not in own:
+        return ConcentratedLevel(parse_rho(own["rho"], unit))
+    if "rho" in own or protect is None or "delta" not in own:
+        raise InvalidInput(
+            "Gaussian noise has a concentrated promise, which is approximate and has no epsilon per unit: say what it "
+            "keeps at a distance with --protect 2x@200m --set delta=1e-6, or name --set rho=0.35/km2."
+        )
+    wish = parse_wish(protect, unit)
+    return ConcentratedLevel(rho_for(wish.level, wish.distance, own["delta"]), wish, own["delta"])
 
 
 def level_from(epsilon: str | None, protect: str | None, unit: str) -> Level:

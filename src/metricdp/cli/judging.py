@@ -9,12 +9,13 @@ from cyclopts import Parameter
 
 import metricdp
 from metricdp import wording
-from metricdp.auditing import AuditReport
+from metricdp.auditing import AuditReport, ConcentratedReport
 from metricdp.cli import choices, sampling, tables, terminal
 from metricdp.cli.matrices import is_matrix_file, read_distances, read_matrix
 from metricdp.cli.sampling import Foreign, Promise, Recorded
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
+from metricdp.mechanisms import ConcentratedGuarantee
 from metricdp.metrics import Precomputed
 from metricdp.spaces import FiniteSpace
 from metricdp.tables.formats import is_table
@@ -67,7 +68,7 @@ def audit(
     report, unit = _judged(source, points, promise, recorded, foreign, key, again=again, how=table)
     if json:
         print(terminal.report_json(report, unit))
-    elif report.claimed is None:
+    elif report.claimed is None and isinstance(report, AuditReport):
         smallest = wording.number(report.epsilon, 12, "up")
         print(f"the smallest epsilon is {smallest}; name the promise with --epsilon to have it judged.")
     else:
@@ -85,7 +86,7 @@ def _judged(
     *,
     again: bool,
     how: tables.Source,
-) -> tuple[AuditReport, str]:
+) -> tuple[AuditReport | ConcentratedReport, str]:
     """Find out what is to be judged, and by whom."""
     table = source is not None and (is_matrix_file(source) or is_table(source))
     named = recorded.secret is not None or recorded.report is not None
@@ -155,12 +156,18 @@ def _secrets_of_matrix(points: str | None, promise: Promise, how: tables.Source)
     return FiniteSpace(np.arange(float(len(metric.distances)))[:, None], metric)
 
 
-def _audit_file(source: str, epsilon: str | None, key: str | None, *, again: bool) -> tuple[AuditReport, str]:
+def _audit_file(
+    source: str, epsilon: str | None, key: str | None, *, again: bool
+) -> tuple[AuditReport | ConcentratedReport, str]:
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts.remembered import audited
 
     found = open_file(source, judged=False, trusted=key)
     unit = found.mechanism.guarantee.unit
     claimed = None if epsilon is None else parse_epsilon(epsilon, unit)
+    if isinstance(found.mechanism.guarantee, ConcentratedGuarantee):
+        if claimed is None:
+            return metricdp.audit_concentrated(found.mechanism), unit
+        return metricdp.audit(found.mechanism, epsilon=claimed), unit
     with terminal.progress_bar("Auditing") as progress:
         return audited(found.mechanism, found.sha256, epsilon=claimed, again=again, progress=progress), unit

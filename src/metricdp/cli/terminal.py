@@ -14,7 +14,7 @@ import numpy as np
 
 from metricdp import stages, wording
 from metricdp.arrays import Floats
-from metricdp.auditing import AuditReport
+from metricdp.auditing import AuditReport, ConcentratedReport
 from metricdp.auditing.loss import counts_distance
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, MatrixMechanism, Mechanism, ProductMechanism, pure
 
@@ -164,14 +164,13 @@ def promise_values(promise: AnyGuarantee) -> dict[str, Any]:
     return {"kind": "concentrated, not pure", "rho": promise.rho, "form": promise.form, "example": kept} | shared
 
 
-def report_json(report: AuditReport, unit: str) -> str:
+def report_json(report: AuditReport | ConcentratedReport, unit: str) -> str:
     """Return an audit report as JSON; numbers that are not finite become text."""
-    values = dataclasses.asdict(report) | {
-        "verdict": report.verdict,
-        "margin": report.margin,
-        "reason": report.reason,
-        "unit": unit,
-    }
+    values = dataclasses.asdict(report) | {"verdict": report.verdict, "reason": report.reason, "unit": unit}
+    if isinstance(report, AuditReport):
+        values["margin"] = report.margin
+    else:
+        values["promise"] = "concentrated, not pure"
     return json.dumps(_finite(values), indent=2, sort_keys=True, allow_nan=False)
 
 

@@ -1,5 +1,8 @@
 """Amounts in the books: whole numbers of micro-epsilon per unit, charges rounded up and limits rounded down.
 
+A concentrated promise has an account of its own, `rho-l2/km2`, in millionths of rho per squared unit: rho adds up, and
+is never added to an epsilon.
+
 A charge is never below what was promised: epsilon is taken as the exact number a double stands for, brought to the
 unit of the account and rounded up to the next millionth. Lengths are kept per kilometre, so that one metric has one
 account, whichever unit a mechanism was written in. Slack is counted in millionths of a nat.
@@ -20,6 +23,9 @@ MICRO = 1_000_000
 LARGEST_CHARGE = 10**12  # a million per unit in one release: nothing that protects is near it
 LARGEST_TOTAL = 10**14  # a hundred million per unit: spent anew every hour it fits 64 bits for ten years
 LENGTH = "km"  # what lengths are counted in
+SQUARED = "2"  # behind the unit of what is per square: km2
+NO_UNIT = "unit"  # of rho where distances have none: unit2
+CONCENTRATED = "rho-"  # before the name of a metric whose account is in rho
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 
 
@@ -39,22 +45,32 @@ class Account:
         """The name in the books: `haversine/km`, `l2`."""
         return f"{self.metric}/{self.unit}" if self.unit else self.metric
 
-    def charge(self, epsilon: float) -> int:
-        """Return what a promise of epsilon (per unit of the metric that was named) costs here, rounded up."""
-        amount = charge_of(epsilon, "epsilon", self.factor)
+    @property
+    def rate(self) -> str:
+        """What is counted here: epsilon, or the rho of concentrated promises."""
+        return "rho" if self.metric.startswith(CONCENTRATED) else "epsilon"
+
+    def charge(self, rate: float) -> int:
+        """Return what a promise of so much (per unit of the metric that was named) costs here, rounded up."""
+        amount = charge_of(rate, self.rate, self.factor)
         if amount == 0:
-            raise InvalidInput("`epsilon` must be above 0: a release without a promise is not charged, it is refused.")
+            raise InvalidInput(
+                f"`{self.rate}` must be above 0: a release without a promise is not charged, it is refused."
+            )
         return amount
 
 
-def account_for(metric: Metric | str) -> Account:
-    """Return the account of a metric, or of a name such as `haversine/km`.
+def account_for(metric: Metric | str, *, concentrated: bool = False) -> Account:
+    """Return the account of a metric, or of a name such as `haversine/km`, or `rho-haversine/km2` for rho.
 
     The name is that of the kind of metric: all road networks share one account, and so do all matrices of distances.
     Sharing is the careful side: what is spent in one of them is spent in all.
     """
     if isinstance(metric, str):
         name, _, unit = metric.strip().lower().partition("/")
+        if name.startswith(CONCENTRATED):
+            concentrated, name = True, name.removeprefix(CONCENTRATED)
+            unit = unit.removesuffix(SQUARED).replace(NO_UNIT, "")
     else:
         name = f"l{metric.p:g}" if isinstance(metric, Lp) else type(metric).__name__.lower()
         unit = metric.unit.strip()
@@ -62,6 +78,12 @@ def account_for(metric: Metric | str) -> Account:
         raise InvalidInput(
             f"`metric` must be a metric, or the name of one with its unit such as 'haversine/km', got {metric!r}."
         )
+    if unit.endswith(SQUARED):
+        raise InvalidInput(f"the unit {unit!r} is one of rho, which is per square: no epsilon is counted in it.")
+    if concentrated:
+        factor = Fraction(METRES[unit]) / Fraction(METRES[LENGTH]) if unit in METRES else Fraction(1)
+        kept = LENGTH if unit in METRES else unit or NO_UNIT
+        return Account(f"{CONCENTRATED}{name}", f"{kept}{SQUARED}", factor**2)
     if unit in METRES:
         return Account(name, LENGTH, Fraction(METRES[unit]) / Fraction(METRES[LENGTH]))
     return Account(name, unit)

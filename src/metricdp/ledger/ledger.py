@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import Account, account_for, charge_of
 from metricdp.ledger.batches import Settled as SettledBatch
 from metricdp.ledger.batches import answered_batch, granted_now, settle_batch
@@ -86,7 +87,8 @@ class Ledger:
         *,
         key: str,
         metric: Metric | str,
-        epsilon: float,
+        epsilon: float | None = None,
+        rho: float | None = None,
         slack: float = 0.0,
         purpose: str | None = None,
         draw: Callable[[], bytes],
@@ -105,13 +107,16 @@ class Ledger:
             key: Who asks, such as the name of an API key: request ids of different keys are different.
             metric: The metric of the promise, or the name of its account such as "haversine/km".
             epsilon: The promise per unit of that metric, rounded up to the next millionth (per kilometre for lengths).
+            rho: Instead of an epsilon, that of a concentrated promise (Gaussian noise), per squared unit. It is charged
+                to an account of its own, `rho-haversine/km2`, in which rho adds up; limits are `rho 0.5/km2 per day`.
+                Neither account knows of the other: what a person gave away is what both say together.
             slack: The slack of the promise, in nats.
             purpose: One of the purposes of the policy, where it names any.
             draw: Gives the report, at most a mebibyte. It is called once at most, inside the transaction: fresh noise,
                 no other work, and no call of this ledger.
         """
         return _answered(
-            self._pile.do(self._charge(Release(person, request, draw, key, metric, epsilon, slack, purpose)))
+            self._pile.do(self._charge(Release(person, request, draw, key, metric, epsilon, slack, purpose, rho)))
         )
 
     def release_many(self, releases: Sequence[Release]) -> list[Receipt | Exception]:
@@ -136,7 +141,8 @@ class Ledger:
         *,
         key: str,
         metric: Metric | str,
-        epsilon: Cost,
+        epsilon: Cost | None = None,
+        rho: Cost | None = None,
         slack: Cost = 0.0,
         purpose: str | None = None,
         partial: bool = False,
@@ -155,6 +161,7 @@ class Ledger:
             key: Who asks, as in `release`.
             metric: As in `release`.
             epsilon: The promise of one row, the same for all or by person.
+            rho: Instead of it, that of concentrated promises, as in `release`.
             slack: The slack of one row, the same for all or by person.
             purpose: As in `release`.
             partial: Grant what fits instead of all or nothing.
@@ -162,7 +169,7 @@ class Ledger:
                 mebibytes; empty where reports are kept elsewhere, as the file of a job is.
         """
         people = People.of(self._key, rows)
-        batch = _batch(people, account_for(metric), (epsilon, slack), purpose, partial=partial)
+        batch = _batch(people, metric, (epsilon, rho, slack), purpose, partial=partial)
         tag = self._batch_request(key, request)
         batch = replace(batch, request=tag, draw=lambda granted: draw(people.granted(granted)))
         clock = _milliseconds(self._clock)
@@ -178,11 +185,12 @@ class Ledger:
         *,
         key: str,
         metric: Metric | str,
+        concentrated: bool = False,
         purpose: str | None = None,
     ) -> BatchReceipt | None:
         """Return what `release_batch` answered to a request before, None where it is new; nobody is charged."""
         people = People.of(self._key, rows)
-        batch = _batch(people, account_for(metric), (1.0, 0.0), purpose, partial=True)
+        batch = _batch(people, metric, (None, 1.0, 0.0) if concentrated else (1.0, None, 0.0), purpose, partial=True)
         batch = replace(batch, request=self._batch_request(key, request))
         with self._store.reading() as connection:
             done = answered_batch(connection, batch, clock=_milliseconds(self._clock))
@@ -193,7 +201,8 @@ class Ledger:
         rows: Mapping[Person, int],
         *,
         metric: Metric | str,
-        epsilon: Cost,
+        epsilon: Cost | None = None,
+        rho: Cost | None = None,
         slack: Cost = 0.0,
         purpose: str | None = None,
         partial: bool = False,
@@ -203,7 +212,7 @@ class Ledger:
         The answer is of this moment: only a charge makes sure of it.
         """
         people = People.of(self._key, rows)
-        batch = _batch(people, account_for(metric), (epsilon, slack), purpose, partial=partial)
+        batch = _batch(people, metric, (epsilon, rho, slack), purpose, partial=partial)
         with self._store.reading() as connection:
             return people.granted(granted_now(connection, batch, clock=_milliseconds(self._clock)))
 
@@ -281,7 +290,7 @@ class Ledger:
         return None if made is None else made / 1000
 
     def _charge(self, one: Release) -> Charge:
-        account = account_for(one.metric)
+        account = _account(one.metric, one.epsilon, one.rho)
         person, scope = name_bytes(one.person, "person"), name_bytes(one.key, "key")
         return Charge(
             person=self._key.person(person),
@@ -289,7 +298,7 @@ class Ledger:
             metric=account.name,
             unit=account.unit,
             purpose=one.purpose or "",
-            amount=account.charge(one.epsilon),
+            amount=account.charge(one.rho or one.epsilon or 0.0),
             slack=charge_of(one.slack, "slack"),
             draw=one.draw,
         )
@@ -334,13 +343,31 @@ def _milliseconds(clock: Clock) -> int:
     return int(clock() * 1000)
 
 
-def _batch(people: People, account: Account, costs: tuple[Cost, Cost], purpose: str | None, *, partial: bool) -> Batch:
+def _account(metric: Metric | str, epsilon: Cost | None, rho: Cost | None) -> Account:
+    """Return the account of a promise: that of an epsilon, or of the rho of a concentrated one."""
+    if (epsilon is None) == (rho is None):
+        raise InvalidInput("give `epsilon`, or `rho` for a concentrated promise: one of the two is charged.")
+    account = account_for(metric, concentrated=rho is not None)
+    if account.rate == "rho" and rho is None:
+        raise InvalidInput(f"the account {account.name!r} is in rho, and no epsilon is added to it: give `rho`.")
+    return account
+
+
+def _batch(
+    people: People,
+    metric: Metric | str,
+    costs: tuple[Cost | None, Cost | None, Cost],
+    purpose: str | None,
+    *,
+    partial: bool,
+) -> Batch:
     """Return a batch as the books see it, without a request and with nothing to draw."""
+    account = _account(metric, costs[0], costs[1])
     return Batch(
         people=people.tags,
         rows=people.rows,
-        amounts=people.costs(costs[0], account.charge),
-        slacks=people.costs(costs[1], lambda value: charge_of(value, "slack")),
+        amounts=people.costs((costs[1] if costs[0] is None else costs[0]) or 0.0, account.charge),
+        slacks=people.costs(costs[2], lambda value: charge_of(value, "slack")),
         metric=account.name,
         unit=account.unit,
         purpose=purpose or "",

@@ -15,15 +15,16 @@ from fractions import Fraction
 from typing import Literal
 
 from metricdp.errors import InvalidInput
-from metricdp.ledger.amounts import LARGEST_TOTAL, LENGTH, MICRO, in_words
+from metricdp.ledger.amounts import LARGEST_TOTAL, LENGTH, MICRO, NO_UNIT, SQUARED, in_words
 from metricdp.ledger.periods import PERIODS, Period, period_named
 from metricdp.units import METRES
 
 Kind = Literal["epsilon", "slack"]
 LONGEST = 2000  # letters of a policy
 EXAMPLE = "40/km per day, 200/km ever"
+EXAMPLE_RHO = "rho 0.5/km2 per day, rho 3/km2 ever"
 _LIMIT = re.compile(
-    r"(?P<slack>slack\s+)?(?P<number>[0-9]*\.?[0-9]+|[0-9]+\.)\s*(?:/\s*(?P<unit>[A-Za-z]+))?\s+"
+    r"(?P<slack>slack\s+)?(?P<rho>rho\s+)?(?P<number>[0-9]*\.?[0-9]+|[0-9]+\.)\s*(?:/\s*(?P<unit>[A-Za-z]+2?))?\s+"
     r"(?:(?:per|a|an|each|every)\s+(?P<period>[a-z]+)|(?P<ever>ever|in all|in total))"
     r"(?:\s+for\s+(?P<purpose>[A-Za-z0-9_-]{1,64}))?"
 )
@@ -41,6 +42,7 @@ class Limit:
 
     def __str__(self) -> str:
         amount = f"slack {in_words(self.amount, '')}" if self.kind == "slack" else in_words(self.amount, self.unit)
+        amount = f"rho {amount}" if self.unit.endswith(SQUARED) else amount
         time = "ever" if self.period == "ever" else f"per {self.period}"
         return f"{amount} {time}{f' for {self.purpose}' if self.purpose else ''}"
 
@@ -79,7 +81,8 @@ class Policy:
         """Read a policy: limits with commas between, such as `40/km per day, 200/km ever, 10/km per day for ads`.
 
         Periods are hour, day, week, month, year and ever. Units are units of length, or none. `slack 1 ever` allows
-        promises with slack, as snapping adds it, up to that many nats.
+        promises with slack, as snapping adds it, up to that many nats. `rho 0.5/km2 per day` is for concentrated
+        promises (Gaussian noise), whose accounts are their own: rho per squared unit, or `rho 0.5 ever` without one.
         """
         if len(text) > LONGEST:
             raise InvalidInput(f"a policy has at most {LONGEST:,} letters, got {len(text):,}.")
@@ -107,6 +110,7 @@ class Policy:
         found = tuple(limit for limit in self.limits if limit.purpose in ("", purpose) and limit.unit in (unit, "*"))
         if not any(limit.kind == "epsilon" and not limit.purpose for limit in found):
             shown = f"per {unit}" if unit else "without a unit"
+            shown += ", which is for concentrated promises" if unit.endswith(SQUARED) else ""
             raise InvalidInput(
                 f"the policy {str(self)!r} allows nothing {shown}: add a limit such as "
                 f"{str(Limit(10 * MICRO, unit, 'ever'))!r}."
@@ -118,14 +122,16 @@ def _limit(part: str) -> Limit:
     found = _LIMIT.fullmatch(part)
     if found is None:
         raise InvalidInput(
-            f"a policy is written such as {EXAMPLE!r}, with limits for purposes as in '10/km per day for ads' and of "
-            f"slack as in 'slack 1 ever'; cannot read {part!r}."
+            f"a policy is written such as {EXAMPLE!r}, or {EXAMPLE_RHO!r} for concentrated promises, with limits for "
+            f"purposes as in '10/km per day for ads' and of slack as in 'slack 1 ever'; cannot read {part!r}."
         )
     kind: Kind = "slack" if found["slack"] else "epsilon"
     unit, number = found["unit"] or "", Fraction(found["number"])
     if kind == "slack" and unit:
         raise InvalidInput(f"slack has no unit: write {part.replace(f'/{unit}', '')!r}.")
-    if unit in METRES:  # 1/m is 1,000/km
+    if found["rho"] or unit.endswith(SQUARED):
+        unit, number = _squared(unit, number, part)
+    elif unit in METRES:  # 1/m is 1,000/km
         number, unit = number * Fraction(METRES[LENGTH]) / Fraction(METRES[unit]), LENGTH
     word = "ever" if found["ever"] else found["period"]
     if word not in PERIODS:
@@ -134,3 +140,13 @@ def _limit(part: str) -> Limit:
     if not 0 < amount <= LARGEST_TOTAL:
         raise InvalidInput(f"a limit must lie between 0.000001 and {LARGEST_TOTAL // MICRO:,}, got {part!r}.")
     return Limit(amount, "*" if kind == "slack" else unit, period_named(word), found["purpose"] or "", kind)
+
+
+def _squared(unit: str, number: Fraction, part: str) -> tuple[str, Fraction]:
+    """Return the unit of a limit of rho and how much of it: 1/m2 is 1,000,000/km2."""
+    if unit and not unit.endswith(SQUARED):
+        raise InvalidInput(f"rho is per squared distance: write {part.replace(unit, unit + SQUARED)!r}.")
+    plain = unit.removesuffix(SQUARED)
+    if plain in METRES:
+        return f"{LENGTH}{SQUARED}", number * (Fraction(METRES[LENGTH]) / Fraction(METRES[plain])) ** 2
+    return f"{plain or NO_UNIT}{SQUARED}", number

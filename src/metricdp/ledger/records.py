@@ -35,9 +35,10 @@ class Release:
     draw: Callable[[], bytes] = field(repr=False)
     key: str
     metric: Metric | str
-    epsilon: float
+    epsilon: float | None = None
     slack: float = 0.0
     purpose: str | None = None
+    rho: float | None = None
 
 
 @dataclass(frozen=True)

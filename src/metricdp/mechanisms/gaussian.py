@@ -228,6 +228,30 @@ def seen_mean(reach: float) -> float:
     return float((np.arctan2(aside, up) * mass[:, None] * weights[None, :]).sum() / math.sqrt(2.0 * math.pi))
 
 
+def seen_quantile(reach: float, level: float) -> float:
+    """Return an angle in radians that noise of standard deviation `reach` (in radii) keeps with a chance of `level`.
+
+    By the height above the centre, c = 1 + reach h with h normal: seen at less than t where the part along the ground
+    is shorter than c tan(t), which has the chance 1 - exp(-(c tan(t) / reach)^2 / 2); beyond 90 degrees below zero.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(180)
+    up, mass = 1.0 + reach * nodes, weights / math.sqrt(2.0 * math.pi)
+
+    def within(angle: float) -> float:
+        half = up * math.tan(angle) / reach if angle != math.pi / 2 else np.where(up > 0, np.inf, 0.0)
+        if angle <= math.pi / 2:
+            chance = np.where(up > 0, -np.expm1(-0.5 * half * half), 0.0)
+        else:
+            chance = np.where(up > 0, 1.0, np.exp(-0.5 * half * half))
+        return float((chance * mass).sum())
+
+    low, high = 0.0, math.pi
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if within(middle) >= level else (middle, high)
+    return high * (1.0 + 1e-9) if reach < 0.05 else min(math.pi, high * 1.01)  # quadrature across a step is coarser
+
+
 def sigma_below(rho: float) -> float:
     """Return the least double with 2 rho sigma^2 >= 1, exactly: the noise that keeps rho."""
     sigma = math.sqrt(0.5 / rho)

@@ -20,7 +20,13 @@ from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import radii_of
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mechanisms import MECHANISMS, Guarantee, Mechanism, ProductMechanism
+from metricdp.mechanisms import (
+    MECHANISMS,
+    Guarantee,
+    Mechanism,
+    ProductMechanism,
+    pure,
+)
 from metricdp.service.building import certificate_values, promise_values
 from metricdp.service.refusals import Refused
 from metricdp.tables.kernel import protect
@@ -67,7 +73,7 @@ class Served:
     @property
     def guarantee(self) -> Guarantee:
         """The promise of one release, the slack of snapping included."""
-        return self.task.guarantee
+        return pure(self.task.guarantee, "the service")
 
     @cached_property
     def kinds(self) -> tuple[bool, ...]:

@@ -75,7 +75,8 @@ def perturb(
         show_values: Let the error show what the first bad row holds. Errors end in logs, so they name rows and columns
             only unless this is asked for. Not for Spark and Ray, whose workers write logs of their own.
         id: The column that says whose row it is, for a budget or a limit for all rows of one person.
-        budget: What all rows of one person may cost together, per unit of the metric; 40.0 or "40/km".
+        budget: What all rows of one person may cost together, per unit of the metric; 40.0 or "40/km". For Gaussian
+            noise it is rho per squared unit: 3.0 or "3/km2".
         spread: "even" gives each row of a person min(epsilon, budget / rows of that person).
         at_most: Leave so many rows of every person in the table, chosen without looking at the secrets.
         which: Which rows stay: the "first" of the table, or "random" ones.
@@ -106,8 +107,8 @@ def perturb(
         )  # fmt: skip
         texts: Frame = _protect_texts(frame, TextRequest(mechanism, columns, care), rng, target)
         return texts
-    persons = per_person(id, budget, spread, at_most, which=which, unit=mechanism.guarantee.unit)
-    with open_books(ledger, persons, rng, unit=mechanism.guarantee.unit) as charging:
+    persons = per_person(id, budget, spread, at_most, which=which, promise=mechanism.guarantee)
+    with open_books(ledger, persons, rng, promise=mechanism.guarantee) as charging:
         request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons, charging=charging)
         result: Frame = _perturb(frame, request, rng, target)
     return result

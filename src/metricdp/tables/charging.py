@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from metricdp.errors import InvalidInput
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee
 from metricdp.randomness import Randomness
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.persons import Charging, PerPerson
@@ -49,7 +50,7 @@ WHOSE = "the ledger charges everybody for their own rows: name the column that s
 
 @contextmanager
 def open_books(
-    books: Books, asked: PerPerson | None, rng: Randomness, *, unit: str, key_file: str | None = None
+    books: Books, asked: PerPerson | None, rng: Randomness, *, promise: AnyGuarantee | None, key_file: str | None = None
 ) -> Iterator[Charging | None]:
     """Open the books of a table, and close those that were named by their place.
 
@@ -77,7 +78,10 @@ def open_books(
         )
     place, policy = os.fspath(books), None
     if asked.budget is not None and "://" not in place and not Path(place).exists():
-        policy = f"{asked.budget!r}{f'/{unit}' if unit else ''} ever"
+        per = f"/{promise.unit}" if promise is not None and promise.unit else ""
+        policy = f"{asked.budget!r}{per} ever"
+        if isinstance(promise, ConcentratedGuarantee):
+            policy = f"rho {asked.budget!r}{per and f'{per}2'} ever"
     with Ledger.open(place, policy=policy, key_file=key_file) as ledger:
         yield Charging(ledger)
 
@@ -135,7 +139,7 @@ def answered(charging: Charging, spending: Spending) -> BatchReceipt | None:
     if charging.job is None:
         return None
     rows, costs = _rows(charging, spending)
-    where = {name: costs[name] for name in ("metric", "purpose")}
+    where = {name: costs[name] for name in ("metric", "purpose")} | {"concentrated": "rho" in costs}
     found = charging.ledger.answered(rows, charging.job, key=charging.key, **where)
     if found is not None and charging.refused == "fail" and found.granted != rows:
         raise other_rows(charging)
@@ -193,16 +197,19 @@ def _rows(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict[
             "--id. Nobody was charged."
         )
     rows: dict[Any, int] = {}
-    epsilons, slacks = {}, {}
+    amounts, slacks = {}, {}
     for person in spending.counts:
-        count, epsilon, slack = spending.cost(person)
+        count, amount, slack = spending.cost(person)
         if count:
             name = name_of(person)
-            rows[name], epsilons[name], slacks[name] = count, epsilon, slack
+            rows[name], amounts[name], slacks[name] = count, amount, slack
     if len(rows) < sum(1 for person in spending.counts if spending.rows(person)):
         raise InvalidInput(f"two persons in {spending.asked.column!r} have one name: 7 and 7.0 are the same here.")
-    metric = spending.levels[0].task.guarantee.metric
-    return rows, {"metric": metric, "epsilon": epsilons, "slack": slacks, "purpose": charging.purpose}
+    promise = spending.levels[0].task.guarantee
+    costs: dict[str, Any] = {"metric": promise.metric, "purpose": charging.purpose}
+    if isinstance(promise, ConcentratedGuarantee):
+        return rows, costs | {"rho": amounts}
+    return rows, costs | {"epsilon": amounts, "slack": slacks}
 
 
 def name_of(person: Any) -> str | bytes | int:

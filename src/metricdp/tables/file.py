@@ -98,10 +98,10 @@ def perturb_file(
     """
     started = time.perf_counter()
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    unit = mechanism.guarantee.unit if isinstance(mechanism, Mechanism) else ""
-    persons = per_person(id_column, budget, spread, at_most, which=which, unit=unit)
+    promise = mechanism.guarantee if isinstance(mechanism, Mechanism) else None
+    persons = per_person(id_column, budget, spread, at_most, which=which, promise=promise)
     request = Request(mechanism, columns, snap, on_error, show_values, care, names_of(accuracy_column), persons)
-    with open_books(ledger, persons, rng, unit=unit) as charging, received(source) as name:
+    with open_books(ledger, persons, rng, promise=promise) as charging, received(source) as name:
         refuse_name(charging)
         origin = located(name, reading.source_format)
         goal = target_location(target, reading.target_format, like=origin)

@@ -125,7 +125,7 @@ def perturb_files(
     told: list[str] = []
     asked = None if id_column is None else PerPerson(id_column)
     with (
-        open_books(ledger, asked, rng, unit=mechanism.guarantee.unit) as charging,
+        open_books(ledger, asked, rng, promise=mechanism.guarantee) as charging,
         begun(planned, parcel, resume=resume, discard=discard, key=key) as job,
     ):
         _refuse_parts(charging)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from metricdp.errors import InvalidInput
-from metricdp.units import parse_epsilon
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee
+from metricdp.units import parse_epsilon, parse_rho
 
 if TYPE_CHECKING:
     from metricdp.ledger import Ledger  # its database is imported where books are used
@@ -86,14 +87,15 @@ def per_person(
     at_most: int | None,
     *,
     which: Which = "first",
-    unit: str,
+    promise: AnyGuarantee | None,
 ) -> PerPerson | None:
-    """Return what is asked about the rows of one person; a budget may be written 40/km."""
+    """Return what is asked about the rows of one person; a budget may be written 40/km, or 3/km2 where it is rho."""
     if column is None:
         if budget is not None or spread is not None or at_most is not None:
             raise InvalidInput(
                 "a budget is for all rows of a person: name the column that says whose row it is with --id."
             )
         return None
-    amount = parse_epsilon(budget, unit) if isinstance(budget, str) else budget
+    read = parse_rho if isinstance(promise, ConcentratedGuarantee) else parse_epsilon
+    amount = read(budget, "" if promise is None else promise.unit) if isinstance(budget, str) else budget
     return PerPerson(column, amount, spread, at_most, which)

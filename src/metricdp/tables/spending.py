@@ -21,13 +21,17 @@ from metricdp.arrays import Booleans, Integers
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     BagLaplace,
+    ConcentratedGuarantee,
     DirectionNoise,
+    GaussianNoise,
     HyperbolicLaplace,
     MatrixMechanism,
     Mechanism,
     NearestMechanism,
+    SphericalGaussian,
     SphericalLaplace,
     VectorLaplace,
+    pure,
 )
 from metricdp.metrics import Lp
 from metricdp.tables.persons import PerPerson
@@ -40,11 +44,14 @@ MOST_TABLES = 64  # mechanisms on finitely many secrets that are built, one for 
 
 @dataclass(frozen=True)
 class Level:
-    """What each row of a person with so many rows in the output costs, and how far its report lies from the truth."""
+    """What each row of a person with so many rows in the output costs, and how far its report lies from the truth.
+
+    The amount is the epsilon of a row, or the rho of one whose promise is concentrated.
+    """
 
     rows: int
     persons: int
-    epsilon: float
+    amount: float
     slack: float
     loss: float
     task: Task = field(repr=False)
@@ -67,9 +74,15 @@ class Spending:
     granted: Mapping[Any, int] | None = None
 
     @property
+    def amount(self) -> float:
+        """What holds for everyone: no person's rows cost more than this together, in epsilon or in rho."""
+        return -round_down(-max(level.rows * Fraction(level.amount) for level in self.levels))
+
+    @property
     def epsilon(self) -> float:
-        """What holds for everyone: no person's rows cost more than this together."""
-        return -round_down(-max(level.rows * Fraction(level.epsilon) for level in self.levels))
+        """The same, of pure promises alone."""
+        pure(self.levels[0].task.guarantee, "an epsilon for all rows of a person")
+        return self.amount
 
     @property
     def slack(self) -> float:
@@ -111,9 +124,9 @@ class Spending:
         return sum(level.persons * level.rows * level.loss for level in self.levels) / self.written
 
     def cost(self, person: Any) -> tuple[int, float, float]:
-        """Return how many rows of a person are in the output, and the epsilon and slack of each."""
+        """Return how many rows of a person are in the output, and the amount and slack of each."""
         level = self._by_rows[self.asked_rows(person)]
-        return self.rows(person), level.epsilon, level.slack
+        return self.rows(person), level.amount, level.slack
 
     @cached_property
     def _by_rows(self) -> dict[int, Level]:
@@ -138,26 +151,25 @@ def spending_of(asked: PerPerson, counts: Counter[Any], task: Task) -> Spending:
         raise InvalidInput(f"nobody is named in {asked.column!r}: there are no rows to protect.")
     limit = max(counts.values()) if asked.at_most is None else asked.at_most
     persons = Counter(min(count, limit) for count in counts.values())
-    epsilons = {
-        count: _share(asked, count, task.mechanism.guarantee.epsilon) for count in sorted(persons, reverse=True)
-    }
+    promise = task.mechanism.guarantee
+    full = promise.rho if isinstance(promise, ConcentratedGuarantee) else promise.epsilon
+    amounts = {count: _share(asked, count, full) for count in sorted(persons, reverse=True)}
     made: dict[float, Task] = {}
-    full = task.mechanism.guarantee.epsilon
-    fewer = {epsilon for epsilon in epsilons.values() if epsilon != full}
+    fewer = {amount for amount in amounts.values() if amount != full}
     if fewer:
         make = _maker(task.mechanism, len(fewer))
-        made = {epsilon: _at(task, make(epsilon)) for epsilon in fewer}
+        made = {amount: _at(task, make(amount)) for amount in fewer}
     made[full] = task
     levels = tuple(
         Level(
             count,
             persons[count],
-            epsilon,
-            made[epsilon].guarantee.slack,
-            made[epsilon].mechanism.certificate.loss,
-            made[epsilon],
+            amount,
+            0.0 if isinstance(promise, ConcentratedGuarantee) else made[amount].guarantee.slack,
+            made[amount].mechanism.certificate.loss,
+            made[amount],
         )
-        for count, epsilon in epsilons.items()
+        for count, amount in amounts.items()
     )
     return Spending(asked, dict(counts), levels)
 
@@ -208,8 +220,15 @@ def _maker(mechanism: Mechanism, kinds: int) -> Callable[[float], Mechanism]:
     """Return what makes the same mechanism at another epsilon: the law of that epsilon, never scaled draws."""
     from metricdp.design.directions import von_mises_fisher
     from metricdp.design.exponential import exponential  # imported where something is built
+    from metricdp.design.gaussian import gaussian
     from metricdp.design.laplace import laplace, madlib
 
+    if isinstance(mechanism, GaussianNoise | SphericalGaussian):
+        space, own = mechanism.inputs, mechanism.lattice.pitch
+        default = gaussian(space.metric, mechanism.guarantee.rho, dimension=space.dimension).lattice.pitch
+        chosen = None if own == default else own
+        normal: Any = gaussian
+        return lambda rho: replace(normal(space.metric, rho, dimension=space.dimension, pitch=chosen), inputs=space)
     if isinstance(mechanism, DirectionNoise):
         sphere, normal = mechanism.inputs, mechanism.inputs.lengths == "any"
         build: Any = von_mises_fisher if isinstance(sphere.metric, Lp) else laplace

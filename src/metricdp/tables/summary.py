@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from metricdp import wording
 from metricdp.cards import card
-from metricdp.mechanisms import Guarantee
+from metricdp.mechanisms import AnyGuarantee, pure
 from metricdp.tables.care import CAREFREE, Care
 from metricdp.tables.leaks import SAMPLED, Finding, rows_looked_at
 from metricdp.tables.spending import Spending
@@ -63,7 +63,7 @@ class Summary:
     bad: int
     on_error: str
     bad_rows: tuple[int, ...]  # the first of them
-    guarantee: Guarantee
+    guarantee: AnyGuarantee
     snapping: Snapping | None
     people: People | None
     simulated: bool
@@ -129,16 +129,17 @@ class Summary:
     @property
     def composed_epsilon(self) -> float | None:
         """The epsilon that holds for every person's rows together: they add up. None where nobody was counted."""
+        promise = pure(self.guarantee, "an epsilon for all rows of a person")
         if self.spending is not None:
             return self.spending.epsilon
-        return None if self.people is None else self.people.most_rows * self.guarantee.epsilon
+        return None if self.people is None else self.people.most_rows * promise.epsilon
 
     @property
     def composed_slack(self) -> float | None:
         """The slack that holds for every person's rows together; None where nobody was counted."""
         if self.spending is not None:
             return self.spending.slack
-        return None if self.people is None else self.people.most_rows * self.guarantee.slack
+        return None if self.people is None else self.people.most_rows * pure(self.guarantee, "slack").slack
 
     @property
     def twice(self) -> float:
@@ -155,7 +156,7 @@ class Summary:
         spread = self.spending is not None and self.spending.is_spread
         lines.append(wording.spread_promise(self.guarantee) if spread else wording.row_promise(self.guarantee))
         if self.snapping is not None:
-            lines.append(wording.snapped(self.snapping, self.guarantee))
+            lines.append(wording.snapped(self.snapping, pure(self.guarantee, "snapping")))
         for position, one in enumerate(self.accuracy):
             shares = () if self.spending is None else self.spending.levels
             least = min((level.task.accuracy[position].radius for level in shares), default=one.radius)

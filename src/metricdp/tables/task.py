@@ -12,7 +12,7 @@ from typing import Literal
 
 from metricdp import numerals
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Guarantee, Mechanism, ProductMechanism, pure
+from metricdp.mechanisms import AnyGuarantee, Mechanism, ProductMechanism, pure
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
@@ -90,7 +90,7 @@ def accuracy_of(lane: Lane, column: str, level: float = LEVEL) -> Accuracy:
 
 def snapping_of(lane: Lane) -> Snapping:
     """Return what snapping costs on the space of a lane, or refuse it where no promise would be left."""
-    space, epsilon = lane.mechanism.inputs, lane.mechanism.guarantee.epsilon
+    space, epsilon = lane.mechanism.inputs, pure(lane.mechanism.guarantee, "snapping").epsilon
     found = Snapping(lane.snap, epsilon, space.charge(lane.snap), space.same_ground)
     if not found.same_ground and not found.slack <= LARGEST_DETOUR_SLACK:
         unit = f" {space.unit}" if space.unit else ""
@@ -142,11 +142,11 @@ class Task:
         return next((snapping_of(lane) for lane in self.lanes if lane.snap), None)
 
     @property
-    def guarantee(self) -> Guarantee:
+    def guarantee(self) -> AnyGuarantee:
         """The promise for the rows of a table, the slack of snapping included."""
         snapping = self.snapping
-        promise = pure(self.mechanism.guarantee, "a table")
-        return promise.with_slack(snapping.slack) if snapping else promise
+        promise = self.mechanism.guarantee
+        return pure(promise, "snapping").with_slack(snapping.slack) if snapping else promise
 
 
 @dataclass(frozen=True)

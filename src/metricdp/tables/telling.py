@@ -21,7 +21,15 @@ from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.auditing.laws import density_of, law_of
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replacing
-from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism, StreetMechanism
+from metricdp.mechanisms import (
+    ConcentratedGuarantee,
+    KernelMechanism,
+    LocalMechanism,
+    MatrixMechanism,
+    Mechanism,
+    StreetMechanism,
+    pure,
+)
 from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, StreetPath
 from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
 from metricdp.pictures.release_page import OWN_LEVEL
@@ -47,7 +55,7 @@ def release_of(
     files: Sequence[tuple[str, str]] = (),
 ) -> Release:
     """Return what the page of a protected table tells."""
-    promise, people = summary.guarantee, summary.people
+    promise, people = pure(summary.guarantee, "the page of a protected table"), summary.people
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
     lines = [wording.row_promise(promise) if spread is None else wording.spread_promise(promise)]
     lanes = _noisiest(sight, spread)
@@ -93,7 +101,7 @@ def _own_radius(lane: Lane) -> Radius:
 def _share_told(level: Level, unit: str) -> ShareOfBudget:
     found = [(_own_radius(lane), lane.snap) for lane in level.task.lanes]
     radii = tuple(wording.length(radius.value + snap, radius.unit) for radius, snap in found)
-    return ShareOfBudget(level.rows, level.persons, wording.epsilon(level.epsilon, unit), radii)
+    return ShareOfBudget(level.rows, level.persons, wording.epsilon(level.amount, unit), radii)
 
 
 def law_told(summary: Summary, mechanism: Mechanism) -> dict[str, Any]:
@@ -138,10 +146,9 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
                 for one in summary.accuracy
             ],
         },
-        "promise": {
-            "epsilon": promise.epsilon,
+        "promise": _rate(summary)
+        | {
             "unit": promise.unit,
-            "slack": promise.slack,
             "metric": type(promise.metric).__name__,
             "basis": promise.basis,
             "radius": promise.radius,
@@ -155,11 +162,10 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
             "count": people.count,
             "most_rows": people.most_rows,
             "without": people.without,
-            "epsilon": summary.composed_epsilon,
-            "slack": summary.composed_slack,
+            **_together(summary, people.most_rows),
             "shares": _shares(summary),
         },
-        "released_twice": {"epsilon": summary.twice, "slack": 2.0 * promise.slack},
+        "released_twice": _together(summary, 2, again=True),
         "law": law,
         "left_behind": list(summary.dropped),
         "notes": list(summary.notes),
@@ -174,9 +180,30 @@ def _shares(summary: Summary) -> list[dict[str, Any]] | None:
     if summary.spending is None:
         return None
     return [
-        {"rows": one.rows, "persons": one.persons, "epsilon": one.epsilon, "slack": one.slack, "loss": one.loss}
+        {"rows": one.rows, "persons": one.persons} | _rate(summary, one.amount, one.slack) | {"loss": one.loss}
         for one in summary.spending.levels
     ]
+
+
+def _rate(summary: Summary, amount: float | None = None, slack: float = 0.0) -> dict[str, Any]:
+    """Return what a row promises: epsilon and slack, or the rho of a promise that is approximate."""
+    promise = summary.guarantee
+    if isinstance(promise, ConcentratedGuarantee):
+        return {"rho": promise.rho if amount is None else amount, "kind": "concentrated, not pure"}
+    if amount is None:
+        return {"epsilon": promise.epsilon, "slack": promise.slack}
+    return {"epsilon": amount, "slack": slack}
+
+
+def _together(summary: Summary, times: int, *, again: bool = False) -> dict[str, Any]:
+    """Return what all rows of the person with the most cost together, or every row if it is released a second time."""
+    promise = summary.guarantee
+    if isinstance(promise, ConcentratedGuarantee):
+        spent = None if again or summary.spending is None else summary.spending.amount
+        return _rate(summary, promise.composed(times=max(1, times)).rho if spent is None else spent)
+    if again:
+        return {"epsilon": summary.twice, "slack": 2.0 * promise.slack}
+    return {"epsilon": summary.composed_epsilon, "slack": summary.composed_slack}
 
 
 def _remarks(summary: Summary) -> list[str]:

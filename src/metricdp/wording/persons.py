@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from metricdp.numerals import number
-from metricdp.wording.promises import Promise, distance, epsilon, promised, templates
+from metricdp.wording.concentrated import Concentrated, rho
+from metricdp.wording.kinds import promised
+from metricdp.wording.promises import Promise, distance, epsilon, templates
 
 
 class Asked(Protocol):
@@ -25,14 +27,14 @@ class Asked(Protocol):
 
 
 class Share(Protocol):
-    """What is read of a level: persons with so many rows, the epsilon of each row, the mean distance of its report."""
+    """What is read of a level: persons with so many rows, what each row costs, the mean distance of its report."""
 
     @property
     def rows(self) -> int: ...
     @property
     def persons(self) -> int: ...
     @property
-    def epsilon(self) -> float: ...
+    def amount(self) -> float: ...
     @property
     def loss(self) -> float: ...
 
@@ -45,7 +47,7 @@ class Spent(Protocol):
     @property
     def levels(self) -> Sequence[Share]: ...
     @property
-    def epsilon(self) -> float: ...
+    def amount(self) -> float: ...
     @property
     def slack(self) -> float: ...
     @property
@@ -56,12 +58,12 @@ class Spent(Protocol):
     def loss(self) -> float: ...
 
 
-def spread_promise(promise: Promise) -> str:
+def spread_promise(promise: Promise | Concentrated) -> str:
     """Return the promise of rows that share a budget: at most this for each."""
     return f"Promise per row: at most {promised(promise)}; less where a person has many rows."
 
 
-def spent(spending: Spent, promise: Promise) -> list[str]:
+def spent(spending: Spent, promise: Promise | Concentrated) -> list[str]:
     """Return what everybody's rows cost, how it was kept small, and what the table says about counts."""
     asked, levels = spending.asked, spending.levels
     persons = sum(level.persons for level in levels)
@@ -74,19 +76,19 @@ def spent(spending: Spent, promise: Promise) -> list[str]:
             f"{spending.left_out:,} rows were left out."
         )
     if asked.spread is not None and asked.budget is not None:
-        least, largest = (choose(level.epsilon for level in levels) for choose in (min, max))
-        shares = epsilon(largest, promise.unit)
+        least, largest = (choose(level.amount for level in levels) for choose in (min, max))
+        shares = _rate(largest, promise)
         if least < largest:
             shares = f"from {number(least, _digits(), 'up')} to {shares}"
         lines.append(
-            f"The budget of {epsilon(asked.budget, promise.unit)} is spread evenly: each of a person's rows gets the "
-            f"budget divided by how many there are, and at most {epsilon(promise.epsilon, promise.unit)}: {shares}."
+            f"The budget of {_rate(asked.budget, promise)} is spread evenly: each of a person's rows gets the "
+            f"budget divided by how many there are, and at most {_rate(_full(promise), promise)}: {shares}."
         )
     slack = number(spending.slack, templates()["digits"]["slack"], "up")
     extra = templates()["promise"]["slack"].format(slack=slack) if spending.slack else ""
     lines.append(
         f"{persons:,} persons by {asked.column}, none with more than {most:,} rows in the output. For every one of "
-        f"them all rows together are protected at {epsilon(spending.epsilon, promise.unit)}{extra}."
+        f"them all rows together are protected at {_rate(spending.amount, promise)}{extra}."
     )
     lines.append(
         f"How many rows each {asked.column} has is published with the table: there is one report a row, and "
@@ -95,14 +97,14 @@ def spent(spending: Spent, promise: Promise) -> list[str]:
     return lines
 
 
-def spent_again(spending: Spent, promise: Promise) -> str:
+def spent_again(spending: Spent, promise: Promise | Concentrated) -> str:
     """Return what a second release of the same rows adds up to for every person."""
     slack = number(2 * spending.slack, templates()["digits"]["slack"], "up")
     extra = templates()["promise"]["slack"].format(slack=slack) if spending.slack else ""
-    total = epsilon(2 * spending.epsilon, promise.unit)
+    total = _rate(2 * spending.amount, promise)
     return (
         "Protecting this table a second time and releasing both costs every person as much again: 2 x "
-        f"{number(spending.epsilon, _digits(), 'up')} = {total}{extra} for all their rows."
+        f"{number(spending.amount, _digits(), 'up')} = {total}{extra} for all their rows."
     )
 
 
@@ -119,3 +121,14 @@ def spread_loss(spending: Spent, unit: str) -> str:
 
 def _digits() -> int:
     return int(templates()["digits"]["epsilon"])
+
+
+def _rate(value: float, promise: Promise | Concentrated) -> str:
+    """Return what something costs: an epsilon, or the rho of promises that are approximate."""
+    if isinstance(promise, Concentrated):
+        return f"rho {rho(value, promise.unit)} (concentrated, not pure)"
+    return epsilon(value, promise.unit)
+
+
+def _full(promise: Promise | Concentrated) -> float:
+    return promise.rho if isinstance(promise, Concentrated) else promise.epsilon

@@ -90,9 +90,9 @@ def duckdb_table(
             }
         )  # fmt: skip
         return _made(engine, connection, (query, target), TextRequest(mechanism, columns, care))
-    unit = mechanism.guarantee.unit
-    persons = per_person(id, budget, spread, at_most, which=which, unit=unit)
-    with open_books(ledger, persons, None, unit=unit) as charging:
+    promise = mechanism.guarantee
+    persons = per_person(id, budget, spread, at_most, which=which, promise=promise)
+    with open_books(ledger, persons, None, promise=promise) as charging:
         request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons, charging=charging)
         return _made(engine, connection, (query, target), request)
 

@@ -198,7 +198,7 @@ const WORDING = {
     "whole": "epsilon {epsilon}{per} ({metric}){slack}{within}, by {basis}",
     "slack": ", plus a slack of {slack}",
     "within": ", only between secrets within {radius}",
-    "within_part": ", only between secrets of one part of the policy, up to {radius} apart"
+    "within_part": ", only between secrets of one part of the policy (up to {radius} apart): reports may reveal the part"
   },
   "short": {
     "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
@@ -3915,8 +3915,8 @@ function meanings(promise) {
   });
 }
 
-function distancesOf({ epsilon, unit }) {
-  if (isCounted(unit)) return WORDING.counted[unit];
+function distancesOf({ epsilon, unit, radius }) {
+  if (isCounted(unit)) return WORDING.counted[unit].filter((steps) => radius === null || steps <= radius);
   let scale = Math.LN2 / epsilon;
   const power = 10 ** Math.floor(Math.log10(scale));
   scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));

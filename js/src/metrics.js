@@ -233,6 +233,7 @@ const METRICS = {
   PolicyGraph: ({ network, apart }, file) => {
     const graph = file.metric(network);
     const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
+    refuse(graph.parameters.one_way !== "open", "the streets of its policy lead one way");
     refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
     return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
   },

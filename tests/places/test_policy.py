@@ -234,6 +234,26 @@ def test_places_of_a_table_keep_to_their_town() -> None:
     assert np.array_equal(TOWNS[codes], np.repeat(TOWNS, 5))
 
 
+def test_a_part_alone_is_a_connected_graph_with_the_same_distances() -> None:
+    edges = [[0, 1], [1, 2], [2, 5], [9, 10], [10, 14]]
+    space = mdp.policy(CELLS, edges, lengths="distance", isolated="disclose", parts="disclose")
+    for codes in mdp.policies.parts(space):
+        part = mdp.policies.alone(space, codes)
+        assert mdp.Problem(part, 1.0).radius is None
+        assert np.allclose(part.distances, space.distances[np.ix_(codes, codes)], rtol=1e-14)
+        assert np.array_equal(part.coordinates, CELLS.points[codes])
+    joined = mdp.policy(CELLS, mdp.policies.grid_neighbours((4, 4)))
+    assert len(mdp.policies.alone(joined, np.array([0, 1]))) == 2
+    assert len(mdp.policies.parts(joined)) == 1
+
+
+def test_a_packing_bound_counts_pairs_of_one_part_alone() -> None:
+    space = mdp.policy(CELLS, [[0, 1]], isolated="disclose")
+    assert mdp.packing_lower_bound(space.part(np.arange(2, 16)), 1e-3) == 0.0  # nobody hides from anybody
+    inside = mdp.packing_lower_bound(space, 1e-3)
+    assert 0.0 < inside <= mdp.optimal(mdp.Problem(space, 1e-3), objective="worst").certificate.loss
+
+
 def test_windows_carry_a_policy_of_many_places_and_parts_are_asked_for_one_by_one() -> None:
     steps = mdp.policy(mdp.grid((12, 12)), mdp.policies.grid_neighbours((12, 12)))
     local = mdp.optimal(mdp.Problem(steps, 1.5), window=5.0, gap=0.2)

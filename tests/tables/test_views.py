@@ -51,3 +51,12 @@ def test_secrets_in_views_are_secrets_like_any_other() -> None:
         assert reports.type.value_type == kind.value_type
     numbers = pa.table({"x": pa.array(["1.5", "no", "2"], pa.string_view()), "y": [1.0, 2.0, 3.0]})
     assert len(mdp.perturb(numbers, LAPLACE, columns=["x", "y"], on_error="drop")) == 2
+
+
+def test_tensors_are_vectors_and_come_back_as_lists() -> None:
+    kind = pa.fixed_shape_tensor(pa.float32(), [2])
+    values = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(6.0), pa.float32()), 2)
+    table = pa.table({"v": pa.ExtensionArray.from_storage(kind, values)})
+    reports = mdp.perturb(table, mdp.laplace(mdp.Lp(2), 1e6, dimension=2), columns="v")["v"]
+    assert reports.type == pa.list_(pa.float32(), 2)
+    assert np.allclose(reports.to_pylist(), [[0, 1], [2, 3], [4, 5]], atol=0.01)

@@ -26,6 +26,7 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
+from metricdp.metrics import covered
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.spaces import FiniteSpace
 
@@ -136,14 +137,15 @@ def packing_lower_bound(space: FiniteSpace, epsilon: float, *, radius: float | N
     exp(-epsilon d(w, s)). Sets are found by farthest-first search from every start, r is half the smallest distance.
 
     The reports are taken anywhere in the space of the secrets. With a `radius` the promise is for pairs this close, and
-    only they count in N.
+    only they count in N; in a policy graph of several parts only pairs of one part do.
     """
     rate = as_positive(epsilon, "epsilon")
     apart = space.distances
     n = len(space)
     if n < 2:
         return 0.0
-    kernel = np.exp(-rate * within(apart, radius) * (1 + ROUNDED_DOWN))
+    limits = [limit for limit in (radius, covered(space.metric, space.points)) if limit is not None]
+    kernel = np.exp(-rate * within(apart, min(limits, default=None)) * (1 + ROUNDED_DOWN))
     best, rounding = 0.0, 4 * n * 2.0**-53  # of the sums
     for first in range(n):
         nearest = apart[first].copy()

@@ -62,7 +62,10 @@ def optimal(
         _check_start(problem, objective, start)
     if falls_apart(problem):
         if window is not None:
-            raise InvalidInput("`window` is for one part of a policy: mdp.policies.parts(space) gives each as a space.")
+            raise InvalidInput(
+                "`window` is for one part of a policy: mdp.policies.alone(space, codes) for codes in "
+                "mdp.policies.parts(space)."
+            )
 
         def build(part: Share) -> FiniteMechanism:
             time_left = None if seconds is None else seconds * len(part.secrets) / len(problem.inputs)

@@ -82,7 +82,8 @@ def _shares(problem: Problem, *, inside: bool) -> list[Share]:
     if len(inputs) > MOST:
         raise InvalidInput(
             f"the {len(inputs):,} secrets lie in several parts of a policy: above {MOST:,} build a mechanism for each "
-            "part on its own, mdp.policies.parts(space), or join the parts with mdp.policy(..., parts='join')."
+            "part on its own, mdp.policies.alone(space, codes) for codes in mdp.policies.parts(space), or join the "
+            "parts with mdp.policy(..., parts='join')."
         )
     if problem.radius != metric.covered(inputs.points):
         raise InvalidInput("a policy of several parts says itself which pairs are protected: leave `radius` out.")
@@ -114,9 +115,10 @@ def _inside(metric: PolicyGraph, outputs: FiniteSpace, part: int) -> Integers:
 
 
 def alone(space: FiniteSpace, secrets: Integers) -> FiniteSpace:
-    """Return secrets of one part of a policy as a space of their own: a graph where they are all its nodes."""
-    metric = space.metric
-    assert isinstance(metric, PolicyGraph)
+    """Return the places of one part of a policy as a space of their own, in the shortest paths of that part."""
+    metric, secrets = space.metric, np.asarray(secrets)
+    if not isinstance(metric, PolicyGraph):
+        return space.part(secrets)
     nodes = space.points[secrets, 0].astype(np.int64)
     whole = metric.parts == metric.parts[nodes[0]]
     if int(whole.sum()) != len(nodes) or len(nodes) == 1:  # ways may lead over nodes that are no secrets

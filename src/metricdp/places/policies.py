@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Integers, as_codes, as_positive
+from metricdp.design.parts import alone as alone
 from metricdp.errors import InvalidInput
 from metricdp.metrics import PolicyGraph
 from metricdp.places.policy import repairs as repairs
@@ -115,7 +116,10 @@ def feasible(edges: ArrayLike, places: ArrayLike) -> Integers:
 
 
 def parts(space: FiniteSpace) -> list[Integers]:
-    """Return the codes of the places of each part of a policy, the largest part first; one where all are joined."""
+    """Return the codes of the places of each part of a policy, the largest part first; one where all are joined.
+
+    `alone(space, codes)` is a part as a space of its own, with nothing left to disclose.
+    """
     if not isinstance(space.metric, PolicyGraph):
         return [np.arange(len(space))]
     labels = space.metric.parts_of(space.points)

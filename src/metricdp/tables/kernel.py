@@ -26,7 +26,7 @@ from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import Lane, OnError, Task, task_for
 from metricdp.tables.values import Secrets, broken_rule, secrets_of, shown_row
 from metricdp.tables.vectors import holds_vectors, lists_of, report_kind
-from metricdp.tables.views import filtered
+from metricdp.tables.views import filtered, plain_type
 
 ROWS_NAMED = 10
 
@@ -151,7 +151,7 @@ def report_type(given: pa.DataType, lane: Lane) -> pa.DataType:
     if lane.packed:
         if not holds_vectors(given):
             return pa.list_(pa.float64())  # nothing but nulls, or whoever reads it refuses it
-        return report_kind(given, outputs.width, _number_type(given.value_type, outputs))
+        return report_kind(given, outputs.width, _number_type(plain_type(given).value_type, outputs))
     return _number_type(given, outputs)
 
 

@@ -23,7 +23,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 def holds_vectors(kind: pa.DataType) -> bool:
     """Tell whether a column holds lists of numbers."""
-    return is_list(kind) and _is_number(kind.value_type)
+    return is_list(kind) and _is_number(plain_type(kind).value_type)
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -63,12 +63,13 @@ def _doubles(values: pa.Array) -> Floats:
 def report_kind(given: pa.DataType, width: int, item: pa.DataType) -> pa.DataType:
     """Return the type of reports for lists of the given type: the same kind of list, of `width` numbers.
 
-    Views of lists become lists.
+    Views of lists and tensors become lists.
     """
+    given = plain_type(given)
     field = given.value_field.with_type(item)
     if pa.types.is_fixed_size_list(given):
         return pa.list_(field, width)
-    return pa.large_list(field) if pa.types.is_large_list(plain_type(given)) else pa.list_(field)
+    return pa.large_list(field) if pa.types.is_large_list(given) else pa.list_(field)
 
 
 def lists_of(rows: Floats, kind: pa.DataType, good: Booleans | None) -> pa.Array:
@@ -95,6 +96,7 @@ def lists_of(rows: Floats, kind: pa.DataType, good: Booleans | None) -> pa.Array
 
 def broken_list(array: pa.Array, row: int, width: int, name: str) -> str | None:
     """Say what is wrong with one list, without its numbers; None where all of it are numbers."""
+    array = plain(array)
     if not array[row].is_valid:
         return f"{name} holds no list"
     items = array[row].values

@@ -1,4 +1,4 @@
-"""Columns of views (texts, bytes and lists that lie elsewhere), which Arrow stores and cannot pick rows of."""
+"""Columns of views (texts, bytes and lists that lie elsewhere), whose rows Arrow cannot pick, and of tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that holds the same values without views."""
+    """Return the type that holds the same values without views; of tensors (Arrow's, Ray's) the lists behind them."""
+    if _is_tensor(kind):
+        return plain_type(kind.storage_type)
     if pa.types.is_string_view(kind):
         return pa.large_string()
     if pa.types.is_binary_view(kind):
@@ -43,6 +45,8 @@ def _as(column: Any, kind: pa.DataType) -> Any:
     """Return a column in another type of the same values; Arrow's own cast of views of lists gives broken lists."""
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([_as(chunk, kind) for chunk in column.chunks], kind)
+    if _is_tensor(column.type):
+        return plain(column.storage)
     if _is_view_of_lists(column.type):
         large = pa.types.is_large_list(kind)
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
@@ -52,6 +56,14 @@ def _as(column: Any, kind: pa.DataType) -> Any:
     if any(_is_view_of_lists(inner) for inner in _inside(column.type)):
         return pa.array(column.to_pylist(), kind)
     return column.cast(kind)
+
+
+def _is_tensor(kind: pa.DataType) -> bool:
+    """Tell whether a type is that of vectors or arrays of one shape, kept as lists."""
+    if not isinstance(kind, pa.BaseExtensionType):
+        return False
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_one(kind.storage_type) for is_one in lists)
 
 
 def _is_view_of_lists(kind: pa.DataType) -> bool:
@@ -82,7 +94,10 @@ def filtered(table: Any, kept: pa.Array) -> Any:
 
 def _pickable(schema: pa.Schema) -> dict[int, pa.DataType]:
     """Return types whose rows Arrow picks; of lists that are views it does, and makes none of lists."""
-    return {place: kind if _is_view_of_lists(kind) else plain_type(kind) for place, kind in enumerate(schema.types)}
+    return {
+        place: kind if _is_view_of_lists(kind) or _is_tensor(kind) else plain_type(kind)
+        for place, kind in enumerate(schema.types)
+    }
 
 
 def _cast(table: Any, kinds: dict[int, pa.DataType]) -> Any:

@@ -25,7 +25,7 @@ from restoring import as_it_was
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, table, together
 from tables.engines.replay import copied, folder_of, replayed
-from tables.engines.words import BAD, DRAWN, REFUSING, STAYING, WHOLE
+from tables.engines.words import BAD, DRAWN, KERNEL, REFUSING, STAYING, WHOLE, WORDS
 
 ray = pytest.importorskip("ray", reason="needs the extra `ray`")
 pytestmark = [
@@ -145,6 +145,8 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> None:
     near = rows_of(mdp.perturb(ray.data.from_arrow(vectors), mdp.laplace(mdp.Lp(2), 1e6, dimension=2), columns="v"))
     assert near.schema == vectors.schema
     assert np.allclose(near["v"].to_pylist(), vectors["v"].to_pylist(), atol=0.01)
+    kernel = rows_of(mdp.perturb(ray.data.from_arrow(pa.table({"word": WORDS})), KERNEL, columns="word"))
+    assert kernel["word"].to_pylist() == WORDS
 
 
 def test_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from restoring import as_it_was
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, together
 from tables.engines.replay import HOME, copied, folder_of, replayed
-from tables.engines.words import DRAWN, REFUSING, STAYING, WHOLE, expected
+from tables.engines.words import DRAWN, KERNEL, REFUSING, STAYING, WHOLE, WORDS, expected
 
 pytest.importorskip("pyspark", reason="needs the extra `spark`")
 pytestmark = [
@@ -210,6 +210,9 @@ def texts(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="the column 'id' must hold text, it holds int32"):
         mdp.perturb(frame, STAYING, columns="id", target=str(folder / "refused"))
     assert not (folder / "refused").exists()
+    words = session.createDataFrame([(word,) for word in WORDS], "word string").coalesce(1)
+    kernel = mdp.perturb(words, KERNEL, columns="word", target=str(folder / "words"))
+    assert [row.word for row in kernel.collect()] == WORDS
     vectors = session.sql("SELECT array(1.0D, id) AS v, array(CAST(id AS FLOAT), 2.0F) AS w FROM range(4)")
     noise = mdp.laplace(mdp.Lp(2), 1e6, dimension=2)
     for column, other in (("v", 0), ("w", 1)):

@@ -24,7 +24,7 @@ from metricdp.tables.text_files import protect_text_files
 from metricdp.tables.text_pump import PIECE, pieces, protected_texts
 from metricdp.tables.text_task import TextTask
 from metricdp.text import TextMechanism
-from tables.engines.words import BAD, DRAWN, REFUSING, STAYING, WHOLE, WORDS, expected, mechanism
+from tables.engines.words import BAD, DRAWN, KERNEL, REFUSING, STAYING, WHOLE, WORDS, expected, mechanism
 
 duckdb = pytest.importorskip("duckdb", reason="needs the extra `duckdb`")
 SURE = 1e-6
@@ -119,6 +119,22 @@ def test_options_of_rows_are_none_of_texts() -> None:
     mixed = pd.DataFrame({"text": ["room", 3, 2.5]})
     with pytest.raises(InvalidInput, match="'text' mixes kinds of values"):
         mdp.perturb(mixed, STAYING, columns="text")
+
+
+def test_kernels_and_vectors_are_protected_in_duckdb() -> None:
+    assert isinstance(KERNEL, mdp.KernelMechanism)
+    with duckdb.connect() as connection:
+        connection.register("given", pa.table({"word": WORDS}))
+        made = mdp.duckdb_table(connection, "FROM given", "made", KERNEL, columns="word").fetchall()
+        assert [word for (word,) in made] == WORDS
+        mdp.duckdb_function(connection, "protect", KERNEL)
+        assert connection.sql("SELECT protect('room')").fetchall() == [("room",)]
+        noise = mdp.laplace(mdp.Angular(), 1e6, dimension=4)
+        for kind in ("FLOAT[4]", "DOUBLE[]"):
+            query = f"SELECT [1, 0, 0, 0]::{kind} AS v FROM range(3)"
+            near = mdp.duckdb_table(connection, query, f"near {kind}", noise, columns="v")
+            assert [str(found) for found in near.types] == [kind]
+            assert np.allclose([row[0] for row in near.fetchall()], [[1, 0, 0, 0]] * 3, atol=0.01)
 
 
 def test_reports_in_duckdb_follow_the_law_of_the_words() -> None:

@@ -21,6 +21,7 @@ def mechanism(epsilon: float, unknown: str = "mask", **rules) -> TextMechanism:
     return TextMechanism(mdp.exponential(mdp.vocabulary(WORDS, vectors), epsilon), Rules(unknown, **rules))
 
 
+KERNEL = mdp.exponential(mechanism(1.0).words.inputs, 2000.0, form="kernel")  # every word stays
 STAYING = mechanism(2000.0)  # every word stays: what is left of a text does not depend on draws
 DRAWN = mechanism(1.0)
 REFUSING = TextMechanism(DRAWN.words)

@@ -55,12 +55,15 @@ def test_no_import_goes_round_in_a_circle_even_inside_functions() -> None:
 def test_nobody_asks_a_space_for_its_class() -> None:
     """What differs between spaces they say themselves (`Space`); `given` alone checks the kind of an argument."""
     kinds = {path.stem: path for path in (SOURCE / "metricdp" / "spaces").glob("*.py")}
-    classes = {
-        node.name
+    found = [
+        node
         for path in kinds.values()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef) and any(getattr(part, "name", "") == "admit" for part in node.body)
-    } - {"Space"}
+        if isinstance(node, ast.ClassDef)
+    ]
+    own = {node.name for node in found if any(getattr(part, "name", "") == "admit" for part in node.body)} - {"Space"}
+    derived = {node.name for node in found if own & {getattr(base, "id", "") for base in node.bases}}
+    classes = own | derived
     assert len(classes) >= 6
     for path in modules().values():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

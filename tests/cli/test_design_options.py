@@ -227,6 +227,7 @@ def test_every_declared_builder_is_reached_by_a_command(here: Path, capsys: pyte
     lines = {
         "laplace": "--builder laplace --epsilon 10/km",
         "von_mises_fisher": "--builder von_mises_fisher --metric l2 --dimension 4 --epsilon 2",
+        "gaussian": "--builder gaussian --metric l2 --epsilon 2",
         "weighted_exponential": f"{on_cells} weighted_exponential --weights weights.csv",
         "tight_constraints": "--points cells.csv --epsilon 4 --builder tight_constraints",
         "remapped": f"{on_cells} remapped --base dictionary",
@@ -239,7 +240,12 @@ def test_every_declared_builder_is_reached_by_a_command(here: Path, capsys: pyte
     for builder in BUILDERS:
         if builder.at_command:
             assert run(f"design {lines.get(builder.name, f'{on_cells} {builder.name}')} -o out.mdp") == 0, builder.name
-            assert mdp.audit(mdp.load("out.mdp")).kept, builder.name
+            found = mdp.load("out.mdp")
+            if builder.name == "gaussian":  # concentrated, which the audit of pure promises refuses to judge
+                with pytest.raises(mdp.MetricdpError, match="approximate and not pure"):
+                    mdp.audit(found)
+            else:
+                assert mdp.audit(found).kept, builder.name
         else:
             assert builder.elsewhere.startswith("metricdp ")
     capsys.readouterr()

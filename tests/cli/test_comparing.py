@@ -136,7 +136,7 @@ def test_endings_objectives_and_limits_are_checked_before_any_work(here: Path, c
     for more, why in (
         ("-o c.txt", "must be named .html"),
         ("-o c.csv --objective best", "must be expected, worst"),
-        ("-o c.csv --loss guess", "must be distance, squared, time"),
+        ("-o c.csv --loss guess", "must be distance, squared, ground, time"),
         ("-o c.csv --loss time", "belongs to --roads"),
         ("-o c.csv --speed 30", "belongs to --loss time"),
         ("-o c.csv --seconds 0", "above 0"),

@@ -227,7 +227,7 @@ def test_every_declared_builder_is_reached_by_a_command(here: Path, capsys: pyte
     lines = {
         "laplace": "--builder laplace --epsilon 10/km",
         "von_mises_fisher": "--builder von_mises_fisher --metric l2 --dimension 4 --epsilon 2",
-        "gaussian": "--builder gaussian --metric l2 --epsilon 2",
+        "gaussian": "--builder gaussian --metric l2 --set rho=2",
         "weighted_exponential": f"{on_cells} weighted_exponential --weights weights.csv",
         "tight_constraints": "--points cells.csv --epsilon 4 --builder tight_constraints",
         "remapped": f"{on_cells} remapped --base dictionary",

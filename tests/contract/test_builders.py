@@ -24,6 +24,19 @@ BUILDERS = {
 }
 
 
+def parts_within(distances, radius):
+    """Return the sets of secrets that steps of up to a radius join."""
+    left, parts = set(range(len(distances))), []
+    while left:
+        part, fresh = set(), {min(left)}
+        while fresh:
+            part |= fresh
+            fresh = {j for i in fresh for j in left - part if distances[i, j] <= radius}
+        parts.append(np.array(sorted(part)))
+        left -= part
+    return parts
+
+
 @pytest.mark.parametrize("builder", BUILDERS)
 @pytest.mark.parametrize("kind", SPACES)
 def test_the_promise_on_ten_random_spaces(builder, kind):
@@ -44,7 +57,10 @@ def test_the_promise_on_ten_random_spaces(builder, kind):
         matrix = mechanism.matrix
         assert matrix.shape == (n, n)
         np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
-        expected = leakage(matrix, space.distances)[0]
+        radius = mechanism.guarantee.radius
+        assert (radius is None) == (kind != "policy in parts")  # that promise covers the pairs of one part alone
+        parts = [np.arange(n)] if radius is None else parts_within(space.distances, radius)
+        expected = max(leakage(matrix[part], space.distances[np.ix_(part, part)])[0] for part in parts)
         assert mechanism.certificate.epsilon == pytest.approx(expected, rel=1e-12, abs=1e-12)
         assert mechanism.certificate.epsilon <= epsilon
         assert mechanism.guarantee.epsilon == epsilon
@@ -54,7 +70,7 @@ def test_the_promise_on_ten_random_spaces(builder, kind):
         assert report.verdict == "holds"
         if expected > 0:  # a remap may send everything to one report
             assert mdp.audit(mechanism, epsilon=expected * (1 - 1e-9)).verdict == "violated"
-        assert mechanism.certificate.pairs == n * (n - 1) // 2
+        assert mechanism.certificate.pairs == sum(len(part) * (len(part) - 1) // 2 for part in parts)
         loss = math.fsum(prior[i] * matrix[i, k] * space.distances[i, k] for i in range(n) for k in range(n))
         assert mechanism.certificate.loss == pytest.approx(loss, rel=1e-9, abs=1e-12)
         assert mechanism.certificate.lower_bound <= mechanism.certificate.loss
@@ -207,10 +223,10 @@ def test_no_matrix_leaves_without_its_audit(monkeypatch):
     from metricdp.design import exponential
 
     space = mdp.FiniteSpace(grid(3), mdp.Lp(2))
-    monkeypatch.setattr(exponential, "_normalised", lambda *_: (np.eye(9), 1.0))
+    monkeypatch.setattr(exponential, "normalised", lambda *_: (np.eye(9), 1.0))
     with pytest.raises(NotPrivate, match="Nothing was returned"):
         mdp.exponential(space, 1.0)
-    monkeypatch.setattr(exponential, "_normalised", lambda *_: (softmax_rows(-1.01 * euclid(grid(3))), 1.0))
+    monkeypatch.setattr(exponential, "normalised", lambda *_: (softmax_rows(-1.01 * euclid(grid(3))), 1.0))
     with pytest.raises(NotPrivate, match="claimed 1"):
         mdp.exponential(space, 1.0)
 

@@ -153,7 +153,7 @@ def test_snapping_in_the_metric_of_the_promise_costs_twice_the_distance(cells: s
     assert ask(script, path=cells) == pytest.approx([0.6, math.exp(1.2), (math.log(2) - 0.06) / 3.0])
 
 
-NOT_MEASURED = {"transport", "transport on a line", "documents", "curves"}
+NOT_MEASURED = {"transport", "transport on a line", "documents", "curves", "bags"}
 
 
 def test_distances_are_those_of_python_in_the_unit_that_is_stated(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def ordered(
         metric = starts.metric_alone(builder, where)
         if builder.promise == "concentrated":
             if epsilon is not None:
-                raise InvalidInput(f"{builder.name} has no epsilon per unit: its promise is concentrated, not pure.")
+                raise InvalidInput(choices.NO_EPSILON)
             asked = choices.concentrated_level(_own(builder, options.set), protect, metric.unit)
             return Order(builder, options, 0.0, metric=metric, rho=asked.rho), asked
         level = choices.level_from(epsilon, protect, metric.unit)

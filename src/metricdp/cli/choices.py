@@ -103,15 +103,18 @@ class ConcentratedLevel:
         return [wording.concentrated_wish(promise, self.wish.level, self.wish.distance, self.delta)]
 
 
+NO_EPSILON = (
+    "Gaussian noise has a concentrated promise, which is approximate and has no epsilon per unit: say what it keeps at "
+    "a distance with --protect 2x@200m --set delta=1e-6, or name --set rho=0.35/km2."
+)
+
+
 def concentrated_level(own: Mapping[str, Any], protect: str | None, unit: str) -> ConcentratedLevel:
     """Return what `--set rho=...`, or `--protect` with `--set delta=...`, asks for."""
     if "rho" in own and protect is None and "delta" not in own:
         return ConcentratedLevel(parse_rho(own["rho"], unit))
     if "rho" in own or protect is None or "delta" not in own:
-        raise InvalidInput(
-            "Gaussian noise has a concentrated promise, which is approximate and has no epsilon per unit: say what it "
-            "keeps at a distance with --protect 2x@200m --set delta=1e-6, or name --set rho=0.35/km2."
-        )
+        raise InvalidInput(NO_EPSILON)
     wish = parse_wish(protect, unit)
     return ConcentratedLevel(rho_for(wish.level, wish.distance, own["delta"]), wish, own["delta"])
 

@@ -22,6 +22,7 @@ from metricdp.ledger import Ledger
 from metricdp.tables import Charging
 from metricdp.tables.care import Care
 from metricdp.tables.draws import Draws, Keyed
+from metricdp.tables.engines import spark
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
@@ -69,6 +70,16 @@ def session(tmp_path_factory):
         made.sparkContext.setLogLevel("OFF")
         yield made
         made.stop()
+
+
+@pytest.mark.usefixtures("session")
+def test_workers_on_this_machine_run_the_python_that_runs_us_unless_another_is_named(monkeypatch):
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    spark._session()
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/other/python3")
+    spark._session()
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/other/python3"
 
 
 def is_worker(command: bytes, parent: bytes) -> bool:

@@ -8,7 +8,9 @@ bound to the partition's number, the batch's number and its content, so both run
 from __future__ import annotations
 
 import logging
+import os
 import secrets
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -266,6 +268,8 @@ def _session() -> Any:
     pyspark = import_extra("pyspark", "spark")
     sql = import_extra("pyspark.sql", "spark")
     master = pyspark.SparkConf().get("spark.master") or "local[*,4]"  # four tries a task, as on a cluster
+    if master.startswith("local"):  # workers on this machine run the Python that runs us, activated or not
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return sql.SparkSession.builder.master(master).appName("metricdp").getOrCreate()
 
 

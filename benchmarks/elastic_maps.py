@@ -105,9 +105,9 @@ def draw(found: dict[str, NDArray[np.float64]], target: Path) -> None:
     with pyplot.rc_context(STYLE):
         figure, charts = pyplot.subplots(1, 3, figsize=(11.0, 4.6), layout="constrained")
         for chart, name, title, scale, words in (
-            (charts[0], "hidden_plain", f"{KILOMETRE:g} per kilometre: hidden among", crowd, ""),
-            (charts[1], "hidden_elastic", f"{LEVEL:g} per level: hidden among", crowd, "crossings"),
-            (charts[2], "metres_elastic", f"{LEVEL:g} per level: loss", colors.Normalize(0, 1500), "metres"),
+            (charts[0], "hidden_plain", f"{KILOMETRE:g} per kilometre:\nhidden among", crowd, ""),
+            (charts[1], "hidden_elastic", f"{LEVEL:g} per level:\nhidden among", crowd, "crossings"),
+            (charts[2], "metres_elastic", f"{LEVEL:g} per level:\nloss", colors.Normalize(0, 1500), "metres"),
         ):
             dots = chart.scatter(
                 places[:, 1], places[:, 0], c=found[name], s=size, cmap="viridis_r", norm=scale, linewidths=0

@@ -312,8 +312,9 @@ def picture(table: Table, rows: Sequence[Row], path: Path) -> None:
             mine = [r for r in rows if r["domain"] == name and r["epsilon"] == epsilon and r["corrected"] is not None]
             for row in mine:
                 at = families.index(str(row["family"]))
+                shape = palette.MARKERS[(at + at // len(colours)) % len(palette.MARKERS)]  # no two look alike
                 own.plot(
-                    row["corrected"], row["adversary_error"], palette.MARKERS[at % 6], color=colours[at % len(colours)],
+                    row["corrected"], row["adversary_error"], shape, color=colours[at % len(colours)],
                     markersize=7, label=row["family"],
                 )  # fmt: skip
             if mine and mine[0]["bound"] is not None:

@@ -107,10 +107,13 @@ def test_notebooks_show_small_tables(thing):
     assert "array(" not in shown
 
 
-@pytest.mark.parametrize(
-    "measure", [mdp.expected_loss, mdp.worst_loss, mdp.quantile_loss, mdp.adversary_error, mdp.posterior_leakage]
-)
+ASKING = [
+    mdp.expected_loss, mdp.worst_loss, mdp.quantile_loss, mdp.adversary_error, mdp.posterior_leakage, mdp.remapped
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("measure", ASKING)
 @pytest.mark.parametrize("metric", [mdp.Lp(2), mdp.Haversine()], ids=["plane", "earth"])
-def test_what_sums_over_secrets_says_so_of_noise_on_points_anywhere(measure, metric):
+def test_what_needs_a_list_of_secrets_says_so_of_noise_on_points_anywhere(measure, metric):
     with pytest.raises(mdp.MetricdpError, match=r"lie anywhere.*certificate\.loss"):
         measure(mdp.laplace(metric, 1.0))

@@ -131,11 +131,11 @@ def refuse_large(mechanism: FiniteMechanism, what: str) -> None:
 
 
 def refuse_endless(mechanism: Mechanism, what: str) -> None:
-    """Refuse what is a sum over secrets, where they are points anywhere."""
+    """Refuse what is computed over a list of secrets, where they are points anywhere."""
     if not isinstance(mechanism, FiniteMechanism):
         raise InvalidInput(
-            f"{what} is a sum over the secrets, and those of a {type(mechanism).__name__} lie anywhere. How far its "
-            "reports go is in `certificate.loss`, on average, and in mdp.accuracy_radius."
+            f"{what} is computed over a list of secrets, and those of a {type(mechanism).__name__} lie anywhere. How "
+            "far its reports go is in `certificate.loss`, on average, and in mdp.accuracy_radius."
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_matrix, as_probabilities
+from metricdp.auditing.leakage import refuse_endless
 from metricdp.design.certify import certify
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.problems import Problem
@@ -29,6 +30,7 @@ def remapped(
     References: Chatzikokolakis, ElSalamouny and Palamidessi (2017).
     """
     started = time.perf_counter()
+    refuse_endless(mechanism, "the best guess after a report")
     inputs = mechanism.inputs
     goals = mechanism.outputs if targets is None else targets
     weights = np.full(len(inputs), 1 / len(inputs)) if prior is None else as_probabilities(prior, len(inputs))

@@ -67,8 +67,7 @@ def _value(row: Row) -> float | None:
 def _panel(row: Row, across: str) -> str:
     if across != "iteration":
         return str(row["data"])
-    partition = "" if row["method"].startswith("ours") else f", {row['partition']}"
-    return f"{row['data']}, {row['records']} records, epsilon {row['epsilon']:g}{partition}"
+    return f"{row['data']}, {row['records']} records, epsilon {row['epsilon']:g}, {row['partition']}"
 
 
 def _several_rounds(rows: Sequence[Row]) -> list[Row]:

@@ -133,13 +133,15 @@ def covered(case: Case, tables: int, keep: Recorder, method: str | None = None) 
     areas = {name: float(hit / tables) for name, hit in zip(regions, region_hits, strict=True)}
     words = ", ".join(f"{name} cells {share:.1%}" for name, share in shares.items())
     words += f"; single cells {hits.min() / tables:.1%} to {hits.max() / tables:.1%}; regions "
-    words += f"{min(areas.values()):.1%} to {max(areas.values()):.1%}; all cells at once {all_at_once / tables:.1%}"
+    words += f"{min(areas.values()):.1%} to {max(areas.values()):.1%}"
+    together = all_at_once / tables if method is None else None  # of unbiased estimates alone
+    words += "" if together is None else f"; all cells at once {together:.1%}"
     what = f"coverage, {case.name}, {case.options['target']}" + (f", {method}" if method else "")
     print(f"{what}: {words} ({time.perf_counter() - began:.0f} s)", flush=True)
     keep(
         GROUP, what, measured=words, asked="93 to 97 % of 95 % intervals, all at once at least 95 %", tables=tables,
         reports=case.reports, least=float(hits.min() / tables), most=float(hits.max() / tables), kinds=shares,
-        regions=areas, together=all_at_once / tables,
+        regions=areas, together=together,
     )  # fmt: skip
 
 

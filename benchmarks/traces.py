@@ -353,11 +353,12 @@ def picture() -> None:
 
 def write(name: str, rows: list[dict[str, Any]], seconds: float) -> None:
     path = PROJECT / "docs" / "results" / f"{name}.csv"
-    real = "real trips" if shared() is not None else "simulated trips that come with the package"
+    trips = "real trips" if shared() is not None else "simulated trips that come with the package"
+    about = "random spaces" if name == "traces_spaces" else trips
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(f"# command: python benchmarks/traces.py --part {name.removeprefix('traces_')}\n")
         file.write(f"# version: {mdp.__version__}\n")
-        file.write(f"# machine: {platform.system()} {platform.machine()}, {seconds:.0f} s; {real}; seeded draws\n")
+        file.write(f"# machine: {platform.system()} {platform.machine()}, {seconds:.0f} s; {about}; seeded draws\n")
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         table.writeheader()
         table.writerows(rows)

@@ -142,7 +142,11 @@ def test_reports_in_duckdb_follow_the_law_of_the_words() -> None:
     drawn = Counter(in_duckdb(many, DRAWN)["text"].to_pylist())
     law = DRAWN.words.matrix[0] / DRAWN.words.matrix[0].sum() * 4000
     seen = np.array([drawn[word] for word in WORDS])
-    assert chi2.sf(((seen - law) ** 2 / law).sum(), 11) > SURE
+    assert seen.sum() == 4000
+    rare = law < 10.0  # counted together: a report expected once in a hundred runs has no normal error
+    law, seen = (np.append(one[~rare], one[rare].sum()) for one in (law, seen))
+    assert len(law) >= 3
+    assert chi2.sf(((seen - law) ** 2 / law).sum(), len(law) - 1) > SURE
 
 
 def test_equal_keys_give_equal_texts_however_batches_are_stored() -> None:

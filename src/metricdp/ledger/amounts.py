@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Lp, Metric
+from metricdp.metrics import Lp, Metric, PolicyGraph
 from metricdp.units import METRES
 
 MICRO = 1_000_000
@@ -63,16 +63,18 @@ class Account:
 def account_for(metric: Metric | str, *, concentrated: bool = False) -> Account:
     """Return the account of a metric, or of a name such as `haversine/km`, or `rho-haversine/km2` for rho.
 
-    The name is that of the kind of metric: all road networks share one account, and so do all matrices of distances.
-    Sharing is the careful side: what is spent in one of them is spent in all.
+    The name is that of the kind of metric: all road networks share one account, all policies in hops (of one part or of
+    several), and all matrices of distances. Sharing is the careful side: what is spent in one of them is spent in all.
     """
     if isinstance(metric, str):
         name, _, unit = metric.strip().lower().partition("/")
         if name.startswith(CONCENTRATED):
             concentrated, name = True, name.removeprefix(CONCENTRATED)
-            unit = unit.removesuffix(SQUARED).replace(NO_UNIT, "")
+            unit = unit.removesuffix(SQUARED)
+            unit = "" if unit == NO_UNIT else unit
     else:
-        name = f"l{metric.p:g}" if isinstance(metric, Lp) else type(metric).__name__.lower()
+        kind = metric.network if isinstance(metric, PolicyGraph) else metric
+        name = f"l{kind.p:g}" if isinstance(kind, Lp) else type(kind).__name__.lower()
         unit = metric.unit.strip()
     if not _NAME.fullmatch(name) or len(unit) > 32 or not unit.isprintable() or "/" in unit:
         raise InvalidInput(

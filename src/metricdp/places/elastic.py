@@ -131,8 +131,13 @@ def _searched(space: FiniteSpace, mass: Floats, needed: float) -> list[tuple[Int
     """Search around every place as far as it takes, without the matrix of all pairs."""
     parts: list[tuple[Integers, Integers, Floats]] = []
     left, joined = np.arange(len(space)), 0
-    sample = space.metric(space.points[:1], space.points[1:129])
-    radius = float(np.min(sample[sample > 0]))
+    away = space.metric(space.points[:1], space.points)
+    if not np.all(np.isfinite(away)):  # a search for more mass than a part has would never end
+        raise InvalidInput(
+            f"no way leads from place 0 to place {int(np.argmin(np.isfinite(away)))}: no finite epsilon protects such a "
+            "pair. Keep one connected part of the network."
+        )
+    radius = float(np.min(away[1:129][away[1:129] > 0]))
     while len(left):
         near = space.part(left).near(radius, space)
         unmet = []

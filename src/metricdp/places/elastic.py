@@ -134,8 +134,8 @@ def _searched(space: FiniteSpace, mass: Floats, needed: float) -> list[tuple[Int
     away = space.metric(space.points[:1], space.points)
     if not np.all(np.isfinite(away)):  # a search for more mass than a part has would never end
         raise InvalidInput(
-            f"no way leads from place 0 to place {int(np.argmin(np.isfinite(away)))}: no finite epsilon protects such a "
-            "pair. Keep one connected part of the network."
+            f"no way leads from place 0 to place {int(np.argmin(np.isfinite(away)))}: no finite epsilon protects such "
+            "a pair. Keep one connected part of the network."
         )
     radius = float(np.min(away[1:129][away[1:129] > 0]))
     while len(left):

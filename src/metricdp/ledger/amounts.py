@@ -71,7 +71,8 @@ def account_for(metric: Metric | str, *, concentrated: bool = False) -> Account:
         name, _, unit = metric.strip().lower().partition("/")
         if name.startswith(CONCENTRATED):
             concentrated, name = True, name.removeprefix(CONCENTRATED)
-            unit = unit.removesuffix(SQUARED).replace(NO_UNIT, "")
+            unit = unit.removesuffix(SQUARED)
+            unit = "" if unit == NO_UNIT else unit
     else:
         name = _named(metric)
         unit = metric.unit.strip()

@@ -42,6 +42,10 @@ def elastic(space: FiniteSpace, *, mass: ArrayLike, requirement: Requirement) ->
     worth = as_floats(mass, "mass")
     if worth.shape != (len(space),) or np.any(worth < 0):
         raise InvalidInput(f"`mass` must be {len(space)} non-negative numbers, one a place, got shape {worth.shape}.")
+    if not callable(requirement):
+        raise InvalidInput(
+            f"`requirement` must be a function of the level such as lambda level: level**2, got {requirement!r}."
+        )
     needed = min(_rising(requirement), float(worth.sum()))
     first, second, inside = _joined(space, worth, needed)
     levels = _levels(requirement, inside)
@@ -181,6 +185,8 @@ def joined_by(
     from scipy.sparse.csgraph import connected_components, dijkstra, floyd_warshall
 
     count = len(space)
+    if count < 2:
+        raise InvalidInput("a single place has no distances that could be stretched: give two places or more.")
     links = coo_array((np.ones(len(first)), (first, second)), shape=(count, count))
     parts, _ = connected_components(links, directed=False)
     if parts > 1:

@@ -89,13 +89,6 @@ def test_the_page_of_a_table_is_refused_before_anything_is_written(tmp_path, cap
     assert not (tmp_path / "o.csv").exists()
 
 
-def test_policies_share_one_account_whether_or_not_they_fall_into_parts():
-    places = mdp.grid((1, 4))
-    joined = mdp.policy(places, [[0, 1], [1, 2], [2, 3]])
-    parts = mdp.policy(places, [[0, 1], [2, 3]], parts="disclose")
-    assert account_for(joined.metric).name == account_for(parts.metric).name == "shortestpath/hop"
-
-
 @pytest.mark.parametrize(("unit", "promise"), [("scaled km", None), ("", "rho"), ("km", "rho"), ("hop", None)], ids=str)
 def test_books_begin_in_the_unit_of_the_promise(tmp_path, unit, promise):
     from metricdp.tables.charging import first_policy

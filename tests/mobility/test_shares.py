@@ -13,6 +13,7 @@ from metricdp.mobility import (
     Distribution,
     FixedRate,
     FixedUtility,
+    Run,
     predictive,
     step_loss,
     trace_loss,
@@ -50,7 +51,7 @@ def runs_of(mechanism, steps):
             return
         step = mechanism.budget(run)
         prediction = mechanism.predict(run, step)
-        near, far = mechanism.finite.chances(prediction, step)
+        near = mechanism.finite.chances(prediction, step)[0]
         ways = [(prediction, False)] if near.any() else []
         ways += [(report, True) for report in range(3) if step.noise]
         for report, fresh in ways:

@@ -119,7 +119,7 @@ def trajectories(
 
         check_target(mechanism, source=source, overwrite=overwrite)
     summary: Any
-    with charged.opened(None) as books, terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
+    with charged.opened() as books, terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
         if hidden is not None:
             from metricdp.tables.clocked import cloak_trajectories
 

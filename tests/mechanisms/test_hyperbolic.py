@@ -189,3 +189,27 @@ def test_what_cannot_be_built_is_said() -> None:
             call()
     with pytest.raises(OutOfDomain, match="row 1 lies at the border of the ball"):
         noise(5.0, 2).sample([[0.1, 0.2], [0.9999999, 0.0]])
+
+
+def test_rows_at_the_border_are_left_out_of_a_table_where_that_is_asked_for() -> None:
+    """Noise has limits of its own: what it cannot be added to is a bad row like any other, before anything is drawn."""
+    import pyarrow as pa
+
+    table = pa.table({"a": [0.1, 0.9999999, 0.2, 2.0], "b": [0.2, 0.0, 0.3, 0.0]})
+    far = pa.table({"a": [0.1, 1e19, 0.2], "b": [0.2, 0.0, 0.3]})
+    matrix = np.eye(2)[:1]
+    for rows, bad, mechanism in (
+        (table, [1, 3], noise(3.0, 2)),
+        (table, [1, 3], mdp.laplace(mdp.Bags(mdp.Hyperbolic(), 2), 3.0, dimension=2)),
+        (far, [1], mdp.laplace(mdp.Lp(2), 3.0)),
+        (far, [1], mdp.gaussian(mdp.Lp(2), 3.0)),
+        (far, [1], mdp.laplace(mdp.Frechet(mdp.Lp(1), 1), 3.0, dimension=2)),
+        (far, [1], mdp.laplace(mdp.Lp(2), 3.0, projection=matrix)),
+    ):
+        with pytest.raises(OutOfDomain, match=r"row 1 \(the first is row 0\).*(Shorten such|larger `pitch`)") as found:
+            mdp.perturb(rows, mechanism, columns=["a", "b"])
+        assert list(found.value.rows) == bad
+        kept = mdp.perturb(rows, mechanism, columns=["a", "b"], on_error="drop")
+        assert kept.num_rows == len(rows) - len(bad)
+        emptied = mdp.perturb(rows, mechanism, columns=["a", "b"], on_error="null")
+        assert np.flatnonzero([value is None for value in emptied.column(0).to_pylist()]).tolist() == bad

@@ -1,7 +1,7 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
 from metricdp.mechanisms.bags import BagLaplace
-from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, Mechanism, Stakes, Witness, pure
+from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, Limited, Mechanism, Stakes, Witness, pure
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
 from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
@@ -45,6 +45,7 @@ __all__ = [
     "KernelMechanism",
     "LaplaceNoise",
     "Lattice",
+    "Limited",
     "LocalMechanism",
     "MatrixMechanism",
     "Mechanism",

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.mechanisms.base import Certificate, Guarantee, Limited, mechanism_card
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.spherical import SphericalLaplace
@@ -87,6 +87,18 @@ class BagLaplace:
         reports = self.part.sample(rows.reshape(-1, size), rng=rng).reshape(len(rows), self.count, size)
         order = np.lexsort(np.moveaxis(reports, -1, 0)[::-1], axis=-1)
         return np.take_along_axis(reports, order[:, :, None], axis=1).reshape(rows.shape)
+
+    @property
+    def limit(self) -> str:
+        part = self.part
+        return part.limit if isinstance(part, Limited) else ""
+
+    def holds(self, rows: Floats) -> Booleans:
+        """Tell which bags noise can be added to: all of whose vectors it can be added to."""
+        part, size = self.part, self.part.inputs.dimension
+        if not isinstance(part, Limited):
+            return np.ones(len(rows), dtype=bool)
+        return np.asarray(part.holds(rows.reshape(-1, size)).reshape(len(rows), self.count).all(axis=1))
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the sum over all orders of the vectors' densities, for bags of up to twelve.

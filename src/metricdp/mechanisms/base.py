@@ -10,9 +10,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from metricdp import wording
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.cards import card
-from metricdp.errors import InvalidInput, NotPure
+from metricdp.errors import InvalidInput, NotPure, OutOfDomain
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
 from metricdp.metrics import Metric
 from metricdp.randomness import Randomness
@@ -250,6 +250,25 @@ class Mechanism(Protocol):
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the density (continuous) or of the mass (finite, lattice) of each report."""
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """Noise that doubles hold for most secrets of its space: not next to a border, or too far out for its lattice."""
+
+    @property
+    def limit(self) -> str:
+        """The rule, in words; empty where there is none."""
+
+    def holds(self, rows: Floats, /) -> Booleans:
+        """Tell which rows of coordinates noise can be added to."""
+
+
+def refuse_rows(good: Booleans, why: str) -> None:
+    """Refuse rows that are not good, naming the first and saying why."""
+    bad = np.flatnonzero(~good)
+    if bad.size:
+        raise OutOfDomain(f"row {int(bad[0])} {why}.", rows=tuple(int(row) for row in bad[:1000]))
 
 
 def _number(value: Any, name: str, *, above: float = -math.inf, least: float = -math.inf) -> float:

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
-from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.arrays import Booleans, Floats, as_positive
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, mechanism_card
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.mechanisms.laplace import LARGEST_CELL, Lattice, cell_nodes, refuse_fine_lattice
+from metricdp.mechanisms.laplace import Lattice, cell_nodes, refuse_fine_lattice
 from metricdp.mechanisms.noise.laws import SphereGaussianLaw, VectorLaw, drawn
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Mahalanobis
 from metricdp.randomness import Randomness, row_words, source_of
@@ -82,7 +82,7 @@ class GaussianNoise:
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return one report on the lattice for every secret."""
         rows = self.inputs.encode(secrets)
-        self._cells(rows)
+        self.lattice.held(rows)
         law = self.law
         return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
 
@@ -92,16 +92,13 @@ class GaussianNoise:
 
         return np.asarray(self.sigma * np.sqrt(2.0 * gammaincinv(self.inputs.dimension / 2.0, levels)))
 
-    def _cells(self, rows: Floats) -> Floats:
-        cells = self.lattice.cells(rows)
-        far = np.flatnonzero(np.abs(cells).max(axis=1, initial=0.0) > LARGEST_CELL)
-        if far.size:
-            raise OutOfDomain(
-                f"row {int(far[0])} is too far out for a lattice of pitch {self.lattice.pitch:g}: doubles do not hold "
-                "its multiples there. Give a larger `pitch` or subtract a public origin first.",
-                rows=tuple(int(row) for row in far[:1000]),
-            )
-        return cells
+    @property
+    def limit(self) -> str:
+        return self.lattice.limit
+
+    def holds(self, rows: Floats) -> Booleans:
+        """Tell which secrets noise can be added to."""
+        return self.lattice.holds(rows)
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report.
@@ -111,7 +108,7 @@ class GaussianNoise:
         """
         metric, n, pitch = self.inputs.metric, self.inputs.dimension, self.lattice.pitch
         start = self.inputs.encode(secrets)
-        goal = self.lattice.values(self._cells(self.inputs.encode(reports)))
+        goal = self.lattice.values(self.lattice.held(self.inputs.encode(reports)))
         if not isinstance(metric, Mahalanobis):
             return np.asarray(_log_interval((goal - start) / self.sigma, 0.5 * pitch / self.sigma).sum(axis=-1))
         offsets, weights = cell_nodes(n, pitch) if n <= 3 else (np.zeros((1, n)), np.ones(1))

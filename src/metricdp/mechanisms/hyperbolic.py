@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
-from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.arrays import Booleans, Floats, as_positive
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card, refuse_rows
 from metricdp.mechanisms.laplace import Lattice, refuse_fine_lattice
 from metricdp.mechanisms.noise.hyperbolic import HyperbolicLaw, rooms
 from metricdp.mechanisms.noise.laws import drawn
@@ -27,6 +27,10 @@ from metricdp.spaces import Unbounded, given
 
 LEAST_ROOM = 2.0**-20  # of 1 - |x|^2: secrets lie within 14.6 of the centre of the ball
 LEAST_MARGIN = 0.05  # of epsilon above n - 1: the mean distance is 20 there, at the border of what doubles hold
+LIMIT = (
+    f"1 - |x|^2 must be at least {LEAST_ROOM:.3g}, where doubles still tell its neighbours apart. Shorten such vectors "
+    "a little"
+)
 BORDER = 1.0 - 2.0**-50  # the longest report
 
 
@@ -101,6 +105,14 @@ class HyperbolicLaplace:
         law = self.law
         return in_the_ball(self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width))))
 
+    @property
+    def limit(self) -> str:
+        return LIMIT
+
+    def holds(self, rows: Floats) -> Booleans:
+        """Tell which secrets noise can be added to: all but those next to the border of the ball."""
+        return np.asarray(rooms(rows)[0] >= LEAST_ROOM)
+
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the density with respect to hyperbolic volume, at each report.
 
@@ -120,13 +132,20 @@ class HyperbolicLaplace:
 
 
 def in_the_ball(places: Floats) -> Floats:
-    """Return points of the hyperboloid, given by their first n coordinates, as points of the Poincare ball."""
+    """Return points of the hyperboloid, given by their first n coordinates, as points of the Poincare ball.
+
+    Squares are summed one after the other, whatever their number: other languages get the same doubles.
+    """
     largest = np.maximum(np.abs(places).max(axis=1, initial=1.0), 1.0)[:, None]
     scaled = places / largest  # so that squares do not overflow
-    size = np.sqrt(np.square(1.0 / largest) + np.square(scaled).sum(axis=1, keepdims=True))
+    size = np.sqrt(np.square(1.0 / largest) + _squares(scaled))
     found = scaled / (1.0 / largest + size)
-    length = np.linalg.norm(found, axis=1, keepdims=True)
+    length = np.sqrt(_squares(found))
     return np.asarray(found * (BORDER / np.maximum(length, BORDER)) + 0.0)
+
+
+def _squares(rows: Floats) -> Floats:
+    return np.asarray(np.add.accumulate(np.square(rows), axis=1)[:, -1:])
 
 
 def in_the_ball_within(dimension: int, pitch: float) -> Callable[[Floats], Floats]:
@@ -142,13 +161,7 @@ def in_the_ball_within(dimension: int, pitch: float) -> Callable[[Floats], Float
 
 def refuse_border(rows: Floats) -> None:
     """Refuse points of the ball next to its border."""
-    far = np.flatnonzero(rooms(rows)[0] < LEAST_ROOM)
-    if far.size:
-        raise OutOfDomain(
-            f"row {int(far[0])} lies at the border of the ball: 1 - |x|^2 must be at least {LEAST_ROOM:.3g}, where "
-            "doubles still tell its neighbours apart. Shorten such vectors a little.",
-            rows=tuple(int(row) for row in far[:1000]),
-        )
+    refuse_rows(np.asarray(rooms(rows)[0] >= LEAST_ROOM), f"lies at the border of the ball: {LIMIT}")
 
 
 def distance_above(dimension: int, epsilon: float, distance: Any) -> Any:

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from metricdp import shared
-from metricdp.arrays import Floats, as_positive
-from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.arrays import Booleans, Floats, as_positive
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card, refuse_rows
 from metricdp.mechanisms.noise.laws import VectorLaw, drawn
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.randomness import Randomness, row_words, source_of
@@ -29,6 +29,9 @@ from metricdp.spaces import Unbounded, given
 LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
 GENEROUS = 1.0 + 9e-10  # above all rounding of a reach, and just below what older files state
 MOST_UNDECIDED = shared.LARGEST_DRAWING_ERROR  # a lattice on which doubles leave more draws undecided is refused
+
+
+FAR_OUT = "doubles do not hold its multiples farther out. Give a larger `pitch` or subtract a public origin first"
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,21 @@ class Lattice:
         Zero has no sign: a negative one would tell on which side of zero the secret lies.
         """
         return (cells / self._per_unit if self._per_unit else cells * self.pitch) + 0.0
+
+    def holds(self, values: Floats) -> Booleans:
+        """Tell of which rows doubles hold the multiples of the pitch, with room for noise."""
+        return np.asarray(np.abs(self.cells(values)).max(axis=1, initial=0.0) <= LARGEST_CELL)
+
+    def held(self, values: Floats) -> Floats:
+        """Return the cells of rows, refusing those that are too far out for the lattice."""
+        refuse_rows(self.holds(values), f"is too far out for a lattice of pitch {self.pitch:g}: {FAR_OUT}")
+        return self.cells(values)
+
+    @property
+    def limit(self) -> str:
+        """The rule that `holds` tells, in words."""
+        largest = f"{LARGEST_CELL * self.pitch:.3g}"
+        return f"no coordinate may be larger than {largest}, with a lattice of pitch {self.pitch:g}: {FAR_OUT}"
 
     @property
     def ratio(self) -> tuple[float, float]:
@@ -155,21 +173,17 @@ class VectorLaplace:
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return one report on the lattice for every secret."""
         rows = self.inputs.encode(secrets)
-        self._cells(rows)
+        self.lattice.held(rows)
         law = self.law
         return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
 
-    def _cells(self, rows: Floats) -> Floats:
-        cells = self.lattice.cells(rows)
-        far = np.flatnonzero(np.abs(cells).max(axis=1, initial=0.0) > LARGEST_CELL)
-        if far.size:
-            raise OutOfDomain(
-                f"row {int(far[0])} is too far out for a lattice of pitch {self.lattice.pitch:g}: doubles do not hold "
-                "its multiples there. "
-                "Give a larger `pitch` or subtract a public origin first.",
-                rows=tuple(int(r) for r in far[:1000]),
-            )
-        return cells
+    @property
+    def limit(self) -> str:
+        return self.lattice.limit
+
+    def holds(self, rows: Floats) -> Booleans:
+        """Tell which secrets noise can be added to."""
+        return self.lattice.holds(rows)
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report.
@@ -178,7 +192,7 @@ class VectorLaplace:
         """
         metric, dimension = self.inputs.metric, self.inputs.dimension
         start = self.inputs.encode(secrets)
-        goal = self.lattice.values(self._cells(self.inputs.encode(reports)))
+        goal = self.lattice.values(self.lattice.held(self.inputs.encode(reports)))
         log_cell = dimension * np.log(self.lattice.pitch)
         if dimension > 3:
             return np.asarray(log_normaliser(self.inputs, self.epsilon) - self.epsilon * metric(start, goal) + log_cell)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
@@ -83,6 +83,14 @@ class OutlineLaplace:
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return one noisy outline for every curve."""
         return self.part.sample(self.outline(secrets), rng=rng)
+
+    @property
+    def limit(self) -> str:
+        return self.part.limit
+
+    def holds(self, rows: Floats) -> Booleans:
+        """Tell which curves noise can be added to."""
+        return self.lattice.holds(rows)
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report."""

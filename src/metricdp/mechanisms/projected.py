@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_matrix, as_positive, frozen
-from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.arrays import Booleans, Floats, as_matrix, as_positive, frozen
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.laplace import LARGEST_CELL, Lattice, log_normaliser, refuse_fine_lattice
+from metricdp.mechanisms.laplace import Lattice, log_normaliser, refuse_fine_lattice
 from metricdp.mechanisms.noise.laws import VectorLaw, drawn
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, row_words, source_of
@@ -77,13 +77,16 @@ class ProjectedLaplace:
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return one report on the lattice for every secret."""
         rows, law = self.inputs.encode(secrets), self.law
-        far = np.flatnonzero(np.abs(self.lattice.cells(rows @ self.matrix.T)).max(axis=1) > LARGEST_CELL)
-        if far.size:
-            raise OutOfDomain(
-                f"row {int(far[0])} is too far out for a lattice of pitch {self.lattice.pitch:g}: give a larger one.",
-                rows=tuple(int(row) for row in far[:1000]),
-            )
+        self.lattice.held(rows @ self.matrix.T)
         return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
+
+    @property
+    def limit(self) -> str:
+        return f"after the projection {self.lattice.limit}"
+
+    def holds(self, rows: Floats) -> Booleans:
+        """Tell which secrets noise can be added to."""
+        return self.lattice.holds(rows @ self.matrix.T)
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the cell of each report: the density at its centre times its volume."""

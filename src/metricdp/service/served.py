@@ -31,6 +31,7 @@ from metricdp.service.building import certificate_values, promise_values
 from metricdp.service.refusals import Refused
 from metricdp.tables.kernel import protect
 from metricdp.tables.task import Task, task_for, usual_names
+from metricdp.tables.values import rules_of, secrets_of
 
 TAG_BYTES = 8
 LEVEL = 0.95  # of the radius that holds the truth
@@ -53,7 +54,7 @@ class Served:
                 f"the name of a mechanism must be one word of letters, digits, - and _, got {self.name!r}: "
                 "write --mechanism name=file.mdp."
             )
-        _ = self.task  # refuses what keeps no promise, and snapping that leaves none
+        _ = self.guarantee  # refuses what keeps no pure promise, and snapping that leaves none, before anybody asks
 
     @cached_property
     def task(self) -> Task:
@@ -177,8 +178,6 @@ class Served:
 
     def check(self, arrays: Sequence[pa.Array]) -> None:
         """Refuse rows that are no secrets, before anything is charged or drawn."""
-        from metricdp.tables.values import secrets_of
-
         start = 0
         for lane in self.task.lanes:
             good = secrets_of(arrays[start : start + len(lane.columns)], lane).good
@@ -187,7 +186,7 @@ class Served:
                 raise self._outside(tuple(int(row) for row in np.flatnonzero(~good)[:10]))
 
     def _outside(self, rows: tuple[int, ...]) -> Refused:
-        rules = "; ".join(lane.mechanism.inputs.rule(snap=lane.snap).rstrip(".") for lane in self.task.lanes)
+        rules = "; ".join(rule.rstrip(".") for lane in self.task.lanes for rule in rules_of(lane))
         sentence = f"the secret is none of the mechanism {self.name}: {rules}."
         return Refused(422, "outside", sentence, rows=list(rows[:10]))
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
+from metricdp.mechanisms import Limited
 from metricdp.spaces import Space, checked, exchange_hint
 from metricdp.tables.task import Lane
 from metricdp.tables.vectors import broken_list, rows_of
@@ -51,7 +52,18 @@ def secrets_of(arrays: Sequence[pa.Array], lane: Lane) -> Secrets:
         return _words(arrays, lane)
     rows = rows_in(arrays, lane)
     good, values = space.admit(rows, snap=lane.snap)
+    if isinstance(lane.mechanism, Limited):  # noise has limits of its own
+        good = _held(lane.mechanism, good, np.asarray(values))
     return Secrets(space, good, values, rows)
+
+
+def _held(noise: Limited, good: Booleans, rows: Floats) -> Booleans:
+    """Return which of the good rows noise can be added to."""
+    if good.all():
+        return noise.holds(rows)
+    left = good.copy()
+    left[good] = noise.holds(rows[good])
+    return left
 
 
 def rows_in(arrays: Sequence[pa.Array], lane: Lane) -> Floats:
@@ -129,14 +141,28 @@ def broken_rule(arrays: Sequence[pa.Array], row: int, lane: Lane) -> str:
     values = _row(arrays, row, lane)
     if lane.packed:
         broken = broken_list(arrays[0], row, lane.mechanism.inputs.width, lane.columns[0])
-        return broken or f"in {lane.columns[0]}, {space.rule(snap=lane.snap)}"
+        return broken or f"in {lane.columns[0]}, {_rule(lane, values)}"
     missing = [name for value, name in zip(values, lane.columns, strict=True) if not np.isfinite(value)]
     if missing:
         return f"{' and '.join(missing)} hold{'s' * (len(missing) == 1)} no {lane.reads}"
     hint = exchange_hint(space.ground, values[None])
     if not hint and space.size is not None:
         hint = ". Raise the snap distance" if lane.snap else ". Ask for snapping (snap=, --snap; its slack is stated)"
-    return f"in {', '.join(lane.columns)}, {space.rule(snap=lane.snap)}{hint}"
+    return f"in {', '.join(lane.columns)}, {_rule(lane, values)}{hint}"
+
+
+def rules_of(lane: Lane) -> list[str]:
+    """Return the rules that rows of a lane must keep: those of the secrets, and of the noise where it has any."""
+    own = [lane.mechanism.limit] if isinstance(lane.mechanism, Limited) and lane.mechanism.limit else []
+    return [lane.mechanism.inputs.rule(snap=lane.snap), *own]
+
+
+def _rule(lane: Lane, values: Floats) -> str:
+    """Say which rule numbers break: that of the secrets, or that of the noise."""
+    space = lane.mechanism.inputs
+    if isinstance(lane.mechanism, Limited) and space.legal(values[None])[0]:
+        return lane.mechanism.limit
+    return space.rule(snap=lane.snap)
 
 
 def shown_row(arrays: Sequence[pa.Array], row: int, lane: Lane) -> str:
@@ -148,7 +174,7 @@ def shown_row(arrays: Sequence[pa.Array], row: int, lane: Lane) -> str:
         words = [array[row].as_py() for array in arrays]
         return came if None in words else f"{came}; {space.why(words)}"
     values = _row(arrays, row, lane)
-    return f"{came}; {space.why(values)}" if np.isfinite(values).all() else came
+    return came if not np.isfinite(values).all() or space.legal(values[None])[0] else f"{came}; {space.why(values)}"
 
 
 def _row(arrays: Sequence[pa.Array], row: int, lane: Lane) -> Floats:

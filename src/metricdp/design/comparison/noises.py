@@ -13,7 +13,7 @@ from metricdp.design.builders import Builder
 from metricdp.design.comparison.measures import Draw
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import OutlineLaplace
-from metricdp.metrics import Angular, Bags, Frechet, Haversine, Hyperbolic, Lp, Mahalanobis, ShortestPath
+from metricdp.metrics import Angular, Bags, Frechet, Haversine, Hyperbolic, Lp, Mahalanobis, graph_of
 from metricdp.spaces import FiniteSpace
 
 UNIT = 1e-3  # how far from one the length of a unit vector may be, as noise on the sphere takes it
@@ -66,23 +66,27 @@ def noise_of(builder: Builder, space: FiniteSpace, epsilon: float) -> tuple[Draw
 
 
 def ground_ratio(space: FiniteSpace) -> float:
-    """Return the most that two places lie apart on the ground for a distance of one in the metric, at least 1."""
+    """Return the most that two places lie apart on the ground for a distance of one in the metric.
+
+    At least 1, unless the two are counted in different units (hops).
+    """
     if space.same_ground:
         return 1.0
-    if isinstance(space.metric, ShortestPath):  # along every path the ground distances of its edges add up
-        codes = np.full(space.metric.nodes, -1)
+    least = 1.0 if space.unit == space.ground.unit else 0.0
+    if (graph := graph_of(space.metric)) is not None:  # along every path the ground distances of its edges add up
+        codes = np.full(graph.nodes, -1)
         codes[space.points[:, 0].astype(int)] = np.arange(len(space))
-        ends = codes[space.metric.edges]
+        ends = codes[graph.edges]
         if np.any(ends < 0):
             raise InvalidInput(
                 "the streets between these places lead outside: noise cannot be set to the same promise."
             )
         away = space.ground(space.coordinates[ends[:, 0]], space.coordinates[ends[:, 1]])
-        return max(1.0, float((away / space.metric.lengths).max()) * (1.0 + 1e-9))
+        return max(least, float((away / graph.lengths).max()) * (1.0 + 1e-9))
     apart = space.distances
     away = np.asarray(space.ground(space.coordinates[:, None], space.coordinates[None]))
     off = ~np.eye(len(space), dtype=bool)
-    return max(1.0, float((away[off] / apart[off]).max()) * (1.0 + 1e-9))
+    return max(least, float((away[off] / apart[off]).max()) * (1.0 + 1e-9))
 
 
 def _are_unit(vectors: Floats) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from metricdp.mechanisms import (
     Mechanism,
     NearestMechanism,
 )
-from metricdp.metrics import Lp
+from metricdp.metrics import Lp, covered
 from metricdp.problems import Problem
 from metricdp.spaces import Box, FiniteSpace
 
@@ -93,7 +94,8 @@ class Question:
         promise, certificate = mechanism.guarantee, mechanism.certificate
         if certificate.interrupted:
             raise KeyboardInterrupt
-        if promise.radius is not None or promise.slack > 0 or promise.epsilon > epsilon or promise.basis == "none":
+        other = promise.radius != self.covered or promise.slack > 0 or promise.epsilon > epsilon
+        if other or promise.basis == "none":
             raise InvalidInput(f"it keeps another promise: {promise}.")
         figure = self._figure(mechanism, measure)
         return Trial(
@@ -136,8 +138,8 @@ class Question:
         """Tell whether the bound of a certificate speaks about every mechanism of this comparison.
 
         It must count the same loss over the same prior, and hold for a promise that is no stronger than the one
-        asked for: all pairs, no slack below it, and an epsilon that is not smaller. The bound of a box is about its
-        points everywhere, of which places are only some.
+        asked for: the same pairs, no slack below it, and an epsilon that is not smaller. The bound of a box is about
+        its points everywhere, of which places are only some.
         """
         promise, takes = mechanism.guarantee, builder.options
         same_loss = measure.loss is None or "loss" in takes
@@ -147,9 +149,14 @@ class Question:
             and mechanism.certificate.objective == measure.objective
             and same_loss
             and same_prior
-            and promise.radius is None
+            and promise.radius == self.covered
             and promise.epsilon >= epsilon
         )
+
+    @cached_property
+    def covered(self) -> float | None:
+        """How far apart secrets are protected: all of them, or those of one part of a policy."""
+        return covered(self.space.metric, self.space.points)
 
     def _figure(self, mechanism: Mechanism, measure: Measure) -> Figure:
         if isinstance(mechanism, MatrixMechanism):
@@ -171,6 +178,10 @@ class Question:
     def _noise(self, builder: Builder, epsilon: float, measure: Measure) -> Trial:
         """Measure noise on draws."""
         started, space = time.perf_counter(), self.space
+        if measure.loss is None and self.covered is not None:
+            raise InvalidInput(
+                "noise may end in another part of the policy, to which no hops lead: compare --loss ground."
+            )
         draw, ratio = noise_of(builder, space, epsilon)
         figure = simulated(space, draw, measure, self.prior, self.draws)
         return Trial(

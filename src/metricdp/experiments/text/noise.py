@@ -17,6 +17,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 from metricdp.experiments.text.corpora import Corpus, Singles
 from metricdp.experiments.text.kernels import BLOCK, GUESSES, Against, largest, largest_places
+from metricdp.metrics import Mahalanobis
 
 MOST = 1024  # draws of one report that are looked at; its other draws count as much
 ATTACKED = 12_000  # words of a text that are attacked, at most
@@ -47,7 +48,7 @@ class Recovery:
 def shape(text: Corpus) -> Floats:
     """Return the matrix of Xu et al. (2020): words' covariance, mean variance 1, mixed with the identity."""
     covariance = np.cov(text.vectors.astype(float), rowvar=False, ddof=0)
-    return np.asarray(SHAPED * covariance / np.diag(covariance).mean() + (1.0 - SHAPED) * np.eye(len(covariance)))
+    return np.asarray(Mahalanobis.regularised(covariance, SHAPED).covariance)
 
 
 def roots(matrix: Floats) -> tuple[Floats, Floats]:

@@ -133,7 +133,10 @@ def parse_rho(text: str, unit: str = "km") -> float:
     """
     example = "0.35/km2" if unit else "0.35"
     number, written = _split(
-        text, "rho", rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*([a-zA-Z]+)(?:2|\^2))?\s*", example
+        text,
+        "the rho of a concentrated promise",
+        rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*([a-zA-Z]+)(?:2|\^2))?\s*",
+        example,
     )
     if unit and not written:
         raise InvalidInput(

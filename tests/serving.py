@@ -57,14 +57,16 @@ class Running:
 
 
 @contextmanager
-def service(folder: Path, *, policy: str, limits: Limits | None = None, place: str = "") -> Iterator[Running]:
+def service(
+    folder: Path, *, policy: str, limits: Limits | None = None, place: str = "", served: list[Served] | None = None
+) -> Iterator[Running]:
     """Run a service on books of its own until the block ends."""
     path = folder / "service.keys"
     tokens = {scope: make_key(path, scope, [scope]) for scope in ("release", "read", "admin")}
     tokens["all"] = make_key(path, "all", ["release", "read", "admin"])
     books = Books(place or str(folder / "budget.db"), policy)
     settings = Settings(books, str(path), limits=limits or Limits(rate=0), jobs=str(folder / "jobs"))
-    app = application(settings, mechanisms())
+    app = application(settings, served or mechanisms())
     door = Door(port=0)
     bound = door.bound()
     config = configuration(app, door, settings.limits)

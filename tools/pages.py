@@ -17,7 +17,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISE
+from metricdp.artifacts.records import CERTIFICATE, CONCENTRATED, LATER, PROMISE
 from metricdp.cli import advice, app
 from metricdp.declarations import Field, plain_field
 from metricdp.design.builders import BUILDERS
@@ -330,10 +330,17 @@ PARTS = {
 def fields() -> str:
     """The fields of a mechanism file as JSON, one declaration a line."""
     tables: dict[str, Mapping[str, Any]] = {
-        registry.sort: {name: {key: entry[key] for key in ("since", "fields")} for name, entry in table.items()}
+        registry.sort: {
+            name: {key: entry[key] for key in ("since", "promise", "fields") if key in entry}
+            for name, entry in table.items()
+        }
         for registry, table in ((registry, registry.table()) for registry in (METRICS, SPACES, MECHANISMS))
     }
-    records: dict[str, Mapping[str, Field]] = {"promise": PROMISE, "certificate": CERTIFICATE}
+    records: dict[str, Mapping[str, Field]] = {
+        "pure": PROMISE,
+        "concentrated": CONCENTRATED,
+        "certificate": CERTIFICATE,
+    }
     tables |= {sort: {name: plain_field(kind) for name, kind in one.items()} for sort, one in records.items()}
     lines = []
     for sort, entries in (tables | {"later": LATER}).items():

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 51f5ade013ac0b913be640254dc9e4339598f3717a3f14bc4bb5434e5e5c76cb.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 facffb77d62078550ae222789d1cd874114ce05a810188a0710572ced9219d98.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */
@@ -35,15 +35,17 @@ export type PositionSource = {
 /**
  * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
  * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
- * exp(epsilon d + slack) at most. `accuracy` is the radius (metres) that holds 95 % of reports.
+ * exp(epsilon d + slack) at most. A concentrated promise is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
+ * `accuracy` is the radius (metres) that holds 95 % of reports.
  */
 export type Spent = {
     reports: number;
     refused: number;
     perDay: number;
     left: number;
-    epsilon: number;
-    slack: number;
+    epsilon?: number;
+    slack?: number;
+    rho?: number;
     accuracy: number;
 };
 /**
@@ -61,8 +63,9 @@ export type ProtectedGeolocation = {
 export type DayPlan = {
     everySeconds: number;
     perDay: number;
-    epsilon: number;
-    slack: number;
+    epsilon?: number;
+    slack?: number;
+    rho?: number;
     accuracy: number;
     sentence: string;
 };
@@ -100,12 +103,13 @@ export type Guarantee = Readonly<{
 }>;
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * that it comes from.
  */
 export type Certificate = Readonly<{
     loss: number;
     lower_bound: number;
-    epsilon: number;
+    epsilon?: number;
     method: string;
     note?: string;
     seconds: number;
@@ -121,6 +125,60 @@ export type Placing = {
     snap?: number;
     clamp?: boolean;
 };
+/**
+ * D_a(M(x) || M(x')) <= a rho d(x, x')^2 for every order a > 1 (Renyi): how likely a large ratio is, never how large one can be. It has no
+ * epsilon per unit, and asking for one is an error (`NotPure`); at a distance and with a delta it has one. Rho is per squared unit, and
+ * rho adds up: many reports of one person keep the sum.
+ */
+export class ConcentratedGuarantee {
+    /** Guarantees come with their mechanisms. @private */
+    private constructor();
+    /** @type {number} */
+    rho: number;
+    /** @type {"gaussian" | "renyi"} */
+    form: "gaussian" | "renyi";
+    /** @type {number | null} */
+    radius: number | null;
+    /** The unit of the distances. @type {string} */
+    unit: string;
+    /** @type {"theorem" | "certificate"} */
+    basis: "theorem" | "certificate";
+    /** @type {string} */
+    metric: string;
+    /** There is none: reading it is an error. @type {never} */
+    get epsilon(): never;
+    /** There is none: reading it is an error. @type {never} */
+    get slack(): never;
+    /**
+     * Return an epsilon with which Pr[M(x) in S] <= e^epsilon Pr[M(x') in S] + delta is proven, for all sets S of reports and secrets up to
+     * this far apart; rounded up.
+     * @param {number} distance
+     * @param {number} delta
+     * @returns {number}
+     */
+    epsilonAt(distance: number, delta: number): number;
+    /**
+     * Return a delta that is proven for this epsilon and secrets up to this far apart; rounded up.
+     * @param {number} distance
+     * @param {number} epsilon
+     * @returns {number}
+     */
+    deltaAt(distance: number, epsilon: number): number;
+    /**
+     * Return a distance up to which (epsilon, delta) is proven; rounded down.
+     * @param {number} epsilon
+     * @param {number} delta
+     * @returns {number}
+     */
+    distanceAt(epsilon: number, delta: number): number;
+    /**
+     * Return the promise of so many reports of one person together: rho adds up.
+     * @param {number} times
+     * @returns {ConcentratedGuarantee}
+     */
+    composed(times: number): ConcentratedGuarantee;
+    #private;
+}
 /** The file is damaged, altered, foreign, newer, or not signed by a key that is trusted. */
 export class CorruptFile extends MetricdpError {
 }
@@ -137,6 +195,9 @@ export class InvalidInput extends MetricdpError {
 export class MetricdpError extends Error {
     /** @param {string} message */
     constructor(message: string);
+}
+/** Something pure was asked of a promise that is only approximate. */
+export class NotPure extends InvalidInput {
 }
 /** A value is not one of the secrets; it is never passed through. */
 export class OutOfDomain extends InvalidInput {
@@ -164,8 +225,10 @@ export class Unsupported extends MetricdpError {
 /**
  * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
  * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
- * exp(epsilon d + slack) at most. `accuracy` is the radius (metres) that holds 95 % of reports.
- * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon: number, slack: number, accuracy: number }} Spent
+ * exp(epsilon d + slack) at most. A concentrated promise is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
+ * `accuracy` is the radius (metres) that holds 95 % of reports.
+ * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon?: number, slack?: number, rho?: number,
+ *   accuracy: number }} Spent
  */
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today.
@@ -179,10 +242,12 @@ export class Unsupported extends MetricdpError {
  */
 /**
  * How a day's budget is spent: `everySeconds` and `perDay` are options of protectGeolocation, the rest says what they cost.
- * @typedef {{ everySeconds: number, perDay: number, epsilon: number, slack: number, accuracy: number, sentence: string }} DayPlan
+ * @typedef {{ everySeconds: number, perDay: number, epsilon?: number, slack?: number, rho?: number, accuracy: number,
+ *   sentence: string }} DayPlan
  */
 /**
- * Return how to spread a day's `budget` (an epsilon in the mechanism's unit) over the `hours` in which reports are asked for.
+ * Return how to spread a day's `budget` (an epsilon in the mechanism's unit, or a rho in its square where the promise is
+ * concentrated) over the `hours` in which reports are asked for.
  *
  * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
  * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
@@ -243,8 +308,9 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
  */
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
- * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon: number, method: string, note?: string, seconds: number,
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * that it comes from.
+ * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
  */
 /**
@@ -257,9 +323,10 @@ export class Mechanism {
     private constructor();
     /**
      * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
-     *   "direction-noise" | "nearest" | "product"}
+     *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
+     *   "nearest" | "product"}
      */
-    kind: "matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" | "direction-noise" | "nearest" | "product";
+    kind: "matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" | "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" | "nearest" | "product";
     /** @type {number} */
     version: number;
     /** @type {number} */
@@ -270,8 +337,13 @@ export class Mechanism {
     storage: "dense" | "sparse" | "quantised";
     /** @type {number | null} */
     bits: number | null;
-    /** @type {Guarantee} */
-    guarantee: Guarantee;
+    /** Whether the promise is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
+    isPure: boolean;
+    /**
+     * What is promised: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
+     * @type {Guarantee | ConcentratedGuarantee}
+     */
+    guarantee: Guarantee | ConcentratedGuarantee;
     /** @type {Certificate} */
     certificate: Certificate;
     /** @type {string} */
@@ -318,29 +390,33 @@ export class Mechanism {
      * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
      * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
      * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
-     * one value is put on to any secret that the other can reach.
+     * one value is put on to any secret that the other can reach. Concentrated promises have none (`NotPure`).
      * @param {number} [snap]
      * @returns {number}
      */
     slack(snap?: number): number;
     /**
      * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
-     * beyond the radius of the promise, where there is one.
+     * beyond the radius of the promise, where there is one. A concentrated promise has one with a `delta` only: no set of reports is more
+     * than so many times likelier from one of the two, plus delta.
      * @param {number} distance
-     * @param {{ snap?: number }} [options]
+     * @param {{ snap?: number, delta?: number }} [options]
      * @returns {number}
      */
-    factor(distance: number, { snap }?: {
+    factor(distance: number, { snap, delta }?: {
         snap?: number;
+        delta?: number;
     }): number;
     /**
-     * Return the distance up to which one report shifts the odds between two secrets by at most `factor`.
+     * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated promise
+     * with a `delta`, up to which no set of reports is more than that factor likelier, plus delta.
      * @param {number} [factor]
-     * @param {{ snap?: number }} [options]
+     * @param {{ snap?: number, delta?: number }} [options]
      * @returns {number}
      */
-    reach(factor?: number, { snap }?: {
+    reach(factor?: number, { snap, delta }?: {
         snap?: number;
+        delta?: number;
     }): number;
     /**
      * Return a radius, in the unit of the distances, that holds a report with at least this probability whatever the

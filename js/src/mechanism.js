@@ -1,11 +1,14 @@
 /** A mechanism as its file holds it: what it promises, and reports drawn from it. */
 
+import { concentratedHead, concentratedMeanings, concentratedPromised, concentratedShort } from "./approximate.js";
 import { judged } from "./audit.js";
+import { ConcentratedGuarantee, notPure } from "./concentrated.js";
 import { InvalidInput, MetricdpError, Unsupported, optionNumber, refuseOption } from "./errors.js";
 import { readMechanism } from "./kinds.js";
+import { promiseOf } from "./manifest.js";
 import { reportOf } from "./product.js";
 import { system } from "./randomness.js";
-import { largestFactor, meaningLines, meanings, promised, reachOf, shortOfParts, shortWords } from "./words.js";
+import { largestFactor, meaningHead, meanings, promised, reachOf, shortOfParts, shortWords, tableLines } from "./words.js";
 
 /**
  * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
@@ -23,8 +26,9 @@ import { largestFactor, meaningLines, meanings, promised, reachOf, shortOfParts,
  */
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
- * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon: number, method: string, note?: string, seconds: number,
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * that it comes from.
+ * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
  */
 /**
@@ -42,7 +46,8 @@ export class Mechanism {
     const { manifest } = file;
     /**
      * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
-     *   "direction-noise" | "nearest" | "product"}
+     *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
+     *   "nearest" | "product"}
      */
     this.kind = manifest.kind;
     /** @type {number} */
@@ -55,10 +60,17 @@ export class Mechanism {
     this.storage = this.#parts.table?.storage ?? "dense";
     /** @type {number | null} */
     this.bits = this.#parts.table?.bits ?? null;
-    /** @type {Guarantee} */
-    this.guarantee = Object.freeze({ ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name });
+    const promise = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
+    const { epsilon, ...stated } = manifest.certificate;
+    /** Whether the promise is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
+    this.isPure = promiseOf(manifest.kind) === "pure";
+    /**
+     * What is promised: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
+     * @type {Guarantee | ConcentratedGuarantee}
+     */
+    this.guarantee = this.isPure ? Object.freeze(promise) : new ConcentratedGuarantee(promise);
     /** @type {Certificate} */
-    this.certificate = Object.freeze({ ...manifest.certificate });
+    this.certificate = Object.freeze(this.isPure ? { ...stated, epsilon } : stated);
     /** @type {string} */
     this.licence = manifest.licence ?? "";
     /** The key that signed the file, 64 digits. @type {string | null} */
@@ -146,12 +158,13 @@ export class Mechanism {
    * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
    * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
    * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
-   * one value is put on to any secret that the other can reach.
+   * one value is put on to any secret that the other can reach. Concentrated promises have none (`NotPure`).
    * @param {number} [snap]
    * @returns {number}
    */
   slack(snap = 0) {
     this.#checkPlacing({ snap, clamp: false });
+    if (!this.isPure) notPure("slack");
     const { epsilon, slack } = this.guarantee;
     if (snap === 0) return slack;
     const part = (this.#parts.parts ?? [{ ...this.#parts, guarantee: { epsilon } }]).find(({ inputs }) => inputs.size !== undefined);
@@ -164,23 +177,33 @@ export class Mechanism {
 
   /**
    * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
-   * beyond the radius of the promise, where there is one.
+   * beyond the radius of the promise, where there is one. A concentrated promise has one with a `delta` only: no set of reports is more
+   * than so many times likelier from one of the two, plus delta.
    * @param {number} distance
-   * @param {{ snap?: number }} [options]
+   * @param {{ snap?: number, delta?: number }} [options]
    * @returns {number}
    */
-  factor(distance, { snap = 0 } = {}) {
-    return largestFactor(this.#promise(snap), optionNumber(distance, "distance"));
+  factor(distance, { snap = 0, delta = 0 } = {}) {
+    optionNumber(distance, "distance");
+    if (this.isPure) return largestFactor(this.#promise(snap), distance);
+    this.#checkPlacing({ snap, clamp: false });
+    if (delta === 0) notPure("factor");
+    return this.guarantee.radius !== null && distance > this.guarantee.radius ? Infinity : Math.exp(this.guarantee.epsilonAt(distance, delta));
   }
 
   /**
-   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`.
+   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated promise
+   * with a `delta`, up to which no set of reports is more than that factor likelier, plus delta.
    * @param {number} [factor]
-   * @param {{ snap?: number }} [options]
+   * @param {{ snap?: number, delta?: number }} [options]
    * @returns {number}
    */
-  reach(factor = 2, { snap = 0 } = {}) {
-    return reachOf(this.#promise(snap), optionNumber(factor, "factor", 1));
+  reach(factor = 2, { snap = 0, delta = 0 } = {}) {
+    optionNumber(factor, "factor", 1);
+    if (this.isPure) return reachOf(this.#promise(snap), factor);
+    this.#checkPlacing({ snap, clamp: false });
+    if (delta === 0) notPure("reach");
+    return this.guarantee.distanceAt(Math.log(factor) * (1 - 2 ** -50), delta);
   }
 
   /**
@@ -191,7 +214,8 @@ export class Mechanism {
    */
   accuracy(level = 0.95) {
     refuseOption(typeof level !== "number" || !(level > 0 && level < 1), "`level` must be a probability between 0 and 1.");
-    const { inputs, outputs, table, rate, reach } = this.#parts;
+    const { inputs, outputs, table, rate, reach, within } = this.#parts;
+    if (within) return within(level);
     if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + (reach ?? 0); // by the lattice
     if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
     return farthest(inputs, outputs, table, level);
@@ -215,25 +239,37 @@ export class Mechanism {
    * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
    */
   explain({ snap = 0 } = {}) {
+    const { short, head, rows, whole } = this.isPure ? this.#pureWords(snap) : this.#concentratedWords(snap);
+    return {
+      short,
+      meanings: rows,
+      lines: [
+        short,
+        ...(rows.length > 0 ? tableLines(head, rows) : []),
+        `${whole}.`,
+        `Licence of the data: ${this.licence || "not stated"}.`,
+        `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,
+      ],
+    };
+  }
+
+  #pureWords(snap) {
     const promise = this.#promise(snap);
     const { parts } = this.#parts;
     const named = ({ guarantee, inputs }) => {
       const slack = guarantee.slack + (inputs.size === undefined ? 0 : guarantee.epsilon * inputs.charge(snap));
       return { ...guarantee, slack, metric: inputs.metric.name };
     };
-    const said = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
+    const short = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
     const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
-    return {
-      short: said,
-      meanings: scaled ? meanings(promise) : [],
-      lines: [
-        said,
-        ...(scaled ? meaningLines(promise) : []),
-        `${promised(promise)}.`,
-        `Licence of the data: ${this.licence || "not stated"}.`,
-        `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,
-      ],
-    };
+    return { short, head: meaningHead(promise), rows: scaled ? meanings(promise) : [], whole: promised(promise) };
+  }
+
+  #concentratedWords(snap) {
+    this.#checkPlacing({ snap, clamp: false });
+    const { guarantee } = this;
+    const [head, rows] = [concentratedHead(guarantee), concentratedMeanings(guarantee)];
+    return { short: concentratedShort(guarantee), head, rows, whole: concentratedPromised(guarantee) };
   }
 }
 

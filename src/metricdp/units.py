@@ -21,6 +21,7 @@ HOW_TO_WRITE = (
 )
 LARGEST = 10**100  # more than any distance, epsilon or factor that means something
 _NUMBER = r"([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?|[+-]?[0-9]+\.)"
+_UNIT = r"((?:scaled )?[a-zA-Z]+)"
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,8 @@ def parse_epsilon(text: str, unit: str = "km") -> float:
     next millionth, 0.100001). From another unit it is rounded down: never more than was written.
     A bare number is one per radian where distances are angles in radians: they have no dimension.
     """
-    example = "10/km or 0.01/m" if unit else "1.0"
-    number, written = _split(text, "epsilon", rf"\s*{_NUMBER}\s*(?:(?:/|per\s)\s*([a-zA-Z]+))?\s*", example)
+    example = "1.0" if not unit else "10/km or 0.01/m" if unit in METRES else f"1/{unit}"
+    number, written = _split(text, "epsilon", rf"\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT})?\s*", example)
     if unit and not written and unit != RADIAN:
         raise InvalidInput(
             f"epsilon {text.strip()} has no unit, and distances here are in {unit}. {how_to_write(unit)}"
@@ -131,11 +132,11 @@ def parse_rho(text: str, unit: str = "km") -> float:
 
     From another unit it is rounded down.
     """
-    example = "0.35/km2" if unit else "0.35"
+    example = f"0.35/{unit}2" if unit else "0.35"
     number, written = _split(
         text,
         "the rho of a concentrated promise",
-        rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*([a-zA-Z]+)(?:2|\^2))?\s*",
+        rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT}(?:2|\^2))?\s*",
         example,
     )
     if unit and not written:
@@ -183,10 +184,11 @@ def _log_below(level: float) -> Decimal:
 
 
 def _distance(text: str, unit: str) -> Fraction:
-    number, written = _split(text, "distance", rf"\s*{_NUMBER}\s*([a-zA-Z]*)\s*", "200m or 1.5km" if unit else "0.5")
+    example = "0.5" if not unit else "200m or 1.5km" if unit in METRES else f"1 {unit}"
+    number, written = _split(text, "distance", rf"\s*{_NUMBER}\s*{_UNIT}?\s*", example)
     if number < 0:
         raise InvalidInput(f"a distance must be at least 0, got {text!r}.")
-    return number * _factor(written, unit, text, "200m or 1.5km")
+    return number * _factor(written, unit, text, example)
 
 
 def _split(text: str, name: str, pattern: str, example: str) -> tuple[Fraction, str]:

@@ -130,6 +130,14 @@ def test_delta_at_a_distance_is_that_of_the_best_event():
         mdp.delta_at(mdp.laplace(mdp.Lp(2), 1.0), 1.0, 1.0)
 
 
+def test_what_tells_two_secrets_apart_for_certain_has_a_delta_of_one_at_every_epsilon():
+    parts = mdp.policy(mdp.grid((1, 4)), [[0, 1], [2, 3]], parts="disclose")
+    made = mdp.exponential(parts, 1.0)
+    across = parts.metric.apart
+    assert [mdp.delta_at(made, epsilon, across) for epsilon in (1.0, 699.0, 701.0, 1e6)] == [1.0] * 4
+    assert mdp.delta_at(made, 1.0, 1.0) <= 1e-14
+
+
 def test_gaussian_noise_is_judged_by_its_sigma():
     made = mdp.gaussian(mdp.Lp(2), 0.5)
     assert mdp.audit_concentrated(made).verdict == "holds"

@@ -77,7 +77,9 @@ def test_a_crowd_hides_more_than_the_mechanism_does_and_never_less():
 def test_what_cannot_be_shuffled_is_refused():
     with pytest.raises(InvalidInput, match="`diameter` must be the largest distance"):
         mdp.shuffled_epsilon(1.0, 10, distance=2.0, diameter=1.0, delta=1e-6)
-    with pytest.raises(InvalidInput, match="`people` must be a number from 1"):
+    with pytest.raises(InvalidInput, match="`people` must be a whole number from 1"):
         mdp.shuffled_epsilon(1.0, 0, distance=1.0, diameter=1.0, delta=1e-6)
+    with pytest.raises(InvalidInput, match="at most 700, got 800: nothing is hidden"):
+        mdp.shuffled_delta(800.0, 10, distance=1.0, diameter=1.0, level=750.0)
     with pytest.raises(InvalidInput, match="`delta` must lie between 0 and 1"):
         mdp.shuffled_epsilon(1.0, 10, distance=1.0, diameter=1.0, delta=0.0)

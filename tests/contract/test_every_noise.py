@@ -4,11 +4,9 @@ import math
 from itertools import permutations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import metricdp as mdp
-from metricdp.artifacts import dumps, loads
 from metricdp.errors import InvalidInput, NotPure
 
 COVARIANCE = np.array([[2.0, 0.6], [0.6, 0.5]])
@@ -94,22 +92,6 @@ NOISE = PURE | CONCENTRATED
 LOSSES = {name: one for name, one in NOISE.items() if name not in ("outlines", "projection", "von Mises and Fisher")}
 
 
-@pytest.mark.parametrize("name", NOISE)
-def test_reports_are_points_of_their_space_and_draws_are_repeated_by_a_seed_alone(name):
-    noise, secrets, _ = NOISE[name]
-    x = secrets(np.random.default_rng(0), 50)
-    reports = noise.sample(x, rng=np.random.default_rng(5))
-    assert reports.shape == (50, noise.outputs.width)
-    assert noise.outputs.legal(reports).all() or name in ("sphere", "von Mises and Fisher")  # next to the sphere
-    assert np.array_equal(reports, noise.sample(x, rng=np.random.default_rng(5)))
-    assert not np.array_equal(noise.sample(x), noise.sample(x))
-    again = loads(dumps(noise))
-    assert type(again) is type(noise)
-    assert str(again.guarantee) == str(noise.guarantee)
-    assert np.array_equal(reports, again.sample(x, rng=np.random.default_rng(5)))
-    assert np.array_equal(again.log_density(x, reports), noise.log_density(x, reports))
-
-
 @pytest.mark.parametrize("name", PURE)
 def test_pure_noise_keeps_epsilon_times_the_distance_at_every_report(name):
     noise, secrets, distance = PURE[name]
@@ -168,16 +150,14 @@ def test_certificates_say_how_far_reports_go(name):
 
 
 @pytest.mark.parametrize("name", NOISE)
-def test_tables_and_bad_rows(name):
+def test_what_is_no_row_of_numbers_is_refused(name):
     noise, secrets, _ = NOISE[name]
-    rows = secrets(np.random.default_rng(8), 4)
-    names = [f"c{k}" for k in range(rows.shape[1])]
-    table = pa.table({"id": [1, 2, 3, 4], **dict(zip(names, rows.T, strict=True))})
-    out = mdp.perturb(table, noise, columns=names)
-    assert out.num_rows == 4
-    assert out.column("id").to_pylist() == [1, 2, 3, 4]
-    for bad, words in (([[math.nan] * rows.shape[1]], "finite"), ([["a"] * rows.shape[1]], "numbers"),
-                       ([[0.1] * (rows.shape[1] + 1)], f"{rows.shape[1]} columns")):  # fmt: skip
+    width = secrets(np.random.default_rng(8), 1).shape[1]
+    for bad, words in (
+        ([[math.nan] * width], "finite"),
+        ([["a"] * width], "numbers"),
+        ([[0.1] * (width + 1)], f"{width} columns"),
+    ):
         with pytest.raises(InvalidInput, match=words):
             noise.sample(bad)
 

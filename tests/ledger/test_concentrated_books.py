@@ -87,3 +87,35 @@ def test_the_page_of_a_table_is_refused_before_anything_is_written(tmp_path, cap
     assert main([str(tmp_path / one) if "." in one else one for one in asked]) != 0
     assert "pure promise" in capsys.readouterr().err
     assert not (tmp_path / "o.csv").exists()
+
+
+@pytest.mark.parametrize(("unit", "promise"), [("scaled km", None), ("", "rho"), ("km", "rho"), ("hop", None)], ids=str)
+def test_books_begin_in_the_unit_of_the_promise(tmp_path, unit, promise):
+    from metricdp.tables.charging import first_policy
+
+    metric = mdp.Lp(2, unit)
+    guarantee = mdp.ConcentratedGuarantee(0.5, metric) if promise else mdp.Guarantee(0.5, metric)
+    with Ledger.open(tmp_path / "b.db", policy=first_policy(2e-5, guarantee)) as ledger:
+        cost = {"rho": 1.9e-5} if promise else {"epsilon": 1.9e-5}
+        assert ledger.release("anna", "1", key="app", metric=metric, draw=lambda: b"x", **cost).left <= 1
+
+
+def test_a_budget_without_its_unit_begins_no_books(tmp_path, capsys):
+    from metricdp.cli import main
+
+    mdp.save(NOISE, tmp_path / "noise.mdp")
+    (tmp_path / "t.csv").write_text("person,lat,lon\na,41.9,12.5\n")
+    where = {name: str(tmp_path / name) for name in ("noise.mdp", "t.csv", "b.db", "out.csv")}
+    command = [
+        "perturb",
+        where["t.csv"],
+        "--mechanism",
+        where["noise.mdp"],
+        "--id",
+        "person",
+        "--ledger",
+        where["b.db"],
+    ]
+    assert main([*command, "--budget", "8", "-o", where["out.csv"]]) == 2
+    assert "has no unit" in capsys.readouterr().err
+    assert not (tmp_path / "b.db").exists()

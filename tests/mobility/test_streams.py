@@ -84,6 +84,7 @@ def test_a_stream_is_proven_run_by_run_and_goes_on_for_ever(kind):
     "call",
     [
         lambda: Distribution(0, 1.0),
+        lambda: Distribution(2.5, 1.0),
         lambda: Absorption(3, -1.0),
         lambda: Distribution(3, 1.0, share=1.0),
         lambda: windows_spent([1.0], 0),
@@ -99,3 +100,10 @@ def test_a_budget_of_ones_own_is_any_function_of_the_run():
     run = every_third.release(np.zeros((7, 2)), rng=np.random.default_rng(0))
     assert run.fresh == [True, False, False, True, False, False, True]
     assert run.spent == 3.0
+
+
+def test_a_total_is_compared_as_real_numbers():
+    spending = predictive(mdp.Lp(2), budget=lambda run: step if run.fits(step := Step(0.0, 0.1), 1.0) else None)
+    run = spending.release(np.zeros((20, 2)), rng=np.random.default_rng(0))
+    assert len(run) == 9  # ten times the double 0.1 is above 1
+    assert run.spent <= 1.0

@@ -205,3 +205,23 @@ def test_rows_in_their_old_order_would_tell_which_fix_came_first():
 
     assert leak(by_time=True) <= 0.1 * 2 + 1e-9  # two fixes, each an hour later or earlier
     assert leak(by_time=False) > 10  # the rows say which place came first
+
+
+def test_fixes_of_one_reported_time_come_in_an_order_that_tells_nothing():
+    place = mdp.exponential(mdp.FiniteSpace([[0.0, 0.0], [0.0, 1.0]], mdp.Haversine()), 5.0)  # e^-550: no noise here
+    time = mdp.exponential(mdp.FiniteSpace([[0.0], [1.0]], mdp.Lp(1)), 1e-3)
+    for order in ([0, 1], [1, 0]):  # the same two places, one first and the other first
+        trip = Traces(np.zeros(2, int), np.arange(2.0), np.array([[0.0, 0.0], [0.0, 1.0]])[order], np.zeros(2, int))
+        runs = [cloaked(trip, place=place, time=time, rng=np.random.default_rng(seed)).traces for seed in range(12)]
+        tied = [run.coordinates[:, 1].tolist() for run in runs if run.seconds[0] == run.seconds[1]]
+        assert tied
+        assert all(longitudes == [0.0, 1.0] for longitudes in tied)
+
+
+def test_a_visit_that_is_no_secret_is_refused():
+    places = mdp.grid((3, 3))
+    made = zones(places, [4], radius=0.5)
+    with pytest.raises(InvalidInput, match="inside and outside"):
+        made.visit(mdp.exponential(made.space, 1.0), prior=np.eye(9)[0])
+    with pytest.raises(InvalidInput, match="at least 0"):
+        made.at_home(1.0, math.nan)

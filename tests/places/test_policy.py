@@ -78,10 +78,34 @@ def test_usual_policies_are_what_their_names_say() -> None:
     assert {tuple(edge) for edge in mdp.policies.within(places, 0.7).tolist()} == near
     inside = {(i, j) for i, j in itertools.combinations(range(16), 2) if TOWNS[i] == TOWNS[j]}
     assert {tuple(edge) for edge in mdp.policies.areas(TOWNS).tolist()} == inside
+    beside = mdp.policies.areas(TOWNS, neighbours=[(2, 1), (1, 2)])
+    joined = {
+        (i, j) for i, j in itertools.combinations(range(16), 2) if TOWNS[i] == TOWNS[j] or min(TOWNS[i], TOWNS[j])
+    }
+    assert {tuple(sorted(edge)) for edge in beside.tolist()} == joined
+    assert len(beside) == len(joined)
+    names = np.array(["c", "a", "b"])[TOWNS]
+    gaps = {(a, b): apart[names == a][:, names == b].sum(axis=2).min() for a, b in itertools.combinations("abc", 2)}
+    for radius in (0.5, 1.0, 2.5):
+        near_by = {pair for pair, gap in gaps.items() if gap <= radius}  # on a grid the nearest lie along an axis
+        assert set(mdp.policies.bordering(CELLS, names, radius)) == near_by
     kept = mdp.policies.disclosing(four, [0, 5])
     assert {tuple(edge) for edge in kept.tolist()} == {tuple(e) for e in four.tolist() if not {0, 5} & set(e)}
     few = mdp.policies.feasible(four, [4, 5, 6, 15])
     assert {tuple(sorted(edge)) for edge in few.tolist()} == {(0, 1), (1, 2)}
+
+
+def test_neighbouring_areas_that_are_no_areas_are_refused() -> None:
+    for pairs, said in (
+        ([("a", "x")], "`neighbours` 0 names the area 'x', and no place lies in it"),
+        ([(1, 2)], "names the area 1"),
+        ([("a", "b"), ("b", "b")], "`neighbours` 1 names an area twice"),
+        (["a"], "pairs of names of areas"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            mdp.policies.areas(["a", "b", "a"], neighbours=pairs)
+    with pytest.raises(InvalidInput, match="16 names, one a place, got 3"):
+        mdp.policies.bordering(CELLS, ["a", "b", "a"], 1.0)
 
 
 def test_many_places_have_the_same_nearest_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import uuid
 
+import numpy as np
 import pytest
 
+import metricdp as mdp
 import serving
 from metricdp.errors import LedgerUnavailable
+from metricdp.service.served import Served
 
 PLACE = {"lat": 41.9, "lon": 12.48}
 
@@ -147,3 +150,29 @@ def test_a_ledger_that_cannot_be_written_is_said_and_it_recovers_by_itself(runni
             assert client.get("/ready").status_code == 503
         assert not client.post("/v1/release", json=first).json()["repeated"]  # nothing was charged before
         assert client.get("/ready").status_code == 200
+
+
+def test_policies_are_served_each_on_its_own_account_with_the_part_that_may_be_told(tmp_path):
+    """A hop in one graph is no hop in another: what was spent in districts is not spent along streets."""
+    places = mdp.grid((2, 3), spacing=0.5, origin=(41.1, -8.7), metric=mdp.Haversine())
+    town = mdp.policy(places, mdp.policies.areas([0, 0, 0, 1, 1, 1]), parts="disclose")
+    steps = mdp.policy(places, mdp.policies.grid_neighbours((2, 3)))
+    served = [
+        Served("town", mdp.exponential(town, 1.0), snap=0.1),
+        Served("steps", mdp.exponential(steps, 1.0), snap=0.1),
+    ]
+    secret = dict(zip(("lat", "lon"), places.points[4].tolist(), strict=True))
+    with serving.service(tmp_path, policy="2/hop ever, slack 9 ever", served=served) as running:
+        for name, left in (("town", 1), ("town", 0), ("steps", 1)):
+            answer = running.post("/v1/release", asked("anna", secret, mechanism=name)).json()
+            assert answer["left"]["micro_epsilon"] == left * 1_000_000
+            code = int(np.argmin(np.linalg.norm(places.points - [*answer["report"].values()], axis=1)))
+            assert name == "steps" or code >= 3
+            assert ("may reveal in which part" in answer["promise"]["sentence"]) == (name == "town")
+        refused = running.post("/v1/release", asked("anna", secret, mechanism="town"))
+        assert refused.status_code == 409
+        rows = [{"person": "ben", "secret": secret}] * 2
+        batch = running.post("/v1/release/batch", {"request": "1", "rows": rows, "mechanism": "town"})
+        assert batch.status_code == 200
+        budget = running.post("/v1/budget", {"person": "ben", "mechanism": "steps"}).json()
+        assert budget["releases"] == 2

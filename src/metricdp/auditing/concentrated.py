@@ -228,7 +228,7 @@ def delta_at(mechanism: Mechanism, epsilon: float, distance: float) -> float:
         raise InvalidInput(f"`epsilon` and `distance` must be numbers of at least 0, got {epsilon!r} and {distance!r}.")
     refuse_large(mechanism, "delta at a distance")
     law, apart = normalised(mechanism), mechanism.inputs.distances
-    factor, worst = math.exp(epsilon) if epsilon < 700 else math.inf, 0.0
+    factor, worst = math.exp(min(epsilon, 700.0)), 0.0  # less than e^epsilon only makes delta larger
     for i in range(len(law)):
         near = np.flatnonzero((apart[i] <= distance) & (np.arange(len(law)) != i))
         if near.size:

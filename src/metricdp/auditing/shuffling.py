@@ -11,6 +11,7 @@ from metricdp.arrays import Floats, as_positive
 from metricdp.errors import InvalidInput
 
 MOST_PEOPLE = 10_000_000
+LARGEST_EXPONENT = 700.0  # of e in doubles
 TAIL = 1e-3  # the share of delta that is given away for clones in unlikely numbers
 ROUNDING = 1e-11  # relative: more than the rounding of a sum of a binomial law
 MARGIN = 1e-6  # relative: more than the rounding of the logarithms of its terms
@@ -63,8 +64,12 @@ def _checked(epsilon: float, people: int, distance: float, diameter: float) -> f
             f"`diameter` must be the largest distance of two secrets, at least `distance` {distance:g}, got "
             f"{diameter!r}."
         )
-    if not 1 <= people <= MOST_PEOPLE:
-        raise InvalidInput(f"`people` must be a number from 1 to {MOST_PEOPLE:,}, got {people!r}.")
+    if type(people) is bool or not isinstance(people, int | np.integer) or not 1 <= people <= MOST_PEOPLE:
+        raise InvalidInput(f"`people` must be a whole number from 1 to {MOST_PEOPLE:,}, got {people!r}.")
+    if pure > LARGEST_EXPONENT:
+        raise InvalidInput(
+            f"`epsilon` times `distance` must be at most {LARGEST_EXPONENT:g}, got {pure:g}: nothing is hidden there."
+        )
     return pure
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from metricdp.mechanisms import AnyGuarantee
     from metricdp.tables.charging import Charging
 
 
@@ -33,18 +34,19 @@ class Charged:
     refused: Literal["fail", "report"] = "fail"
 
     @contextmanager
-    def opened(self, budget: str | None) -> Iterator[Charging | None]:
-        """Open the books, or begin them with a budget as the total of every person."""
+    def opened(self, budget: str | None, promise: AnyGuarantee) -> Iterator[Charging | None]:
+        """Open the books, or begin them with a budget as the total of every person, in the unit of the promise."""
         if self.ledger is None:
             if self.purpose is not None or self.key_file is not None or self.refused != "fail":
                 raise InvalidInput("--purpose, --key-file and --refused belong to --ledger: name the books.")
             yield None
             return
         from metricdp.ledger import Ledger
-        from metricdp.tables.charging import Charging
+        from metricdp.tables.charging import Charging, first_policy
+        from metricdp.tables.persons import parse_amount
 
         begins = budget is not None and "://" not in self.ledger and not Path(self.ledger).exists()
-        policy = f"{budget} ever" if begins else None
+        policy = first_policy(parse_amount(budget, promise), promise) if begins and budget is not None else None
         with Ledger.open(self.ledger, policy=policy, key_file=self.key_file) as ledger:
             yield Charging(ledger, purpose=self.purpose, refused=self.refused)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ from metricdp import wording
 from metricdp.arrays import Integers
 from metricdp.cli import tables
 from metricdp.cli.embeddings import AS_THEY_ARE, Vectors
-from metricdp.cli.policies import Ground, Left, policy_space
+from metricdp.cli.policies import NO_POLICY, Ground, Policy
 from metricdp.cli.shaping import SHAPES, shaped
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput, NotPrivate
@@ -176,11 +176,7 @@ class Where:
             secrets.
         words: With vectors: so many of its first words, or a file with one word a line. Without: the words of a file,
             measured by their spelling.
-        policy: Which of them must be hidden from each other, so that epsilon is per hop: a table of edges with the
-            columns from and to (rows of the points from 0, or names of their column id) and, where wanted, length; or
-            neighbours, neighbours:8 (of --grid), streets (of --roads), nearest:4, within:300m.
-        isolated: With a policy: what becomes of places without an edge: refuse, join (to the nearest), disclose.
-        apart: With a policy: what becomes of parts that no edge joins: refuse, join, disclose (reports may reveal it).
+        policy: Which of them must be hidden from each other.
         table: How the points are read.
     """
 
@@ -192,9 +188,7 @@ class Where:
     cell: str | None = None
     vectors: str | None = None
     words: str | None = None
-    policy: str | None = None
-    isolated: Left | None = None
-    apart: Left | None = None
+    policy: Annotated[Policy, Parameter(name="*")] = NO_POLICY
     table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS
 
     def space(self) -> FiniteSpace:
@@ -205,16 +199,16 @@ class Where:
         """Return them, and what became of the rows of a file; a note is said where some are one place."""
         self._check()
         found = self._found()
-        if self.policy is None:
+        if self.policy.policy is None:
             return found
         sides = None if self.grid is None else sides_of(found.space)
-        ground = Ground(found.space, found.rows, self.points, sides)
-        left, parts = self.isolated or "refuse", self.apart or "refuse"
-        return replace(found, space=policy_space(self.policy, ground, isolated=left, apart=parts))
+        ground = Ground(found.space, found.rows, self.points, sides, self.table.reading())
+        return replace(found, space=self.policy.laid_over(ground))
 
     def _found(self) -> Places:
         if self.points is not None:
-            return replace(places_from(self.points, self.metric, self.table), where=self)
+            besides = self.policy.besides
+            return replace(places_from(self.points, self.metric, self.table, besides=besides), where=self)
         if self.are_words:
             from metricdp.cli.lexicon import word_space
 
@@ -241,9 +235,7 @@ class Where:
             raise InvalidInput("--metric belongs to --points: with --roads distances run along the roads, in km.")
         if (self.cell is None) != (self.grid is None):
             raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 200m.")
-        for option in ("isolated", "apart"):
-            if getattr(self, option) is not None and self.policy is None:
-                raise InvalidInput(f"--{option} says what becomes of places that a policy leaves out: give --policy.")
+        self.policy.check()
 
     @property
     def are_words(self) -> bool:
@@ -328,11 +320,13 @@ def space_from(points: str, metric: str | None, table: tables.Source = tables.AS
     return FiniteSpace(found.points, chosen, columns=found.columns)
 
 
-def _measured(points: str, metric: str | None, table: tables.Source) -> tuple[PointFile, Metric]:
+def _measured(
+    points: str, metric: str | None, table: tables.Source, besides: Sequence[str] = ()
+) -> tuple[PointFile, Metric]:
     """Return the points of a file and the metric between them."""
     from metricdp.cli.reading import read_points
 
-    found = read_points(points, table.names, table.reading(), yes_really=table.yes_really)
+    found = read_points(points, table.names, table.reading(), yes_really=table.yes_really, besides=besides)
     text = found.points.dtype.kind == "U"
     if metric is None:
         metric = "haversine" if found.geographic else "levenshtein" if text else "l2"
@@ -345,9 +339,11 @@ def _measured(points: str, metric: str | None, table: tables.Source) -> tuple[Po
     return found, chosen
 
 
-def places_from(points: str, metric: str | None, table: tables.Source = tables.AS_IT_IS) -> Places:
-    """Return the points in a file, rows that are one place merged."""
-    found, chosen = _measured(points, metric, table)
+def places_from(
+    points: str, metric: str | None, table: tables.Source = tables.AS_IT_IS, *, besides: Sequence[str] = ()
+) -> Places:
+    """Return the points in a file, rows that are one place merged; columns `besides` say something else about them."""
+    found, chosen = _measured(points, metric, table, besides)
     _, first, inverse = np.unique(found.points, axis=0, return_index=True, return_inverse=True)
     if len(first) == len(found.points):
         return Places(FiniteSpace(found.points, chosen, columns=found.columns))

@@ -15,6 +15,7 @@ from metricdp.cli.choices import Epsilon
 from metricdp.cli.stakes import loss_from, prior_from
 from metricdp.design.comparison import Compared, Measure
 from metricdp.errors import InvalidInput
+from metricdp.metrics import covered
 from metricdp.units import parse_epsilon
 
 Outputs = Annotated[tuple[str, ...], Parameter(name=["--output", "-o"])]
@@ -97,7 +98,7 @@ def compare(
     title = f"Mechanisms on {where.called(space)}"
     for target in targets:
         write_comparison(found, target, title=title)
-    print("\n".join(_lines(found, where.called(space))))
+    print("\n".join(_lines(found, where.called(space), apart=covered(space.metric, space.points) is not None)))
     for name, why in found.missing.items():
         print(f"Left out: {name}: {_shortened(why)}", file=sys.stderr)
     print(f"Written: {', '.join(targets)}.")
@@ -123,7 +124,9 @@ def _measures(losses: str, objectives: str, places: choices.Places, speed: float
         raise InvalidInput(f"--objective must be expected, worst, or both with a comma between, got {objectives!r}.")
     names = list(dict.fromkeys(name.strip() for name in losses.split(",") if name.strip()))
     if not names:
-        raise InvalidInput("--loss must be distance, squared, time or a file with a matrix; several with commas.")
+        raise InvalidInput(
+            "--loss must be distance, squared, ground, time or a file with a matrix; several with commas."
+        )
     if speed is not None and "time" not in names:
         raise InvalidInput("--speed says how fast streets are driven and belongs to --loss time.")
     found = []
@@ -136,10 +139,12 @@ def _measures(losses: str, objectives: str, places: choices.Places, speed: float
     return found
 
 
-def _lines(found: Compared, words: str) -> list[str]:
+def _lines(found: Compared, words: str, *, apart: bool) -> list[str]:
     from metricdp.design.comparison.compare import above_words, loss_words
 
     lines = [f"{words}; every mechanism keeps epsilon times the distance, with no slack."]
+    if apart:
+        lines.append("That is between places of one part of the policy: reports may reveal the part.")
     if found.continued:
         lines.append(f"Continued: {found.continued} figures were there from an earlier run.")
     for measure in found.measures:

@@ -96,7 +96,7 @@ def perturb(
         pure(chosen.guarantee, *PAGE)  # before anything is read or charged
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with (
-        charged.opened(sharing.budget) as charging,
+        charged.opened(sharing.budget, chosen.guarantee) as charging,
         terminal.progress_bar(f"Protecting {Path(source).name}") as progress,
     ):
         if many:

@@ -34,14 +34,20 @@ class PointFile:
 
 
 def read_points(
-    path: str, columns: Sequence[str] | None = None, reading: Reading = AS_IT_IS, *, yes_really: bool = False
+    path: str,
+    columns: Sequence[str] | None = None,
+    reading: Reading = AS_IT_IS,
+    *,
+    yes_really: bool = False,
+    besides: Sequence[str] = (),
 ) -> PointFile:
     """Read points from a table in a file: one coordinate per column, in order, or a list or geometry of them.
 
-    Columns named lat and lon (latitude, longitude, lng) are taken alone, whatever stands beside them. Points that look
+    Columns named lat and lon (latitude, longitude, lng) are taken alone, whatever stands beside them; columns
+    `besides` the points, which say something else about them, are left out unless they are named. Points that look
     wrong, as the secrets of a table may (`tables.doubts`), are refused unless `yes_really`.
     """
-    found = read_flat(path, columns, reading)
+    found = read_flat(path, columns, reading, besides=besides)
     table, chosen, geographic = found.table, found.columns, found.geographic
     if table.num_rows == 0:
         raise InvalidInput(f"{path!r} has no rows: give one point a row below the header.")
@@ -73,16 +79,27 @@ class Flat:
     geographic: bool
 
 
-def read_flat(path: str, columns: Sequence[str] | None, reading: Reading, *, planar: bool = False) -> Flat:
+def read_flat(
+    path: str,
+    columns: Sequence[str] | None,
+    reading: Reading,
+    *,
+    planar: bool = False,
+    besides: Sequence[str] = (),
+) -> Flat:
     """Read a whole table; `planar` says that a geometry is no place on the Earth."""
+
+    def usual(names: Sequence[str]) -> Sequence[str]:
+        return _usual([name for name in names if name not in besides])
+
     with (
         received(path) as place,
         open_table(
-            located(place, reading.source_format), columns, reading, geographic=not planar, usual=_usual
+            located(place, reading.source_format), columns, reading, geographic=not planar, usual=usual
         ) as opened,
     ):
         table = pa.Table.from_batches(list(read_batches(opened)), schema=opened.schema)
-        chosen = tuple(opened.columns or _usual(table.schema.names))
+        chosen = tuple(opened.columns or usual(table.schema.names))
         placed = opened.layout.point is not None or reading.crs is not None
     return Flat(table, chosen, placed or is_geographic(chosen))
 

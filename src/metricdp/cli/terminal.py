@@ -17,6 +17,7 @@ from metricdp.arrays import Floats
 from metricdp.auditing import AuditReport, ConcentratedReport
 from metricdp.auditing.loss import counts_distance
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, MatrixMechanism, Mechanism, ProductMechanism, pure
+from metricdp.metrics import PolicyGraph
 
 
 def note(sentence: str) -> None:
@@ -105,14 +106,16 @@ def meaning_lines(
         )
         + wording.unverified(certificate, "loss")
     )
-    if not known and isinstance(mechanism, MatrixMechanism):
-        lines.append(wording.average_distance(float(_distances(mechanism).mean()), promise.unit))
+    if not known and isinstance(mechanism, MatrixMechanism) and (away := _distances(mechanism)) is not None:
+        lines.append(wording.average_distance(float(away.mean()), promise.unit))
     return lines
 
 
-def _distances(mechanism: MatrixMechanism) -> Floats:
-    """Return how far the reports of every secret lie from it, on average."""
-    apart = mechanism.inputs.distances_to(mechanism.outputs)
+def _distances(mechanism: MatrixMechanism) -> Floats | None:
+    """Return how far the reports of every secret lie from it, on average; None where no way leads to some of them."""
+    apart, metric = mechanism.inputs.distances_to(mechanism.outputs), mechanism.inputs.metric
+    if isinstance(metric, PolicyGraph) and np.any(mechanism.matrix[apart >= metric.apart] > 0):
+        return None
     return np.asarray((mechanism.matrix * apart).sum(axis=1) / mechanism.matrix.sum(axis=1))
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Lp, Metric
-from metricdp.units import METRES
+from metricdp.metrics import Lp, Metric, PolicyGraph, graph_of
+from metricdp.units import HOP, METRES
 
 MICRO = 1_000_000
 LARGEST_CHARGE = 10**12  # a million per unit in one release: nothing that protects is near it
@@ -64,15 +64,17 @@ def account_for(metric: Metric | str, *, concentrated: bool = False) -> Account:
     """Return the account of a metric, or of a name such as `haversine/km`, or `rho-haversine/km2` for rho.
 
     The name is that of the kind of metric: all road networks share one account, and so do all matrices of distances.
-    Sharing is the careful side: what is spent in one of them is spent in all.
+    Sharing is the careful side: what is spent in one of them is spent in all. A policy graph has an account of its own,
+    named by its edges: a hop in one is no hop in another, so that their sum would be a promise about neither.
     """
     if isinstance(metric, str):
         name, _, unit = metric.strip().lower().partition("/")
         if name.startswith(CONCENTRATED):
             concentrated, name = True, name.removeprefix(CONCENTRATED)
-            unit = unit.removesuffix(SQUARED).replace(NO_UNIT, "")
+            unit = unit.removesuffix(SQUARED)
+            unit = "" if unit == NO_UNIT else unit
     else:
-        name = f"l{metric.p:g}" if isinstance(metric, Lp) else type(metric).__name__.lower()
+        name = _named(metric)
         unit = metric.unit.strip()
     if not _NAME.fullmatch(name) or len(unit) > 32 or not unit.isprintable() or "/" in unit:
         raise InvalidInput(
@@ -87,6 +89,15 @@ def account_for(metric: Metric | str, *, concentrated: bool = False) -> Account:
     if unit in METRES:
         return Account(name, LENGTH, Fraction(METRES[unit]) / Fraction(METRES[LENGTH]))
     return Account(name, unit)
+
+
+def _named(metric: Metric) -> str:
+    if isinstance(metric, Lp):
+        return f"l{metric.p:g}"
+    graph = graph_of(metric)
+    if graph is not None and (isinstance(metric, PolicyGraph) or metric.unit == HOP):
+        return f"policy.{graph.fingerprint}"
+    return type(metric).__name__.lower()
 
 
 def charge_of(value: float, name: str, factor: Fraction = Fraction(1)) -> int:

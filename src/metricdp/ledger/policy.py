@@ -24,7 +24,8 @@ LONGEST = 2000  # letters of a policy
 EXAMPLE = "40/km per day, 200/km ever"
 EXAMPLE_RHO = "rho 0.5/km2 per day, rho 3/km2 ever"
 _LIMIT = re.compile(
-    r"(?P<slack>slack\s+)?(?P<rho>rho\s+)?(?P<number>[0-9]*\.?[0-9]+|[0-9]+\.)\s*(?:/\s*(?P<unit>[A-Za-z]+2?))?\s+"
+    r"(?P<slack>slack\s+)?(?P<rho>rho\s+)?(?P<number>[0-9]*\.?[0-9]+|[0-9]+\.)\s*"
+    r"(?:/\s*(?P<unit>(?:scaled )?[A-Za-z]+2?))?\s+"
     r"(?:(?:per|a|an|each|every)\s+(?P<period>[a-z]+)|(?P<ever>ever|in all|in total))"
     r"(?:\s+for\s+(?P<purpose>[A-Za-z0-9_-]{1,64}))?"
 )

@@ -17,7 +17,7 @@ from metricdp.metrics.geography import (
 )
 from metricdp.metrics.neighbours import Rows, on_all_cores, within
 from metricdp.metrics.own import FunctionMetric, metric
-from metricdp.metrics.policy import PolicyGraph, covered
+from metricdp.metrics.policy import PolicyGraph, covered, graph_of
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
 from metricdp.metrics.vectors import Lp, Mahalanobis
@@ -48,6 +48,7 @@ __all__ = [
     "Weighted",
     "WordMovers",
     "covered",
+    "graph_of",
     "is_proven",
     "look_exchanged",
     "measurable",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -201,6 +202,15 @@ class ShortestPath:
         keep = len(cell) - 1 - last
         data = self.lengths[order][keep]
         return csr_array(coo_array((data, (u[keep], v[keep])), shape=(self.nodes, self.nodes)))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells two graphs apart: 16 digits of the SHA-256 of the streets and their lengths, in any order."""
+        graph = self.graph
+        digest = hashlib.sha256(f"{self.nodes} {self.one_way} {self.unit}".encode())
+        for numbers, kind in ((graph.indptr, "<i8"), (graph.indices, "<i8"), (graph.data, "<f8")):
+            digest.update(np.ascontiguousarray(numbers, dtype=kind).tobytes())
+        return digest.hexdigest()[:16]
 
     def from_nodes(self, sources: Integers, limit: float = np.inf) -> Floats:
         """Return the distances from each source to every node; infinite where no road leads, or none up to a limit."""

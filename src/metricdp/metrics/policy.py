@@ -87,3 +87,9 @@ class PolicyGraph:
 def covered(metric: Metric, points: Points) -> float | None:
     """Return up to which distance a metric asks for protection; None for all but policies of several parts."""
     return metric.covered(points) if isinstance(metric, PolicyGraph) else None
+
+
+def graph_of(metric: Metric) -> ShortestPath | None:
+    """Return the graph along which a metric measures, of roads or of a policy; None for all others."""
+    graph = metric.network if isinstance(metric, PolicyGraph) else metric
+    return graph if isinstance(graph, ShortestPath) else None

@@ -62,7 +62,8 @@ def cloaked(
     where, when = joint.sample((secrets, times), rng=rng)
     at = np.asarray(place.outputs.decode(where), dtype=np.float64)
     reported = (np.asarray(time.outputs.decode(when), dtype=np.float64).reshape(len(traces)) + day) * unit
-    order = np.lexsort((reported, traces.trip))  # rows in their old order would tell which fix came first
+    # Rows in their old order would tell which fix came first, of one reported time too: only reports order them.
+    order = np.lexsort((*at.T[::-1], reported, traces.trip))
     moved = replace(traces, coordinates=at, seconds=reported).select(order)
     slack = place_promise.slack + time_promise.slack
     return Cloaked(moved, place_promise, time_promise, replace(joint.guarantee, slack=slack))

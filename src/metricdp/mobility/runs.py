@@ -95,7 +95,7 @@ class Run:
 
     def fits(self, step: Step, total: float | None) -> bool:
         """Tell whether a step stays within a total, whatever its test says."""
-        return total is None or float(self._spent + Fraction(step.test) + Fraction(step.noise)) <= total
+        return total is None or self._spent + Fraction(step.test) + Fraction(step.noise) <= Fraction(total)
 
     def mask(self) -> Booleans:
         """Return which reports are fresh, as an array."""

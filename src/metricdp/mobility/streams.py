@@ -98,5 +98,8 @@ def _noises(run: Run, count: int) -> Sequence[float]:
 
 def _checked(window: int, total: float, share: float, dimension: int) -> None:
     as_positive(total, "total")
-    if window < 1 or not 0 < share < 1 or dimension < 1:
-        raise InvalidInput("`window` and `dimension` must be at least 1, and `share` lie between 0 and 1.")
+    if (
+        not all(isinstance(number, int | np.integer) and number >= 1 for number in (window, dimension))
+        or not 0 < share < 1
+    ):
+        raise InvalidInput("`window` and `dimension` must be whole numbers from 1 on, and `share` lie between 0 and 1.")

@@ -80,7 +80,7 @@ class Zones:
 
         visits * epsilon * scale, and what the report of the home cost that the zone was drawn around, once.
         """
-        if visits < 0 or centre_epsilon < 0:
+        if not (visits >= 0 and centre_epsilon >= 0):
             raise InvalidInput("`visits` and `centre_epsilon` must be at least 0.")
         return centre_epsilon + visits * as_positive(epsilon, "epsilon") * self.scale
 
@@ -93,6 +93,8 @@ class Zones:
         law, apart = normalised(mechanism), self.places.distances
         weights = np.full(len(law), 1.0 / len(law)) if prior is None else as_probabilities(prior, len(law))
         within, beyond = np.flatnonzero(self.inside), np.flatnonzero(~self.inside)
+        if not (weights[within].sum() > 0 and weights[beyond].sum() > 0):
+            raise InvalidInput("`prior` must allow for places inside and outside: otherwise a visit is no secret.")
         gaps = _gaps(law, within, beyond)
         steps = apart[np.ix_(within, beyond)]
         bordering = (steps <= steps.min(axis=1)[:, None]) & (steps <= steps.min(axis=0))

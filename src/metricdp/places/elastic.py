@@ -42,6 +42,10 @@ def elastic(space: FiniteSpace, *, mass: ArrayLike, requirement: Requirement) ->
     worth = as_floats(mass, "mass")
     if worth.shape != (len(space),) or np.any(worth < 0):
         raise InvalidInput(f"`mass` must be {len(space)} non-negative numbers, one a place, got shape {worth.shape}.")
+    if not callable(requirement):
+        raise InvalidInput(
+            f"`requirement` must be a function of the level such as lambda level: level**2, got {requirement!r}."
+        )
     needed = min(_rising(requirement), float(worth.sum()))
     first, second, inside = _joined(space, worth, needed)
     levels = _levels(requirement, inside)
@@ -127,8 +131,13 @@ def _searched(space: FiniteSpace, mass: Floats, needed: float) -> list[tuple[Int
     """Search around every place as far as it takes, without the matrix of all pairs."""
     parts: list[tuple[Integers, Integers, Floats]] = []
     left, joined = np.arange(len(space)), 0
-    sample = space.metric(space.points[:1], space.points[1:129])
-    radius = float(np.min(sample[sample > 0]))
+    away = space.metric(space.points[:1], space.points)
+    if not np.all(np.isfinite(away)):  # a search for more mass than a part has would never end
+        raise InvalidInput(
+            f"no way leads from place 0 to place {int(np.argmin(np.isfinite(away)))}: no finite epsilon protects such "
+            "a pair. Keep one connected part of the network."
+        )
+    radius = float(np.min(away[1:129][away[1:129] > 0]))
     while len(left):
         near = space.part(left).near(radius, space)
         unmet = []
@@ -181,6 +190,8 @@ def joined_by(
     from scipy.sparse.csgraph import connected_components, dijkstra, floyd_warshall
 
     count = len(space)
+    if count < 2:
+        raise InvalidInput("a single place has no distances that could be stretched: give two places or more.")
     links = coo_array((np.ones(len(first)), (first, second)), shape=(count, count))
     parts, _ = connected_components(links, directed=False)
     if parts > 1:

@@ -68,23 +68,64 @@ def within(space: FiniteSpace, radius: float) -> Integers:
     return _once(np.repeat(np.arange(len(space)), near.counts), near.codes.astype(np.int64))
 
 
-def areas(labels: ArrayLike) -> Integers:
+def areas(labels: ArrayLike, *, neighbours: ArrayLike | None = None) -> Integers:
     """Return the edges between any two places of one area (or category), by the public name of every place's area.
 
     Inside an area every two places are one step apart; different areas may be told apart: `mdp.policy(space, edges,
     parts="disclose")`. With an area for each town it is "in which town, but not where"; with one for each category "a
     restaurant, but not which".
+
+    `neighbours` are pairs of names of areas whose places are hidden from each other as well, one step apart: see
+    `bordering`. Then places are as many steps apart as areas must be crossed, at least one.
     """
+    known, which = _named(labels)
+    sizes = np.bincount(which)
+    pairs = np.empty((0, 2), dtype=np.int64) if neighbours is None else _codes_of(neighbours, known)
+    together = (sizes.astype(float) * (sizes - 1) / 2).sum() + (sizes[pairs[:, 0]] * sizes[pairs[:, 1]]).sum()
+    _refuse_many(int(together))
+    members = np.split(np.argsort(which, kind="stable"), np.cumsum(sizes)[:-1])
+    found = []
+    for places in members:
+        first, second = np.triu_indices(len(places), 1)
+        found.append(np.column_stack([places[first], places[second]]))
+    for one, two in pairs.tolist():
+        found.append(np.column_stack([a.ravel() for a in np.meshgrid(members[one], members[two])]))
+    return np.concatenate(found)
+
+
+def bordering(space: FiniteSpace, labels: ArrayLike, radius: float) -> list[tuple[Any, Any]]:
+    """Return the pairs of areas, by name, of which two places lie at most `radius` apart in the metric of the space."""
+    known, which = _named(labels)
+    if len(which) != len(space):
+        raise InvalidInput(f"`labels` must be {len(space)} names, one a place, got {len(which)}.")
+    edges = which[within(space, radius)]
+    pairs = np.unique(np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1), axis=0)
+    return [(known[one].item(), known[two].item()) for one, two in pairs.tolist()]
+
+
+def _named(labels: ArrayLike) -> tuple[Any, Integers]:
+    """Return the names of areas, each once and sorted, and which of these every place has."""
     names: Any = np.asarray(labels)
     if names.ndim != 1 or not len(names):
         raise InvalidInput(f"`labels` must be one name a place, got shape {names.shape}.")
-    _, which, sizes = np.unique(names, return_inverse=True, return_counts=True)
-    _refuse_many(int((sizes.astype(float) * (sizes - 1) / 2).sum()))
-    order, found = np.argsort(which, kind="stable"), []
-    for places in np.split(order, np.cumsum(sizes)[:-1]):
-        first, second = np.triu_indices(len(places), 1)
-        found.append(np.column_stack([places[first], places[second]]))
-    return np.concatenate(found)
+    known, which = np.unique(names, return_inverse=True)
+    return known, np.asarray(which.ravel(), dtype=np.int64)
+
+
+def _codes_of(pairs: ArrayLike, known: Any) -> Integers:
+    """Return pairs of areas by number, each once; names of no area and an area beside itself are refused."""
+    given: Any = np.asarray(pairs)
+    if given.ndim != 2 or given.shape[1] != 2:
+        raise InvalidInput(f"`neighbours` must be pairs of names of areas, got shape {given.shape}.")
+    codes = np.searchsorted(known, given) if given.dtype.kind == known.dtype.kind else np.zeros(given.shape, dtype=int)
+    codes = np.minimum(codes, len(known) - 1)
+    strange = np.argwhere(known[codes] != given)
+    if len(strange):
+        row, side = strange[0].tolist()
+        raise InvalidInput(f"`neighbours` {row} names the area {given[row, side].item()!r}, and no place lies in it.")
+    if len(loops := np.flatnonzero(codes[:, 0] == codes[:, 1])):
+        raise InvalidInput(f"`neighbours` {int(loops[0])} names an area twice: its places are neighbours already.")
+    return np.unique(np.sort(codes, axis=1), axis=0).astype(np.int64)
 
 
 def disclosing(edges: ArrayLike, places: ArrayLike) -> Integers:

@@ -42,7 +42,7 @@ def location_tree(space: FiniteSpace, levels: int | Sequence[ArrayLike]) -> Loca
             raise InvalidInput(f"`levels` must be from 1 to {MOST_LEVELS}, got {levels}.")
         names: list[Any] = _halved(space, int(levels))
     else:
-        names = list(levels)
+        names = list(levels) if isinstance(levels, Sequence | np.ndarray) else []
         if not names:
             raise InvalidInput("`levels` must be a number, or the areas of at least one level.")
     labels = [np.arange(len(space))]

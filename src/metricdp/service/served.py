@@ -54,7 +54,7 @@ class Served:
                 f"the name of a mechanism must be one word of letters, digits, - and _, got {self.name!r}: "
                 "write --mechanism name=file.mdp."
             )
-        _ = self.task  # refuses what keeps no promise, and snapping that leaves none
+        _ = self.guarantee  # refuses what keeps no pure promise, and snapping that leaves none, before anybody asks
 
     @cached_property
     def task(self) -> Task:

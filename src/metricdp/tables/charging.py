@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -35,6 +36,7 @@ __all__ = [
     "charge_job",
     "charge_new",
     "charged",
+    "first_policy",
     "grant",
     "kept_elsewhere",
     "name_of",
@@ -78,12 +80,18 @@ def open_books(
         )
     place, policy = os.fspath(books), None
     if asked.budget is not None and "://" not in place and not Path(place).exists():
-        per = f"/{promise.unit}" if promise is not None and promise.unit else ""
-        policy = f"{asked.budget!r}{per} ever"
-        if isinstance(promise, ConcentratedGuarantee):
-            policy = f"rho {asked.budget!r}{per and f'{per}2'} ever"
+        policy = first_policy(asked.budget, promise)
     with Ledger.open(place, policy=policy, key_file=key_file) as ledger:
         yield Charging(ledger)
+
+
+def first_policy(budget: float, promise: AnyGuarantee | None) -> str:
+    """Return the policy that books begin with: a budget as the total of every person, in the unit of a promise."""
+    amount = f"{Decimal(repr(budget)):f}"
+    per = f"/{promise.unit}" if promise is not None and promise.unit else ""
+    if isinstance(promise, ConcentratedGuarantee):
+        return f"rho {amount}{per and f'{per}2'} ever"
+    return f"{amount}{per} ever"
 
 
 def grant(charging: Charging, spending: Spending) -> Spending:

@@ -96,6 +96,11 @@ def per_person(
                 "a budget is for all rows of a person: name the column that says whose row it is with --id."
             )
         return None
-    read = parse_rho if isinstance(promise, ConcentratedGuarantee) else parse_epsilon
-    amount = read(budget, "" if promise is None else promise.unit) if isinstance(budget, str) else budget
+    amount = parse_amount(budget, promise) if isinstance(budget, str) else budget
     return PerPerson(column, amount, spread, at_most, which)
+
+
+def parse_amount(budget: str, promise: AnyGuarantee | None) -> float:
+    """Return a budget in the unit of a promise: 40/km, or 3/km2 where it is rho."""
+    read = parse_rho if isinstance(promise, ConcentratedGuarantee) else parse_epsilon
+    return read(budget, "" if promise is None else promise.unit)

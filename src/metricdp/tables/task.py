@@ -47,7 +47,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Snapping:
-    """How far values are put on secrets, and what that costs: a slack of epsilon * apart.
+    """How far values are put on secrets, in the unit of their places, and what that costs: a slack of epsilon * apart.
 
     Where values are put on secrets by the distances of the promise, `apart` is twice the snap; where they are not, it
     is how far apart two secrets can be that one place may be put on, and distances are those of the secrets.
@@ -57,6 +57,7 @@ class Snapping:
     epsilon: float
     apart: float
     same_ground: bool
+    unit: str = ""
 
     @property
     def slack(self) -> float:
@@ -91,13 +92,14 @@ def accuracy_of(lane: Lane, column: str, level: float = LEVEL) -> Accuracy:
 def snapping_of(lane: Lane) -> Snapping:
     """Return what snapping costs on the space of a lane, or refuse it where no promise would be left."""
     space, epsilon = lane.mechanism.inputs, pure(lane.mechanism.guarantee, "snapping").epsilon
-    found = Snapping(lane.snap, epsilon, space.charge(lane.snap), space.same_ground)
+    ground = space.ground.unit
+    found = Snapping(lane.snap, epsilon, space.charge(lane.snap), space.same_ground, ground)
     if not found.same_ground and not found.slack <= LARGEST_DETOUR_SLACK:
-        unit = f" {space.unit}" if space.unit else ""
+        unit, snapped = (f" {one}" if one else "" for one in (space.unit, ground))
         apart = "with no way between them" if math.isinf(found.apart) else f"{found.apart:.4g}{unit} apart"
         raise InvalidInput(
-            f"snapping up to {lane.snap:g}{unit} can put one place on secrets {apart}: no promise is left of epsilon "
-            f"{epsilon:g}. Snap less far, or design on secrets that lie as they are measured."
+            f"snapping up to {lane.snap:g}{snapped} can put one place on secrets {apart}: no promise is left of "
+            f"epsilon {epsilon:g}. Snap less far, or design on secrets that lie as they are measured."
         )
     return found
 

@@ -65,6 +65,7 @@ from metricdp.wording.promises import (
     snapped_loss,
     templates,
     things,
+    units,
     unverified,
     wish,
 )
@@ -167,6 +168,7 @@ __all__ = [
     "twice_as_likely",
     "unchanged",
     "uncounted",
+    "units",
     "unknown_words",
     "unverified",
     "usual_delta",

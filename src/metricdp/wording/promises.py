@@ -87,8 +87,13 @@ def distance(value: float, unit: str, rounding: Rounding = "nearest") -> str:
     digits = templates()["digits"]
     if unit == "km" and 0 < value < 1:
         return f"{number(1000 * value, digits['metres'], rounding)} m"
-    many = templates()["plural"].get(unit, unit) if value != 1 else unit
+    many = units(unit) if value != 1 else unit
     return f"{number(value, digits['distance'], rounding)} {many}".rstrip()
+
+
+def units(unit: str) -> str:
+    """Return a unit as it is said of several: hops."""
+    return str(templates()["plural"].get(unit, unit))
 
 
 def epsilon(value: float, unit: str) -> str:

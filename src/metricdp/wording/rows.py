@@ -40,7 +40,7 @@ def simulated() -> str:
 
 
 class Snapped(Protocol):
-    """What is read of snapping: how far, and the slack of epsilon * apart that it costs."""
+    """What is read of snapping: how far, in which unit, and the slack of epsilon * apart that it costs."""
 
     @property
     def snap(self) -> float: ...
@@ -52,6 +52,8 @@ class Snapped(Protocol):
     def slack(self) -> float: ...
     @property
     def same_ground(self) -> bool: ...
+    @property
+    def unit(self) -> str: ...
 
 
 def snapped(snapping: Snapped, promise: Promise) -> str:
@@ -59,7 +61,7 @@ def snapped(snapping: Snapped, promise: Promise) -> str:
     digits = templates()["digits"]
     return _of_rows(
         "snap" if snapping.same_ground else "detour",
-        snap=distance(snapping.snap, promise.unit, "up"),
+        snap=distance(snapping.snap, snapping.unit, "up"),
         epsilon=number(snapping.epsilon, digits["epsilon"], "up"),
         value=number(snapping.snap if snapping.same_ground else snapping.apart, digits["epsilon"], "up"),
         apart=distance(snapping.apart, promise.unit, "up"),

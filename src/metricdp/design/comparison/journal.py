@@ -15,6 +15,7 @@ import numpy as np
 from metricdp.design.comparison.measures import Measure
 from metricdp.design.comparison.rivals import Question, Trial
 from metricdp.files import check_target
+from metricdp.metrics import graph_of
 
 VERSION = 1
 Key = tuple[str, float, str, str]
@@ -32,6 +33,8 @@ def digest_of(question: Question, measures: Sequence[Measure]) -> str:
     digest.update("\0".join(map(str, space.coordinates.ravel().tolist())).encode())
     some = np.arange(min(len(space), 64))
     digest.update(np.ascontiguousarray(space.metric(space.points[some], space.points[::-1][some])).tobytes())
+    graph = graph_of(space.metric)
+    digest.update(b"" if graph is None else graph.fingerprint.encode())
     digest.update(b"" if question.prior is None else np.ascontiguousarray(question.prior).tobytes())
     return digest.hexdigest()
 

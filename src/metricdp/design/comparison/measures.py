@@ -36,7 +36,9 @@ class Measure:
     @property
     def words(self) -> str:
         """What the figures are."""
-        return f"{wording.objective(self.objective)}: {self.about}" + (f", in {self.unit}" if self.unit else "")
+        return f"{wording.objective(self.objective)}: {self.about}" + (
+            f", in {wording.units(self.unit)}" if self.unit else ""
+        )
 
     def costs(self, space: FiniteSpace) -> Floats:
         """Return what every report costs every secret."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from metricdp.mechanisms import (
     Mechanism,
     NearestMechanism,
 )
-from metricdp.metrics import Haversine, Lp, Mahalanobis, ShortestPath
+from metricdp.metrics import Haversine, Lp, Mahalanobis, covered, graph_of
 from metricdp.problems import Problem
 from metricdp.spaces import Box, FiniteSpace
 
@@ -71,7 +72,7 @@ class Question:
             elsewhere = f"it is made elsewhere: `{builder.elsewhere}`" if builder.elsewhere else "it is for Python"
             return made.get(builder.start, elsewhere)
         if builder.start == "metric":
-            return self._no_noise()
+            return self._no_noise(builder)
         if builder.start == "box":
             flat = isinstance(self.space.metric, Lp) and not self.space.is_text and self.space.dimension <= 2
             return "" if flat else "it needs places in the plane or on a line, under l1, l2 or linf"
@@ -92,7 +93,8 @@ class Question:
         promise, certificate = mechanism.guarantee, mechanism.certificate
         if certificate.interrupted:
             raise KeyboardInterrupt
-        if promise.radius is not None or promise.slack > 0 or promise.epsilon > epsilon or promise.basis == "none":
+        other = promise.radius != self.covered or promise.slack > 0 or promise.epsilon > epsilon
+        if other or promise.basis == "none":
             raise InvalidInput(f"it keeps another promise: {promise}.")
         figure = self._figure(mechanism, measure)
         return Trial(
@@ -133,8 +135,8 @@ class Question:
         """Tell whether the bound of a certificate speaks about every mechanism of this comparison.
 
         It must count the same loss over the same prior, and hold for a promise that is no stronger than the one
-        asked for: all pairs, no slack below it, and an epsilon that is not smaller. The bound of a box is about its
-        points everywhere, of which places are only some.
+        asked for: the same pairs, no slack below it, and an epsilon that is not smaller. The bound of a box is about
+        its points everywhere, of which places are only some.
         """
         promise, takes = mechanism.guarantee, builder.options
         same_loss = measure.loss is None or "loss" in takes
@@ -144,9 +146,14 @@ class Question:
             and mechanism.certificate.objective == measure.objective
             and same_loss
             and same_prior
-            and promise.radius is None
+            and promise.radius == self.covered
             and promise.epsilon >= epsilon
         )
+
+    @cached_property
+    def covered(self) -> float | None:
+        """How far apart secrets are protected: all of them, or those of one part of a policy."""
+        return covered(self.space.metric, self.space.points)
 
     def _figure(self, mechanism: Mechanism, measure: Measure) -> Figure:
         if isinstance(mechanism, MatrixMechanism):
@@ -165,7 +172,11 @@ class Question:
 
         return simulated(self.space, draw, measure, self.prior, self.draws)
 
-    def _no_noise(self) -> str:
+    def _no_noise(self, builder: Builder) -> str:
+        if builder.promise != "pure":
+            return f"its promise is {builder.promise} and approximate, no epsilon"
+        if builder.name != "laplace":
+            return "it is noise for unit vectors"
         if self.space.is_text:
             return "noise on words is madlib"
         if isinstance(self.space.ground, Haversine | Lp | Mahalanobis):
@@ -191,6 +202,10 @@ class Question:
     def _noise(self, epsilon: float, measure: Measure) -> Trial:
         """Measure that noise on draws."""
         started, space = time.perf_counter(), self.space
+        if measure.loss is None and self.covered is not None:
+            raise InvalidInput(
+                "noise may end in another part of the policy, to which no hops lead: compare --loss ground."
+            )
         draw, ratio = self.noise(epsilon)
         figure = simulated(space, draw, measure, self.prior, self.draws)
         return Trial(
@@ -220,23 +235,27 @@ def _most() -> int:
 
 
 def _ground_ratio(space: FiniteSpace) -> float:
-    """Return the most that two places lie apart on the ground for a distance of one in the metric, at least 1."""
+    """Return the most that two places lie apart on the ground for a distance of one in the metric.
+
+    At least 1, unless the two are counted in different units (hops).
+    """
     if space.same_ground:
         return 1.0
-    if isinstance(space.metric, ShortestPath):  # along every path the ground distances of its edges add up
-        codes = np.full(space.metric.nodes, -1)
+    least = 1.0 if space.unit == space.ground.unit else 0.0
+    if (graph := graph_of(space.metric)) is not None:  # along every path the ground distances of its edges add up
+        codes = np.full(graph.nodes, -1)
         codes[space.points[:, 0].astype(int)] = np.arange(len(space))
-        ends = codes[space.metric.edges]
+        ends = codes[graph.edges]
         if np.any(ends < 0):
             raise InvalidInput(
                 "the streets between these places lead outside: noise cannot be set to the same promise."
             )
         away = space.ground(space.coordinates[ends[:, 0]], space.coordinates[ends[:, 1]])
-        return max(1.0, float((away / space.metric.lengths).max()) * (1.0 + 1e-9))
+        return max(least, float((away / graph.lengths).max()) * (1.0 + 1e-9))
     apart = space.distances
     away = np.asarray(space.ground(space.coordinates[:, None], space.coordinates[None]))
     off = ~np.eye(len(space), dtype=bool)
-    return max(1.0, float((away[off] / apart[off]).max()) * (1.0 + 1e-9))
+    return max(least, float((away[off] / apart[off]).max()) * (1.0 + 1e-9))
 
 
 def _note(said: str, figure: Figure) -> str:

@@ -179,7 +179,7 @@ def test_no_noise_with_the_same_promise_goes_less_far():
 
 
 def test_no_noise_with_a_concentrated_promise_has_a_smaller_squared_error():
-    """The variance of noise on the line is at least h^2 / (e^(2 rho h^2) - 1), rho the largest D_2 / (2 h^2) of shifts."""
+    """The variance of noise on the line is at least 1 / (2 rho), rho the largest D_2 / (2 h^2) of its shifts by h."""
     y = np.linspace(-40, 40, 16_001)
     step = y[1] - y[0]
     rng = np.random.default_rng(10)

@@ -115,12 +115,16 @@ def optimal_table() -> str:
 
 
 def scales_columns() -> str:
-    """What columns, blocks and the whole program reach on the same roads."""
-    rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
+    """What columns, blocks and the whole program reach on the same roads, in one run."""
+    rows = [
+        "| crossings | way | gap | processor | loss, km | none below, km |",
+        "| ---: | --- | ---: | ---: | ---: | ---: |",
+    ]
+    found = [one["values"] for one in measured("scales") if "ways" in one["values"]]
     rows += [
-        f"| {one['what']} | {one['asked']} | {one['measured']} |"
-        for one in measured("scales")
-        if "how" in one["values"]
+        f"| {one['size']} | {one['how']} | {one['gap']:.2%} | {one['work']:.3g} s | {one['loss']:.6g} | "
+        f"{one['bound']:.6g} |"
+        for one in sorted(found, key=lambda one: (one["size"], one["work"]))
     ]
     return "\n" + "\n".join(rows) + "\n\n"
 

@@ -208,6 +208,18 @@ def recognition_table() -> str:
     return "\n".join(rows) + "\n\n"
 
 
+def composition_table() -> str:
+    """What many releases of one mean error cost together: added up, and in rho."""
+    rows = ["| releases | apart | Laplace, added up (pure) | Laplace in rho | Gaussian in rho | gain |"]
+    rows.append("| ---: | ---: | ---: | ---: | ---: | ---: |")
+    for one in (found["values"] for found in measured("concentrated") if "linear" in found["values"]):
+        sums = [one[name] for name in ("linear", "laplace_rho", "gaussian_rho")]
+        cells = [f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in sums]
+        gain = f"{one['linear'] / one['gaussian_rho']:.2g}"
+        rows.append(f"| {one['releases']:,} | {1000 * one['distance_km']:g} m | {' | '.join(cells)} | {gain} |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def solvers_table() -> str:
     """Which solver is chosen, from which size."""
     side, gap, memory = int(choice.ROUGH_SIZE**0.5), f"{100 * choice.ROUGH_GAP:g} %", f"{choice.MEMORY / 1e9:g} GB"
@@ -311,6 +323,7 @@ PARTS = {
     "choose_questions": choose_questions,
     "command_help": command_help,
     "cities_table": cities_table,
+    "composition_table": composition_table,
     "optimal_table": optimal_table,
     "scales_columns": scales_columns,
     "scales_maps": scales_maps,
@@ -359,10 +372,12 @@ def written(page: str) -> str:
     return PART.sub(lambda found: f"{found[1]}{_part(found[2], found[3])}{found[4]}", page)
 
 
-def figures_table(group: str) -> str:
-    """Return what was asked for and measured in a group of figures, `<!-- figures devices: ... -->`."""
+def figures_table(words: str) -> str:
+    """Return what was asked for and measured in a group, `<!-- figures devices: ... -->`, or of those with a word."""
+    group, _, having = words.partition(" ")
     lines = ["| what | asked for | measured |", "| --- | --- | --- |"]
-    lines += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in measured(group)]
+    kept = [one for one in measured(group) if having in one["what"]]
+    lines += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in kept]
     return "\n" + "\n".join(lines) + "\n\n"
 
 

@@ -124,8 +124,8 @@ def covered(case: Case, tables: int, keep: Recorder, method: str | None = None) 
             hits += (found.lower <= truth) & (truth <= found.upper)
             for at, (codes, mass) in enumerate(zip(regions.values(), found.regions(regions).values(), strict=True)):
                 region_hits[at] += mass.lower <= truth[codes].sum() <= mass.upper
-            z = found.errors * wide(len(truth))
-            all_at_once += bool(np.all(np.abs(found.masses - truth) <= z)) if found.method == "linear" else 0
+            wide = decoded(sources, counts, Request(method, case.options["target"], simultaneous=True))
+            all_at_once += bool(np.all((wide.lower <= truth) & (truth <= wide.upper)))
     finally:
         laws.MOST_DENSE = before
     kinds = {"large": case.masses > 0.01, "small": (case.masses > 0) & (case.masses <= 0.01), "empty": case.masses == 0}
@@ -147,12 +147,6 @@ def covered(case: Case, tables: int, keep: Recorder, method: str | None = None) 
 
 def tables_of(case: Case, reports: object) -> list[object]:
     return reports if isinstance(case.mechanism, list) else [reports]
-
-
-def wide(count: int) -> float:
-    from metricdp.decoding.saying import quantile
-
-    return quantile(0.95, count)
 
 
 def flows_covered(tables: int, keep: Recorder) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 import metricdp as mdp
+from metricdp.mechanisms import BagLaplace, HyperbolicLaplace, OutlineLaplace
+from metricdp.mechanisms.hyperbolic import in_the_ball
+from metricdp.mechanisms.noise.laws import drawn
 
 DATA = Path(__file__).parent / "data"
 NOISE: list[dict[str, Any]] = json.loads((DATA / "noise.json").read_text(encoding="utf-8"))["laws"]
@@ -29,15 +32,37 @@ class Listed:
 
 
 def noise_of(law: dict[str, Any]) -> Any:
-    """Return the noise that an entry describes."""
-    epsilon, given = law["epsilon"], {"dimension": law["dimension"], "pitch": law["pitch"]}
+    """Return the noise that an entry describes; without a pitch, on the lattice that is usual."""
+    given = {"dimension": law["dimension"], "pitch": law.get("pitch")}
+    if "sigma" in law:
+        return mdp.gaussian(_metric(law), sigma=law["sigma"], **given)
+    epsilon = law["epsilon"]
     if "projection" in law:
-        return mdp.laplace(mdp.Lp(2), epsilon, projection=law["projection"], pitch=law["pitch"])
+        return mdp.laplace(mdp.Lp(2), epsilon, projection=law["projection"], pitch=given["pitch"])
     if law["metric"] == "fisher":
         return mdp.von_mises_fisher(mdp.Lp(2), epsilon, normalise=True, **given)
     if law["metric"] == "angular":
         return mdp.laplace(mdp.Angular(law["unit"]), epsilon, normalise=True, **given)
+    if "of" in law:  # rows of vectors of so many coordinates
+        rows = {"bags": mdp.Bags, "frechet": mdp.Frechet}[law["rows"]]
+        return mdp.laplace(rows(_metric(law), law["of"]), epsilon, **given)
     return mdp.laplace(_metric(law), epsilon, **given)
+
+
+def report_of(mechanism: Any, secret: list[float], words: Any, *, exactly: bool = False) -> list[float]:
+    """Return what is reported of a secret with these words; those of a bag come vector by vector."""
+    part = getattr(mechanism, "part", None)
+    if isinstance(mechanism, BagLaplace):
+        size = part.inputs.dimension
+        vectors = [secret[at : at + size] for at in range(0, len(secret), size)]
+        pairs = zip(vectors, words, strict=True)
+        return [x for report in sorted(report_of(part, *pair, exactly=exactly) for pair in pairs) for x in report]
+    if isinstance(mechanism, OutlineLaplace):
+        return report_of(part, mechanism.outline([secret])[0].tolist(), words, exactly=exactly)
+    law, row, listed = mechanism.law, np.array([secret]), Listed(words)
+    cells = np.array([law.exactly(row[0], listed.digits(0))], float) if exactly else drawn(row, law, listed)
+    places = mechanism.lattice.values(cells)
+    return (in_the_ball(places) if isinstance(mechanism, HyperbolicLaplace) else places)[0].tolist()
 
 
 def kernel_of(entry: dict[str, Any]) -> mdp.KernelMechanism:

@@ -5,15 +5,21 @@ closely as doubles can be. Words are sixteen hexadecimal digits: by attempt, uni
 """
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 
 import metricdp as mdp
-from metricdp.mechanisms.noise.laws import drawn
+from metricdp.mechanisms import BagLaplace, HyperbolicLaplace
 from metricdp.randomness import RowWords
 
-TARGET = Path(__file__).parents[1] / "tests" / "data" / "noise.json"
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path.insert(0, str(TESTS))
+
+from published import noise_of, report_of  # noqa: E402 - what the tests compare with
+
+TARGET = TESTS / "data" / "noise.json"
 ATTEMPTS, NUMBERS = 24, 4  # what is written: more than any draw below asks for
 LAWS = [
     {"name": "line", "metric": "l1", "dimension": 1, "epsilon": 0.7},
@@ -55,87 +61,129 @@ LAWS = [
         "dimension": 4,
         "epsilon": 3.0,
     },
+    {"name": "normal line", "metric": "l1", "dimension": 1, "sigma": 0.7},
+    {"name": "normal plane", "metric": "l2", "dimension": 2, "sigma": 0.5},
+    {"name": "normal thirds", "metric": "l2", "dimension": 2, "sigma": 20.0, "pitch": 0.3},
+    {"name": "normal space", "metric": "l2", "dimension": 5, "sigma": 3.0},
+    {
+        "name": "normal ellipse",
+        "metric": "mahalanobis",
+        "covariance": [[2.0, 0.6], [0.6, 1.0]],
+        "dimension": 2,
+        "sigma": 0.5,
+    },
+    {"name": "normal earth", "metric": "haversine", "unit": "km", "dimension": 2, "sigma": 0.3},
+    {"name": "normal miles", "metric": "haversine", "unit": "mi", "dimension": 2, "sigma": 1500.0},
+    {"name": "normal everywhere", "metric": "haversine", "unit": "km", "dimension": 2, "sigma": 50000.0},
+    {
+        "name": "regularised",
+        "metric": "mahalanobis",
+        "covariance": [[1.4, 0.3, 0.1, 0.0], [0.3, 0.9, -0.2, 0.05], [0.1, -0.2, 1.1, 0.4], [0.0, 0.05, 0.4, 0.6]],
+        "dimension": 4,
+        "epsilon": 3.0,
+    },
+    {"name": "ball", "metric": "hyperbolic", "dimension": 2, "epsilon": 3.0},
+    {"name": "line of the ball", "metric": "hyperbolic", "dimension": 1, "epsilon": 0.4},
+    {"name": "far in the ball", "metric": "hyperbolic", "dimension": 3, "epsilon": 2.0625},
+    {"name": "ball of ten", "metric": "hyperbolic", "dimension": 10, "epsilon": 12.0},
+    {"name": "bag", "rows": "bags", "metric": "l2", "of": 2, "dimension": 6, "epsilon": 2.0},
+    {
+        "name": "bag of ellipses",
+        "rows": "bags",
+        "metric": "mahalanobis",
+        "covariance": [[2.0, 0.6], [0.6, 1.0]],
+        "of": 2,
+        "dimension": 4,
+        "epsilon": 2.0,
+    },
+    {
+        "name": "bag of places",
+        "rows": "bags",
+        "metric": "haversine",
+        "unit": "km",
+        "of": 2,
+        "dimension": 4,
+        "epsilon": 0.01,
+    },
+    {"name": "bag in the ball", "rows": "bags", "metric": "hyperbolic", "of": 2, "dimension": 6, "epsilon": 3.0},
+    {"name": "outline", "rows": "frechet", "metric": "l2", "of": 2, "dimension": 8, "epsilon": 2.0},
+    {"name": "series", "rows": "frechet", "metric": "l1", "of": 1, "dimension": 5, "epsilon": 0.5},
 ]
 DRAWS = 12
 
 
-class Listed:
-    """The words of one row, from the file."""
-
-    def __init__(self, words: list[list[list[str]]]) -> None:
-        self._words, self.width = words, len(words[0])
-
-    def first(self, attempt: int, start: int, stop: int) -> np.ndarray:
-        return np.array([[int(uniform[0], 16) for uniform in self._words[attempt]]], dtype=np.uint64)
-
-    def digits(self, row: int):
-        return lambda attempt, uniform, count: int("".join(self._words[attempt][uniform][:count]), 16)
-
-
-def mechanism_of(law: dict) -> mdp.Mechanism:
-    """Return the mechanism that an entry describes."""
-    size, epsilon, pitch = law["dimension"], law["epsilon"], law.get("pitch")
-    if law["metric"] == "angular":
-        return mdp.laplace(mdp.Angular(law["unit"]), epsilon, dimension=size, pitch=pitch, normalise=True)
-    if law["metric"] == "fisher":
-        return mdp.von_mises_fisher(mdp.Lp(2), epsilon, dimension=size, pitch=pitch, normalise=True)
-    if "projection" in law:
-        return mdp.laplace(mdp.Lp(2), epsilon, projection=law["projection"], pitch=pitch)
-    if law["metric"] == "haversine":
-        metric = mdp.Haversine(law["unit"])
-    else:
-        metric = mdp.Mahalanobis(law["covariance"]) if "covariance" in law else mdp.Lp(float(law["metric"][1:]))
-    return mdp.laplace(metric, epsilon, dimension=size, pitch=pitch)
-
-
-def report_of(mechanism: mdp.Mechanism, secret: list[float], words: list[list[list[str]]]) -> list[float]:
-    """Return what is reported of a secret with these words."""
-    return mechanism.lattice.values(drawn(np.array([secret]), mechanism.law, Listed(words)))[0].tolist()
-
-
 def made(law: dict, rng: np.random.Generator) -> dict:
     """Return the entry with its draws."""
-    mechanism = mechanism_of(law)
-    width, earth = mechanism.law.width, law["metric"] == "haversine"
+    mechanism = noise_of(law)
+    earth, rows = law["metric"] == "haversine", law.get("rows")
+    count = mechanism.count if rows == "bags" else 1  # vectors, each with words of its own
+    width = mechanism.part.law.width if rows else mechanism.law.width
     draws = []
     for number in range(DRAWS):
         stream = RowWords(rng.bytes(32), width)
         words = [
-            [[f"{word:016x}" for word in _numbers(stream, attempt, k)] for k in range(width)]
-            for attempt in range(ATTEMPTS)
+            [
+                [[f"{word:016x}" for word in _numbers(stream, vector, attempt, k)] for k in range(width)]
+                for attempt in range(ATTEMPTS)
+            ]
+            for vector in range(count)
         ]
         if number in (1, 2):  # the first uniform nearly 0 or 1
-            words[0][0][0] = "0" * 16 if number == 1 else "f" * 16
-        secret = (
-            [float(x) for x in rng.uniform(-80, 80, 2)] if earth else (100 * rng.normal(size=law["dimension"])).tolist()
-        )
-        if earth and number in (3, 4, 5):
+            words[0][0][0][0] = "0" * 16 if number == 1 else "f" * 16
+        if rows != "bags":
+            words = words[0]
+        secret = _secret(law, number, rng)
+        if earth and not rows and number in (3, 4, 5):
             secret = [[90.0, 12.5], [-90.0, -179.0], [89.9999999, 180.0]][number - 3]
         if number >= DRAWS - 4:
             secret[0] = _border(mechanism, secret, words)[number % 2]
         draws.append({"secret": secret, "words": words, "report": report_of(mechanism, secret, words)})
     last = max(_used(mechanism, draw) for draw in draws)
     for draw in draws:
-        draw["words"] = draw["words"][:last]
+        draw["words"] = _first(mechanism, draw["words"], last)
     return {**law, "pitch": mechanism.lattice.pitch, "draws": draws}
 
 
-def _numbers(stream: RowWords, attempt: int, uniform: int) -> list[int]:
-    value = stream.digits(0)(attempt, uniform, NUMBERS)
+def _secret(law: dict, number: int, rng: np.random.Generator) -> list[float]:
+    """Return a secret: anywhere on the Earth, in the ball (once as near its border as is taken), in space."""
+    size = law["dimension"]
+    if law["metric"] == "haversine":
+        return [float(x) for x in rng.uniform(-80, 80, size)]
+    if law["metric"] == "hyperbolic":
+        rows = rng.normal(size=(size // law.get("of", size), law.get("of", size)))
+        long = 1.0 - 2.0**-20.9 if number == 3 else rng.uniform(0.0, 0.8)
+        return (long * rows / np.linalg.norm(rows, axis=1, keepdims=True)).ravel().tolist()
+    return (100 * rng.normal(size=size)).tolist()
+
+
+def _first(mechanism: mdp.Mechanism, words: list, attempts: int) -> list:
+    """Return the words of the first attempts."""
+    if isinstance(mechanism, BagLaplace):
+        return [vector[:attempts] for vector in words]
+    return words[:attempts]
+
+
+def _numbers(stream: RowWords, vector: int, attempt: int, uniform: int) -> list[int]:
+    value = stream.digits(vector)(attempt, uniform, NUMBERS)
     return [(value >> (64 * (NUMBERS - 1 - number))) & (2**64 - 1) for number in range(NUMBERS)]
 
 
 def _border(mechanism: mdp.Mechanism, secret: list[float], words: list[list[list[str]]]) -> tuple[float, float]:
     """Return two neighbouring doubles between which the first coordinate changes its cell."""
-    here = report_of(mechanism, secret, words)[0]
+    whole = isinstance(mechanism, BagLaplace | HyperbolicLaplace)  # whose coordinates hang together
+
+    def told(first: float) -> object:
+        report = report_of(mechanism, [first, *secret[1:]], words)
+        return report if whole else report[0]
+
+    here = told(secret[0])
     low, step = secret[0], 1.5 * mechanism.lattice.pitch
-    while report_of(mechanism, [low + step, *secret[1:]], words)[0] == here:
+    while told(low + step) == here:
         step *= 2.0
     high = low + step
     while np.nextafter(low, np.inf) < high:
         middle = (low + high) / 2
-        same = report_of(mechanism, [middle, *secret[1:]], words)[0] == here
-        low, high = (middle, high) if same else (low, middle)
+        low, high = (middle, high) if told(middle) == here else (low, middle)
     return low, high
 
 
@@ -143,7 +191,7 @@ def _used(mechanism: mdp.Mechanism, draw: dict) -> int:
     """Return how many attempts a draw needs."""
     for attempts in range(1, ATTEMPTS + 1):
         try:
-            if report_of(mechanism, draw["secret"], draw["words"][:attempts]) == draw["report"]:
+            if report_of(mechanism, draw["secret"], _first(mechanism, draw["words"], attempts)) == draw["report"]:
                 return attempts
         except IndexError:
             continue

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 51f5ade013ac0b913be640254dc9e4339598f3717a3f14bc4bb5434e5e5c76cb.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 65b03396066873938c1a19fd725e6e685986f757fba9768285b400aa435668a2.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */
@@ -35,15 +35,17 @@ export type PositionSource = {
 /**
  * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
  * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
- * exp(epsilon d + slack) at most. `accuracy` is the radius (metres) that holds 95 % of reports.
+ * exp(epsilon d + slack) at most. A concentrated promise is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
+ * `accuracy` is the radius (metres) that holds 95 % of reports.
  */
 export type Spent = {
     reports: number;
     refused: number;
     perDay: number;
     left: number;
-    epsilon: number;
-    slack: number;
+    epsilon?: number;
+    slack?: number;
+    rho?: number;
     accuracy: number;
 };
 /**
@@ -61,8 +63,9 @@ export type ProtectedGeolocation = {
 export type DayPlan = {
     everySeconds: number;
     perDay: number;
-    epsilon: number;
-    slack: number;
+    epsilon?: number;
+    slack?: number;
+    rho?: number;
     accuracy: number;
     sentence: string;
 };
@@ -100,12 +103,13 @@ export type Guarantee = Readonly<{
 }>;
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * that it comes from. The loss is null after pruning.
  */
 export type Certificate = Readonly<{
-    loss: number;
+    loss: number | null;
     lower_bound: number;
-    epsilon: number;
+    epsilon?: number;
     method: string;
     note?: string;
     seconds: number;
@@ -121,6 +125,60 @@ export type Placing = {
     snap?: number;
     clamp?: boolean;
 };
+/**
+ * D_a(M(x) || M(x')) <= a rho d(x, x')^2 for every order a > 1 (Renyi): how likely a large ratio is, never how large one can be. It has no
+ * epsilon per unit, and asking for one is an error (`NotPure`); at a distance and with a delta it has one. Rho is per squared unit, and
+ * rho adds up: many reports of one person keep the sum.
+ */
+export class ConcentratedGuarantee {
+    /** Guarantees come with their mechanisms. @private */
+    private constructor();
+    /** @type {number} */
+    rho: number;
+    /** @type {"gaussian" | "renyi"} */
+    form: "gaussian" | "renyi";
+    /** @type {number | null} */
+    radius: number | null;
+    /** The unit of the distances. @type {string} */
+    unit: string;
+    /** @type {"theorem" | "certificate"} */
+    basis: "theorem" | "certificate";
+    /** @type {string} */
+    metric: string;
+    /** There is none: reading it is an error. @type {never} */
+    get epsilon(): never;
+    /** There is none: reading it is an error. @type {never} */
+    get slack(): never;
+    /**
+     * Return an epsilon with which Pr[M(x) in S] <= e^epsilon Pr[M(x') in S] + delta is proven, for all sets S of reports and secrets up to
+     * this far apart; rounded up.
+     * @param {number} distance
+     * @param {number} delta
+     * @returns {number}
+     */
+    epsilonAt(distance: number, delta: number): number;
+    /**
+     * Return a delta that is proven for this epsilon and secrets up to this far apart; rounded up.
+     * @param {number} distance
+     * @param {number} epsilon
+     * @returns {number}
+     */
+    deltaAt(distance: number, epsilon: number): number;
+    /**
+     * Return a distance up to which (epsilon, delta) is proven; rounded down.
+     * @param {number} epsilon
+     * @param {number} delta
+     * @returns {number}
+     */
+    distanceAt(epsilon: number, delta: number): number;
+    /**
+     * Return the promise of so many reports of one person together: rho adds up.
+     * @param {number} times
+     * @returns {ConcentratedGuarantee}
+     */
+    composed(times: number): ConcentratedGuarantee;
+    #private;
+}
 /** The file is damaged, altered, foreign, newer, or not signed by a key that is trusted. */
 export class CorruptFile extends MetricdpError {
 }
@@ -137,6 +195,9 @@ export class InvalidInput extends MetricdpError {
 export class MetricdpError extends Error {
     /** @param {string} message */
     constructor(message: string);
+}
+/** Something pure was asked of a promise that is only approximate. */
+export class NotPure extends InvalidInput {
 }
 /** A value is not one of the secrets; it is never passed through. */
 export class OutOfDomain extends InvalidInput {
@@ -164,8 +225,10 @@ export class Unsupported extends MetricdpError {
 /**
  * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
  * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
- * exp(epsilon d + slack) at most. `accuracy` is the radius (metres) that holds 95 % of reports.
- * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon: number, slack: number, accuracy: number }} Spent
+ * exp(epsilon d + slack) at most. A concentrated promise is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
+ * `accuracy` is the radius (metres) that holds 95 % of reports.
+ * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon?: number, slack?: number, rho?: number,
+ *   accuracy: number }} Spent
  */
 /**
  * What stands in for navigator.geolocation; `spent` says what was handed out today.
@@ -179,10 +242,12 @@ export class Unsupported extends MetricdpError {
  */
 /**
  * How a day's budget is spent: `everySeconds` and `perDay` are options of protectGeolocation, the rest says what they cost.
- * @typedef {{ everySeconds: number, perDay: number, epsilon: number, slack: number, accuracy: number, sentence: string }} DayPlan
+ * @typedef {{ everySeconds: number, perDay: number, epsilon?: number, slack?: number, rho?: number, accuracy: number,
+ *   sentence: string }} DayPlan
  */
 /**
- * Return how to spread a day's `budget` (an epsilon in the mechanism's unit) over the `hours` in which reports are asked for.
+ * Return how to spread a day's `budget` (an epsilon in the mechanism's unit, or a rho in its square where the promise is
+ * concentrated) over the `hours` in which reports are asked for.
  *
  * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
  * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
@@ -243,8 +308,9 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
  */
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
- * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon: number, method: string, note?: string, seconds: number,
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * that it comes from. The loss is null after pruning.
+ * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
  */
 /**
@@ -253,13 +319,14 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
  * @typedef {{ snap?: number, clamp?: boolean }} Placing
  */
 export class Mechanism {
-    /** Mechanisms come from `open`. @private */
+    /** Mechanisms come from `open` and `prune`. @private */
     private constructor();
     /**
      * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
-     *   "direction-noise" | "nearest" | "product"}
+     *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
+     *   "nearest" | "product"}
      */
-    kind: "matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" | "direction-noise" | "nearest" | "product";
+    kind: "matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" | "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" | "nearest" | "product";
     /** @type {number} */
     version: number;
     /** @type {number} */
@@ -270,8 +337,13 @@ export class Mechanism {
     storage: "dense" | "sparse" | "quantised";
     /** @type {number | null} */
     bits: number | null;
-    /** @type {Guarantee} */
-    guarantee: Guarantee;
+    /** Whether the promise is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
+    isPure: boolean;
+    /**
+     * What is promised: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
+     * @type {Guarantee | ConcentratedGuarantee}
+     */
+    guarantee: Guarantee | ConcentratedGuarantee;
     /** @type {Certificate} */
     certificate: Certificate;
     /** @type {string} */
@@ -287,6 +359,21 @@ export class Mechanism {
     columns: readonly string[];
     /** The unit in which coordinates are measured where they are (latitude, longitude) in degrees. @type {string | null} */
     earthUnit: string | null;
+    /**
+     * Return a mechanism that never gives some reports, with the same promise, exactly: a pruned report becomes one that is kept, always
+     * the same. By the rule "cheapest" (the usual one, of a matrix) that is the one with the least expected distance from the secret, all
+     * secrets being equally likely; by "nearest" (the usual one elsewhere) the nearest. Nothing of it leaves the device: the map is made
+     * here, of public numbers; errors name no code, and `accuracy` stays that of the mechanism before it.
+     *
+     * `codes` is one list for all secrets, and must be a standing wish ("never my street"): one that depends on where somebody is would
+     * give that away, since reports show what never comes. Secrets at pruned places are protected as before.
+     * @param {ArrayLike<number>} codes
+     * @param {{ rule?: "cheapest" | "nearest" }} [options]
+     * @returns {Mechanism}
+     */
+    prune(codes: ArrayLike<number>, { rule }?: {
+        rule?: "cheapest" | "nearest";
+    }): Mechanism;
     /** The number of secrets, where they are finitely many. @returns {number | null} */
     get secrets(): number | null;
     /** The number of reports, where they are finitely many. @returns {number | null} */
@@ -318,29 +405,33 @@ export class Mechanism {
      * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
      * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
      * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
-     * one value is put on to any secret that the other can reach.
+     * one value is put on to any secret that the other can reach. Concentrated promises have none (`NotPure`).
      * @param {number} [snap]
      * @returns {number}
      */
     slack(snap?: number): number;
     /**
      * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
-     * beyond the radius of the promise, where there is one.
+     * beyond the radius of the promise, where there is one. A concentrated promise has one with a `delta` only: no set of reports is more
+     * than so many times likelier from one of the two, plus delta.
      * @param {number} distance
-     * @param {{ snap?: number }} [options]
+     * @param {{ snap?: number, delta?: number }} [options]
      * @returns {number}
      */
-    factor(distance: number, { snap }?: {
+    factor(distance: number, { snap, delta }?: {
         snap?: number;
+        delta?: number;
     }): number;
     /**
-     * Return the distance up to which one report shifts the odds between two secrets by at most `factor`.
+     * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated promise
+     * with a `delta`, up to which no set of reports is more than that factor likelier, plus delta.
      * @param {number} [factor]
-     * @param {{ snap?: number }} [options]
+     * @param {{ snap?: number, delta?: number }} [options]
      * @returns {number}
      */
-    reach(factor?: number, { snap }?: {
+    reach(factor?: number, { snap, delta }?: {
         snap?: number;
+        delta?: number;
     }): number;
     /**
      * Return a radius, in the unit of the distances, that holds a report with at least this probability whatever the
@@ -403,6 +494,59 @@ export function open(source: ArrayBuffer | ArrayBufferView | string | URL, { tru
     trusted?: string | string[] | null;
     largest?: number;
 }): Promise<Mechanism>;
+/**
+ * A tree of areas, as `openTree` gives it: the levels, the finest first, and mechanisms that report areas of a level and avoid others.
+ */
+export class LocationTree {
+    /** Trees come from `openTree`. @private */
+    private constructor();
+    /**
+     * The levels, the finest first; `areas` are the names of its areas, null where places have none.
+     * @type {readonly { readonly name: string, readonly size: number, readonly areas: readonly string[] | null }[]}
+     */
+    levels: readonly {
+        readonly name: string;
+        readonly size: number;
+        readonly areas: readonly string[] | null;
+    }[];
+    /**
+     * Return the reports of the file of a level that lie in some areas, by name (places without names by number), of a level that is
+     * no finer.
+     * @param {string} level
+     * @param {ArrayLike<string | number>} areas
+     * @param {{ of?: string }} [options] `of`: whose reports, the places unless said
+     * @returns {number[]}
+     */
+    codes(level: string, areas: ArrayLike<string | number>, { of }?: {
+        of?: string;
+    }): number[];
+    /**
+     * Open the mechanism of a level, and leave out reports from the areas that are avoided: `{ district: ["Bonfim"] }`, by the names of
+     * levels. Which areas these are stays on the device; that a file was fetched tells which level somebody chose.
+     * @param {string} level
+     * @param {{ avoid?: Record<string, (string | number)[]>, rule?: "cheapest" | "nearest" }} [options]
+     * @returns {Promise<Mechanism>}
+     */
+    open(level: string, { avoid, rule }?: {
+        avoid?: Record<string, (string | number)[]>;
+        rule?: "cheapest" | "nearest";
+    }): Promise<Mechanism>;
+    #private;
+}
+/**
+ * Open a tree of areas: `tree.json` by its address (or path), or its bytes together with `read`, which says where the file of a level is.
+ * The mechanism files are opened when they are asked for, and must be those whose checksums the tree names; `trusted` and `largest` are
+ * those of `open`. A tree is not signed itself: what is trusted are the signatures of its mechanism files.
+ * @param {ArrayBuffer | ArrayBufferView | string | URL} source
+ * @param {{ trusted?: string | string[] | null, largest?: number,
+ *   read?: (name: string) => ArrayBuffer | ArrayBufferView | string | URL }} [options]
+ * @returns {Promise<LocationTree>}
+ */
+export function openTree(source: ArrayBuffer | ArrayBufferView | string | URL, { read, ...options }?: {
+    trusted?: string | string[] | null;
+    largest?: number;
+    read?: (name: string) => ArrayBuffer | ArrayBufferView | string | URL;
+}): Promise<LocationTree>;
 /**
  * Return a distance for people: 0.2 km is 200 m.
  * @param {number} distance

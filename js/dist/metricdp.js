@@ -23,6 +23,8 @@ class CorruptFile extends MetricdpError {}
 class InvalidInput extends MetricdpError {}
 /** A value is not one of the secrets; it is never passed through. */
 class OutOfDomain extends InvalidInput {}
+/** Something pure was asked of a promise that is only approximate. */
+class NotPure extends InvalidInput {}
 /** This module, or this browser, cannot do it; Python can. */
 class Unsupported extends MetricdpError {}
 
@@ -50,6 +52,8 @@ const STRANGER = {
   box: [OutOfDomain, "this lies outside the box of the mechanism: `clamp` puts such values on its edge."],
   unit: [OutOfDomain, "a secret must be a unit vector: divide it by its length first."],
   direction: [OutOfDomain, "a secret must be a vector with a length: zero has no direction."],
+  ball: [OutOfDomain, "a secret must lie inside the unit ball: scale vectors to a length below one first."],
+  border: [OutOfDomain, "this lies too close to the border of the ball, where doubles do not tell neighbours apart: shorten it a little."],
   street: [OutOfDomain, "this lies on no street: give a street number and an offset along it."],
   lattice: [OutOfDomain, "this is too far out for the lattice of the mechanism: subtract an origin."],
   parts: [InvalidInput, "a secret of a product is a list with one value for every part."],
@@ -71,472 +75,6 @@ function refuseOption(condition, sentence) {
 function optionNumber(value, name, least = 0) {
   refuseOption(typeof value !== "number" || !(value >= least && value < Infinity), `\`${name}\` must be a finite number of at least ${least}.`);
   return value;
-}
-
-// ---------------------------------------------------------------------------------------------------- shared.js
-
-/** What both languages share: written by build.js from src/metricdp/shared.json and wording.json; change those. */
-
-const SHARED = {
-  "format": "metricdp-mechanism",
-  "version": 2,
-  "signature_purpose": "metricdp-mechanism-signature-1",
-  "header_limit": 4194304,
-  "licence_limit": 10000,
-  "storages": [
-    "dense",
-    "sparse",
-    "quantised"
-  ],
-  "fewest_bits": 8,
-  "most_bits": 52,
-  "largest_matrix": 536870912,
-  "largest_count": 1024,
-  "largest_parts": 64,
-  "largest_metric_terms": 1024,
-  "deepest_metric": 16,
-  "largest_dimension": 65536,
-  "largest_nodes": 4194304,
-  "largest_coordinate": 1e+300,
-  "largest_rate": 1e+100,
-  "largest_ratio": 1000000,
-  "smallest_ratio": 1e-290,
-  "largest_cell": 2251799813685248,
-  "largest_drawing_error": 0.01,
-  "rounding": 1e-9,
-  "earth_radius_km": 6371.009,
-  "metres": {
-    "m": "1",
-    "km": "1000",
-    "mi": "1609.344",
-    "ft": "0.3048"
-  },
-  "weak_keys": [
-    "0000000000000000000000000000000000000000000000000000000000000000",
-    "0100000000000000000000000000000000000000000000000000000000000000",
-    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
-    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
-    "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"
-  ]
-};
-
-const WORDING = {
-  "digits": {
-    "metres": 3,
-    "distance": 4,
-    "epsilon": 6,
-    "audited": 9,
-    "slack": 4,
-    "factor": 3,
-    "loss": 4
-  },
-  "largest_factor": 1000000,
-  "beyond_largest": "more than a million",
-  "lengths": [
-    "m",
-    "km",
-    "mi",
-    "ft"
-  ],
-  "along": {
-    "ShortestPath": " along the roads",
-    "StreetPath": " along the streets",
-    "PolicyGraph": " along the roads"
-  },
-  "along_steps": {
-    "ShortestPath": " in the graph",
-    "PolicyGraph": " in the policy"
-  },
-  "things": {
-    "length": "places",
-    "other": "secrets"
-  },
-  "plural": {
-    "hop": "hops"
-  },
-  "counted": {
-    "hop": [
-      1,
-      2,
-      3,
-      5,
-      10
-    ]
-  },
-  "shares": [
-    0.1,
-    0.5,
-    1,
-    2,
-    5,
-    10
-  ],
-  "scale": [
-    {
-      "below": 1.13,
-      "words": "hardly better than a coin toss: a guess is right at most {sure} of the time"
-    },
-    {
-      "below": 9,
-      "words": "a guess is right at most {sure} of the time"
-    },
-    {
-      "below": 65,
-      "words": "a guess may be right {sure} of the time: little protection"
-    },
-    {
-      "below": null,
-      "words": "may be told apart: by design"
-    }
-  ],
-  "outside": "not protected: farther apart than the promise reaches",
-  "per": {
-    "unit": " per {unit}",
-    "none": " per unit of distance"
-  },
-  "promise": {
-    "whole": "epsilon {epsilon}{per} ({metric}){slack}{within}, by {basis}",
-    "slack": ", plus a slack of {slack}",
-    "within": ", only between secrets within {radius}",
-    "within_part": ", only between secrets of one part of the policy (up to {radius} apart): reports may reveal the part"
-  },
-  "short": {
-    "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
-    "counted": "One report shifts the odds between two neighbours{along} by at most a factor of {factor}, and between {things} farther apart by at most that factor for every step on the way. Every further report adds to that.{outside}",
-    "slack": "Its slack alone allows more than a factor of two between any two {things}.{outside}",
-    "outside": " Two {things} farther apart than {radius} are not protected from each other.",
-    "outside_part": " Two {things} in different parts of the policy, or farther apart than {radius}, are not hidden from each other at all, on purpose: a report may reveal in which part a secret lies.",
-    "nothing": "This promises nothing: it is for comparisons and must not protect data.",
-    "part": "Part {number}, while the others stay the same: {sentence}"
-  },
-  "meaning": {
-    "head": "What epsilon means: any report is at most so many times likelier from one of two {things} than from the other, and whoever has to guess between them at even odds is right at most so often.",
-    "row": "  {distance} apart: factor {factor}   {words}"
-  }
-};
-
-// ---------------------------------------------------------------------------------------------------- geolocation.js
-
-/**
- * A stand-in for navigator.geolocation that only ever hands out protected positions.
- *
- * One fresh report is drawn per time window, whatever the app asks and wherever the person is; within the window the
- * same report is given again, so asking often does not average the noise away. Windows and not places: a report that
- * stayed the same as long as the person stays would tell when the person moves. Every window with a report spends
- * epsilon once; after `perDay` reports the last one is repeated until the next day (with its own, old time). A clock that is
- * set back refreshes nothing: the report and the counts stay until the clock has caught up. Pages of one origin that are open
- * side by side take turns where the browser has locks, so that a window has one report for all of them.
- *
- * A position that the mechanism refuses (a finite one, away from its places) is answered with the same error for the rest of
- * the window: it tells that the person was outside, once in a window, and nothing more.
- *
- * Only the report, its time and the counts are kept (in `storage`); the true position never is, and no error holds it.
- */
-
-
-/** What the app is told where there is no report, by the codes of navigator.geolocation: constant, whatever happened. */
-const UNAVAILABLE = 2;
-const MESSAGES = {
-  1: "the position was not allowed",
-  [UNAVAILABLE]: "no protected position is available",
-  3: "the device took too long to find the position",
-};
-const failed = (code) => ({ code: code in MESSAGES ? code : UNAVAILABLE, message: MESSAGES[code] ?? MESSAGES[UNAVAILABLE] });
-const NO_DEVICE =
-  "there is no navigator.geolocation here (Node, a worker, or a page that is not served over https): pass `geolocation`, an object with getCurrentPosition.";
-
-/** The slack up to which snapping is taken without asking: two positions, however near, differ by a factor of two at most. */
-const HARMLESS_SLACK = Math.LN2;
-
-/**
- * A position as apps know it, with a report in the place of the true one.
- * @typedef {object} ProtectedPosition
- * @property {{ latitude: number, longitude: number, accuracy: number, altitude: null, altitudeAccuracy: null, heading: null,
- *   speed: null }} coords
- * @property {number} timestamp
- */
-
-/**
- * What navigator.geolocation says where it has no position.
- * @typedef {{ code: number, message: string }} PositionFailure
- */
-
-/**
- * Where positions come from: navigator.geolocation, or anything with its getCurrentPosition.
- * @typedef {object} PositionSource
- * @property {(success: (position: { coords: { latitude: number, longitude: number } }) => void,
- *   failure: (error: PositionFailure) => void, options?: PositionOptions) => void} getCurrentPosition
- */
-
-/**
- * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
- * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
- * exp(epsilon d + slack) at most. `accuracy` is the radius (metres) that holds 95 % of reports.
- * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon: number, slack: number, accuracy: number }} Spent
- */
-
-/**
- * What stands in for navigator.geolocation; `spent` says what was handed out today.
- * @typedef {object} ProtectedGeolocation
- * @property {(success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void,
- *   options?: PositionOptions) => void} getCurrentPosition
- * @property {(success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void,
- *   options?: PositionOptions) => number} watchPosition
- * @property {(id: number) => void} clearWatch
- * @property {() => Spent} spent
- */
-
-/**
- * How a day's budget is spent: `everySeconds` and `perDay` are options of protectGeolocation, the rest says what they cost.
- * @typedef {{ everySeconds: number, perDay: number, epsilon: number, slack: number, accuracy: number, sentence: string }} DayPlan
- */
-
-/**
- * Return how to spread a day's `budget` (an epsilon in the mechanism's unit) over the `hours` in which reports are asked for.
- *
- * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
- * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
- * protectGeolocation: `protectGeolocation(mechanism, planDay(mechanism, { budget: 40 }))`.
- * @param {Mechanism} mechanism
- * @param {{ budget: number, hours?: number, snap?: number }} options
- * @returns {DayPlan}
- */
-function planDay(mechanism, { budget, hours = 16, snap = 0 }) {
-  const unit = unitOf(mechanism);
-  const { epsilon } = mechanism.guarantee;
-  optionNumber(budget, "budget");
-  refuseOption(!(optionNumber(hours, "hours") > 0 && hours <= 24), "`hours` must be above 0 and at most 24.");
-  const perDay = Math.floor((budget / epsilon) * (1 + 2 ** -50)); // 40 / 0.1 is 400, whatever its last bit
-  refuseOption(
-    perDay < 1,
-    `a budget of ${budget} a day does not pay for one report, which costs ${epsilon} per ${unit}: use a mechanism with a smaller epsilon.`,
-  );
-  const minutes = Math.max(1, Math.ceil((hours * 60) / perDay));
-  const slack = perDay * mechanism.slack(snap);
-  const accuracy = radius(mechanism, snap);
-  const sentence =
-    `One report in every ${minutes === 1 ? "minute" : `${minutes} minutes`}, at most ${perDay} a day; 95 % of them lie within ${Math.ceil(accuracy)} m. ` +
-    `All of a day together promise an epsilon of ${Number((perDay * epsilon).toPrecision(6))} per ${unit}` +
-    (slack > 0 ? ` with a slack of ${Number(slack.toPrecision(6))}.` : ".");
-  return { everySeconds: 60 * minutes, perDay, epsilon: perDay * epsilon, slack, accuracy, sentence };
-}
-
-/**
- * Return an object with getCurrentPosition, watchPosition and clearWatch, and `spent()` for what was used today.
- *
- * A mechanism on finitely many places refuses a position that is none of them (nor within `snap` kilometres, or whatever its
- * unit is). With `clamp` it is put on the nearest place instead, however far that is, a public rule that is the same for
- * everybody; no answer tells inside from outside then. The promise is that of the places: two positions are as hard to tell
- * apart as the places they are put on, and `accuracy` is about that place too.
- *
- * Snapping costs slack, which no distance makes smaller. Where it costs more than ln 2 (on roads a few metres are enough) it is
- * refused, unless `confirmSlack` says that this is known. Without a device that knows positions (Node, a worker) every question is answered
- * with a sentence that says so.
- * @param {Mechanism} mechanism
- * @param {{ geolocation?: PositionSource, storage?: { getItem(name: string): string | null,
- *   setItem(name: string, value: string): void }, everySeconds?: number, perDay?: number, snap?: number, clamp?: boolean,
- *   confirmSlack?: boolean, now?: () => number }} [options]
- * @returns {ProtectedGeolocation}
- */
-function protectGeolocation(
-  mechanism,
-  {
-    geolocation = globalThis.navigator?.geolocation, storage = localStorageOrMemory(), everySeconds = 1800, perDay = 24, snap = 0,
-    clamp = false, confirmSlack = false, now = Date.now,
-  } = {},
-) {
-  unitOf(mechanism);
-  const absent = geolocation === undefined || geolocation === null;
-  refuseOption(!absent && typeof geolocation.getCurrentPosition !== "function", "`geolocation` must be that of a device.");
-  refuseOption(optionNumber(everySeconds, "everySeconds") === 0, "`everySeconds` must be positive.");
-  optionNumber(perDay, "perDay", 1);
-  const slack = mechanism.slack(snap); // of one report; refuses a snap that means nothing here
-  const added = slack - mechanism.slack(0);
-  refuseOption(
-    added > HARMLESS_SLACK && confirmSlack !== true,
-    `a \`snap\` of ${snap} adds ${Number(added.toPrecision(3))} to the slack of every report: two positions, however near, could be told apart by a factor of ` +
-      `${Number(Math.exp(added).toPrecision(3))} more. Say \`confirmSlack: true\` where that is meant, take a smaller \`snap\`, or \`clamp: true\`.`,
-  );
-  const name = `metricdp:${mechanism.sha256}`;
-  const accuracy = radius(mechanism, snap);
-  const watches = new Map();
-  let asking = null;
-
-  const read = () => {
-    const today = new Date(now()).toISOString().slice(0, 10);
-    const { day, spent, refused, at, point } = remembered(storage.getItem(name));
-    return day >= today ? { day, spent, refused, at, point } : { day: today, spent: 0, refused: 0, at, point };
-  };
-  const reportOf = ({ latitude, longitude }) => {
-    try {
-      return mechanism.sample([latitude, longitude], { snap, clamp }).point;
-    } catch (error) {
-      if (error instanceof InvalidInput) return null; // not one of its places
-      throw error;
-    }
-  };
-  const windowOf = (time) => Math.floor(time / (1000 * everySeconds));
-
-  /** Return what is kept where no new report is due, else null. */
-  const standing = () => {
-    const kept = read();
-    const fresh = kept.at !== null && windowOf(kept.at) >= windowOf(now()); // later: the clock was set back
-    return fresh || kept.spent + kept.refused >= perDay ? kept : null;
-  };
-  /** Ask the device and draw; kept before anybody is told. */
-  const draw = (options) =>
-    new Promise((resolve, reject) => {
-      geolocation.getCurrentPosition(
-        ({ coords }) => {
-          try {
-            const kept = read();
-            const point = reportOf(coords);
-            const [reports, refusals] = point === null ? [0, 1] : [1, 0];
-            const next = { day: kept.day, spent: kept.spent + reports, refused: kept.refused + refusals, at: now(), point };
-            storage.setItem(name, JSON.stringify(next));
-            resolve(next);
-          } catch {
-            reject(failed(UNAVAILABLE)); // nothing that could be said about it is worth the risk
-          }
-        },
-        (error) => reject(failed(error?.code)),
-        options,
-      );
-    });
-  /** Return the report of this window, drawing it where there is none yet; at most one question is under way. */
-  const current = async (options) => {
-    if (absent) throw { code: UNAVAILABLE, message: NO_DEVICE };
-    const turn = () => standing() ?? draw(options); // looked at again: another page may have drawn meanwhile
-    const kept = standing() ?? (await (asking ??= takingTurns(name, storage, turn).finally(() => (asking = null))));
-    if (kept.point === null) throw failed(UNAVAILABLE);
-    return kept;
-  };
-
-  /** A position as apps know it: what is not protected (altitude, speed, heading) is not there. */
-  const position = ({ at, point }) => ({
-    coords: {
-      latitude: point[0], longitude: point[1], accuracy,
-      altitude: null, altitudeAccuracy: null, heading: null, speed: null,
-    },
-    timestamp: at,
-  });
-
-  let last = 0;
-  return {
-    getCurrentPosition(success, failure = silent, options = {}) {
-      current(options).then((kept) => success(position(kept)), failure);
-    },
-    watchPosition(success, failure = silent, options = {}) {
-      const id = (last += 1);
-      let told = null;
-      const look = () =>
-        current(options).then((kept) => {
-          if (watches.has(id) && kept.at !== told) {
-            told = kept.at;
-            success(position(kept));
-          }
-        }, failure);
-      watches.set(id, setInterval(look, Math.min(60, everySeconds) * 1000));
-      look();
-      return id;
-    },
-    clearWatch(id) {
-      clearInterval(watches.get(id));
-      watches.delete(id);
-    },
-    spent() {
-      const { spent, refused } = read();
-      const left = Math.max(0, perDay - spent - refused);
-      return { reports: spent, refused, perDay, left, epsilon: spent * mechanism.guarantee.epsilon, slack: spent * slack, accuracy };
-    },
-  };
-}
-
-/** An app that does not listen to failures: only what it did wrong itself is said, where developers look. */
-function silent({ message }) {
-  if (message === NO_DEVICE) globalThis.console?.warn(message);
-}
-
-/** Return the unit of a mechanism on the Earth, or refuse it. */
-function unitOf(mechanism) {
-  if (mechanism.earthUnit === null) {
-    throw new InvalidInput("positions need a mechanism on (latitude, longitude), such as laplace(Haversine()).");
-  }
-  return mechanism.earthUnit;
-}
-
-/** Return the radius in metres that holds 95 % of reports, the same wherever the person is. */
-function radius(mechanism, snap) {
-  return Number(SHARED.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap);
-}
-
-/** Do the work while no other page with the same storage does work of this name, where the browser can tell. */
-async function takingTurns(name, storage, work) {
-  const locks = storage === sharedStorage() ? globalThis.navigator?.locks : undefined;
-  return locks ? locks.request(name, work) : work();
-}
-
-/** Return what all pages of this origin share, where the browser allows it. */
-function sharedStorage() {
-  try {
-    return globalThis.localStorage ?? null;
-  } catch {
-    return null; // refused, as in some private windows
-  }
-}
-
-/** Where nothing can be kept (some private windows), remember for as long as the page is open. */
-function localStorageOrMemory() {
-  const shared = sharedStorage();
-  if (shared) return shared;
-  const kept = new Map();
-  return { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value) };
-}
-
-/** Return what was kept, or a fresh start where it is not what this module writes. */
-function remembered(text) {
-  const whole = (value) => Number.isSafeInteger(value) && value >= 0;
-  try {
-    const { day, spent, refused = 0, at, point } = JSON.parse(text);
-    const placed = point === null || (Array.isArray(point) && point.length === 2 && point.every(Number.isFinite));
-    if (typeof day === "string" && whole(spent) && whole(refused) && Number.isFinite(at) && placed) {
-      return { day, spent, refused, at, point };
-    }
-  } catch {
-    // nothing was kept, or something else
-  }
-  return { day: "", spent: 0, refused: 0, at: null, point: null };
-}
-
-// ---------------------------------------------------------------------------------------------------- audit.js
-
-/** A second opinion on a matrix, in doubles. */
-
-const TOLERANCE = 1e-9;
-
-/** Return the smallest epsilon of a matrix over all pairs of secrets, and whether the promise holds by it. */
-function judged({ inputs, table }, { epsilon: claimed, slack, radius }) {
-  const logs = Array.from({ length: table.rows }, (_, row) => table.law(row).map(Math.log));
-  const points = Array.from({ length: table.rows }, (_, row) => inputs.points.row(row));
-  let worst = 0;
-  let pairs = 0;
-  for (let i = 0; i < table.rows; i++) {
-    for (let j = i + 1; j < table.rows; j++) {
-      const apart = inputs.metric.measure(points[i], points[j]);
-      if (radius !== null && apart > radius) continue;
-      pairs += 1;
-      let spread = 0;
-      for (let k = 0; k < table.reports; k++) {
-        const [a, b] = [logs[i][k], logs[j][k]];
-        if (a !== b) spread = Math.max(spread, Math.abs(a - b));
-      }
-      if (spread > slack) worst = Math.max(worst, apart < Infinity ? (spread - slack) / apart : NaN);
-    }
-  }
-  const judgeable = pairs > 0 && Number.isFinite(claimed);
-  const holds = judgeable && worst <= claimed * (1 + TOLERANCE); // not so where `worst` is no number
-  const verdict = holds ? "holds" : judgeable && worst > claimed ? "violated" : "cannot judge";
-  return { epsilon: worst, claimed, tolerance: TOLERANCE, pairs, holds, verdict };
 }
 
 // ---------------------------------------------------------------------------------------------------- randomness.js
@@ -701,6 +239,3060 @@ function rint(value) {
   if (above < 0.5) return floor;
   if (above > 0.5) return floor + 1;
   return floor % 2 === 0 ? floor : floor + 1;
+}
+
+// ---------------------------------------------------------------------------------------------------- balls.js
+
+/**
+ * Balls of whole numbers: a number known to lie in [m - r, m + r] 2^-places, and what can be computed from such numbers. Every
+ * function here gives a ball that holds the true result; functions of fixed numbers are computed with 64 places more.
+ */
+
+
+const GUARD = 64n;
+
+/** The bits read so far leave more than one answer. */
+const UNDECIDED = Symbol("undecided");
+
+const sizeOf = (value) => (value < 0n ? -value : value);
+const bitsOf = (value) => {
+  const hexadecimal = value.toString(16);
+  return BigInt(4 * (hexadecimal.length - 1) + 32 - Math.clz32(parseInt(hexadecimal[0], 16)));
+};
+
+/** Return the whole part of a square root. */
+function wholeRoot(value) {
+  if (value < 2n) return value;
+  let guess = 1n << ((bitsOf(value) + 1n) / 2n + 1n);
+  for (;;) {
+    const next = (guess + value / guess) >> 1n;
+    if (next >= guess) return guess;
+    guess = next;
+  }
+}
+
+/** Return atan(1/n) or artanh(1/n) in units of 2^-places. */
+function inverseSeries(n, places, sign) {
+  let power = (1n << places) / n;
+  let sum = power;
+  for (let k = 3n; power !== 0n; k += 2n) {
+    power = (sign * power) / (n * n);
+    sum += power / k;
+  }
+  return sum;
+}
+
+/** Arithmetic of balls with so many binary places. */
+class Balls {
+  constructor(places) {
+    this.places = places;
+    this.inner = places + GUARD;
+    this.piInner = 4n * (4n * inverseSeries(5n, this.inner, -1n) - inverseSeries(239n, this.inner, -1n));
+    this.logTwoInner = 2n * inverseSeries(3n, this.inner, 1n);
+    this.pi = this.outer(this.piInner);
+    this.one = { m: 1n << places, r: 0n };
+  }
+
+  outer(value) {
+    return { m: value >> GUARD, r: 4n };
+  }
+
+  /** Return the ball of a fraction. */
+  fraction(top, bottom) {
+    return { m: (top << this.places) / bottom, r: 1n };
+  }
+
+  /** Return the ball of a double. */
+  double(value) {
+    return this.fraction(toWhole(value), 1n << 1074n);
+  }
+
+  /** Return the uniforms whose first bits are these. */
+  uniform(digits, bits) {
+    return { m: (2n * digits + 1n) << (this.places - bits - 1n), r: 1n << (this.places - bits - 1n) };
+  }
+
+  add(a, b) {
+    return { m: a.m + b.m, r: a.r + b.r };
+  }
+
+  subtract(a, b) {
+    return { m: a.m - b.m, r: a.r + b.r };
+  }
+
+  negative(a) {
+    return { m: -a.m, r: a.r };
+  }
+
+  multiply(a, b) {
+    return { m: (a.m * b.m) >> this.places, r: ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r + a.r * b.r) >> this.places) + 2n };
+  }
+
+  times(a, whole) {
+    return { m: a.m * whole, r: a.r * sizeOf(whole) };
+  }
+
+  divide(a, b) {
+    const least = sizeOf(b.m) - b.r;
+    if (least <= 0n) throw UNDECIDED;
+    const wrong = ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r) << this.places) / (sizeOf(b.m) * least);
+    return { m: (a.m << this.places) / b.m, r: wrong + 2n };
+  }
+
+  root(a) {
+    if (a.m + a.r < 0n) throw UNDECIDED;
+    const low = wholeRoot((a.m > a.r ? a.m - a.r : 0n) << this.places);
+    const high = wholeRoot((a.m + a.r) << this.places) + 1n;
+    return { m: (low + high) >> 1n, r: ((high - low) >> 1n) + 1n };
+  }
+
+  log(a) {
+    if (a.m <= a.r) throw UNDECIDED;
+    const shift = bitsOf(a.m) - this.places;
+    const value = shift > 0n ? (a.m << GUARD) >> shift : (a.m << GUARD) << -shift; // from 1/2 to 1
+    const one = 1n << this.inner;
+    const s = ((value - one) << this.inner) / (value + one);
+    const square = (s * s) >> this.inner;
+    let power = s;
+    let sum = s;
+    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
+      power = (power * square) >> this.inner;
+      sum += power / k;
+    }
+    const { m } = this.outer(2n * sum + shift * this.logTwoInner);
+    return { m, r: (a.r << this.places) / (a.m - a.r) + 8n };
+  }
+
+  exp(a) {
+    if (a.r >= this.one.m) throw UNDECIDED;
+    const value = a.m << GUARD;
+    let doublings = value / this.logTwoInner;
+    if (value < 0n) doublings -= 1n;
+    if (doublings > 1n << 20n) throw UNDECIDED;
+    const x = value - doublings * this.logTwoInner; // from 0 to ln 2
+    let term = 1n << this.inner;
+    let sum = term;
+    for (let k = 1n; term !== 0n; k += 1n) {
+      term = ((term * x) >> this.inner) / k;
+      sum += term;
+    }
+    const shift = GUARD - doublings;
+    const m = shift > 0n ? sum >> shift : sum << -shift;
+    return { m, r: ((2n * m * a.r) >> this.places) + 8n + (doublings > 0n ? 1n << doublings : 0n) };
+  }
+
+  /** Return sine and cosine. */
+  circle(a) {
+    const turn = 2n * this.piInner;
+    let x = (a.m << GUARD) % turn;
+    if (x > this.piInner) x -= turn;
+    if (x < -this.piInner) x += turn;
+    const square = (x * x) >> this.inner;
+    const sums = [];
+    for (const start of [1n, 0n]) {
+      let term = start ? x : 1n << this.inner;
+      let sum = term;
+      for (let k = start + 1n; sizeOf(term) > 1n; k += 2n) {
+        term = -((term * square) >> this.inner) / (k * (k + 1n));
+        sum += term;
+      }
+      sums.push({ m: sum >> GUARD, r: a.r + 8n });
+    }
+    return sums;
+  }
+
+  /** Return the angle of the vector (x, y), up to whole turns. */
+  angle(y, x) {
+    const [height, width] = [sizeOf(y.m), sizeOf(x.m)];
+    const length = wholeRoot(height * height + width * width);
+    const moved = x.r + y.r;
+    if (length <= 2n * moved + 2n) throw UNDECIDED;
+    const [less, more] = height > width ? [width, height] : [height, width];
+    const one = 1n << this.inner;
+    let q = (less << this.inner) / more;
+    for (let k = 0; k < 3; k++) q = (q << this.inner) / (one + wholeRoot((one << this.inner) + q * q)); // half the angle
+    const square = (q * q) >> this.inner;
+    let power = q;
+    let sum = q;
+    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
+      power = -((power * square) >> this.inner);
+      sum += power / k;
+    }
+    let angle = 8n * sum;
+    if (height > width) angle = this.piInner / 2n - angle;
+    if (x.m < 0n) angle = this.piInner - angle;
+    const { m } = this.outer(y.m < 0n ? -angle : angle);
+    return { m, r: ((height * x.r + width * y.r) << this.places) / (length * (length - moved)) + 8n };
+  }
+
+  below(a, b) {
+    if (a.m + a.r < b.m - b.r) return true;
+    if (a.m - a.r > b.m + b.r) return false;
+    throw UNDECIDED;
+  }
+
+  /** Return the nearest whole number of all numbers in a ball. */
+  cell(a) {
+    const half = 1n << (this.places - 1n);
+    const low = (a.m - a.r + half) >> this.places;
+    if (low !== (a.m + a.r + half) >> this.places) throw UNDECIDED;
+    return low;
+  }
+}
+
+/** Return what the fewest words of every uniform decide: `attempt(balls, words)` until it does not throw UNDECIDED. */
+function settled(attempt, extra) {
+  return untilDecided((tries) => {
+    const words = BigInt(tries + 1);
+    if (words > 64n) return undefined;
+    try {
+      return attempt(new Balls(64n * words + 96n + extra), words);
+    } catch (error) {
+      if (error !== UNDECIDED) throw error;
+      return undefined;
+    }
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------- conversions.js
+
+/**
+ * From a concentrated promise to (epsilon, delta) at a distance, and back: upper bounds that are proven, computed in balls. Two secrets
+ * are `mu` apart in units of the noise, mu = d sqrt(2 rho); what is known of a mechanism there is its form (docs/families/concentrated.md):
+ *
+ *     gaussian   delta(epsilon) = Phi(-a) - e^epsilon Phi(-b),  a = epsilon / mu - mu / 2,  b = epsilon / mu + mu / 2
+ *     renyi      delta(epsilon) = e^((q - 1) (q mu^2 / 2 - epsilon)) / (q - 1) (1 - 1 / q)^q  at any order q > 1
+ *
+ * With Mills' ratio R(x) = Phi(-x) / phi(x) and e^epsilon phi(b) = phi(a) the first is phi(a) (R(a) - R(b)), and for negative a it is
+ * 1 - phi(a) (R(-a) + R(b)): nothing overflows.
+ */
+
+
+const FARTHEST_MU = 1e6; // there epsilon is some 1e12 and protects nothing
+const NEAREST_MU = 1e-9;
+const SMALLEST_DELTA = 1e-300;
+const NO_DELTA = 1e-308; // what is below is said as this
+const FARTHEST_A = 37.8; // Phi(-37.7) is below NO_DELTA
+const STEPS = 200; // of bisection: more than a double has bits
+const DEPTH = 128; // of the continued fraction: from x = 8 on it is known to more than 200 bits
+const ORDERS = [1 + 1e-9, 1e15];
+
+/** Return Mills' ratio of a ball of at least 0: 1 / (2 phi(x)) - (x + x^3 / 3 + x^5 / 15 + ...), beyond 8 a continued fraction. */
+function millsRatio(balls, x) {
+  const square = balls.multiply(x, x);
+  if (x.m > 8n << balls.places) {
+    let ends = [x, balls.add(x, balls.divide(balls.fraction(BigInt(DEPTH), 1n), x))]; // between them lies what is left out
+    for (let k = DEPTH - 1; k >= 0; k--) ends = ends.map((end) => balls.divide(balls.fraction(BigInt(k || 1), 1n), end)).map((one) => (k ? balls.add(x, one) : one));
+    const [one, other] = ends;
+    const apart = one.m > other.m ? one.m - other.m : other.m - one.m;
+    return { m: (one.m + other.m) >> 1n, r: (apart >> 1n) + (one.r > other.r ? one.r : other.r) + 2n };
+  }
+  let [term, sum] = [x, x];
+  for (let k = 3n; term.m + term.r > 4n || square.m > k << (balls.places - 1n); k += 2n) {
+    term = balls.multiply(term, square);
+    term = { m: term.m / k, r: term.r / k + 1n };
+    sum = balls.add(sum, term);
+  }
+  sum = { m: sum.m, r: sum.r + term.m + term.r + 4n }; // the rest is smaller than the last term
+  return balls.subtract(balls.divide(balls.fraction(1n, 2n), density(balls, x)), sum);
+}
+
+/** Return the normal density. */
+function density(balls, x) {
+  const half = balls.multiply(balls.multiply(x, x), balls.fraction(-1n, 2n));
+  return balls.divide(balls.exp(half), balls.root(balls.times(balls.pi, 2n)));
+}
+
+/** Return a double that no number in a ball exceeds. */
+function upperEnd(balls, { m, r }) {
+  const top = m + r;
+  if (top <= 0n) return 0;
+  const shift = BigInt(Math.max(0, top.toString(2).length - 53));
+  const first = (top >> shift) + (shift > 0n ? 1n : 0n);
+  const power = Number(shift - balls.places);
+  return Math.max(NO_DELTA, power > -1000 ? Number(first) * 2 ** power : NO_DELTA);
+}
+
+const bitsAbove = (value) => Math.max(0, Math.ceil(Math.log2(value)));
+
+function gaussianDelta(mu, epsilon) {
+  const near = epsilon / mu - mu / 2;
+  if (near > FARTHEST_A) return NO_DELTA;
+  let places = 256 + 4 * (bitsAbove(epsilon) + bitsAbove(mu) + bitsAbove(1 / mu)) + Math.ceil(near > 0 ? 0.73 * near * near : 0);
+  for (let tries = 0; tries < 4; tries++, places *= 2) {
+    const balls = new Balls(BigInt(places));
+    const [half, away] = [balls.multiply(balls.double(mu), balls.fraction(1n, 2n)), balls.divide(balls.double(epsilon), balls.double(mu))];
+    const [a, b] = [balls.subtract(away, half), balls.add(away, half)];
+    const below = a.m < 0n;
+    const size = { m: below ? -a.m : a.m, r: a.r };
+    const [one, other] = [millsRatio(balls, size), millsRatio(balls, b)];
+    const part = balls.multiply(density(balls, size), below ? balls.add(one, other) : balls.subtract(one, other));
+    const found = below ? balls.subtract(balls.one, part) : part;
+    if (found.m > 0n && found.r * 10n ** 13n <= found.m) return Math.min(1, upperEnd(balls, found));
+  }
+  return 1; // always true
+}
+
+/** Return an order near the best one, in doubles: where the derivative of ln delta vanishes. */
+function bestOrder(mu, epsilon) {
+  const slope = (order) => (2 * order - 1) * (0.5 * mu * mu) - epsilon + Math.log1p(-1 / order);
+  let [low, high] = [1, 2];
+  while (slope(high) < 0 && high < ORDERS[1]) [low, high] = [high, 2 * high];
+  for (let k = 0; k < STEPS; k++) {
+    const middle = 0.5 * (low + high);
+    if (!(low < middle && middle < high)) break;
+    [low, high] = slope(middle) < 0 ? [middle, high] : [low, middle];
+  }
+  return high;
+}
+
+function renyiDelta(mu, epsilon) {
+  const order = bestOrder(mu, epsilon);
+  if (order <= ORDERS[0]) return 1;
+  const balls = new Balls(BigInt(1280 + 4 * (bitsAbove(order) + bitsAbove(epsilon) + bitsAbove(mu) + bitsAbove(1 / mu))));
+  const [q, m] = [balls.double(order), balls.double(mu)];
+  const less = balls.subtract(q, balls.one);
+  const rho = balls.multiply(balls.multiply(m, m), balls.fraction(1n, 2n));
+  const lost = balls.subtract(balls.multiply(q, rho), balls.double(epsilon));
+  const rest = balls.log(balls.subtract(balls.one, balls.divide(balls.one, q)));
+  const exponent = balls.subtract(balls.multiply(less, balls.add(lost, rest)), balls.log(q));
+  if (exponent.m + exponent.r > 0n) return 1;
+  if (exponent.m < -709n << balls.places) return NO_DELTA;
+  return Math.min(1, upperEnd(balls, balls.exp(exponent)));
+}
+
+function checkAsked(mu, epsilon) {
+  refuseOption(!(mu >= 0 && mu <= FARTHEST_MU), "this distance is more than a million times the standard deviation of the noise: no promise means anything there.");
+  refuseOption(!(epsilon >= 0 && epsilon < Infinity), "`epsilon` must be a finite number of at least 0.");
+}
+
+/** Return a delta that is proven for this epsilon. */
+function deltaOf(mu, epsilon, form) {
+  checkAsked(mu, epsilon);
+  if (mu === 0) return 0;
+  return form === "gaussian" ? gaussianDelta(mu, epsilon) : renyiDelta(mu, epsilon);
+}
+
+function checkDelta(delta) {
+  const good = typeof delta === "number" && delta >= SMALLEST_DELTA && delta < 1;
+  refuseOption(!good, "`delta` must lie between 1e-300 and 1, such as 1e-6: with none at all this promise says nothing.");
+}
+
+/** Return an epsilon at which this delta is proven: the least, up to the last digits. */
+function epsilonOf(mu, delta, form) {
+  checkDelta(delta);
+  checkAsked(mu, 0);
+  if (mu === 0 || deltaOf(mu, 0, form) <= delta) return 0;
+  // enough for either form: r + 2 sqrt(r ln(1 / delta)) with r = mu^2 / 2 (Bun and Steinke 2016, Proposition 1.3)
+  let [low, high] = [0, (0.5 * mu * mu + mu * Math.sqrt(-2 * Math.log(delta))) * (1 + 1e-9)];
+  for (let k = 0; k < STEPS; k++) {
+    const middle = 0.5 * (low + high);
+    if (!(low < middle && middle < high) || high - low <= 1e-13 * high) break;
+    [low, high] = deltaOf(mu, middle, form) <= delta ? [low, middle] : [middle, high];
+  }
+  while (deltaOf(mu, high, form) > delta) high *= 1 + 1e-12; // the first guess is proven too, like every other
+  return high;
+}
+
+/** Return the largest mu found at which (epsilon, delta) is proven. */
+function muOf(epsilon, delta, form) {
+  checkAsked(0, epsilon);
+  checkDelta(delta);
+  let [low, high] = [0, 1];
+  while (deltaOf(high, epsilon, form) <= delta) {
+    [low, high] = [high, 2 * high];
+    if (high > FARTHEST_MU) return low;
+  }
+  for (let k = 0; k < STEPS; k++) {
+    const middle = 0.5 * (low + high);
+    if (!(low < middle && middle < high) || high - low <= 1e-13 * high || high < NEAREST_MU) break;
+    [low, high] = deltaOf(middle, epsilon, form) <= delta ? [middle, high] : [low, middle];
+  }
+  refuseOption(low === 0, "no noise keeps this epsilon and delta: both are too close to 0.");
+  return low;
+}
+
+// ---------------------------------------------------------------------------------------------------- concentrated.js
+
+/** The concentrated promise: Renyi divergences that grow with the square of the distance. It is never a pure one. */
+
+
+const NOT_PURE = "it is approximate, and no factor holds for every report. Ask for `rho`, or for `epsilonAt(distance, delta)`.";
+
+/** Refuse to say something pure about a concentrated promise. */
+function notPure(name) {
+  throw new NotPure(`a concentrated promise has no \`${name}\`: ${NOT_PURE}`);
+}
+
+/** Return the least double that is not below a whole number times a double. */
+function timesUp(value, times) {
+  const exact = toWhole(value) * BigInt(times);
+  const found = value * times;
+  if (toWhole(found) >= exact) return found;
+  let step = 2 ** -52 * found;
+  while (found + step / 2 > found && toWhole(found + step / 2) >= exact) step /= 2;
+  return found + step;
+}
+
+/**
+ * D_a(M(x) || M(x')) <= a rho d(x, x')^2 for every order a > 1 (Renyi): how likely a large ratio is, never how large one can be. It has no
+ * epsilon per unit, and asking for one is an error (`NotPure`); at a distance and with a delta it has one. Rho is per squared unit, and
+ * rho adds up: many reports of one person keep the sum.
+ */
+class ConcentratedGuarantee {
+  /** Guarantees come with their mechanisms. @private */
+  constructor({ rho, form, radius, unit, basis, metric }) {
+    /** @type {number} */
+    this.rho = rho;
+    /** @type {"gaussian" | "renyi"} */
+    this.form = form;
+    /** @type {number | null} */
+    this.radius = radius;
+    /** The unit of the distances. @type {string} */
+    this.unit = unit;
+    /** @type {"theorem" | "certificate"} */
+    this.basis = basis;
+    /** @type {string} */
+    this.metric = metric;
+    Object.freeze(this);
+  }
+
+  /** There is none: reading it is an error. @type {never} */
+  get epsilon() {
+    return notPure("epsilon");
+  }
+
+  /** There is none: reading it is an error. @type {never} */
+  get slack() {
+    return notPure("slack");
+  }
+
+  /** Return mu, rounded up: the distance in standard deviations of the noise. */
+  #apart(distance) {
+    optionNumber(distance, "distance");
+    refuseOption(this.radius !== null && distance > this.radius, "this distance is beyond the radius of the promise: nothing is promised there.");
+    return distance * Math.sqrt(2 * this.rho) * (1 + 2 ** -50);
+  }
+
+  /**
+   * Return an epsilon with which Pr[M(x) in S] <= e^epsilon Pr[M(x') in S] + delta is proven, for all sets S of reports and secrets up to
+   * this far apart; rounded up.
+   * @param {number} distance
+   * @param {number} delta
+   * @returns {number}
+   */
+  epsilonAt(distance, delta) {
+    return epsilonOf(this.#apart(distance), delta, this.form);
+  }
+
+  /**
+   * Return a delta that is proven for this epsilon and secrets up to this far apart; rounded up.
+   * @param {number} distance
+   * @param {number} epsilon
+   * @returns {number}
+   */
+  deltaAt(distance, epsilon) {
+    return deltaOf(this.#apart(distance), optionNumber(epsilon, "epsilon"), this.form);
+  }
+
+  /**
+   * Return a distance up to which (epsilon, delta) is proven; rounded down.
+   * @param {number} epsilon
+   * @param {number} delta
+   * @returns {number}
+   */
+  distanceAt(epsilon, delta) {
+    const found = (muOf(optionNumber(epsilon, "epsilon"), delta, this.form) / Math.sqrt(2 * this.rho)) * (1 - 1e-12);
+    return this.radius === null ? found : Math.min(found, this.radius);
+  }
+
+  /**
+   * Return the promise of so many reports of one person together: rho adds up.
+   * @param {number} times
+   * @returns {ConcentratedGuarantee}
+   */
+  composed(times) {
+    refuseOption(!Number.isSafeInteger(times) || times < 1, "`times` must be a whole number of at least 1.");
+    return new ConcentratedGuarantee({ ...this, rho: timesUp(this.rho, times) });
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- shared.js
+
+/** What both languages share: written by build.js from src/metricdp/shared.json and wording.json; change those. */
+
+const SHARED = {
+  "format": "metricdp-mechanism",
+  "version": 2,
+  "signature_purpose": "metricdp-mechanism-signature-1",
+  "header_limit": 4194304,
+  "licence_limit": 10000,
+  "storages": [
+    "dense",
+    "sparse",
+    "quantised"
+  ],
+  "fewest_bits": 8,
+  "most_bits": 52,
+  "largest_matrix": 536870912,
+  "largest_count": 1024,
+  "largest_parts": 64,
+  "largest_metric_terms": 1024,
+  "deepest_metric": 16,
+  "largest_dimension": 65536,
+  "largest_nodes": 4194304,
+  "largest_coordinate": 1e+300,
+  "largest_rate": 1e+100,
+  "largest_ratio": 1000000,
+  "smallest_ratio": 1e-290,
+  "largest_cell": 2251799813685248,
+  "largest_drawing_error": 0.01,
+  "rounding": 1e-9,
+  "earth_radius_km": 6371.009,
+  "metres": {
+    "m": "1",
+    "km": "1000",
+    "mi": "1609.344",
+    "ft": "0.3048"
+  },
+  "weak_keys": [
+    "0000000000000000000000000000000000000000000000000000000000000000",
+    "0100000000000000000000000000000000000000000000000000000000000000",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"
+  ]
+};
+
+const WORDING = {
+  "digits": {
+    "metres": 3,
+    "distance": 4,
+    "epsilon": 6,
+    "audited": 9,
+    "slack": 4,
+    "factor": 3,
+    "loss": 4
+  },
+  "largest_factor": 1000000,
+  "beyond_largest": "more than a million",
+  "lengths": [
+    "m",
+    "km",
+    "mi",
+    "ft"
+  ],
+  "along": {
+    "ShortestPath": " along the roads",
+    "StreetPath": " along the streets",
+    "PolicyGraph": " along the roads"
+  },
+  "along_steps": {
+    "ShortestPath": " in the graph",
+    "PolicyGraph": " in the policy"
+  },
+  "things": {
+    "length": "places",
+    "other": "secrets"
+  },
+  "plural": {
+    "hop": "hops"
+  },
+  "counted": {
+    "hop": [
+      1,
+      2,
+      3,
+      5,
+      10
+    ]
+  },
+  "shares": [
+    0.1,
+    0.5,
+    1,
+    2,
+    5,
+    10
+  ],
+  "scale": [
+    {
+      "below": 1.13,
+      "words": "hardly better than a coin toss: a guess is right at most {sure} of the time"
+    },
+    {
+      "below": 9,
+      "words": "a guess is right at most {sure} of the time"
+    },
+    {
+      "below": 65,
+      "words": "a guess may be right {sure} of the time: little protection"
+    },
+    {
+      "below": null,
+      "words": "may be told apart: by design"
+    }
+  ],
+  "outside": "not protected: farther apart than the promise reaches",
+  "per": {
+    "unit": " per {unit}",
+    "none": " per unit of distance"
+  },
+  "promise": {
+    "whole": "epsilon {epsilon}{per} ({metric}){slack}{within}, by {basis}",
+    "slack": ", plus a slack of {slack}",
+    "within": ", only between secrets within {radius}",
+    "within_part": ", only between secrets of one part of the policy (up to {radius} apart): reports may reveal the part"
+  },
+  "short": {
+    "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
+    "counted": "One report shifts the odds between two neighbours{along} by at most a factor of {factor}, and between {things} farther apart by at most that factor for every step on the way. Every further report adds to that.{outside}",
+    "slack": "Its slack alone allows more than a factor of two between any two {things}.{outside}",
+    "outside": " Two {things} farther apart than {radius} are not protected from each other.",
+    "outside_part": " Two {things} in different parts of the policy, or farther apart than {radius}, are not hidden from each other at all, on purpose: a report may reveal in which part a secret lies.",
+    "nothing": "This promises nothing: it is for comparisons and must not protect data.",
+    "part": "Part {number}, while the others stay the same: {sentence}"
+  },
+  "meaning": {
+    "head": "What epsilon means: any report is at most so many times likelier from one of two {things} than from the other, and whoever has to guess between them at even odds is right at most so often.",
+    "row": "  {distance} apart: factor {factor}   {words}"
+  },
+  "concentrated": {
+    "delta": 0.000001,
+    "digits": 4,
+    "per": {
+      "unit": " per {unit}^2",
+      "none": " per squared unit of distance"
+    },
+    "whole": "rho {rho}{per} ({metric}){within}, concentrated: approximate and not pure, by {basis}",
+    "short": "Approximate, not pure: of two {things} up to {reach} apart{along} any set of reports is at most twice as likely from one as from the other, plus a chance of {delta} (delta) in which a report may tell more. Every further report adds to that.{outside}",
+    "head": "What rho means: at delta {delta}, any set of reports is at most so many times likelier from one of two {things} than from the other, plus delta; and whoever has to guess between them at even odds is right at most so often, on average over the reports.",
+    "row": "  {distance} apart: factor {factor}   a guess is right at most {sure} of the time",
+    "beyond": "  {distance} apart: not protected: farther apart than the promise reaches",
+    "together": "Rho adds up: {rows} x {rho} = {total}{per}. With all of them, of {things} up to {reach} apart{along} no set of reports is more than twice as likely from one as from the other, plus delta {delta}.",
+    "person": "{count} persons by {column}; the one with the most has {rows} rows. {together}",
+    "twice": "Protecting this file a second time and releasing both costs every row as much again. {together}",
+    "wish": "Asked for: {things} {distance} apart{along} differ by at most a factor of {asked}, but for delta {delta}. Kept: a factor of {kept} there, but for that delta; approximate, not pure."
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------- words.js
+
+/** Every sentence about a promise, from the same templates as Python's, rounded so that each stays true. */
+
+
+const NOISE = 10n ** 12n; // doubles carry an error of their own: 2.0000000000000004 is shown as 2, not as 2.01
+const ONE = 1n << 1074n;
+
+/** Put values into a template: {name} becomes the value of that name. */
+function fill(template, values = {}) {
+  return template.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+}
+
+/** Return a number with so many significant digits, without trailing zeros; rounded "nearest", "up" or "down". */
+function numberWords(value, digits, rounding = "nearest") {
+  if (!Number.isFinite(value)) return value > 0 ? "infinitely much" : Number.isNaN(value) ? "not a number" : "minus infinity";
+  if (value === 0) return "0";
+  const size = toWhole(Math.abs(value));
+  let power = decimalPower(size) - digits + 1; // the last digit shown stands for 10^power
+  const noise = rounding === "nearest" ? 0n : (rounding === "up") === value > 0 ? -1n : 1n;
+  const top = size * (NOISE + noise) * (power < 0 ? 10n ** BigInt(-power) : 1n);
+  const bottom = ONE * NOISE * (power > 0 ? 10n ** BigInt(power) : 1n);
+  let rounded = top / bottom;
+  const rest = top % bottom;
+  const away = (rounding === "up") === value > 0;
+  if (rounding === "nearest") {
+    if (2n * rest > bottom || (2n * rest === bottom && rounded % 2n === 1n)) rounded += 1n;
+  } else if (away && rest > 0n) rounded += 1n;
+  if (rounded === 0n) return "0";
+  let text = rounded.toString();
+  while (text.endsWith("0")) {
+    text = text.slice(0, -1);
+    power += 1;
+  }
+  return (value < 0 ? "-" : "") + placed(text, power);
+}
+
+/** Return floor(log10(size / 2^1074)) for a positive whole number. */
+function decimalPower(size) {
+  let power = Math.floor((size.toString(2).length - 1075) * Math.log10(2));
+  const above = (exponent) =>
+    exponent >= 0 ? size >= ONE * 10n ** BigInt(exponent) : size * 10n ** BigInt(-exponent) >= ONE;
+  while (above(power + 1)) power += 1;
+  while (!above(power)) power -= 1;
+  return power;
+}
+
+/** Return digits times 10^power, with an exponent below 1e-6 and from 1e21 on. */
+function placed(digits, power) {
+  const exponent = digits.length - 1 + power;
+  if (exponent < -6 || exponent >= 21) {
+    return `${digits[0]}${digits.length > 1 ? `.${digits.slice(1)}` : ""}e${exponent}`;
+  }
+  if (power >= 0) return digits + "0".repeat(power);
+  if (exponent >= 0) return `${digits.slice(0, exponent + 1)}.${digits.slice(exponent + 1)}`;
+  return `0.${"0".repeat(-exponent - 1)}${digits}`;
+}
+
+/** Return a distance as people say it: 0.2 km is 200 m. */
+function distanceWords(value, unit, rounding = "nearest") {
+  const { digits } = WORDING;
+  if (unit === "km" && value > 0 && value < 1) return `${numberWords(1000 * value, digits.metres, rounding)} m`;
+  const many = value !== 1 && Object.hasOwn(WORDING.plural, unit) ? WORDING.plural[unit] : unit;
+  return `${numberWords(value, digits.distance, rounding)} ${many}`.trimEnd();
+}
+
+/**
+ * Return a distance for people: 0.2 km is 200 m.
+ * @param {number} distance
+ * @param {string} unit
+ * @returns {string}
+ */
+function showDistance(distance, unit) {
+  return distanceWords(distance, unit);
+}
+
+/** Return a factor that something is at most. */
+function factorWords(value) {
+  return value > WORDING.largest_factor ? WORDING.beyond_largest : numberWords(value, WORDING.digits.factor, "up");
+}
+
+const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
+const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
+const along = ({ metric, unit }) => {
+  if (Object.hasOwn(WORDING.along_steps, metric) && !WORDING.lengths.includes(unit)) return WORDING.along_steps[metric];
+  return Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "";
+};
+
+/** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
+function reachOf({ epsilon, slack, radius }, ratio = 2) {
+  const near = Math.max(0, Math.log(ratio) - slack) / epsilon;
+  return radius === null ? near : Math.min(near, radius);
+}
+
+/** Return exp(epsilon * d + slack), infinite beyond the radius of a promise. */
+function largestFactor({ epsilon, slack, radius }, apart) {
+  if (radius !== null && apart > radius) return Infinity;
+  const exponent = epsilon * apart + slack;
+  return exponent < 700 ? Math.exp(exponent) : Infinity;
+}
+
+// across the parts of a policy graph nothing is hidden: the name of the words that say so
+const inPart = (metric, words) => (metric === "PolicyGraph" ? `${words}_part` : words);
+
+/** Return what is not protected because of the radius of a promise. */
+function outside({ radius, unit, metric }) {
+  if (radius === null) return "";
+  return fill(WORDING.short[inPart(metric, "outside")], { things: things(unit), radius: distanceWords(radius, unit, "down") });
+}
+
+/** Return the promise in numbers: epsilon 10 per km (Haversine), by theorem. */
+function promised(promise) {
+  const { digits, promise: words, per } = WORDING;
+  const { epsilon, slack, unit, radius, metric, basis } = promise;
+  return fill(words.whole, {
+    epsilon: numberWords(epsilon, digits.epsilon, "up"),
+    per: fill(per[unit ? "unit" : "none"], { unit }),
+    metric,
+    slack: slack ? fill(words.slack, { slack: numberWords(slack, digits.slack, "up") }) : "",
+    within: radius === null ? "" : fill(words[inPart(metric, "within")], { radius: distanceWords(radius, unit, "down") }),
+    basis,
+  });
+}
+
+/** Return the promise as one sentence without Greek. */
+function shortWords(promise) {
+  const { short: words } = WORDING;
+  if (promise.basis === "none") return words.nothing;
+  const near = reachOf(promise);
+  return fill(words[near <= 0 ? "slack" : isCounted(promise.unit) ? "counted" : "reach"], {
+    things: things(promise.unit),
+    reach: distanceWords(near, promise.unit, "down"),
+    factor: factorWords(largestFactor(promise, 1)),
+    along: along(promise),
+    outside: outside(promise),
+  });
+}
+
+/** Return the promise of a product: a sentence for every part. */
+function shortOfParts(promises) {
+  return promises.map((part, k) => fill(WORDING.short.part, { number: k, sentence: shortWords(part) })).join(" ");
+}
+
+/** Return what a factor means for whoever has to guess between two secrets at even odds: f / (1 + f). */
+function meaning(ratio) {
+  const step = WORDING.scale.find(({ below }) => below === null || ratio < below);
+  return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
+}
+
+const isCounted = (unit) => Object.hasOwn(WORDING.counted, unit);
+
+/** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
+function meanings(promise) {
+  return distancesOf(promise).map((apart) => {
+    const ratio = largestFactor(promise, apart);
+    const beyond = promise.radius !== null && apart > promise.radius;
+    return {
+      distance: distanceWords(apart, promise.unit),
+      factor: beyond ? "any" : factorWords(ratio),
+      words: beyond ? WORDING.outside : meaning(ratio),
+    };
+  });
+}
+
+function distancesOf({ epsilon, unit, radius }) {
+  if (isCounted(unit)) return WORDING.counted[unit].filter((steps) => radius === null || steps <= radius);
+  return stepsAround(Math.LN2 / epsilon);
+}
+
+/** Return round distances around one. */
+function stepsAround(distance) {
+  const power = 10 ** Math.floor(Math.log10(distance));
+  const scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= distance * (1 + 1e-12)));
+  return WORDING.shares.map((part) => Number((part * scale).toPrecision(12)));
+}
+
+/** Return the line above the table that explains a promise. */
+const meaningHead = (promise) => fill(WORDING.meaning.head, { things: things(promise.unit) });
+
+/** Return the table that explains a promise, one line a distance. */
+const meaningLines = (promise) => tableLines(meaningHead(promise), meanings(promise));
+
+/** Return a table of meanings as lines, below its head. */
+function tableLines(head, rows) {
+  const line = ({ distance, factor, words }) =>
+    fill(WORDING.meaning.row, { distance: distance.padStart(10), factor: factor.padStart(8), words });
+  return [head, ...rows.map(line)];
+}
+
+// ---------------------------------------------------------------------------------------------------- approximate.js
+
+/** Sentences about concentrated promises, which are approximate: each says so, at what distance, and with what delta. */
+
+
+/** The delta that sentences are said with where nobody named another. */
+const USUAL_DELTA = WORDING.concentrated.delta;
+
+const DIGITS = WORDING.concentrated.digits + 2;
+const perSquare = (unit) => fill(WORDING.concentrated.per[unit ? "unit" : "none"], { unit });
+
+/** Return a delta, rounded up: 1e-6 below a thousandth. */
+function deltaWords(value) {
+  if (!(value > 0 && value < 1e-3)) return numberWords(value, 3, "up");
+  const power = Math.floor(Math.log10(value) + 1e-9);
+  const head = numberWords(value / 10 ** power, 3, "up");
+  return head === "10" ? `1e${power + 1}` : `${head}e${power}`;
+}
+
+/** Return a rho with its unit, rounded up. */
+const rhoWords = (rho, unit) => numberWords(rho, DIGITS, "up") + perSquare(unit);
+
+/** Return the distance up to which a factor of two holds, but for the usual delta. */
+const twiceAsLikely = (promise) => promise.distanceAt(Math.LN2, USUAL_DELTA);
+
+/** Return the promise in numbers: rho 0.35 per km^2 (Haversine), concentrated: approximate and not pure. */
+function concentratedPromised(promise) {
+  const { rho, unit, radius, metric, basis } = promise;
+  const within = radius === null ? "" : fill(WORDING.promise.within, { radius: distanceWords(radius, unit, "down") });
+  return fill(WORDING.concentrated.whole, { rho: numberWords(rho, DIGITS, "up"), per: perSquare(unit), metric, within, basis });
+}
+
+/** Return the promise as one sentence without Greek, but for delta. */
+function concentratedShort(promise) {
+  return fill(WORDING.concentrated.short, {
+    things: things(promise.unit),
+    reach: distanceWords(twiceAsLikely(promise), promise.unit, "down"),
+    along: along(promise),
+    delta: deltaWords(USUAL_DELTA),
+    outside: outside(promise),
+  });
+}
+
+/** Return {distance, factor, words} at round distances around that of a factor of two, with the usual delta. */
+function concentratedMeanings(promise) {
+  return stepsAround(twiceAsLikely(promise)).map((apart) => {
+    const distance = distanceWords(apart, promise.unit);
+    if (promise.radius !== null && apart > promise.radius) return { distance, factor: "any", words: WORDING.outside };
+    const sure = shareWords(0.5 + 0.5 * promise.deltaAt(apart, 0)); // the advantage of the best test is delta at 0
+    const factor = factorWords(Math.exp(promise.epsilonAt(apart, USUAL_DELTA)));
+    return { distance, factor, words: `a guess is right at most ${sure} of the time` };
+  });
+}
+
+/** Return the line above the table that explains a concentrated promise. */
+function concentratedHead(promise) {
+  return fill(WORDING.concentrated.head, { delta: deltaWords(USUAL_DELTA), things: things(promise.unit) });
+}
+
+/** Return what so many reports of one person keep together. */
+function concentratedTogether(promise, times) {
+  const all = promise.composed(times);
+  return fill(WORDING.concentrated.together, {
+    rows: times.toLocaleString("en-US"),
+    rho: numberWords(promise.rho, DIGITS, "up"),
+    total: numberWords(all.rho, DIGITS, "up"),
+    per: perSquare(promise.unit),
+    things: things(promise.unit),
+    reach: distanceWords(twiceAsLikely(all), promise.unit, "down"),
+    along: along(promise),
+    delta: deltaWords(USUAL_DELTA),
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------- geolocation.js
+
+/**
+ * A stand-in for navigator.geolocation that only ever hands out protected positions.
+ *
+ * One fresh report is drawn per time window, whatever the app asks and wherever the person is; within the window the
+ * same report is given again, so asking often does not average the noise away. Windows and not places: a report that
+ * stayed the same as long as the person stays would tell when the person moves. Every window with a report spends
+ * epsilon (or rho) once; after `perDay` reports the last one is repeated until the next day (with its own, old time). A clock that is
+ * set back refreshes nothing: the report and the counts stay until the clock has caught up. Pages of one origin that are open
+ * side by side take turns where the browser has locks, so that a window has one report for all of them. The same where something is
+ * pruned within a window: its report stays, since another one for the same window would tell what was pruned.
+ *
+ * A position that the mechanism refuses (a finite one, away from its places) is answered with the same error for the rest of
+ * the window: it tells that the person was outside, once in a window, and nothing more.
+ *
+ * Only the report, its time and the counts are kept (in `storage`); the true position never is, and no error holds it.
+ */
+
+
+/** What the app is told where there is no report, by the codes of navigator.geolocation: constant, whatever happened. */
+const UNAVAILABLE = 2;
+const MESSAGES = {
+  1: "the position was not allowed",
+  [UNAVAILABLE]: "no protected position is available",
+  3: "the device took too long to find the position",
+};
+const failed = (code) => ({ code: code in MESSAGES ? code : UNAVAILABLE, message: MESSAGES[code] ?? MESSAGES[UNAVAILABLE] });
+const NO_DEVICE =
+  "there is no navigator.geolocation here (Node, a worker, or a page that is not served over https): pass `geolocation`, an object with getCurrentPosition.";
+
+/** The slack up to which snapping is taken without asking: two positions, however near, differ by a factor of two at most. */
+const HARMLESS_SLACK = Math.LN2;
+
+/**
+ * A position as apps know it, with a report in the place of the true one.
+ * @typedef {object} ProtectedPosition
+ * @property {{ latitude: number, longitude: number, accuracy: number, altitude: null, altitudeAccuracy: null, heading: null,
+ *   speed: null }} coords
+ * @property {number} timestamp
+ */
+
+/**
+ * What navigator.geolocation says where it has no position.
+ * @typedef {{ code: number, message: string }} PositionFailure
+ */
+
+/**
+ * Where positions come from: navigator.geolocation, or anything with its getCurrentPosition.
+ * @typedef {object} PositionSource
+ * @property {(success: (position: { coords: { latitude: number, longitude: number } }) => void,
+ *   failure: (error: PositionFailure) => void, options?: PositionOptions) => void} getCurrentPosition
+ */
+
+/**
+ * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
+ * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
+ * exp(epsilon d + slack) at most. A concentrated promise is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
+ * `accuracy` is the radius (metres) that holds 95 % of reports.
+ * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon?: number, slack?: number, rho?: number,
+ *   accuracy: number }} Spent
+ */
+
+/**
+ * What stands in for navigator.geolocation; `spent` says what was handed out today.
+ * @typedef {object} ProtectedGeolocation
+ * @property {(success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void,
+ *   options?: PositionOptions) => void} getCurrentPosition
+ * @property {(success: (position: ProtectedPosition) => void, failure?: (error: PositionFailure) => void,
+ *   options?: PositionOptions) => number} watchPosition
+ * @property {(id: number) => void} clearWatch
+ * @property {() => Spent} spent
+ */
+
+/**
+ * How a day's budget is spent: `everySeconds` and `perDay` are options of protectGeolocation, the rest says what they cost.
+ * @typedef {{ everySeconds: number, perDay: number, epsilon?: number, slack?: number, rho?: number, accuracy: number,
+ *   sentence: string }} DayPlan
+ */
+
+/**
+ * Return how to spread a day's `budget` (an epsilon in the mechanism's unit, or a rho in its square where the promise is
+ * concentrated) over the `hours` in which reports are asked for.
+ *
+ * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
+ * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
+ * protectGeolocation: `protectGeolocation(mechanism, planDay(mechanism, { budget: 40 }))`.
+ * @param {Mechanism} mechanism
+ * @param {{ budget: number, hours?: number, snap?: number }} options
+ * @returns {DayPlan}
+ */
+function planDay(mechanism, { budget, hours = 16, snap = 0 }) {
+  const unit = unitOf(mechanism);
+  optionNumber(budget, "budget");
+  refuseOption(!(optionNumber(hours, "hours") > 0 && hours <= 24), "`hours` must be above 0 and at most 24.");
+  const { isPure, guarantee } = mechanism;
+  const cost = isPure ? guarantee.epsilon : guarantee.rho;
+  const perDay = Math.floor((budget / cost) * (1 + 2 ** -50)); // 40 / 0.1 is 400, whatever its last bit
+  const smaller = isPure ? `${cost} per ${unit}: use a mechanism with a smaller epsilon` : `a rho of ${cost} per ${unit}^2: use a mechanism with a smaller rho`;
+  refuseOption(perDay < 1, `a budget of ${budget} a day does not pay for one report, which costs ${smaller}.`);
+  const minutes = Math.max(1, Math.ceil((hours * 60) / perDay));
+  const accuracy = radius(mechanism, snap);
+  const sentence =
+    `One report in every ${minutes === 1 ? "minute" : `${minutes} minutes`}, at most ${perDay} a day; 95 % of them lie within ${Math.ceil(accuracy)} m. ` +
+    `All of a day together promise `;
+  const whole = { everySeconds: 60 * minutes, perDay, accuracy };
+  if (!isPure) {
+    const { rho } = guarantee.composed(perDay);
+    return { ...whole, rho, sentence: `${sentence}a rho of ${rhoWords(rho, unit)}, concentrated: approximate and not pure.` };
+  }
+  const [epsilon, slack] = [perDay * cost, perDay * mechanism.slack(snap)];
+  const beside = slack > 0 ? ` with a slack of ${Number(slack.toPrecision(6))}.` : ".";
+  return { ...whole, epsilon, slack, sentence: `${sentence}an epsilon of ${Number(epsilon.toPrecision(6))} per ${unit}${beside}` };
+}
+
+/**
+ * Return an object with getCurrentPosition, watchPosition and clearWatch, and `spent()` for what was used today.
+ *
+ * A mechanism on finitely many places refuses a position that is none of them (nor within `snap` kilometres, or whatever its
+ * unit is). With `clamp` it is put on the nearest place instead, however far that is, a public rule that is the same for
+ * everybody; no answer tells inside from outside then. The promise is that of the places: two positions are as hard to tell
+ * apart as the places they are put on, and `accuracy` is about that place too.
+ *
+ * Snapping costs slack, which no distance makes smaller. Where it costs more than ln 2 (on roads a few metres are enough) it is
+ * refused, unless `confirmSlack` says that this is known. Without a device that knows positions (Node, a worker) every question is answered
+ * with a sentence that says so.
+ * @param {Mechanism} mechanism
+ * @param {{ geolocation?: PositionSource, storage?: { getItem(name: string): string | null,
+ *   setItem(name: string, value: string): void }, everySeconds?: number, perDay?: number, snap?: number, clamp?: boolean,
+ *   confirmSlack?: boolean, now?: () => number }} [options]
+ * @returns {ProtectedGeolocation}
+ */
+function protectGeolocation(
+  mechanism,
+  {
+    geolocation = globalThis.navigator?.geolocation, storage = localStorageOrMemory(), everySeconds = 1800, perDay = 24, snap = 0,
+    clamp = false, confirmSlack = false, now = Date.now,
+  } = {},
+) {
+  unitOf(mechanism);
+  const absent = geolocation === undefined || geolocation === null;
+  refuseOption(!absent && typeof geolocation.getCurrentPosition !== "function", "`geolocation` must be that of a device.");
+  refuseOption(optionNumber(everySeconds, "everySeconds") === 0, "`everySeconds` must be positive.");
+  optionNumber(perDay, "perDay", 1);
+  const { isPure, guarantee } = mechanism;
+  const slack = isPure || snap !== 0 ? mechanism.slack(snap) : 0; // of one report; refuses a snap that means nothing here
+  const added = isPure ? slack - mechanism.slack(0) : 0;
+  refuseOption(
+    added > HARMLESS_SLACK && confirmSlack !== true,
+    `a \`snap\` of ${snap} adds ${Number(added.toPrecision(3))} to the slack of every report: two positions, however near, could be told apart by a factor of ` +
+      `${Number(Math.exp(added).toPrecision(3))} more. Say \`confirmSlack: true\` where that is meant, take a smaller \`snap\`, or \`clamp: true\`.`,
+  );
+  const name = `metricdp:${mechanism.sha256}`;
+  const accuracy = radius(mechanism, snap);
+  const watches = new Map();
+  let asking = null;
+
+  const read = () => {
+    const today = new Date(now()).toISOString().slice(0, 10);
+    const { day, spent, refused, at, point } = remembered(storage.getItem(name));
+    return day >= today ? { day, spent, refused, at, point } : { day: today, spent: 0, refused: 0, at, point };
+  };
+  const reportOf = ({ latitude, longitude }) => {
+    try {
+      return mechanism.sample([latitude, longitude], { snap, clamp }).point;
+    } catch (error) {
+      if (error instanceof InvalidInput) return null; // not one of its places
+      throw error;
+    }
+  };
+  const windowOf = (time) => Math.floor(time / (1000 * everySeconds));
+
+  /** Return what is kept where no new report is due, else null. */
+  const standing = () => {
+    const kept = read();
+    const fresh = kept.at !== null && windowOf(kept.at) >= windowOf(now()); // later: the clock was set back
+    return fresh || kept.spent + kept.refused >= perDay ? kept : null;
+  };
+  /** Ask the device and draw; kept before anybody is told. */
+  const draw = (options) =>
+    new Promise((resolve, reject) => {
+      geolocation.getCurrentPosition(
+        ({ coords }) => {
+          try {
+            const kept = read();
+            const point = reportOf(coords);
+            const [reports, refusals] = point === null ? [0, 1] : [1, 0];
+            const next = { day: kept.day, spent: kept.spent + reports, refused: kept.refused + refusals, at: now(), point };
+            storage.setItem(name, JSON.stringify(next));
+            resolve(next);
+          } catch {
+            reject(failed(UNAVAILABLE)); // nothing that could be said about it is worth the risk
+          }
+        },
+        (error) => reject(failed(error?.code)),
+        options,
+      );
+    });
+  /** Return the report of this window, drawing it where there is none yet; at most one question is under way. */
+  const current = async (options) => {
+    if (absent) throw { code: UNAVAILABLE, message: NO_DEVICE };
+    const turn = () => standing() ?? draw(options); // looked at again: another page may have drawn meanwhile
+    const kept = standing() ?? (await (asking ??= takingTurns(name, storage, turn).finally(() => (asking = null))));
+    if (kept.point === null) throw failed(UNAVAILABLE);
+    return kept;
+  };
+
+  /** A position as apps know it: what is not protected (altitude, speed, heading) is not there. */
+  const position = ({ at, point }) => ({
+    coords: {
+      latitude: point[0], longitude: point[1], accuracy,
+      altitude: null, altitudeAccuracy: null, heading: null, speed: null,
+    },
+    timestamp: at,
+  });
+
+  let last = 0;
+  return {
+    getCurrentPosition(success, failure = silent, options = {}) {
+      current(options).then((kept) => success(position(kept)), failure);
+    },
+    watchPosition(success, failure = silent, options = {}) {
+      const id = (last += 1);
+      let told = null;
+      const look = () =>
+        current(options).then((kept) => {
+          if (watches.has(id) && kept.at !== told) {
+            told = kept.at;
+            success(position(kept));
+          }
+        }, failure);
+      watches.set(id, setInterval(look, Math.min(60, everySeconds) * 1000));
+      look();
+      return id;
+    },
+    clearWatch(id) {
+      clearInterval(watches.get(id));
+      watches.delete(id);
+    },
+    spent() {
+      const { spent, refused } = read();
+      const left = Math.max(0, perDay - spent - refused);
+      const all = { reports: spent, refused, perDay, left, accuracy };
+      if (!isPure) return { ...all, rho: spent === 0 ? 0 : guarantee.composed(spent).rho };
+      return { ...all, epsilon: spent * guarantee.epsilon, slack: spent * slack };
+    },
+  };
+}
+
+/** An app that does not listen to failures: only what it did wrong itself is said, where developers look. */
+function silent({ message }) {
+  if (message === NO_DEVICE) globalThis.console?.warn(message);
+}
+
+/** Return the unit of a mechanism on the Earth, or refuse it. */
+function unitOf(mechanism) {
+  if (mechanism.earthUnit === null) {
+    throw new InvalidInput("positions need a mechanism on (latitude, longitude), such as laplace(Haversine()).");
+  }
+  return mechanism.earthUnit;
+}
+
+/** Return the radius in metres that holds 95 % of reports, the same wherever the person is. */
+function radius(mechanism, snap) {
+  return Number(SHARED.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap);
+}
+
+/** Do the work while no other page with the same storage does work of this name, where the browser can tell. */
+async function takingTurns(name, storage, work) {
+  const locks = storage === sharedStorage() ? globalThis.navigator?.locks : undefined;
+  return locks ? locks.request(name, work) : work();
+}
+
+/** Return what all pages of this origin share, where the browser allows it. */
+function sharedStorage() {
+  try {
+    return globalThis.localStorage ?? null;
+  } catch {
+    return null; // refused, as in some private windows
+  }
+}
+
+/** Where nothing can be kept (some private windows), remember for as long as the page is open. */
+function localStorageOrMemory() {
+  const shared = sharedStorage();
+  if (shared) return shared;
+  const kept = new Map();
+  return { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value) };
+}
+
+/** Return what was kept, or a fresh start where it is not what this module writes. */
+function remembered(text) {
+  const whole = (value) => Number.isSafeInteger(value) && value >= 0;
+  try {
+    const { day, spent, refused = 0, at, point } = JSON.parse(text);
+    const placed = point === null || (Array.isArray(point) && point.length === 2 && point.every(Number.isFinite));
+    if (typeof day === "string" && whole(spent) && whole(refused) && Number.isFinite(at) && placed) {
+      return { day, spent, refused, at, point };
+    }
+  } catch {
+    // nothing was kept, or something else
+  }
+  return { day: "", spent: 0, refused: 0, at: null, point: null };
+}
+
+// ---------------------------------------------------------------------------------------------------- audit.js
+
+/** A second opinion on a matrix, in doubles. */
+
+const TOLERANCE = 1e-9;
+
+/** Return the smallest epsilon of a matrix over all pairs of secrets, and whether the promise holds by it. */
+function judged({ inputs, table }, { epsilon: claimed, slack, radius }) {
+  const logs = Array.from({ length: table.rows }, (_, row) => table.law(row).map(Math.log));
+  const points = Array.from({ length: table.rows }, (_, row) => inputs.points.row(row));
+  let worst = 0;
+  let pairs = 0;
+  for (let i = 0; i < table.rows; i++) {
+    for (let j = i + 1; j < table.rows; j++) {
+      const apart = inputs.metric.measure(points[i], points[j]);
+      if (radius !== null && apart > radius) continue;
+      pairs += 1;
+      let spread = 0;
+      for (let k = 0; k < table.reports; k++) {
+        const [a, b] = [logs[i][k], logs[j][k]];
+        if (a !== b) spread = Math.max(spread, Math.abs(a - b));
+      }
+      if (spread > slack) worst = Math.max(worst, apart < Infinity ? (spread - slack) / apart : NaN);
+    }
+  }
+  const judgeable = pairs > 0 && Number.isFinite(claimed);
+  const holds = judgeable && worst <= claimed * (1 + TOLERANCE); // not so where `worst` is no number
+  const verdict = holds ? "holds" : judgeable && worst > claimed ? "violated" : "cannot judge";
+  return { epsilon: worst, claimed, tolerance: TOLERANCE, pairs, holds, verdict };
+}
+
+// ---------------------------------------------------------------------------------------------------- doubles.js
+
+/**
+ * Elementary functions of doubles with proven error bounds: + - * / and square roots only, line for line those of
+ * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/noise.md proves them). UNIT is 2^-53.
+ */
+
+
+const UNIT = 2 ** -53;
+
+const VIEW = new DataView(new ArrayBuffer(8));
+const LOG_TWO_HIGH = 0.6931471803691238;
+const LOG_TWO_LOW = 1.9082149292705877e-10;
+const HALF_PI = Math.PI / 2;
+const HALF_PI_LOW = 6.123233995736766e-17;
+const PI_LOW = 1.2246467991473532e-16;
+const SPLITTER = 134217729;
+const ARCS = [
+  0, 0.12435499454676144, 0.24497866312686414, 0.35877067027057225, 0.4636476090008061, 0.5585993153435624, 0.6435011087932844,
+  0.7188299996216245, 0.7853981633974483,
+];
+
+/** Return a square root within 2 UNIT of itself: the language promises nothing, so it is checked. */
+function root(value) {
+  const found = Math.sqrt(value);
+  if (!(Math.abs(found * found - value) <= 4 * UNIT * value)) throw new Error("this engine computes no square roots");
+  return found;
+}
+
+/** Return the middle of what the first 52 bits of a word stand for: exact, and UNIT from either end. */
+function middleOf(high, low) {
+  return (high * 1048576 + (low >>> 12)) * 2 ** -52 + UNIT;
+}
+
+/** Return ln of a positive ordinary double, within 8 UNIT of itself. */
+function logOf(value) {
+  VIEW.setFloat64(0, value);
+  let top = VIEW.getUint32(0) + (0x3ff00000 - 0x3fe6a09e);
+  const exponent = (top >>> 20) - 1023;
+  top = (top & 0xfffff) + 0x3fe6a09e;
+  VIEW.setUint32(0, top);
+  const away = VIEW.getFloat64(0) - 1;
+  const s = away / (2 + away);
+  const z = s * s;
+  let tail = 1 / 17 + z * (1 / 19);
+  tail = 1 / 13 + z * (1 / 15 + z * tail);
+  tail = 1 / 7 + z * (1 / 9 + z * (1 / 11 + z * tail));
+  const near = s * (2 + (z + z) * (1 / 3 + z * (1 / 5 + z * tail)));
+  return exponent * LOG_TWO_HIGH + (exponent * LOG_TWO_LOW + near);
+}
+
+/** Return e to a power from -700 to 700 (below, as at -700), within 4 UNIT of itself. */
+function expOf(value) {
+  const power = Math.max(value, -700);
+  const doublings = Math.round(power * (1 / 0.6931471805599453));
+  const x = power - doublings * LOG_TWO_HIGH - doublings * LOG_TWO_LOW;
+  let tail = 1 / 39916800 + x * (1 / 479001600 + x * (1 / 6227020800));
+  tail = 1 / 40320 + x * (1 / 362880 + x * (1 / 3628800 + x * tail));
+  tail = 1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * tail)));
+  const near = 1 + (x + x * x * (0.5 + x * (1 / 6 + x * tail)));
+  const half = Math.trunc(doublings / 2); // both powers of two are ordinary doubles
+  return near * 2 ** half * 2 ** (doublings - half);
+}
+
+function smallSine(x) {
+  const z = x * x;
+  let tail = -1 / 39916800 + z * (1 / 6227020800 - z * (1 / 1307674368000));
+  tail = z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z * (1 / 362880 + z * tail))));
+  return x + x * tail;
+}
+
+function smallCosine(x) {
+  const z = x * x;
+  let tail = 1 / 479001600 + z * (-1 / 87178291200 + z * (1 / 20922789888000));
+  tail = z * (1 / 24 + z * (-1 / 720 + z * (1 / 40320 + z * (-1 / 3628800 + z * tail))));
+  return 1 + z * (tail - 0.5);
+}
+
+function turned(quarters, rest) {
+  const [sine, cosine] = [smallSine(rest), smallCosine(rest)];
+  return [[sine, cosine], [cosine, -sine], [-sine, -cosine], [-cosine, sine]][quarters & 3];
+}
+
+/** Return sine and cosine of 2 pi times a number in [0, 1), each within 6 UNIT of itself. */
+function circle(fraction) {
+  const quarters = Math.round(4 * fraction);
+  return turned(quarters, (4 * fraction - quarters) * HALF_PI);
+}
+
+/** Return sine and cosine of an angle in [0, 3.2], within 6 UNIT, and the sine below pi/4 within 6 UNIT of itself. */
+function sineAndCosine(angle) {
+  const quarters = rint(angle * (1 / HALF_PI));
+  return turned(quarters, angle - quarters * HALF_PI - quarters * HALF_PI_LOW);
+}
+
+/** Return sine and cosine of a latitude in degrees, each within 6 UNIT of itself. */
+function ofLatitude(degrees) {
+  const size = Math.abs(degrees);
+  const steep = size > 45;
+  const angle = (steep ? 90 - size : size) * (Math.PI / 180);
+  const [sine, cosine] = [smallSine(angle), smallCosine(angle)];
+  const up = steep ? cosine : sine;
+  return [degrees < 0 ? -up : up, steep ? sine : cosine];
+}
+
+/** Return the angle of the vector (x, y), within 12 UNIT of itself. */
+function arctangent(y, x) {
+  const [height, width] = [Math.abs(y), Math.abs(x)];
+  const steep = height > width;
+  const [less, more] = steep ? [width, height] : [height, width];
+  const eighths = rint(8 * (less / more));
+  const ratio = 0.125 * eighths;
+  const rest = (less - ratio * more) / (more + ratio * less);
+  const z = rest * rest;
+  let tail = 1 / 9 + z * (-1 / 11 + z * (1 / 13));
+  tail = z * (-1 / 3 + z * (1 / 5 + z * (-1 / 7 + z * tail)));
+  let angle = ARCS[eighths] + (rest + rest * tail);
+  if (steep) angle = HALF_PI - (angle - HALF_PI_LOW);
+  if (x < 0) angle = Math.PI - (angle - PI_LOW);
+  return y < 0 ? -angle : angle;
+}
+
+function productOf(a, b) {
+  const whole = a * b;
+  let part = SPLITTER * a;
+  const aHigh = part - (part - a);
+  const aLow = a - aHigh;
+  part = SPLITTER * b;
+  const bHigh = part - (part - b);
+  const bLow = b - bHigh;
+  return [whole, aHigh * bHigh - whole + aHigh * bLow + aLow * bHigh + aLow * bLow];
+}
+
+/** Return value * top / bottom as a whole number and a rest, which is within 4 UNIT; for results up to 2^51. */
+function centreOf(value, top, bottom) {
+  const [scaled, lost] = productOf(value, top);
+  const cells = scaled / bottom;
+  const [back, rest] = productOf(cells, bottom);
+  const whole = Math.round(cells);
+  return [whole, cells - whole + (scaled - back - rest + lost) / bottom];
+}
+
+/** Return 1 - |x|^2 and a bound of its error, for coordinates below 1: the squares are summed in twice the precision. */
+function roomOf(row) {
+  let [high, low] = [0, 0];
+  for (const x of row) {
+    const [square, lost] = productOf(x, x);
+    const total = high + square;
+    const part = total - high;
+    low += lost + (high - (total - part) + (square - part)); // what rounding took off, exactly
+    high = total;
+  }
+  const room = 1 - high - low;
+  return [room, 4 * UNIT * Math.abs(room) + (4 * row.length ** 2 + 4) * UNIT * UNIT];
+}
+
+// ---------------------------------------------------------------------------------------------------- roads.js
+
+/** Shortest ways along a network of roads, by Dijkstra's algorithm. */
+
+/** Return the length of the shortest way between two nodes; the ways from the last start are kept. */
+function pathMeasure(roads) {
+  let [start, ways, there, back] = [-1, null, null, null];
+  return (a, b) => {
+    if (there === null) {
+      there = neighbours(roads, false);
+      back = roads.oneWay === "open" ? null : neighbours(roads, true);
+    }
+    if (start !== a[0]) {
+      ways = waysFrom(a[0], there, roads.nodes);
+      // The longer of there and back: a metric, which one-way streets alone are not.
+      if (back !== null) waysFrom(a[0], back, roads.nodes).forEach((way, node) => (ways[node] = Math.max(ways[node], way)));
+      start = a[0];
+    }
+    return ways[b[0]];
+  };
+}
+
+/** Return the streets out of every node: those of node k stand from `starts[k]` to `starts[k + 1]`. */
+function neighbours({ edges, lengths, nodes, oneWay }, reversed) {
+  const open = oneWay === "open";
+  const starts = new Uint32Array(nodes + 1);
+  const ends = (street) => (reversed ? [edges[2 * street + 1], edges[2 * street]] : [edges[2 * street], edges[2 * street + 1]]);
+  for (let street = 0; street < lengths.length; street++) {
+    const [from, to] = ends(street);
+    starts[from + 1] += 1;
+    if (open) starts[to + 1] += 1;
+  }
+  for (let node = 0; node < nodes; node++) starts[node + 1] += starts[node];
+  const [targets, steps] = [new Uint32Array(starts[nodes]), new Float64Array(starts[nodes])];
+  const free = starts.slice();
+  const put = (from, to, street) => {
+    targets[free[from]] = to;
+    steps[free[from]++] = lengths[street];
+  };
+  for (let street = 0; street < lengths.length; street++) {
+    const [from, to] = ends(street);
+    put(from, to, street);
+    if (open) put(to, from, street);
+  }
+  return { starts, targets, steps };
+}
+
+function waysFrom(start, { starts, targets, steps }, nodes) {
+  const ways = new Float64Array(nodes).fill(Infinity);
+  ways[start] = 0;
+  const heap = [[0, start]]; // [way, node], the shortest way on top
+  while (heap.length > 0) {
+    const [way, node] = popLeast(heap);
+    if (way > ways[node]) continue; // a shorter way was found meanwhile
+    for (let k = starts[node]; k < starts[node + 1]; k++) {
+      const longer = way + steps[k];
+      if (longer < ways[targets[k]]) {
+        ways[targets[k]] = longer;
+        pushOn(heap, [longer, targets[k]]);
+      }
+    }
+  }
+  return ways;
+}
+
+function pushOn(heap, item) {
+  let at = heap.push(item) - 1;
+  while (at > 0) {
+    const parent = (at - 1) >> 1;
+    if (heap[parent][0] <= item[0]) break;
+    heap[at] = heap[parent];
+    at = parent;
+  }
+  heap[at] = item;
+}
+
+function popLeast(heap) {
+  const least = heap[0];
+  const item = heap.pop();
+  if (heap.length === 0) return least;
+  let at = 0;
+  for (let child = 1; child < heap.length; child = 2 * at + 1) {
+    if (child + 1 < heap.length && heap[child + 1][0] < heap[child][0]) child += 1;
+    if (heap[child][0] >= item[0]) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = item;
+  return least;
+}
+
+// ---------------------------------------------------------------------------------------------------- metrics.js
+
+/** Metrics: how far two secrets are apart. Those not measured here can be stored, and their secrets drawn by code. */
+
+
+const EARTH_RADIUS_KM = SHARED.earth_radius_km;
+
+const radians = (degrees) => degrees * (Math.PI / 180);
+const degrees = (angle) => angle * (180 / Math.PI);
+const mod = (value, period) => value - Math.floor(value / period) * period;
+
+/** Return how many of a unit of length make a kilometre. */
+function perKilometre(unit) {
+  if (!Object.hasOwn(SHARED.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
+  return Number(SHARED.metres.km) / Number(SHARED.metres[unit]);
+}
+
+/** Return a decimal number as a fraction of whole numbers. */
+function fractionOf(decimal) {
+  const [whole, rest = ""] = decimal.split(".");
+  return [BigInt(whole + rest), 10n ** BigInt(rest.length)];
+}
+
+/** Return the radius of the Earth in a unit of length as a fraction: it is a decimal number. */
+function radiusOf(unit) {
+  const [radius, parts] = fractionOf(String(EARTH_RADIUS_KM));
+  const [metres, pieces] = fractionOf(SHARED.metres[unit]);
+  return [radius * 1000n * pieces, parts * metres];
+}
+
+/** Return half the diagonal of a cell of so many degrees at the equator, where it is longest. */
+const earthReach = (unit, pitch) => radians(EARTH_RADIUS_KM) * perKilometre(unit) * pitch * Math.SQRT1_2;
+
+function parallel(latitude) {
+  return Math.sin(radians(90 - Math.abs(latitude))); // by the distance to the pole, which is exact near it and zero at it
+}
+
+/** Return the difference of two longitudes, taken the short way round, as one rounding of the exact one. */
+function around(east, other) {
+  const gap = east - other;
+  if (!(Math.abs(gap) > 180)) return gap;
+  const part = gap - east;
+  const lost = east - (gap - part) - (other + part); // what rounding the difference took off, exactly
+  return gap - 360 * Math.round(gap / 360) + lost;
+}
+
+/**
+ * Return the great-circle distance in kilometres between (latitude, longitude) in degrees.
+ * @param {ArrayLike<number>} a
+ * @param {ArrayLike<number>} b
+ * @returns {number}
+ */
+function haversine(a, b) {
+  const east = around(a[1], b[1]);
+  const half =
+    Math.sin(radians(a[0] - b[0]) / 2) ** 2 + parallel(a[0]) * parallel(b[0]) * Math.sin(radians(east) / 2) ** 2;
+  return 2 * EARTH_RADIUS_KM * Math.atan2(Math.sqrt(half), Math.sqrt(Math.max(0, 1 - half)));
+}
+
+/** Return the l_p norm, scaled by the largest gap, so that powers neither overflow nor underflow. */
+function norm(gaps, p) {
+  let largest = 0;
+  let total = 0;
+  for (const gap of gaps) {
+    largest = Math.max(largest, Math.abs(gap));
+    total += Math.abs(gap);
+  }
+  if (p === 1) return total;
+  if (p === Infinity || largest === 0) return largest;
+  let sum = 0;
+  for (const gap of gaps) sum += (Math.abs(gap) / largest) ** p;
+  return largest * sum ** (1 / p);
+}
+
+function gapsOf(a, b) {
+  const gaps = new Array(a.length);
+  for (let k = 0; k < a.length; k++) gaps[k] = a[k] - b[k];
+  return gaps;
+}
+
+/** Return the Cholesky factor of a symmetric matrix, of which the lower half is read; null where it has none. */
+function factorOf(matrix, size) {
+  const factor = new Float64Array(size * size);
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j <= i; j++) {
+      let sum = matrix[i * size + j];
+      for (let k = 0; k < j; k++) sum -= factor[i * size + k] * factor[j * size + k];
+      if (i === j && !(sum > 0)) return null;
+      factor[i * size + j] = i === j ? Math.sqrt(sum) : sum / factor[j * size + j];
+    }
+  }
+  return factor;
+}
+
+/** Tell whether a symmetric matrix is positive definite, in doubles. */
+const isPositiveDefinite = (matrix, size) => factorOf(matrix, size) !== null;
+
+function cholesky(matrix, size) {
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j < i; j++) {
+      const [here, there] = [matrix[i * size + j], matrix[j * size + i]];
+      refuse(Math.abs(here - there) > 1e-12 + 1e-9 * Math.abs(there), "a covariance is not symmetric");
+    }
+  }
+  const factor = factorOf(matrix, size);
+  refuse(factor === null, "a covariance is not positive definite");
+  return factor;
+}
+
+/** Return L^-1 x: the coordinates in which a Mahalanobis metric is Euclidean. */
+function whiten(factor, vector) {
+  const size = vector.length;
+  const result = new Array(size);
+  for (let i = 0; i < size; i++) {
+    let sum = vector[i];
+    for (let k = 0; k < i; k++) sum -= factor[i * size + k] * result[k];
+    result[i] = sum / factor[i * size + i];
+  }
+  return result;
+}
+
+/** Return the least number of insertions, deletions and substitutions that turn one word into another, by code points. */
+function edits(one, other) {
+  const [left, right] = [Array.from(one), Array.from(other)];
+  const row = Uint32Array.from({ length: right.length + 1 }, (_, k) => k);
+  left.forEach((letter, i) => {
+    let diagonal = row[0];
+    row[0] = i + 1;
+    for (let k = 0; k < right.length; k++) {
+      const above = row[k + 1];
+      row[k + 1] = Math.min(diagonal + (letter === right[k] ? 0 : 1), above + 1, row[k] + 1);
+      diagonal = above;
+    }
+  });
+  return row[right.length];
+}
+
+const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
+const notMeasured = (name) => () => {
+  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
+};
+const measuredInPython = (name) => () => ({ measure: notMeasured(name) });
+
+/**
+ * What each metric is made of: `measure(a, b)`, and where it is not every row of finite numbers, `legal(row)`: null, or why
+ * a row cannot be measured (a name in `errors.js`). `text` says that it measures words. Every metric has checked
+ * parameters by now (`manifest.js`); what depends on tensors or on other metrics is checked here.
+ */
+const METRICS = {
+  Haversine: ({ unit }) => {
+    const scale = perKilometre(unit);
+    return {
+      measure: (a, b) => scale * haversine(a, b),
+      legal: (row) =>
+        row.length !== 2 ? "count" : Math.abs(row[0]) <= 90 && Math.abs(row[1]) <= 360 ? null : "degrees",
+    };
+  },
+  Lp: ({ p }) => ({ measure: (a, b) => norm(gapsOf(a, b), p) }),
+  Mahalanobis: ({ covariance }, file) => {
+    const [size] = file.shape(covariance);
+    const entries = file.floats(covariance, [size, size], "a covariance");
+    const factor = cholesky(entries, size);
+    return {
+      measure: (a, b) => norm(whiten(factor, gapsOf(a, b)), 2),
+      legal: (row) => (row.length === size ? null : "count"),
+      factor,
+      covariance: entries,
+    };
+  },
+  Temporal: ({ period }) => ({
+    measure: (a, b) => {
+      const gap = Math.abs(a[0] - b[0]);
+      return period === null ? gap : Math.min(mod(gap, period), period - mod(gap, period));
+    },
+    legal: (row) => (row.length === 1 ? null : "count"),
+  }),
+  Hamming: () => ({ measure: (a, b) => Array.from(a).filter((value, k) => value !== b[k]).length, text: "either" }),
+  Precomputed: ({ distances }, file) => {
+    const [size] = file.shape(distances);
+    const data = file.floats(distances, [size, size], "its distances");
+    checkDistances(data, size);
+    return {
+      measure: (a, b) => data[a[0] * size + b[0]],
+      legal: (row) => (isCode(row[0], size) ? null : "far"),
+    };
+  },
+  Angular: ({ unit }) => ({
+    measure: (a, b) => {
+      const [one, two] = [norm(a, 2), norm(b, 2)];
+      const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
+      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
+      return unit === "deg" ? degrees(angle) : angle;
+    },
+    legal: (row) => (norm(row, 2) > 0 ? null : "far"),
+  }),
+  Hyperbolic: () => ({
+    measure: (a, b) => 2 * Math.asinh(norm(gapsOf(a, b), 2) / Math.sqrt(roomOf(a)[0] * roomOf(b)[0])),
+    legal: (row) => (row.every((x) => Math.abs(x) < 1) && roomOf(row)[0] > 0 ? null : "ball"),
+  }),
+  Weighted: ({ parts }, file) => {
+    const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
+    const used = new Set(groups.flatMap(([, columns]) => columns));
+    refuse(groups.some(([metric]) => metric.text === true), "a weighted metric is made of metrics of words");
+    const taken = (row, columns) => columns.map((column) => row[column]);
+    return {
+      measure: (a, b) =>
+        groups.reduce((sum, [metric, columns, weight]) => sum + weight * metric.measure(taken(a, columns), taken(b, columns)), 0),
+      legal: (row) => {
+        if (used.size !== row.length || !row.every((_, column) => used.has(column))) return "count";
+        for (const [metric, columns] of groups) {
+          const why = metric.legal(taken(row, columns));
+          if (why !== null) return why;
+        }
+        return null;
+      },
+    };
+  },
+  ShortestPath: (parameters, file) => {
+    const { nodes, one_way: oneWay } = parameters;
+    const count = file.shape(parameters.edges)[0];
+    const edges = file.wholes(parameters.edges, [count, 2], "its streets");
+    const lengths = file.floats(parameters.lengths, [count], "its streets");
+    for (let k = 0; k < count; k++) {
+      const [from, to] = [edges[2 * k], edges[2 * k + 1]];
+      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street leads nowhere");
+    }
+    return {
+      measure: pathMeasure({ edges, lengths, nodes, oneWay }),
+      legal: (row) => (isCode(row[0], nodes) ? null : "far"),
+      edges,
+      lengths,
+      nodes,
+    };
+  },
+  StreetPath: ({ network }, file) => {
+    const roads = file.metric(network);
+    return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
+  },
+  PolicyGraph: ({ network, apart }, file) => {
+    const graph = file.metric(network);
+    const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
+    refuse(graph.parameters.one_way !== "open", "the streets of its policy lead one way");
+    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
+    return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
+  },
+  Levenshtein: () => ({ measure: (a, b) => edits(a[0], b[0]), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
+  Wasserstein: ({ ground }, file) => {
+    const [size, ...sides] = file.shape(ground);
+    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
+    if (sides.length > 0) checkDistances(data, size);
+    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
+    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
+  },
+  WordMovers: ({ vectors, ground, unit }, file) => {
+    const [size, width] = file.shape(vectors);
+    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
+    const metric = file.metric(ground);
+    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
+    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
+  },
+  Frechet: (parameters, file) => rowsOfVectors("Frechet", parameters, file),
+  Bags: (parameters, file) => rowsOfVectors("Bags", parameters, file),
+};
+
+/** Rows of several vectors of one metric, one after the other. */
+function rowsOfVectors(name, { ground: number, dimension, unit }, file) {
+  const ground = file.metric(number);
+  const starts = (row) => Array.from({ length: row.length / dimension }, (_, k) => k * dimension);
+  return {
+    measure: notMeasured(name),
+    legal: (row) => {
+      if (row.length % dimension !== 0) return "count";
+      return starts(row).map((at) => ground.legal(row.slice(at, at + dimension))).find((why) => why !== null) ?? null;
+    },
+    unit: unit || ground.unit,
+    ground,
+    dimension,
+  };
+}
+
+const histogram = (size) => (row) => {
+  const total = row.reduce((sum, value) => sum + value, 0);
+  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
+};
+
+/** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
+function checkDistances(data, size) {
+  let largest = 1;
+  for (const value of data) largest = Math.max(largest, Math.abs(value));
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j < size; j++) {
+      const [there, back] = [data[i * size + j], data[j * size + i]];
+      refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
+      refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
+    }
+  }
+}
+
+/** Refuse a row of a file that its metric cannot measure. */
+function checkRow(row, metric) {
+  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
+  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
+}
+
+/** Rebuild a metric from its checked entry; it may refer to earlier ones. */
+function readMetric({ name, parameters }, file) {
+  const make = METRICS[name] ?? measuredInPython(name);
+  const made = make(parameters, file);
+  return { name, unit: parameters.unit ?? "", legal: () => null, text: false, parameters, ...made };
+}
+
+// ---------------------------------------------------------------------------------------------------- lattice.js
+
+/** The public lattice on which noise is released, and what a file of noise must keep before anything is drawn from it. */
+
+
+/** The multiples of a pitch, in every coordinate. */
+class Lattice {
+  constructor(pitch) {
+    this.pitch = pitch;
+    const inverse = rint(1 / pitch);
+    this.perUnit = inverse >= 1 && 1 / inverse === pitch ? inverse : 0;
+  }
+
+  /** How many cells make a unit, as a fraction of doubles. */
+  get ratio() {
+    return this.perUnit ? [this.perUnit, 1] : [1, this.pitch];
+  }
+
+  cell(value) {
+    return rint(this.perUnit ? value * this.perUnit : value / this.pitch);
+  }
+
+  value(cell) {
+    return (this.perUnit ? cell / this.perUnit : cell * this.pitch) + 0;
+  }
+
+  /** Refuse coordinates whose cells doubles do not hold. */
+  refuseFar(point) {
+    refuseSecret(point.some((x) => !(Math.abs(this.cell(x)) <= SHARED.largest_cell)), "lattice");
+  }
+}
+
+/** Refuse a promise that the noise does not keep: a smaller epsilon than its rate. */
+function checkPromise(promise, rate) {
+  const kept = promise.basis === "none" || rate <= promise.epsilon;
+  refuse(!kept, "its noise does not keep its promise");
+}
+
+/** Refuse a lattice on which doubles would leave too many draws undecided. */
+function checkPitch(undecided) {
+  refuse(!(undecided <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
+}
+
+/** Refuse a lattice of degrees that misses the poles. */
+function checkPoles(pitch) {
+  refuse(!(pitch <= 90 && Math.abs(rint(90 / pitch) * pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
+}
+
+/** Refuse vectors that a metric of vectors cannot measure. */
+function checkVectors({ metric, dimension }) {
+  refuse(metric.name !== "Lp" && metric.name !== "Mahalanobis", "its noise does not belong to its metric");
+  refuse(metric.legal(new Array(dimension).fill(0)) !== null, "its noise does not fit its metric");
+}
+
+/** Return the most that noise of length one is stretched to: the root of the trace of a covariance. */
+const widestOf = (metric) => (metric.name === "Mahalanobis" ? norm(Array.from(metric.factor), 2) : 1);
+
+/** Return how far the corner (1, 1, ...) or (1, -1, 1, ...) of a cell lies from its centre: in a plane these are all. */
+function cellReach({ metric, dimension }, pitch) {
+  const corners = [1, -1].map((sign) => Array.from({ length: dimension }, (_, k) => (k % 2 ? sign : 1) * (pitch / 2)));
+  const zero = new Array(dimension).fill(0);
+  return Math.max(...corners.map((corner) => metric.measure(corner, zero)));
+}
+
+// ---------------------------------------------------------------------------------------------------- noise.js
+
+/** What exact noise is made of: uniforms with as many bits as are asked for, and cells that are sure. */
+
+
+/** The uniforms of one draw: binary fractions of as many words as anybody asks for, each word drawn once. */
+class Uniforms {
+  constructor(source) {
+    this.source = source;
+    this.known = new Map();
+  }
+
+  word(attempt, k, limb) {
+    if (this.source.limb) return this.source.limb(attempt, k, limb); // chosen by a test
+    const place = `${attempt} ${k} ${limb}`;
+    let found = this.known.get(place);
+    if (found === undefined) {
+      this.source.next();
+      found = [this.source.high, this.source.low];
+      this.known.set(place, found);
+    }
+    return found;
+  }
+
+  middle(attempt, k) {
+    const [high, low] = this.word(attempt, k, 0);
+    return middleOf(high, low);
+  }
+
+  /** Return the sign of the first bit and the middle of the uniform of the others. */
+  signed(attempt, k) {
+    const [high, low] = this.word(attempt, k, 0);
+    return [high >>> 31 ? -1 : 1, middleOf(((high << 1) | (low >>> 31)) >>> 0, (low << 1) >>> 0)];
+  }
+
+  /** Return the first words as one whole number. */
+  digits(attempt, k, words) {
+    let value = 0n;
+    for (let limb = 0; limb < words; limb++) {
+      const [high, low] = this.word(attempt, k, limb);
+      value = (value << 64n) | (BigInt(high) << 32n) | BigInt(low);
+    }
+    return value;
+  }
+}
+
+/** Return what an uncertain uniform adds to its logarithm; infinite where that is not small. */
+const unlikely = (unsure) => (unsure < 0.001 ? 1.1 * unsure : Infinity);
+
+/** Return the cell of a centre moved by so many cells, or undefined where the error leaves more than one. */
+function sureCell([whole, rest], moved, error) {
+  const total = rest + moved;
+  const step = Math.round(total);
+  return Math.abs(total - step) + (error + 4 * UNIT * (1 + Math.abs(moved))) < 0.5 ? whole + step : undefined;
+}
+
+/** Return -ln of a uniform given by its middle, and a bound of its error. */
+function exponentialOf(share) {
+  const total = -logOf(share);
+  return [total, 8 * UNIT * total + unlikely(UNIT / share)];
+}
+
+/** Return sqrt(-2 ln U), the size of a pair of normal numbers, and a bound of its error and of 17 roundings of it. */
+function normalSize(share) {
+  const [energy, ofEnergy] = exponentialOf(share);
+  const size = root(2 * energy);
+  return [size, (ofEnergy < 0.1 * energy ? (1.1 * ofEnergy) / size : Infinity) + 17 * UNIT * size];
+}
+
+// ---------------------------------------------------------------------------------------------------- vectors.js
+
+/**
+ * Laplace and normal noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
+ * one cell. The laws, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
+ */
+
+
+const FACTORS = 8;
+
+/** Return -ln of the product of the first uniforms, and a bound of its error. */
+function gammaOf(count, uniforms) {
+  let [total, inverses] = [0, 0];
+  for (let start = 0; start < count; start += FACTORS) {
+    let product = 1;
+    for (let k = start; k < Math.min(count, start + FACTORS); k++) {
+      const share = uniforms.middle(0, k);
+      product *= share;
+      inverses += 1 / share;
+    }
+    total -= logOf(product);
+  }
+  return [total, (9 + count / FACTORS) * UNIT * total + unlikely(UNIT * (inverses * 1.01 + count))];
+}
+
+/** Propose a number with density exp(-|x|^p): [x, error], undefined where it is not kept, an infinite error where unsure. */
+function powerProposal(p, [sign, share], chance) {
+  const body = share < (p - 1) / p;
+  let doubtful = Math.abs(p * share - (p - 1)) < 8 * UNIT * p;
+  const rest = body ? 1 : p * (1 - share);
+  const beyond = body ? 0 : -logOf(rest);
+  const ofBeyond = body ? 0 : 8 * UNIT * Math.abs(beyond) + unlikely((p * UNIT) / rest + 2 * UNIT);
+  const x = body ? share : (p - 1 + beyond) / p;
+  const ofX = body ? UNIT : ofBeyond / p + 3 * UNIT * x;
+  const exponent = p * logOf(x);
+  const power = expOf(exponent);
+  const relative = (ofX < (0.001 * x) / p ? (p * ofX) / x : Infinity) + 10 * UNIT * Math.abs(exponent);
+  const ofPower = 1.1 * power * (relative + 5 * UNIT) + 1e-300;
+  const [limit, ofLimit] = exponentialOf(chance);
+  const gap = limit + beyond - power;
+  const wrong = 1.01 * (ofLimit + ofBeyond + ofPower) + 4 * UNIT * (limit + Math.abs(beyond));
+  doubtful ||= !(Math.abs(gap) > wrong);
+  if (doubtful) return [sign * x, Infinity];
+  return gap > 0 ? [sign * x, ofX] : undefined;
+}
+
+function powerVector(p, n, uniforms) {
+  const found = Array.from({ length: n }, (_, k) => {
+    const at = n + 2 * k;
+    return untilDecided((attempt) => powerProposal(p, uniforms.signed(attempt, at), uniforms.middle(attempt, at + 1)));
+  });
+  const largest = Math.max(...found.map(([x]) => Math.abs(x)));
+  let [total, rounding, moved] = [0, 1, 0];
+  for (const [x, error] of found) {
+    const exponent = p * logOf(Math.max(Math.abs(x) / largest, 1e-300));
+    const power = expOf(exponent);
+    total += power;
+    rounding += power * (1.2 * p + 12 * Math.abs(exponent) + 6);
+    moved += error;
+  }
+  rounding += n * total;
+  const length = largest * expOf(logOf(total) / p);
+  const relative = (UNIT * ((1.1 * rounding) / total + 10 * logOf(total))) / p + 7 * UNIT;
+  return [found, length, 1.01 * moved + length * relative];
+}
+
+/** Return so many normal numbers by pairs (Box and Muller) as [x, error], from the uniforms after `at`. */
+function normalsOf(n, at, uniforms) {
+  const found = [];
+  for (let k = at; found.length < n; k += 2) {
+    const [radius, error] = normalSize(uniforms.middle(0, k));
+    const [sine, cosine] = circle(uniforms.middle(0, k + 1));
+    found.push([radius * cosine, error]);
+    if (found.length < n) found.push([radius * sine, error]);
+  }
+  return found;
+}
+
+function normalVector(n, uniforms) {
+  const found = normalsOf(n, n, uniforms);
+  const length = root(found.reduce((sum, [x]) => sum + x * x, 0));
+  const moved = found.reduce((sum, [, error]) => sum + error, 0); // at least their length
+  return [found, length, 1.01 * moved + (n + 5) * UNIT * length];
+}
+
+/** Return l_p noise of rate one: a list of [coordinate, error]. */
+function unitNoise(p, n, uniforms) {
+  if (p === 1 || n === 1) {
+    return Array.from({ length: n }, (_, k) => {
+      const [sign, share] = uniforms.signed(0, k);
+      const [total, error] = exponentialOf(share);
+      return [sign * total, error];
+    });
+  }
+  if (p === 2 && n === 2) {
+    const [radius, error] = gammaOf(2, uniforms);
+    const [sine, cosine] = circle(uniforms.middle(0, 2));
+    return [cosine, sine].map((x) => [radius * x, error + 14 * UNIT * radius]);
+  }
+  if (p === Infinity) {
+    const [radius, error] = gammaOf(n + 1, uniforms);
+    return Array.from({ length: n }, (_, k) => [radius * (2 * uniforms.middle(0, n + 1 + k) - 1), 1.01 * error + 5 * UNIT * radius]);
+  }
+  if (p > 2 ** 40) return new Array(n).fill([0, Infinity]);
+  const [radius, ofRadius] = gammaOf(n, uniforms);
+  const [found, length, ofLength] = p === 2 ? normalVector(n, uniforms) : powerVector(p, n, uniforms);
+  const factor = radius / length;
+  const relative = ofRadius / radius + ofLength / length + 6 * UNIT;
+  const sure = ofLength < 0.01 * length && ofRadius < 0.05 * radius;
+  return found.map(([x, error]) => [factor * x, sure ? 1.1 * factor * (error + Math.abs(x) * relative) : Infinity]);
+}
+
+/** Return the sign and the uniform of a whole number of 64 * words bits. */
+function signedBall(balls, digits, words) {
+  const bits = 64n * words - 1n;
+  return [digits >> bits, balls.uniform(digits & ((1n << bits) - 1n), bits)];
+}
+
+/** Return a number with density exp(-|x|^p) as a ball. */
+function exactPower(balls, words, exponent, uniforms, at) {
+  const less = balls.subtract(exponent, balls.one);
+  return untilDecided((attempt) => {
+    const [sign, share] = signedBall(balls, uniforms.digits(attempt, at, words), words);
+    const limit = balls.negative(balls.log(balls.uniform(uniforms.digits(attempt, at + 1, words), 64n * words)));
+    let [x, beyond] = [share, { m: 0n, r: 0n }];
+    if (!balls.below(share, balls.divide(less, exponent))) {
+      beyond = balls.negative(balls.log(balls.multiply(exponent, balls.subtract(balls.one, share))));
+      x = balls.divide(balls.add(less, beyond), exponent);
+    }
+    const power = balls.exp(balls.multiply(exponent, balls.log(x)));
+    if (!balls.below(power, balls.add(beyond, limit))) return undefined;
+    return sign ? balls.negative(x) : x;
+  });
+}
+
+/** Return so many normal numbers as balls; `share(k)` is the uniform of number k, those after `at` are used. */
+function exactNormals(balls, n, at, share) {
+  const found = [];
+  for (let k = at; found.length < n; k += 2) {
+    const radius = balls.root(balls.times(balls.log(share(k)), -2n));
+    const [sine, cosine] = fullTurn(balls, share(k + 1));
+    found.push(balls.multiply(radius, cosine), balls.multiply(radius, sine));
+  }
+  return found.slice(0, n);
+}
+
+const fullTurn = (balls, share) => balls.circle(balls.times(balls.multiply(balls.pi, share), 2n));
+
+/** Return l_p noise of rate one as balls, from so many words of every uniform. */
+function exactNoise(balls, words, p, n, uniforms) {
+  const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
+  const product = (count) => Array.from({ length: count }, (_, k) => balls.log(share(k))).reduce((a, b) => balls.add(a, b));
+  const gamma = (count) => balls.negative(product(count));
+  if (p === 1 || n === 1) {
+    return Array.from({ length: n }, (_, k) => {
+      const [sign, part] = signedBall(balls, uniforms.digits(0, k, words), words);
+      return sign ? balls.log(part) : balls.negative(balls.log(part));
+    });
+  }
+  if (p === 2 && n === 2) {
+    const [radius, [sine, cosine]] = [gamma(2), fullTurn(balls, share(2))];
+    return [balls.multiply(radius, cosine), balls.multiply(radius, sine)];
+  }
+  if (p === Infinity) {
+    const radius = gamma(n + 1);
+    return Array.from({ length: n }, (_, k) =>
+      balls.multiply(radius, balls.subtract(balls.times(share(n + 1 + k), 2n), balls.one)),
+    );
+  }
+  let [raw, length] = [[], null];
+  if (p === 2) {
+    raw = exactNormals(balls, n, n, share);
+    length = balls.root(raw.map((x) => balls.multiply(x, x)).reduce((a, b) => balls.add(a, b)));
+  } else {
+    const exponent = balls.double(p);
+    raw = Array.from({ length: n }, (_, k) => exactPower(balls, words, exponent, uniforms, n + 2 * k));
+    const sizes = raw.map((x) => (x.m < 0n ? balls.negative(x) : x));
+    const largest = sizes.reduce((a, b) => (a.m > b.m ? a : b));
+    const total = sizes
+      .map((x) => balls.exp(balls.multiply(exponent, balls.log(balls.divide(x, largest)))))
+      .reduce((a, b) => balls.add(a, b));
+    length = balls.multiply(largest, balls.exp(balls.divide(balls.log(total), exponent)));
+  }
+  const factor = balls.divide(gamma(n), length);
+  return raw.map((x) => balls.multiply(x, factor));
+}
+
+/** Return the rows of the Cholesky factor of a covariance as balls. */
+function exactFactor(balls, covariance, n) {
+  const rows = [];
+  for (let i = 0; i < n; i++) {
+    const row = [];
+    for (let j = 0; j <= i; j++) {
+      const other = j < i ? rows[j] : row;
+      let rest = balls.double(covariance[i * n + j]);
+      for (let k = 0; k < j; k++) rest = balls.subtract(rest, balls.multiply(row[k], other[k]));
+      row.push(j < i ? balls.divide(rest, other[j]) : balls.root(rest));
+    }
+    rows.push(row);
+  }
+  return rows;
+}
+
+/** Return the factor as rows of doubles, each entry within UNIT of a size that is given with it. */
+function doubleFactor(covariance, n) {
+  return settled((balls) => {
+    const rows = exactFactor(balls, covariance, n);
+    return rows.map((row, i) =>
+      row.map(({ m, r }) => {
+        if (r > row[i].m >> 90n) throw UNDECIDED;
+        const [x, diagonal] = [m, row[i].m].map((value) => Number(value) * 2 ** -Number(balls.places));
+        return [x, Math.abs(x) + diagonal * 2 ** -36];
+      }),
+    );
+  }, 128n);
+}
+
+/** Return L z for noise with errors. */
+function stretched(factor, noise) {
+  if (!factor) return noise;
+  return factor.map((row) => {
+    let [total, error] = [0, 0];
+    row.forEach(([x, size], k) => {
+      total += x * noise[k][0];
+      error += size * (noise[k][1] + (noise.length + 4) * UNIT * Math.abs(noise[k][0]));
+    });
+    return [total, 1.01 * error];
+  });
+}
+
+/**
+ * The law of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
+ * is that of l_2 times the Cholesky factor; points are multiplied with `matrix` first, one row for every coordinate of a report. With
+ * `sigma` in the place of `epsilon` the noise is normal, with that standard deviation.
+ */
+class VectorLaw {
+  constructor({ p = 2, dimension, ratio: [top, bottom], epsilon = null, sigma = null, covariance = null, matrix = null }) {
+    Object.assign(this, { p, dimension, top, bottom, covariance, matrix });
+    this.normal = sigma !== null;
+    // 1 / epsilon or sigma in cells, within 2 UNIT, and as a fraction; doubles are multiples of 2^-1074
+    this.scale = this.normal ? (top * sigma) / bottom : top / (bottom * epsilon);
+    this.scaleTop = toWhole(top) * (this.normal ? toWhole(sigma) : 1n << 1074n);
+    this.scaleBottom = toWhole(bottom) * (this.normal ? 1n << 1074n : toWhole(epsilon));
+    this.factor = covariance ? doubleFactor(covariance, dimension) : null;
+  }
+
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  /** Return where a point lies as [coordinate, error]: a sum of n products is off by (n + 2) UNIT of their sizes. */
+  places(point) {
+    if (this.matrix === null) return point.map((x) => [x, 0]);
+    return this.matrix.map((row) => {
+      let [sum, sizes] = [0, 0];
+      row.forEach((a, k) => {
+        sum += a * point[k];
+        sizes += Math.abs(a * point[k]);
+      });
+      return [sum, (row.length + 4) * 1.01 * UNIT * sizes];
+    });
+  }
+
+  inDoubles(point, uniforms) {
+    const { p, dimension: n } = this;
+    const noise = stretched(this.factor, this.normal ? normalsOf(n, 0, uniforms) : unitNoise(p, n, uniforms));
+    const cells = this.places(point).map(([x, unsure], k) => {
+      const [moved, error] = noise[k];
+      const wrong = this.scale * (error + 5 * UNIT * Math.abs(moved)) + unsure * (this.top / this.bottom) * 1.01;
+      return sureCell(centreOf(x, this.top, this.bottom), this.scale * moved, wrong);
+    });
+    return cells.includes(undefined) ? undefined : cells;
+  }
+
+  /** Return where a point lies as fractions of whole numbers, exactly: [tops, the common bottom]. */
+  #fractions(point) {
+    const wholes = point.map(toWhole);
+    if (this.matrix === null) return [wholes, 1n << 1074n];
+    const sum = (row) => row.reduce((total, a, k) => total + toWhole(a) * wholes[k], 0n);
+    return [this.matrix.map(sum), 1n << 2148n];
+  }
+
+  exactly(point, uniforms) {
+    const widest = Math.max(...this.places(point).map(([x]) => Math.abs(x)));
+    const extra = BigInt(Math.ceil(Math.log2(2 + this.scale + widest * (this.top / this.bottom)))) + BigInt(this.dimension);
+    const [tops, bottom] = this.#fractions(point);
+    return settled((balls, words) => {
+      const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
+      let noise = this.normal
+        ? exactNormals(balls, this.dimension, 0, share)
+        : exactNoise(balls, words, this.p, this.dimension, uniforms);
+      if (this.covariance) {
+        const zero = { m: 0n, r: 0n };
+        const factor = exactFactor(balls, this.covariance, this.dimension);
+        noise = factor.map((row) => row.reduce((sum, x, k) => balls.add(sum, balls.multiply(x, noise[k])), zero));
+      }
+      const scale = balls.fraction(this.scaleTop, this.scaleBottom);
+      return tops.map((top, k) => {
+        const centre = balls.fraction(top * toWhole(this.top), toWhole(this.bottom) * bottom);
+        return Number(balls.cell(balls.add(centre, balls.multiply(scale, noise[k]))));
+      });
+    }, extra);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- hyperbolic.js
+
+/**
+ * Noise in hyperbolic space of any dimension, in the Poincare ball: how far in one sum, which way by normal numbers. In doubles with
+ * proven bounds, in balls of whole numbers where those leave more than one cell. Words, lattice and bounds are those of Python
+ * (src/metricdp/mechanisms/noise/hyperbolic.py, docs/noise.md): with x in the ball, B = 1 - |x|^2, a unit vector u and C, S = cosh(r),
+ * sinh(r), the report is the point of the hyperboloid whose first coordinates are v = S u + 2 (C + S <x, u>) x / B.
+ */
+
+
+const FARTHEST = 10n ** 300n; // cells: what lies beyond is put there
+const LEAST_ROOM = 2 ** -20; // of 1 - |x|^2: nearer to the border doubles do not tell neighbours apart
+const LEAST_MARGIN = 0.05; // of epsilon above n - 1
+const BORDER = 1 - 2 ** -50; // the longest report
+
+const totalOf = (values) => values.reduce((sum, x) => sum + x, 0);
+
+/** The law of hyperbolic noise; a coordinate v of the hyperboloid lies at v * top / bottom cells. */
+class HyperbolicLaw {
+  constructor(dimension, epsilon, [top, bottom]) {
+    Object.assign(this, { dimension, epsilon, top, bottom });
+    this.scale = top / bottom;
+    /** The rates of the exponentials that add up to the distance, each within UNIT of itself. */
+    this.rates = Array.from({ length: dimension }, (_, k) => epsilon - (dimension - 1 - 2 * k));
+  }
+
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  /** Return the cells, or undefined where doubles do not know. */
+  inDoubles(point, uniforms) {
+    const { dimension: n, scale } = this;
+    let [radius, ofRadius] = [0, 0];
+    this.rates.forEach((rate, k) => {
+      const [energy, ofEnergy] = exponentialOf(uniforms.middle(0, k));
+      radius += energy / rate;
+      ofRadius += ofEnergy / rate;
+    });
+    const places = boosted(point, normalsOf(n, n, uniforms), [radius, 1.01 * ofRadius + (n + 3) * UNIT * radius]);
+    const cells = places?.map(([v, error]) => sureCell([0, 0], scale * v, scale * (error + 2 * UNIT * Math.abs(v))));
+    return cells === undefined || cells.includes(undefined) ? undefined : cells;
+  }
+
+  exactly(point, uniforms) {
+    const n = this.dimension;
+    const wholes = point.map(toWhole);
+    const one = 1n << 2148n;
+    const left = wholes.reduce((sum, x) => sum - x * x, one);
+    const perUnit = Math.ceil(Math.log2(4 + this.scale)) + 20; // over the room, which is at least 2^-20
+    return settled((balls, words) => {
+      const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
+      const zero = { m: 0n, r: 0n };
+      const product = (a, b) => a.reduce((sum, x, k) => balls.add(sum, balls.multiply(x, b[k])), zero);
+      const away = this.rates.reduce((sum, _, k) => {
+        const rate = balls.fraction(toWhole(this.epsilon) - (BigInt(n - 1 - 2 * k) << 1074n), 1n << 1074n);
+        return balls.subtract(sum, balls.divide(balls.log(share(k)), rate));
+      }, zero);
+      const g = exactNormals(balls, n, n, share);
+      const length = balls.root(product(g, g));
+      if (length.m <= length.r) throw UNDECIDED;
+      const [u, x] = [g.map((item) => balls.divide(item, length)), wholes.map((item) => balls.fraction(item, 1n << 1074n))];
+      const [large, small] = [balls.exp(away), balls.exp(balls.negative(away))];
+      const half = balls.fraction(1n, 2n);
+      const [near, far] = [balls.add(large, small), balls.subtract(large, small)].map((sum) => balls.multiply(half, sum));
+      const inner = balls.times(balls.add(near, balls.multiply(far, product(x, u))), 2n);
+      const pull = balls.divide(inner, balls.fraction(left, one));
+      const scale = balls.fraction(toWhole(this.top), toWhole(this.bottom));
+      return u.map((item, k) => heldCell(balls, balls.multiply(scale, balls.add(balls.multiply(far, item), balls.multiply(pull, x[k])))));
+    }, BigInt(perUnit + 2 * Math.ceil(Math.log2(n + 1)) + 64));
+  }
+}
+
+/** Return the cell of a ball as a double; beyond `FARTHEST` cells that one. */
+function heldCell(balls, value) {
+  const most = FARTHEST << balls.places;
+  if (value.m - value.r > most) return Number(FARTHEST);
+  if (value.m + value.r < -most) return -Number(FARTHEST);
+  return Number(balls.cell(value));
+}
+
+/**
+ * Return where the walk from a row ends as [coordinate of the hyperboloid, error], or undefined where the bounds, which are of first
+ * order and 10 % more, do not hold.
+ */
+function boosted(row, normals, [radius, ofRadius]) {
+  const n = row.length;
+  const many = (n + 4) * UNIT; // of a sum of n products
+  const length = root(totalOf(normals.map(([g]) => g * g)));
+  const ofLength = 1.01 * root(totalOf(normals.map(([, error]) => error * error))) + (n + 5) * UNIT * length;
+  const [room, ofRoom] = roomOf(row);
+  if (!(ofLength < 0.01 * length && ofRadius < 0.001 && radius < 600 && ofRoom < 0.001 * room)) return undefined;
+  const unit = normals.map(([g]) => g / length);
+  const ofUnit = normals.map(
+    ([, error], k) => 1.1 * (error / length + Math.abs(unit[k]) * (ofLength / length)) + 3 * UNIT * Math.abs(unit[k]),
+  );
+  const small = expOf(-radius);
+  const large = 1 / small;
+  const relative = 1.1 * ofRadius + 6 * UNIT; // of e^r and e^-r: those of r, and 5 UNIT of the function and the inverse
+  const [near, far] = [0.5 * (large + small), 0.5 * (large - small)];
+  const ofFar = near * relative + 3 * UNIT * near;
+  const along = totalOf(row.map((x, k) => x * unit[k]));
+  const ofAlong = totalOf(row.map((x, k) => Math.abs(x) * ofUnit[k])) + many * totalOf(row.map((x, k) => Math.abs(x * unit[k])));
+  const inner = near + far * along;
+  const ofInner = ofFar * (1 + Math.abs(along)) + far * ofAlong + 4 * UNIT * (near + far * Math.abs(along));
+  const pull = (2 * inner) / room;
+  const ofPull = 1.05 * ((2 * ofInner) / room + Math.abs(pull) * (ofRoom / room + 3 * UNIT));
+  return row.map((x, k) => {
+    const [aside, ahead] = [far * unit[k], pull * x];
+    const error = far * ofUnit[k] + ofFar * Math.abs(unit[k]) + ofPull * Math.abs(x);
+    return [aside + ahead, 1.1 * (error + 4 * UNIT * (Math.abs(aside) + Math.abs(ahead)))];
+  });
+}
+
+/** Return a point of the hyperboloid, given by its first coordinates, as a point of the ball: the doubles of Python. */
+function inTheBall(places) {
+  const largest = places.reduce((most, v) => Math.max(most, Math.abs(v)), 1);
+  const scaled = places.map((v) => v / largest); // so that squares do not overflow
+  const inverse = 1 / largest;
+  const size = Math.sqrt(inverse * inverse + totalOf(scaled.map((v) => v * v)));
+  const found = scaled.map((v) => v / (inverse + size));
+  const length = Math.sqrt(totalOf(found.map((y) => y * y)));
+  const factor = BORDER / Math.max(length, BORDER);
+  return found.map((y) => y * factor + 0);
+}
+
+/** Tell whether a point of the ball is far enough from its border for noise. */
+const isInside = (point) => roomOf(point)[0] >= LEAST_ROOM;
+
+/** Return noise in the Poincare ball, `draw(point, source)`. */
+function hyperbolicNoise({ metric, dimension: n }, epsilon, pitch) {
+  refuse(metric.name !== "Hyperbolic", "its noise does not belong to its metric");
+  refuse(!(epsilon >= n - 1 + LEAST_MARGIN), "there is no such noise at its epsilon");
+  const lattice = new Lattice(pitch);
+  const law = new HyperbolicLaw(n, epsilon, lattice.ratio);
+  const mean = totalOf(law.rates.map((rate) => 1 / rate));
+  checkPitch((2 * (6 * n + 80) * Math.sqrt(n) * Math.exp(Math.min(mean, 20)) * UNIT) / pitch);
+  return (point, source) => {
+    refuseSecret(!isInside(point), "border");
+    return inTheBall(law.cells(Array.from(point), source).map((cell) => lattice.value(cell)));
+  };
+}
+
+/** Read Laplace noise in the Poincare ball: density proportional to exp(-epsilon d(x, y)) with respect to its volume. */
+function readHyperbolic(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const draw = hyperbolicNoise(inputs, body.epsilon, body.pitch);
+  checkPromise(promise, body.epsilon);
+  return { inputs, outputs: inputs, draw };
+}
+
+// ---------------------------------------------------------------------------------------------------- directions.js
+
+/**
+ * Noise on the sphere of any dimension in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where
+ * those leave more than one cell. How far: a value proposed below a hat (`hats.js`), kept or not. Which way: a normal vector g less
+ * its part along the secret x, w = g - <g, x> x / |x|^2. The report is y = sin(t) w / |w| + cos(t) x / |x|. Words and bounds are
+ * those of Python (src/metricdp/mechanisms/noise/directions.py, docs/noise.md).
+ */
+
+
+const PROPOSALS = 8; // of one attempt
+const MOST_AWAY = 3.2;
+
+const lengthIn = (balls, row) => balls.root(row.reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
+
+/** The law of noise on the sphere; a coordinate y lies at y * top / bottom cells. */
+class DirectionLaw {
+  constructor(profile, [top, bottom]) {
+    Object.assign(this, { profile, top, bottom });
+    this.scale = top / bottom;
+  }
+
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  /** Return the cells, or undefined where doubles do not know. */
+  inDoubles(point, uniforms) {
+    const away = untilDecided((attempt) => {
+      for (let k = 0; k < PROPOSALS; k++) {
+        const found = this.#proposal(uniforms.middle(attempt, 2 * k), uniforms.middle(attempt, 2 * k + 1));
+        if (found !== undefined) return found; // kept, or null: nobody knows
+      }
+      return undefined;
+    });
+    if (away === null) return undefined;
+    const reached = walked(point, normalsOf(point.length, 2 * PROPOSALS, uniforms), this.#turn(away));
+    const cells = reached.map(([y, error]) => sureCell([0, 0], this.scale * y, this.scale * (error + 2 * UNIT * Math.abs(y))));
+    return cells.includes(undefined) ? undefined : cells;
+  }
+
+  /** Propose how far to go: [value, error], undefined where it is not kept, null where doubles do not know. */
+  #proposal(share, chance) {
+    const { start, stop, rise, fall, top, area } = this.profile.hat;
+    const { rate, power, end } = this.profile;
+    const [place, rest] = [area * share, area * (1 - share)]; // from either end; 1 - share is exact
+    const [ofPlace, ofRest] = [UNIT * (5 * place + area), UNIT * (5 * rest + area)];
+    if (Math.abs(place - rise) <= ofPlace || Math.abs(rest - fall) <= ofRest) return null;
+    const left = place < rise;
+    const right = !left && rest < fall;
+    const unsure = (left ? ofPlace / place : right ? ofRest / rest : 0) + 2 * UNIT;
+    const fallen = -logOf(left ? place / rise : right ? rest / fall : 1); // what the hat has lost
+    const ofFallen = unlikely(unsure) + 8 * UNIT * fallen;
+    const value = left ? start - rise * fallen : right ? stop + fall * fallen : start + (place - rise);
+    const between = left || right ? 0 : ofPlace + 2 * UNIT * (place + rise);
+    const ofValue = (left ? rise : right ? fall : 0) * (ofFallen + 3 * UNIT * fallen) + between + 2 * UNIT * Math.abs(value);
+    if (value < -ofValue || value - end > ofValue + 8 * UNIT) return undefined;
+    if (!(value > ofValue && end - value > ofValue + 8 * UNIT)) return null;
+    const [inner, ofInner] = this.#grown(value, ofValue);
+    let [logarithm, ofLogarithm] = [0, 0];
+    if (power !== 0) {
+      logarithm = logOf(Math.max(inner, 1e-300));
+      ofLogarithm = (inner > 1000 * ofInner ? (1.1 * ofInner) / inner : Infinity) + 8 * UNIT * Math.abs(logarithm);
+    }
+    const [limit, ofLimit] = exponentialOf(chance);
+    const gap = limit - (top - fallen + rate * value - power * logarithm);
+    const sizes = Math.abs(top) + fallen + rate * Math.abs(value) + power * Math.abs(logarithm) + limit;
+    const wrong = 1.01 * (ofLimit + ofFallen + rate * ofValue + power * ofLogarithm + 16 * UNIT * sizes);
+    if (gap > wrong) return [value, ofValue];
+    return gap < -wrong ? undefined : null;
+  }
+
+  /** Return what the area of the sphere grows by, sin(t) or v (2 - v), and its error. */
+  #grown(value, ofValue) {
+    if (!this.profile.isAngle) return [value * (2 - value), 2.1 * ofValue + 4 * UNIT * Math.abs(value)];
+    return [sineAndCosine(Math.min(value, MOST_AWAY))[0], ofValue + 6 * UNIT * Math.min(1, 2 * value)];
+  }
+
+  /** Return sine and cosine of the angle between secret and report, and the errors of both. */
+  #turn([value, ofValue]) {
+    if (this.profile.isAngle) {
+      const [sine, cosine] = sineAndCosine(Math.min(value, MOST_AWAY));
+      return [sine, cosine, ofValue + 6 * UNIT * Math.min(1, 2 * value), ofValue + 6 * UNIT];
+    }
+    const sine = root(Math.max(value * (2 - value), 0));
+    const sure = value > 100 * ofValue && 2 - value > 100 * ofValue;
+    return [sine, 1 - value, (sure ? (1.1 * ofValue) / sine : Infinity) + 6 * UNIT * sine, ofValue + UNIT];
+  }
+
+  exactly(point, uniforms) {
+    const { profile } = this;
+    const wholes = point.map(toWhole);
+    const largest = wholes.reduce((most, x) => (x > most ? x : -x > most ? -x : most), 0n); // only the direction counts
+    const bits = (value) => BigInt(Math.ceil(Math.log2(value)));
+    const extra = bits(2 * this.scale + 2) + 2n * bits(profile.rate + 2) + 2n * bits(point.length + profile.power + 1) + 64n;
+    return settled((balls, words) => {
+      const value = this.#exactValue(balls, words, uniforms);
+      const two = balls.fraction(2n, 1n);
+      const [sine, cosine] = profile.isAngle
+        ? balls.circle(value)
+        : [balls.root(balls.multiply(value, balls.subtract(two, value))), balls.subtract(balls.one, value)];
+      const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
+      const g = exactNormals(balls, point.length, 2 * PROPOSALS, share);
+      const x = wholes.map((whole) => balls.fraction(whole, largest));
+      const zero = balls.fraction(0n, 1n);
+      const square = x.reduce((sum, one) => balls.add(sum, balls.multiply(one, one)), zero);
+      const dot = x.reduce((sum, one, k) => balls.add(sum, balls.multiply(one, g[k])), zero);
+      const along = balls.divide(dot, square);
+      const w = g.map((one, k) => balls.subtract(one, balls.multiply(along, x[k])));
+      const across = lengthIn(balls, w);
+      if (across.m <= across.r) throw UNDECIDED;
+      const [b, a] = [balls.divide(sine, across), balls.divide(cosine, balls.root(square))];
+      const scale = balls.fraction(toWhole(this.top), toWhole(this.bottom));
+      return w.map((one, k) => {
+        const y = balls.add(balls.multiply(b, one), balls.multiply(a, x[k]));
+        return Number(balls.cell(balls.multiply(scale, y)));
+      });
+    }, extra);
+  }
+
+  /** Return how far noise goes as a ball, by the same proposals. */
+  #exactValue(balls, words, uniforms) {
+    const { hat } = this.profile;
+    const [start, stop, rise, fall, top] = [hat.start, hat.stop, hat.rise, hat.fall, hat.top].map((x) => balls.double(x));
+    const area = balls.add(balls.add(rise, balls.subtract(stop, start)), fall);
+    const zero = { m: 0n, r: 0n };
+    const minusLog = (ball) => balls.negative(balls.log(ball));
+    return untilDecided((attempt) => {
+      for (let k = 0; k < PROPOSALS; k++) {
+        const share = balls.uniform(uniforms.digits(attempt, 2 * k, words), 64n * words);
+        const [place, rest] = [balls.multiply(area, share), balls.multiply(area, balls.subtract(balls.one, share))];
+        let [fallen, value] = [zero, null];
+        if (hat.rise > 0 && balls.below(place, rise)) {
+          fallen = minusLog(balls.divide(place, rise));
+          value = balls.subtract(start, balls.multiply(rise, fallen));
+        } else if (hat.fall > 0 && balls.below(rest, fall)) {
+          fallen = minusLog(balls.divide(rest, fall));
+          value = balls.add(stop, balls.multiply(fall, fallen));
+        } else value = balls.add(start, balls.subtract(place, rise));
+        if (!balls.below(zero, value) || !balls.below(value, this.profile.exactEnd(balls))) continue;
+        const limit = minusLog(balls.uniform(uniforms.digits(attempt, 2 * k + 1, words), 64n * words));
+        if (balls.below(balls.subtract(balls.subtract(top, fallen), this.profile.exactLog(balls, value)), limit)) return value;
+      }
+      return undefined;
+    });
+  }
+}
+
+/** Return the unit vector reached from a row as [coordinate, error], infinite where unsure. */
+function walked(row, normals, [sine, cosine, ofSine, ofCosine]) {
+  const many = (row.length + 4) * UNIT; // of a sum of n products, in any order
+  let [square, dot, total, spread] = [0, 0, 0, 0];
+  row.forEach((x, k) => {
+    const [g, ofG] = normals[k];
+    square += x * x;
+    dot += g * x;
+    total += g * g;
+    spread += ofG * ofG;
+  });
+  spread = root(spread) * (1 + many);
+  const [along, length, size] = [dot / square, root(square), root(total)];
+  const ofAlong = (1.05 * (spread + many * size)) / length + 2 * many * Math.abs(along);
+  const across = row.map((x, k) => normals[k][0] - along * x);
+  const radius = root(across.reduce((sum, w) => sum + w * w, 0));
+  const ofRadius = 2.1 * spread + many * (4 * size + radius);
+  const [b, a] = [sine / radius, cosine / length];
+  const ofB = radius > 100 * ofRadius ? (ofSine + (1.05 * sine * ofRadius) / radius) / radius + 4 * UNIT * b : Infinity;
+  const ofA = ofCosine / length + 2 * many * Math.abs(a);
+  return row.map((x, k) => {
+    const [g, ofG] = normals[k];
+    const ofAcross = ofG + ofAlong * Math.abs(x) + 3 * UNIT * (Math.abs(g) + Math.abs(along * x));
+    const [ahead, aside] = [a * x, b * across[k]];
+    const error = ofB * Math.abs(across[k]) + b * ofAcross + ofA * Math.abs(x);
+    return [aside + ahead, 1.1 * (error + 3 * UNIT * (Math.abs(aside) + Math.abs(ahead)))];
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------- hats.js
+
+/**
+ * How far noise on the sphere goes: the density of an angle or of a height, and the hat below which it is proposed. Line for line
+ * those of src/metricdp/mechanisms/noise/hats.py, in + - * / and square roots alone: the same doubles in both languages. Python
+ * proves each hat that it makes in arbitrary precision.
+ */
+
+
+const ABOVE = 1 + 2 ** -50; // above the roundings of a rate and of its inverse
+
+/** Densities exp(-rate t) sin(t)^h of angles (`form` "angle"), exp(-rate v) (v (2 - v))^h of heights v = 1 - cos(t). */
+class Profile {
+  constructor(form, dimension, epsilon, perDegree = false) {
+    Object.assign(this, { form, dimension, epsilon, perDegree });
+    this.isAngle = form === "angle";
+    this.power = this.isAngle ? dimension - 2 : (dimension - 3) / 2;
+    this.end = this.isAngle ? Math.PI : 2;
+    this.rate = perDegree ? epsilon * (180 / Math.PI) : epsilon;
+    this.hat = this.power === 0 ? this.#falling() : this.#rising();
+    this.hat.area = this.hat.rise + (this.hat.stop - this.hat.start) + this.hat.fall;
+  }
+
+  #falling() {
+    if (this.rate * this.end < 1) return { start: 0, stop: this.end * ABOVE, rise: 0, fall: 0, top: 0 };
+    return { start: 0, stop: 0, rise: 0, fall: (1 / this.rate) * ABOVE, top: 0 };
+  }
+
+  #rising() {
+    const top = this.#where(0);
+    const peak = this.#log(top);
+    const [left, right] = [this.#dropped(top, 0, peak), this.#dropped(top, Math.min(this.end, 8 * top), peak)];
+    const [rise, fall] = [1 / this.#slope(left), -1 / this.#slope(right)];
+    const start = left + rise;
+    const stop = Math.max(start, right - fall);
+    return { start, stop, rise, fall, top: Math.max(this.#above(0, 0), this.#above(1 / rise, start), this.#above(-1 / fall, stop)) };
+  }
+
+  #where(slope) {
+    const pull = (slope + this.rate) / this.power;
+    return this.isAngle ? arctangent(1, pull) : 2 / (pull + 1 + root(pull * pull + 1));
+  }
+
+  #log(value) {
+    const inner = this.isAngle ? sineAndCosine(value)[0] : value * (2 - value);
+    return -this.rate * value + this.power * logOf(inner);
+  }
+
+  #slope(value) {
+    if (!this.isAngle) return -this.rate + this.power * (1 / value - 1 / (2 - value));
+    const [sine, cosine] = sineAndCosine(value);
+    return -this.rate + this.power * (cosine / sine);
+  }
+
+  #dropped(top, end, peak) {
+    let [near, far] = [top, end];
+    for (let k = 0; k < 80; k++) {
+      const middle = 0.5 * (near + far);
+      [near, far] = this.#log(middle) > peak - 1 ? [middle, far] : [near, middle];
+    }
+    return near;
+  }
+
+  #above(slope, here) {
+    const at = this.#where(slope);
+    const found = this.#log(at) - slope * (at - here);
+    const sizes = 1 + this.rate * at + Math.abs(found) + Math.abs(slope * at) + Math.abs(slope * here) + this.power;
+    return found + 2 ** -40 * sizes;
+  }
+
+  /** Return the rate as a ball. */
+  exactRate(balls) {
+    const found = balls.double(this.epsilon);
+    return this.perDegree ? balls.divide(balls.times(found, 180n), balls.pi) : found;
+  }
+
+  /** Return the largest value as a ball. */
+  exactEnd(balls) {
+    return this.isAngle ? balls.pi : balls.fraction(2n, 1n);
+  }
+
+  /** Return the logarithm of the density of a ball. */
+  exactLog(balls, value) {
+    const found = balls.negative(balls.multiply(this.exactRate(balls), value));
+    if (this.power === 0) return found;
+    const inner = this.isAngle ? balls.circle(value)[0] : balls.multiply(value, balls.subtract(balls.fraction(2n, 1n), value));
+    return balls.add(found, balls.multiply(balls.double(this.power), balls.log(inner)));
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- sphere.js
+
+/** Laplace and normal noise on the Earth in whole numbers of cells, as in `vectors.js`: doubles with proven bounds, then balls. */
+
+
+/** The law of noise on the Earth: [top, bottom] is the rate per radian as a fraction, `quarter` the number of cells in 90 degrees. */
+class SphereLaw {
+  constructor([top, bottom], quarter) {
+    Object.assign(this, { top, bottom, quarter });
+    this.rate = quotientOf(top, bottom);
+    this.away = 1 / this.rate; // within 3 UNIT, of which `narrow` counts 3
+    this.narrow = top > bottom;
+  }
+
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  /** Return the cells, or undefined where doubles do not know. */
+  inDoubles(point, uniforms) {
+    const found = untilDecided((attempt) => {
+      const [sine, cosine, error, gap, unsure] = this.narrow ? this.#near(attempt, uniforms) : this.#far(attempt, uniforms);
+      if (gap > unsure) return undefined; // not kept: the next attempt
+      return gap < -unsure ? travelled(point, [sine, cosine, error], uniforms.middle(attempt, 3), this.quarter) : null;
+    });
+    return found ?? undefined;
+  }
+
+  #near(attempt, uniforms) {
+    const [one, two] = [uniforms.middle(attempt, 0), uniforms.middle(attempt, 1)];
+    const total = -logOf(one * two);
+    const ofTotal = 8 * UNIT * total + unlikely(UNIT * (1 / one + 1 / two + 1));
+    const angle = this.away * total;
+    const error = this.away * (ofTotal + 5 * UNIT * total) + 8 * UNIT * angle;
+    const [sine, cosine] = sineAndCosine(Math.min(angle, 3.2));
+    return [sine, cosine, error, uniforms.middle(attempt, 2) * angle - sine, 2 * error + 16 * UNIT * angle];
+  }
+
+  #far(attempt, uniforms) {
+    const share = uniforms.middle(attempt, 0);
+    const [sine, cosine] = [2 * root(share * (1 - share)), 1 - 2 * share];
+    const angle = arctangent(sine, cosine);
+    const error = (2.2 * UNIT) / sine + 20 * UNIT * angle;
+    const [limit, ofLimit] = exponentialOf(uniforms.middle(attempt, 2));
+    const unsure = sine > 1e-6 ? ofLimit + this.rate * (error + 4 * UNIT * angle) : Infinity;
+    return [sine, cosine, error, this.rate * angle - limit, unsure];
+  }
+
+  exactly(point, uniforms) {
+    return settled(
+      (balls, words) => untilDecided((attempt) => this.#proposal(balls, words, point, attempt, uniforms)),
+      BigInt(this.quarter.toString(2).length + 16),
+    );
+  }
+
+  /** Return the cells of one proposal, or undefined where it is not kept. */
+  #proposal(balls, words, point, attempt, uniforms) {
+    const share = (k) => balls.uniform(uniforms.digits(attempt, k, words), 64n * words);
+    const rate = balls.fraction(this.top, this.bottom);
+    let [sine, cosine] = [null, null];
+    if (this.narrow) {
+      const total = balls.negative(balls.add(balls.log(share(0)), balls.log(share(1))));
+      const angle = balls.divide(total, rate);
+      if (!balls.below(angle, balls.pi)) return undefined;
+      [sine, cosine] = balls.circle(angle);
+      if (!balls.below(balls.multiply(share(2), angle), sine)) return undefined;
+    } else {
+      const first = share(0);
+      sine = balls.times(balls.root(balls.multiply(first, balls.subtract(balls.one, first))), 2n);
+      cosine = balls.subtract(balls.one, balls.times(first, 2n));
+      if (!balls.below(balls.multiply(rate, balls.angle(sine, cosine)), balls.negative(balls.log(share(2))))) return undefined;
+    }
+    return arrived(balls, point, [sine, cosine], share(3), this.quarter);
+  }
+}
+
+/** The law of normal noise in space around a place on the Earth, seen from its centre; top / bottom is sigma in radii of the Earth. */
+class SphereGaussianLaw {
+  constructor([top, bottom], quarter) {
+    Object.assign(this, { top, bottom, quarter });
+    this.reach = quotientOf(top, bottom);
+  }
+
+  cells(point, source) {
+    const uniforms = new Uniforms(source);
+    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
+  }
+
+  /**
+   * Return the cells, or undefined where doubles do not know. In the frame of the place the noise has a part along the ground, at a
+   * uniform bearing, and a normal one upward, which only changes how far the first is seen to go.
+   */
+  inDoubles(point, uniforms) {
+    const { reach } = this;
+    const [size, ofSize] = normalSize(uniforms.middle(0, 0));
+    const [height, ofHeight] = normalSize(uniforms.middle(0, 2));
+    const [, share] = circle(uniforms.middle(0, 3));
+    const [aside, up] = [reach * size, 1 + reach * (height * share)];
+    const [ofAside, ofUp] = [reach * ofSize, reach * ofHeight + 3 * UNIT * (1 + reach * height)];
+    const length = root(aside * aside + up * up);
+    if (!(64 * (ofAside + ofUp) < length)) return undefined;
+    // a vector V moved by d turns by at most (|V_x d_y| + |V_y d_x|) / (|V|^2 - |V| |d|)
+    const error = (1.1 * (Math.abs(up) * ofAside + aside * ofUp)) / (length * length);
+    return travelled(point, [aside / length, up / length, error], uniforms.middle(0, 1), this.quarter) ?? undefined;
+  }
+
+  exactly(point, uniforms) {
+    const extra = BigInt(this.quarter.toString(2).length + Math.ceil(Math.log2(this.reach + 1)) + 16);
+    return settled((balls, words) => {
+      const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
+      const sizeOf = (k) => balls.root(balls.times(balls.log(share(k)), -2n));
+      const sigma = balls.fraction(this.top, this.bottom);
+      const [, cosine] = balls.circle(balls.times(balls.multiply(balls.pi, share(3)), 2n));
+      const ahead = balls.add(balls.one, balls.multiply(sigma, balls.multiply(sizeOf(2), cosine)));
+      return arrived(balls, point, [balls.multiply(sigma, sizeOf(0)), ahead], share(1), this.quarter);
+    }, extra);
+  }
+}
+
+/** Return a fraction as a double: a quotient of 200 bits, rounded, so within UNIT of itself and 2^-200 beside. */
+const quotientOf = (top, bottom) => Number((top << 200n) / bottom) * 2 ** -200;
+
+/** Walk an angle (sine, cosine and error) from a place at a bearing: the cells, `quarter` of them in 90 degrees, or null where unsure. */
+function travelled([north, east], [sine, cosine, error], bearing, quarter) {
+  const [sideways, ahead] = circle(bearing);
+  const [sinStart, cosStart] = ofLatitude(north);
+  const [n, e] = [sine * ahead, sine * sideways];
+  const step = error + 24 * UNIT * sine;
+  const level = error + 8 * UNIT;
+  const out = cosStart * cosine - sinStart * n;
+  const up = sinStart * cosine + cosStart * n;
+  const ofOut = cosStart * (level + 10 * UNIT) + step + 10 * UNIT * sine;
+  const ofUp = Math.abs(sinStart) * (level + 10 * UNIT) + step + 10 * UNIT * sine;
+  const axis = root(out * out + e * e);
+  const ofAxis = ofOut + step + 4 * UNIT * axis;
+  const reach = axis + Math.abs(out);
+  const side = out > 0 ? (e * e) / reach : reach;
+  const beside = (1.2 * ((2 * Math.abs(e) + step) * step + side * (ofAxis + ofOut))) / reach;
+  const ofSide = (out > 0 ? beside : ofAxis + ofOut) + 4 * UNIT * side;
+  const [cross, dot] = [up * side, out * axis + up * up];
+  const ofCross = ofSide * (Math.abs(up) + ofUp) + side * ofUp + 2 * UNIT * Math.abs(cross);
+  const ofDot = 1.1 * (ofOut + ofAxis + 2 * ofUp) + 3 * UNIT;
+  const length = n * n + cosine * cosine;
+  if (!(axis > 64 * (ofOut + step) && length > 0.001 && ofCross + ofDot < 1e-6)) return null;
+  const [rise, bend, turn] = [arctangent(n, cosine), arctangent(cross, dot), arctangent(e, out)];
+  const ofRise = (1.1 / length) * (Math.abs(cosine) * step + Math.abs(n) * level);
+  const ofBend = (1.1 / length) * (Math.abs(dot) * ofCross + Math.abs(cross) * ofDot);
+  const ofTurn = (1.1 * (Math.abs(out) * step + Math.abs(e) * ofOut)) / (axis * axis);
+  const scale = quarter * (2 / Math.PI);
+  const height = sureCell(
+    centreOf(north, quarter, 90), scale * (rise - bend), scale * (ofRise + ofBend + 20 * UNIT * (Math.abs(rise) + Math.abs(bend))),
+  ); // prettier-ignore
+  if (height === undefined) return null;
+  const row = wrappedCell(height, quarter);
+  if (Math.abs(row) === quarter) return [row, 0];
+  const column = sureCell(centreOf(east, quarter, 90), scale * turn, scale * (ofTurn + 20 * UNIT * Math.abs(turn)));
+  return column === undefined ? null : [row, wrappedCell(column, quarter)];
+}
+
+/** Return the cell of the same angle in [-180, 180) degrees. */
+function wrappedCell(cell, quarter) {
+  return cell - 4 * quarter * Math.floor((cell + 2 * quarter) / (4 * quarter));
+}
+
+/** Return the cells of the place that lies along a way (aside, ahead) from the centre, at a bearing of `turn`, in balls. */
+function arrived(balls, [north, east], [aside, ahead], turn, cellsOfQuarter) {
+  const quarter = BigInt(cellsOfQuarter);
+  const start = balls.multiply(balls.pi, balls.fraction(toWhole(north), 180n << 1074n));
+  const [sinStart, cosStart] = balls.circle(start);
+  const [sideways, forward] = balls.circle(balls.times(balls.multiply(balls.pi, turn), 2n));
+  const [n, e] = [balls.multiply(aside, forward), balls.multiply(aside, sideways)];
+  const out = balls.subtract(balls.multiply(cosStart, ahead), balls.multiply(sinStart, n));
+  const up = balls.add(balls.multiply(sinStart, ahead), balls.multiply(cosStart, n));
+  const axis = balls.root(balls.add(balls.multiply(out, out), balls.multiply(e, e)));
+  const cells = (angle) => balls.divide(balls.times(angle, 2n * quarter), balls.pi);
+  const row = balls.cell(cells(balls.angle(up, axis)));
+  if (row === quarter || row === -quarter) return [Number(row), 0];
+  const centre = balls.fraction(toWhole(east) * quarter, 90n << 1074n);
+  return [Number(row), wrappedCell(Number(balls.cell(balls.add(centre, cells(balls.angle(e, out))))), cellsOfQuarter)];
+}
+
+// ---------------------------------------------------------------------------------------------------- laplace.js
+
+/** Noise on the Earth, in the plane and in space, for unit vectors and after a projection, released on a public lattice. */
+
+
+const LARGEST_PRODUCT = 2 ** 31; // operations that opening a projection may take
+
+/** Return Laplace noise on the Earth, `draw(point, source)`: a uniform bearing, then the great circle. */
+function sphericalNoise({ metric, dimension }, epsilon, pitch) {
+  refuse(metric.name !== "Haversine" || dimension !== 2, "its noise does not belong to its metric");
+  const lattice = new Lattice(pitch);
+  checkPoles(pitch);
+  const perKm = epsilon * perKilometre(metric.unit);
+  checkPitch((8.8 * ((6 + 68 * 21) / (perKm * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / pitch);
+  const [radius, parts] = radiusOf(metric.unit);
+  const law = new SphereLaw([toWhole(epsilon) * radius, parts << 1074n], rint(90 / pitch));
+  return (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+}
+
+/** Read Laplace noise on the Earth. */
+function readSpherical(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const draw = sphericalNoise(inputs, body.epsilon, body.pitch);
+  checkPromise(promise, body.epsilon);
+  return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: earthReach(inputs.metric.unit, body.pitch) };
+}
+
+/** Return a bound of the share of draws that doubles leave undecided; the reasons stand with VectorLaplace in Python. */
+function undecidedShare({ metric, dimension: n }, epsilon, pitch) {
+  const p = metric.name === "Lp" ? metric.parameters.p : 2;
+  const displaced = (widestOf(metric) * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2 ** -52) / epsilon;
+  return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
+}
+
+/** Return the law of the noise of a space on a lattice of so many cells in a unit. */
+function lawOf({ metric, dimension }, ratio, epsilon) {
+  const mahalanobis = metric.name === "Mahalanobis";
+  return new VectorLaw({
+    p: mahalanobis ? 2 : metric.parameters.p, dimension, ratio, epsilon, covariance: mahalanobis ? metric.covariance : null,
+  });
+}
+
+/** Return Laplace noise for vectors, `draw(point, source)`: density proportional to exp(-epsilon d(x, y)), in whole cells. */
+function vectorNoise(space, epsilon, pitch) {
+  checkVectors(space);
+  const lattice = new Lattice(pitch);
+  checkPitch(undecidedShare(space, epsilon, pitch));
+  const law = lawOf(space, lattice.ratio, epsilon);
+  return (point, source) => {
+    lattice.refuseFar(point);
+    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  };
+}
+
+/** Read Laplace noise for vectors. */
+function readVector(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const draw = vectorNoise(inputs, body.epsilon, body.pitch);
+  checkPromise(promise, body.epsilon);
+  return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: cellReach(inputs, body.pitch) };
+}
+
+/** Read noise for unit vectors: density proportional to exp(-epsilon * angle), or to exp(epsilon <x, y>) under l_2. */
+function readDirection(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const { metric, dimension: n } = inputs;
+  const isAngle = metric.name === "Angular";
+  refuse(!isAngle && !(metric.name === "Lp" && metric.parameters.p === 2 && n >= 3), "its noise does not belong to its metric");
+  refuse(body.pitch * Math.sqrt(n) > 1, "its lattice is too coarse for unit vectors");
+  checkPitch(((2 * (4 * n + 80) * Math.sqrt(n)) / body.pitch + 2e4 * n) * UNIT);
+  checkPromise(promise, body.epsilon);
+  const lattice = new Lattice(body.pitch);
+  const law = new DirectionLaw(new Profile(isAngle ? "angle" : "height", n, body.epsilon, metric.unit === "deg"), lattice.ratio);
+  const draw = (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  return { inputs, outputs: { metric, dimension: n }, draw };
+}
+
+/** Read l_2 noise around A x, which keeps its rate times the norm of A: so (epsilon / rate)^2 - A A^T has no negative direction. */
+function readProjected(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const { metric, dimension: n } = inputs;
+  const [k] = file.shape(body.matrix);
+  const data = file.floats(body.matrix, [k, n], "its projection");
+  refuse(metric.name !== "Lp" || metric.parameters.p !== 2 || k > n, "its noise does not belong to its metric");
+  if (k * k * n > LARGEST_PRODUCT) throw new Unsupported("a projection of this size is not drawn from here.");
+  const matrix = Array.from({ length: k }, (_, i) => Array.from(data.subarray(i * n, (i + 1) * n)));
+  const allowed = promise.epsilon / body.epsilon;
+  const room = new Float64Array(k * k);
+  for (let i = 0; i < k; i++) {
+    for (let j = 0; j <= i; j++) {
+      let sum = 0;
+      for (let c = 0; c < n; c++) sum += (matrix[i][c] / allowed) * (matrix[j][c] / allowed);
+      room[i * k + j] = (i === j ? 1 + SHARED.rounding : 0) - sum;
+    }
+  }
+  refuse(promise.basis !== "none" && !isPositiveDefinite(room, k), "its noise does not keep its promise");
+  const lattice = new Lattice(body.pitch);
+  checkPitch(undecidedShare({ metric, dimension: k }, body.epsilon, body.pitch));
+  const law = new VectorLaw({ p: 2, dimension: k, ratio: lattice.ratio, epsilon: body.epsilon, matrix });
+  const draw = (point, source) => {
+    lattice.refuseFar(law.places(point).map(([x]) => x));
+    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  };
+  return { inputs, outputs: { metric, dimension: k }, draw };
+}
+
+// ---------------------------------------------------------------------------------------------------- bags.js
+
+/** Noise for rows of several vectors: bags, whose order is not told, and curves, of which only the outline is. */
+
+
+const NOISE_OF = { Lp: vectorNoise, Mahalanobis: vectorNoise, Haversine: sphericalNoise, Hyperbolic: hyperbolicNoise };
+
+/** Order rows by their first coordinate, those with equal ones by the second, and so on. */
+function byCoordinates(one, other) {
+  const k = one.findIndex((value, at) => value !== other[at]);
+  return k < 0 ? 0 : one[k] - other[k];
+}
+
+/** Return the vectors of a row, so many coordinates each. */
+const vectorsOf = (row, size) => Array.from({ length: row.length / size }, (_, k) => Array.from(row.slice(k * size, (k + 1) * size)));
+
+/** Read noise for bags of vectors: every vector gets noise of its own, and the reports come in lexicographic order. */
+function readBags(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const { name, ground, dimension: size } = inputs.metric;
+  const belongs = name === "Bags" && Object.hasOwn(NOISE_OF, ground.name) && inputs.dimension % size === 0;
+  refuse(!belongs, "its noise does not belong to its metric");
+  const one = NOISE_OF[ground.name]({ metric: ground, dimension: size }, body.epsilon, body.pitch);
+  checkPromise(promise, body.epsilon);
+  const draw = (row, source) =>
+    vectorsOf(row, size)
+      .map((vector, k) => one(vector, source.row?.(k) ?? source)) // a test chooses the words of every vector
+      .sort(byCoordinates)
+      .flat();
+  return { inputs, outputs: inputs, draw };
+}
+
+/**
+ * Read noise for curves under the discrete Frechet distance: on the start, the end, the least and the largest number of every
+ * coordinate, none of which moves by more than that distance; so noise under the largest gap of them keeps the promise.
+ */
+function readOutlines(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const { name, ground, dimension: size } = inputs.metric;
+  refuse(name !== "Frechet" || ground.name !== "Lp" || inputs.dimension % size !== 0, "its noise does not belong to its metric");
+  const gap = { name: "Lp", unit: inputs.metric.unit, parameters: { p: Infinity }, legal: () => null };
+  const outputs = { metric: gap, dimension: 4 * size };
+  const noise = vectorNoise(outputs, body.epsilon, body.pitch);
+  checkPromise(promise, body.epsilon);
+  const draw = (row, source) => {
+    const vertices = vectorsOf(row, size);
+    const along = (pick) => vertices[0].map((_, k) => vertices.reduce((found, vertex) => pick(found, vertex[k]), vertices[0][k]));
+    return noise([...vertices[0], ...vertices[vertices.length - 1], ...along(Math.min), ...along(Math.max)], source);
+  };
+  return { inputs, outputs, draw };
+}
+
+// ---------------------------------------------------------------------------------------------------- gaussian.js
+
+/** Normal noise, released on a public lattice: a concentrated promise, never a pure one. */
+
+
+const DISPLACED = 40; // times 2^-52 of sigma: the mean error of a normal number in doubles, with room
+const UP = 6; // standard deviations that noise upward goes down with a chance below ONE_IN
+const ONE_IN = 1e-9;
+
+/** Refuse a promise that the noise does not keep: 2 rho sigma^2 must be at least one, exactly. */
+function checkRho({ rho }, sigma) {
+  refuse(2n * toWhole(rho) * toWhole(sigma) ** 2n < 1n << 3222n, "its noise does not keep its promise");
+}
+
+/** Return how far a pair of normal numbers goes with a chance of `level`, in standard deviations. */
+const pairWithin = (level) => Math.sqrt(-2 * Math.log1p(-level)) * (1 + 2 ** -48);
+
+/** Read normal noise for vectors: y = x + sigma L z, L L^T the covariance of the metric, or 1. */
+function readGaussian(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const { metric, dimension: n } = inputs;
+  checkVectors(inputs);
+  const mahalanobis = metric.name === "Mahalanobis";
+  refuse(!mahalanobis && metric.parameters.p !== 2 && n !== 1, "its noise does not belong to its metric");
+  const { sigma, pitch } = body;
+  const lattice = new Lattice(pitch);
+  checkPitch((4.4 * n * (DISPLACED + n) * 2 ** -52 * sigma * widestOf(metric)) / pitch);
+  checkRho(promise, sigma);
+  const law = new VectorLaw({ dimension: n, ratio: lattice.ratio, sigma, covariance: mahalanobis ? metric.covariance : null });
+  const draw = (point, source) => {
+    lattice.refuseFar(point);
+    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  };
+  const within = n === 2 ? (level) => sigma * pairWithin(level) + cellReach(inputs, pitch) : null;
+  return { inputs, outputs: inputs, draw, within };
+}
+
+/** Read normal noise for places on the Earth: added in space, then seen from the centre of the Earth. */
+function readSphericalGaussian(body, file, promise) {
+  const inputs = file.space(body.inputs);
+  const { metric, dimension } = inputs;
+  const { sigma, pitch } = body;
+  refuse(metric.name !== "Haversine" || dimension !== 2, "its noise does not belong to its metric");
+  checkPoles(pitch);
+  const degree = radians(EARTH_RADIUS_KM) * perKilometre(metric.unit);
+  checkPitch((4.4 * 2 * ((4 * DISPLACED * sigma) / degree + 8 * 180) * 2 ** -52) / pitch);
+  checkRho(promise, sigma);
+  const lattice = new Lattice(pitch);
+  const [radius, parts] = radiusOf(metric.unit);
+  const law = new SphereGaussianLaw([toWhole(sigma) * parts, radius << 1074n], rint(90 / pitch));
+  const draw = (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  /**
+   * Noise along the ground is seen farther the deeper the other part goes: not below 1 - 6 reach but for a chance of 1e-9. The angle is
+   * at most its tangent.
+   */
+  const within = (level) => {
+    const up = 1 - UP * law.reach;
+    if (!(up > 0.5) || !(level < 1 - ONE_IN)) return 180 * degree; // anywhere on the Earth
+    return (sigma * pairWithin(level / (1 - ONE_IN))) / up + earthReach(metric.unit, pitch);
+  };
+  return { inputs, outputs: inputs, draw, within };
 }
 
 // ---------------------------------------------------------------------------------------------------- curves.js
@@ -1039,1112 +3631,6 @@ function readInterpolated(body, file) {
     return drawShares(shares(masses), () => wholesOf(masses), source);
   };
   return { inputs, outputs, table, draw, law: lawAt };
-}
-
-// ---------------------------------------------------------------------------------------------------- balls.js
-
-/**
- * Balls of whole numbers: a number known to lie in [m - r, m + r] 2^-places, and what can be computed from such numbers. Every
- * function here gives a ball that holds the true result; functions of fixed numbers are computed with 64 places more.
- */
-
-
-const GUARD = 64n;
-
-/** The bits read so far leave more than one answer. */
-const UNDECIDED = Symbol("undecided");
-
-const sizeOf = (value) => (value < 0n ? -value : value);
-const bitsOf = (value) => {
-  const hexadecimal = value.toString(16);
-  return BigInt(4 * (hexadecimal.length - 1) + 32 - Math.clz32(parseInt(hexadecimal[0], 16)));
-};
-
-/** Return the whole part of a square root. */
-function wholeRoot(value) {
-  if (value < 2n) return value;
-  let guess = 1n << ((bitsOf(value) + 1n) / 2n + 1n);
-  for (;;) {
-    const next = (guess + value / guess) >> 1n;
-    if (next >= guess) return guess;
-    guess = next;
-  }
-}
-
-/** Return atan(1/n) or artanh(1/n) in units of 2^-places. */
-function inverseSeries(n, places, sign) {
-  let power = (1n << places) / n;
-  let sum = power;
-  for (let k = 3n; power !== 0n; k += 2n) {
-    power = (sign * power) / (n * n);
-    sum += power / k;
-  }
-  return sum;
-}
-
-/** Arithmetic of balls with so many binary places. */
-class Balls {
-  constructor(places) {
-    this.places = places;
-    this.inner = places + GUARD;
-    this.piInner = 4n * (4n * inverseSeries(5n, this.inner, -1n) - inverseSeries(239n, this.inner, -1n));
-    this.logTwoInner = 2n * inverseSeries(3n, this.inner, 1n);
-    this.pi = this.outer(this.piInner);
-    this.one = { m: 1n << places, r: 0n };
-  }
-
-  outer(value) {
-    return { m: value >> GUARD, r: 4n };
-  }
-
-  /** Return the ball of a fraction. */
-  fraction(top, bottom) {
-    return { m: (top << this.places) / bottom, r: 1n };
-  }
-
-  /** Return the ball of a double. */
-  double(value) {
-    return this.fraction(toWhole(value), 1n << 1074n);
-  }
-
-  /** Return the uniforms whose first bits are these. */
-  uniform(digits, bits) {
-    return { m: (2n * digits + 1n) << (this.places - bits - 1n), r: 1n << (this.places - bits - 1n) };
-  }
-
-  add(a, b) {
-    return { m: a.m + b.m, r: a.r + b.r };
-  }
-
-  subtract(a, b) {
-    return { m: a.m - b.m, r: a.r + b.r };
-  }
-
-  negative(a) {
-    return { m: -a.m, r: a.r };
-  }
-
-  multiply(a, b) {
-    return { m: (a.m * b.m) >> this.places, r: ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r + a.r * b.r) >> this.places) + 2n };
-  }
-
-  times(a, whole) {
-    return { m: a.m * whole, r: a.r * sizeOf(whole) };
-  }
-
-  divide(a, b) {
-    const least = sizeOf(b.m) - b.r;
-    if (least <= 0n) throw UNDECIDED;
-    const wrong = ((sizeOf(a.m) * b.r + sizeOf(b.m) * a.r) << this.places) / (sizeOf(b.m) * least);
-    return { m: (a.m << this.places) / b.m, r: wrong + 2n };
-  }
-
-  root(a) {
-    if (a.m + a.r < 0n) throw UNDECIDED;
-    const low = wholeRoot((a.m > a.r ? a.m - a.r : 0n) << this.places);
-    const high = wholeRoot((a.m + a.r) << this.places) + 1n;
-    return { m: (low + high) >> 1n, r: ((high - low) >> 1n) + 1n };
-  }
-
-  log(a) {
-    if (a.m <= a.r) throw UNDECIDED;
-    const shift = bitsOf(a.m) - this.places;
-    const value = shift > 0n ? (a.m << GUARD) >> shift : (a.m << GUARD) << -shift; // from 1/2 to 1
-    const one = 1n << this.inner;
-    const s = ((value - one) << this.inner) / (value + one);
-    const square = (s * s) >> this.inner;
-    let power = s;
-    let sum = s;
-    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
-      power = (power * square) >> this.inner;
-      sum += power / k;
-    }
-    const { m } = this.outer(2n * sum + shift * this.logTwoInner);
-    return { m, r: (a.r << this.places) / (a.m - a.r) + 8n };
-  }
-
-  exp(a) {
-    if (a.r >= this.one.m) throw UNDECIDED;
-    const value = a.m << GUARD;
-    let doublings = value / this.logTwoInner;
-    if (value < 0n) doublings -= 1n;
-    if (doublings > 1n << 20n) throw UNDECIDED;
-    const x = value - doublings * this.logTwoInner; // from 0 to ln 2
-    let term = 1n << this.inner;
-    let sum = term;
-    for (let k = 1n; term !== 0n; k += 1n) {
-      term = ((term * x) >> this.inner) / k;
-      sum += term;
-    }
-    const shift = GUARD - doublings;
-    const m = shift > 0n ? sum >> shift : sum << -shift;
-    return { m, r: ((2n * m * a.r) >> this.places) + 8n + (doublings > 0n ? 1n << doublings : 0n) };
-  }
-
-  /** Return sine and cosine. */
-  circle(a) {
-    const turn = 2n * this.piInner;
-    let x = (a.m << GUARD) % turn;
-    if (x > this.piInner) x -= turn;
-    if (x < -this.piInner) x += turn;
-    const square = (x * x) >> this.inner;
-    const sums = [];
-    for (const start of [1n, 0n]) {
-      let term = start ? x : 1n << this.inner;
-      let sum = term;
-      for (let k = start + 1n; sizeOf(term) > 1n; k += 2n) {
-        term = -((term * square) >> this.inner) / (k * (k + 1n));
-        sum += term;
-      }
-      sums.push({ m: sum >> GUARD, r: a.r + 8n });
-    }
-    return sums;
-  }
-
-  /** Return the angle of the vector (x, y), up to whole turns. */
-  angle(y, x) {
-    const [height, width] = [sizeOf(y.m), sizeOf(x.m)];
-    const length = wholeRoot(height * height + width * width);
-    const moved = x.r + y.r;
-    if (length <= 2n * moved + 2n) throw UNDECIDED;
-    const [less, more] = height > width ? [width, height] : [height, width];
-    const one = 1n << this.inner;
-    let q = (less << this.inner) / more;
-    for (let k = 0; k < 3; k++) q = (q << this.inner) / (one + wholeRoot((one << this.inner) + q * q)); // half the angle
-    const square = (q * q) >> this.inner;
-    let power = q;
-    let sum = q;
-    for (let k = 3n; power !== 0n && power !== -1n; k += 2n) {
-      power = -((power * square) >> this.inner);
-      sum += power / k;
-    }
-    let angle = 8n * sum;
-    if (height > width) angle = this.piInner / 2n - angle;
-    if (x.m < 0n) angle = this.piInner - angle;
-    const { m } = this.outer(y.m < 0n ? -angle : angle);
-    return { m, r: ((height * x.r + width * y.r) << this.places) / (length * (length - moved)) + 8n };
-  }
-
-  below(a, b) {
-    if (a.m + a.r < b.m - b.r) return true;
-    if (a.m - a.r > b.m + b.r) return false;
-    throw UNDECIDED;
-  }
-
-  /** Return the nearest whole number of all numbers in a ball. */
-  cell(a) {
-    const half = 1n << (this.places - 1n);
-    const low = (a.m - a.r + half) >> this.places;
-    if (low !== (a.m + a.r + half) >> this.places) throw UNDECIDED;
-    return low;
-  }
-}
-
-/** Return what the fewest words of every uniform decide: `attempt(balls, words)` until it does not throw UNDECIDED. */
-function settled(attempt, extra) {
-  return untilDecided((tries) => {
-    const words = BigInt(tries + 1);
-    if (words > 64n) return undefined;
-    try {
-      return attempt(new Balls(64n * words + 96n + extra), words);
-    } catch (error) {
-      if (error !== UNDECIDED) throw error;
-      return undefined;
-    }
-  });
-}
-
-// ---------------------------------------------------------------------------------------------------- doubles.js
-
-/**
- * Elementary functions of doubles with proven error bounds: + - * / and square roots only, line for line those of
- * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/noise.md proves them). UNIT is 2^-53.
- */
-
-
-const UNIT = 2 ** -53;
-
-const VIEW = new DataView(new ArrayBuffer(8));
-const LOG_TWO_HIGH = 0.6931471803691238;
-const LOG_TWO_LOW = 1.9082149292705877e-10;
-const HALF_PI = Math.PI / 2;
-const HALF_PI_LOW = 6.123233995736766e-17;
-const PI_LOW = 1.2246467991473532e-16;
-const SPLITTER = 134217729;
-const ARCS = [
-  0, 0.12435499454676144, 0.24497866312686414, 0.35877067027057225, 0.4636476090008061, 0.5585993153435624, 0.6435011087932844,
-  0.7188299996216245, 0.7853981633974483,
-];
-
-/** Return a square root within 2 UNIT of itself: the language promises nothing, so it is checked. */
-function root(value) {
-  const found = Math.sqrt(value);
-  if (!(Math.abs(found * found - value) <= 4 * UNIT * value)) throw new Error("this engine computes no square roots");
-  return found;
-}
-
-/** Return the middle of what the first 52 bits of a word stand for: exact, and UNIT from either end. */
-function middleOf(high, low) {
-  return (high * 1048576 + (low >>> 12)) * 2 ** -52 + UNIT;
-}
-
-/** Return ln of a positive ordinary double, within 8 UNIT of itself. */
-function logOf(value) {
-  VIEW.setFloat64(0, value);
-  let top = VIEW.getUint32(0) + (0x3ff00000 - 0x3fe6a09e);
-  const exponent = (top >>> 20) - 1023;
-  top = (top & 0xfffff) + 0x3fe6a09e;
-  VIEW.setUint32(0, top);
-  const away = VIEW.getFloat64(0) - 1;
-  const s = away / (2 + away);
-  const z = s * s;
-  let tail = 1 / 17 + z * (1 / 19);
-  tail = 1 / 13 + z * (1 / 15 + z * tail);
-  tail = 1 / 7 + z * (1 / 9 + z * (1 / 11 + z * tail));
-  const near = s * (2 + (z + z) * (1 / 3 + z * (1 / 5 + z * tail)));
-  return exponent * LOG_TWO_HIGH + (exponent * LOG_TWO_LOW + near);
-}
-
-/** Return e to a power from -700 to 700 (below, as at -700), within 4 UNIT of itself. */
-function expOf(value) {
-  const power = Math.max(value, -700);
-  const doublings = Math.round(power * (1 / 0.6931471805599453));
-  const x = power - doublings * LOG_TWO_HIGH - doublings * LOG_TWO_LOW;
-  let tail = 1 / 39916800 + x * (1 / 479001600 + x * (1 / 6227020800));
-  tail = 1 / 40320 + x * (1 / 362880 + x * (1 / 3628800 + x * tail));
-  tail = 1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * tail)));
-  const near = 1 + (x + x * x * (0.5 + x * (1 / 6 + x * tail)));
-  const half = Math.trunc(doublings / 2); // both powers of two are ordinary doubles
-  return near * 2 ** half * 2 ** (doublings - half);
-}
-
-function smallSine(x) {
-  const z = x * x;
-  let tail = -1 / 39916800 + z * (1 / 6227020800 - z * (1 / 1307674368000));
-  tail = z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z * (1 / 362880 + z * tail))));
-  return x + x * tail;
-}
-
-function smallCosine(x) {
-  const z = x * x;
-  let tail = 1 / 479001600 + z * (-1 / 87178291200 + z * (1 / 20922789888000));
-  tail = z * (1 / 24 + z * (-1 / 720 + z * (1 / 40320 + z * (-1 / 3628800 + z * tail))));
-  return 1 + z * (tail - 0.5);
-}
-
-function turned(quarters, rest) {
-  const [sine, cosine] = [smallSine(rest), smallCosine(rest)];
-  return [[sine, cosine], [cosine, -sine], [-sine, -cosine], [-cosine, sine]][quarters & 3];
-}
-
-/** Return sine and cosine of 2 pi times a number in [0, 1), each within 6 UNIT of itself. */
-function circle(fraction) {
-  const quarters = Math.round(4 * fraction);
-  return turned(quarters, (4 * fraction - quarters) * HALF_PI);
-}
-
-/** Return sine and cosine of an angle in [0, 3.2], within 6 UNIT, and the sine below pi/4 within 6 UNIT of itself. */
-function sineAndCosine(angle) {
-  const quarters = rint(angle * (1 / HALF_PI));
-  return turned(quarters, angle - quarters * HALF_PI - quarters * HALF_PI_LOW);
-}
-
-/** Return sine and cosine of a latitude in degrees, each within 6 UNIT of itself. */
-function ofLatitude(degrees) {
-  const size = Math.abs(degrees);
-  const steep = size > 45;
-  const angle = (steep ? 90 - size : size) * (Math.PI / 180);
-  const [sine, cosine] = [smallSine(angle), smallCosine(angle)];
-  const up = steep ? cosine : sine;
-  return [degrees < 0 ? -up : up, steep ? sine : cosine];
-}
-
-/** Return the angle of the vector (x, y), within 12 UNIT of itself. */
-function arctangent(y, x) {
-  const [height, width] = [Math.abs(y), Math.abs(x)];
-  const steep = height > width;
-  const [less, more] = steep ? [width, height] : [height, width];
-  const eighths = rint(8 * (less / more));
-  const ratio = 0.125 * eighths;
-  const rest = (less - ratio * more) / (more + ratio * less);
-  const z = rest * rest;
-  let tail = 1 / 9 + z * (-1 / 11 + z * (1 / 13));
-  tail = z * (-1 / 3 + z * (1 / 5 + z * (-1 / 7 + z * tail)));
-  let angle = ARCS[eighths] + (rest + rest * tail);
-  if (steep) angle = HALF_PI - (angle - HALF_PI_LOW);
-  if (x < 0) angle = Math.PI - (angle - PI_LOW);
-  return y < 0 ? -angle : angle;
-}
-
-function productOf(a, b) {
-  const whole = a * b;
-  let part = SPLITTER * a;
-  const aHigh = part - (part - a);
-  const aLow = a - aHigh;
-  part = SPLITTER * b;
-  const bHigh = part - (part - b);
-  const bLow = b - bHigh;
-  return [whole, aHigh * bHigh - whole + aHigh * bLow + aLow * bHigh + aLow * bLow];
-}
-
-/** Return value * top / bottom as a whole number and a rest, which is within 4 UNIT; for results up to 2^51. */
-function centreOf(value, top, bottom) {
-  const [scaled, lost] = productOf(value, top);
-  const cells = scaled / bottom;
-  const [back, rest] = productOf(cells, bottom);
-  const whole = Math.round(cells);
-  return [whole, cells - whole + (scaled - back - rest + lost) / bottom];
-}
-
-// ---------------------------------------------------------------------------------------------------- roads.js
-
-/** Shortest ways along a network of roads, by Dijkstra's algorithm. */
-
-/** Return the length of the shortest way between two nodes; the ways from the last start are kept. */
-function pathMeasure(roads) {
-  let [start, ways, there, back] = [-1, null, null, null];
-  return (a, b) => {
-    if (there === null) {
-      there = neighbours(roads, false);
-      back = roads.oneWay === "open" ? null : neighbours(roads, true);
-    }
-    if (start !== a[0]) {
-      ways = waysFrom(a[0], there, roads.nodes);
-      // The longer of there and back: a metric, which one-way streets alone are not.
-      if (back !== null) waysFrom(a[0], back, roads.nodes).forEach((way, node) => (ways[node] = Math.max(ways[node], way)));
-      start = a[0];
-    }
-    return ways[b[0]];
-  };
-}
-
-/** Return the streets out of every node: those of node k stand from `starts[k]` to `starts[k + 1]`. */
-function neighbours({ edges, lengths, nodes, oneWay }, reversed) {
-  const open = oneWay === "open";
-  const starts = new Uint32Array(nodes + 1);
-  const ends = (street) => (reversed ? [edges[2 * street + 1], edges[2 * street]] : [edges[2 * street], edges[2 * street + 1]]);
-  for (let street = 0; street < lengths.length; street++) {
-    const [from, to] = ends(street);
-    starts[from + 1] += 1;
-    if (open) starts[to + 1] += 1;
-  }
-  for (let node = 0; node < nodes; node++) starts[node + 1] += starts[node];
-  const [targets, steps] = [new Uint32Array(starts[nodes]), new Float64Array(starts[nodes])];
-  const free = starts.slice();
-  const put = (from, to, street) => {
-    targets[free[from]] = to;
-    steps[free[from]++] = lengths[street];
-  };
-  for (let street = 0; street < lengths.length; street++) {
-    const [from, to] = ends(street);
-    put(from, to, street);
-    if (open) put(to, from, street);
-  }
-  return { starts, targets, steps };
-}
-
-function waysFrom(start, { starts, targets, steps }, nodes) {
-  const ways = new Float64Array(nodes).fill(Infinity);
-  ways[start] = 0;
-  const heap = [[0, start]]; // [way, node], the shortest way on top
-  while (heap.length > 0) {
-    const [way, node] = popLeast(heap);
-    if (way > ways[node]) continue; // a shorter way was found meanwhile
-    for (let k = starts[node]; k < starts[node + 1]; k++) {
-      const longer = way + steps[k];
-      if (longer < ways[targets[k]]) {
-        ways[targets[k]] = longer;
-        pushOn(heap, [longer, targets[k]]);
-      }
-    }
-  }
-  return ways;
-}
-
-function pushOn(heap, item) {
-  let at = heap.push(item) - 1;
-  while (at > 0) {
-    const parent = (at - 1) >> 1;
-    if (heap[parent][0] <= item[0]) break;
-    heap[at] = heap[parent];
-    at = parent;
-  }
-  heap[at] = item;
-}
-
-function popLeast(heap) {
-  const least = heap[0];
-  const item = heap.pop();
-  if (heap.length === 0) return least;
-  let at = 0;
-  for (let child = 1; child < heap.length; child = 2 * at + 1) {
-    if (child + 1 < heap.length && heap[child + 1][0] < heap[child][0]) child += 1;
-    if (heap[child][0] >= item[0]) break;
-    heap[at] = heap[child];
-    at = child;
-  }
-  heap[at] = item;
-  return least;
-}
-
-// ---------------------------------------------------------------------------------------------------- metrics.js
-
-/** Metrics: how far two secrets are apart. Those not measured here can be stored, and their secrets drawn by code. */
-
-
-const EARTH_RADIUS_KM = SHARED.earth_radius_km;
-
-const radians = (degrees) => degrees * (Math.PI / 180);
-const degrees = (angle) => angle * (180 / Math.PI);
-const mod = (value, period) => value - Math.floor(value / period) * period;
-
-/** Return how many of a unit of length make a kilometre. */
-function perKilometre(unit) {
-  if (!Object.hasOwn(SHARED.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
-  return Number(SHARED.metres.km) / Number(SHARED.metres[unit]);
-}
-
-/** Return a decimal number as a fraction of whole numbers. */
-function fractionOf(decimal) {
-  const [whole, rest = ""] = decimal.split(".");
-  return [BigInt(whole + rest), 10n ** BigInt(rest.length)];
-}
-
-function parallel(latitude) {
-  return Math.sin(radians(90 - Math.abs(latitude))); // by the distance to the pole, which is exact near it and zero at it
-}
-
-/** Return the difference of two longitudes, taken the short way round, as one rounding of the exact one. */
-function around(east, other) {
-  const gap = east - other;
-  if (!(Math.abs(gap) > 180)) return gap;
-  const part = gap - east;
-  const lost = east - (gap - part) - (other + part); // what rounding the difference took off, exactly
-  return gap - 360 * Math.round(gap / 360) + lost;
-}
-
-/**
- * Return the great-circle distance in kilometres between (latitude, longitude) in degrees.
- * @param {ArrayLike<number>} a
- * @param {ArrayLike<number>} b
- * @returns {number}
- */
-function haversine(a, b) {
-  const east = around(a[1], b[1]);
-  const half =
-    Math.sin(radians(a[0] - b[0]) / 2) ** 2 + parallel(a[0]) * parallel(b[0]) * Math.sin(radians(east) / 2) ** 2;
-  return 2 * EARTH_RADIUS_KM * Math.atan2(Math.sqrt(half), Math.sqrt(Math.max(0, 1 - half)));
-}
-
-/** Return the l_p norm, scaled by the largest gap, so that powers neither overflow nor underflow. */
-function norm(gaps, p) {
-  let largest = 0;
-  let total = 0;
-  for (const gap of gaps) {
-    largest = Math.max(largest, Math.abs(gap));
-    total += Math.abs(gap);
-  }
-  if (p === 1) return total;
-  if (p === Infinity || largest === 0) return largest;
-  let sum = 0;
-  for (const gap of gaps) sum += (Math.abs(gap) / largest) ** p;
-  return largest * sum ** (1 / p);
-}
-
-function gapsOf(a, b) {
-  const gaps = new Array(a.length);
-  for (let k = 0; k < a.length; k++) gaps[k] = a[k] - b[k];
-  return gaps;
-}
-
-/** Return the Cholesky factor of a symmetric matrix, of which the lower half is read; null where it has none. */
-function factorOf(matrix, size) {
-  const factor = new Float64Array(size * size);
-  for (let i = 0; i < size; i++) {
-    for (let j = 0; j <= i; j++) {
-      let sum = matrix[i * size + j];
-      for (let k = 0; k < j; k++) sum -= factor[i * size + k] * factor[j * size + k];
-      if (i === j && !(sum > 0)) return null;
-      factor[i * size + j] = i === j ? Math.sqrt(sum) : sum / factor[j * size + j];
-    }
-  }
-  return factor;
-}
-
-/** Tell whether a symmetric matrix is positive definite, in doubles. */
-const isPositiveDefinite = (matrix, size) => factorOf(matrix, size) !== null;
-
-function cholesky(matrix, size) {
-  for (let i = 0; i < size; i++) {
-    for (let j = 0; j < i; j++) {
-      const [here, there] = [matrix[i * size + j], matrix[j * size + i]];
-      refuse(Math.abs(here - there) > 1e-12 + 1e-9 * Math.abs(there), "a covariance is not symmetric");
-    }
-  }
-  const factor = factorOf(matrix, size);
-  refuse(factor === null, "a covariance is not positive definite");
-  return factor;
-}
-
-/** Return L^-1 x: the coordinates in which a Mahalanobis metric is Euclidean. */
-function whiten(factor, vector) {
-  const size = vector.length;
-  const result = new Array(size);
-  for (let i = 0; i < size; i++) {
-    let sum = vector[i];
-    for (let k = 0; k < i; k++) sum -= factor[i * size + k] * result[k];
-    result[i] = sum / factor[i * size + i];
-  }
-  return result;
-}
-
-/** Return the least number of insertions, deletions and substitutions that turn one word into another, by code points. */
-function edits(one, other) {
-  const [left, right] = [Array.from(one), Array.from(other)];
-  const row = Uint32Array.from({ length: right.length + 1 }, (_, k) => k);
-  left.forEach((letter, i) => {
-    let diagonal = row[0];
-    row[0] = i + 1;
-    for (let k = 0; k < right.length; k++) {
-      const above = row[k + 1];
-      row[k + 1] = Math.min(diagonal + (letter === right[k] ? 0 : 1), above + 1, row[k] + 1);
-      diagonal = above;
-    }
-  });
-  return row[right.length];
-}
-
-const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
-const notMeasured = (name) => () => {
-  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
-};
-const measuredInPython = (name) => () => ({ measure: notMeasured(name) });
-
-/**
- * What each metric is made of: `measure(a, b)`, and where it is not every row of finite numbers, `legal(row)`: null, or why
- * a row cannot be measured (a name in `errors.js`). `text` says that it measures words. Every metric has checked
- * parameters by now (`manifest.js`); what depends on tensors or on other metrics is checked here.
- */
-const METRICS = {
-  Haversine: ({ unit }) => {
-    const scale = perKilometre(unit);
-    return {
-      measure: (a, b) => scale * haversine(a, b),
-      legal: (row) =>
-        row.length !== 2 ? "count" : Math.abs(row[0]) <= 90 && Math.abs(row[1]) <= 360 ? null : "degrees",
-    };
-  },
-  Lp: ({ p }) => ({ measure: (a, b) => norm(gapsOf(a, b), p) }),
-  Mahalanobis: ({ covariance }, file) => {
-    const [size] = file.shape(covariance);
-    const entries = file.floats(covariance, [size, size], "a covariance");
-    const factor = cholesky(entries, size);
-    return {
-      measure: (a, b) => norm(whiten(factor, gapsOf(a, b)), 2),
-      legal: (row) => (row.length === size ? null : "count"),
-      factor,
-      covariance: entries,
-    };
-  },
-  Temporal: ({ period }) => ({
-    measure: (a, b) => {
-      const gap = Math.abs(a[0] - b[0]);
-      return period === null ? gap : Math.min(mod(gap, period), period - mod(gap, period));
-    },
-    legal: (row) => (row.length === 1 ? null : "count"),
-  }),
-  Hamming: () => ({ measure: (a, b) => Array.from(a).filter((value, k) => value !== b[k]).length, text: "either" }),
-  Precomputed: ({ distances }, file) => {
-    const [size] = file.shape(distances);
-    const data = file.floats(distances, [size, size], "its distances");
-    checkDistances(data, size);
-    return {
-      measure: (a, b) => data[a[0] * size + b[0]],
-      legal: (row) => (isCode(row[0], size) ? null : "far"),
-    };
-  },
-  Angular: ({ unit }) => ({
-    measure: (a, b) => {
-      const [one, two] = [norm(a, 2), norm(b, 2)];
-      const [left, right] = [Array.from(a, (x) => x / one), Array.from(b, (x) => x / two)];
-      const angle = 2 * Math.atan2(norm(gapsOf(left, right), 2), norm(left.map((x, k) => x + right[k]), 2));
-      return unit === "deg" ? degrees(angle) : angle;
-    },
-    legal: (row) => (norm(row, 2) > 0 ? null : "far"),
-  }),
-  Hyperbolic: () => ({
-    measure: (a, b) => {
-      const room = (1 - norm(a, 2) ** 2) * (1 - norm(b, 2) ** 2);
-      return 2 * Math.asinh(norm(gapsOf(a, b), 2) / Math.sqrt(room));
-    },
-    legal: (row) => (norm(row, 2) < 1 ? null : "far"),
-  }),
-  Weighted: ({ parts }, file) => {
-    const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
-    const used = new Set(groups.flatMap(([, columns]) => columns));
-    refuse(groups.some(([metric]) => metric.text === true), "a weighted metric is made of metrics of words");
-    const taken = (row, columns) => columns.map((column) => row[column]);
-    return {
-      measure: (a, b) =>
-        groups.reduce((sum, [metric, columns, weight]) => sum + weight * metric.measure(taken(a, columns), taken(b, columns)), 0),
-      legal: (row) => {
-        if (used.size !== row.length || !row.every((_, column) => used.has(column))) return "count";
-        for (const [metric, columns] of groups) {
-          const why = metric.legal(taken(row, columns));
-          if (why !== null) return why;
-        }
-        return null;
-      },
-    };
-  },
-  ShortestPath: (parameters, file) => {
-    const { nodes, one_way: oneWay } = parameters;
-    const count = file.shape(parameters.edges)[0];
-    const edges = file.wholes(parameters.edges, [count, 2], "its streets");
-    const lengths = file.floats(parameters.lengths, [count], "its streets");
-    for (let k = 0; k < count; k++) {
-      const [from, to] = [edges[2 * k], edges[2 * k + 1]];
-      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street leads nowhere");
-    }
-    return {
-      measure: pathMeasure({ edges, lengths, nodes, oneWay }),
-      legal: (row) => (isCode(row[0], nodes) ? null : "far"),
-      edges,
-      lengths,
-      nodes,
-    };
-  },
-  StreetPath: ({ network }, file) => {
-    const roads = file.metric(network);
-    return { measure: notMeasured("StreetPath"), network: roads, unit: roads.unit };
-  },
-  PolicyGraph: ({ network, apart }, file) => {
-    const graph = file.metric(network);
-    const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
-    refuse(graph.parameters.one_way !== "open", "the streets of its policy lead one way");
-    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
-    return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
-  },
-  Levenshtein: () => ({ measure: (a, b) => edits(a[0], b[0]), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
-  Wasserstein: ({ ground }, file) => {
-    const [size, ...sides] = file.shape(ground);
-    const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
-    if (sides.length > 0) checkDistances(data, size);
-    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
-    return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
-  },
-  WordMovers: ({ vectors, ground, unit }, file) => {
-    const [size, width] = file.shape(vectors);
-    const data = file.floats(vectors, [size, width ?? null], "the vectors of a metric");
-    const metric = file.metric(ground);
-    for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
-    return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
-  },
-  Frechet: ({ ground, dimension, unit }, file) => ({
-    measure: notMeasured("Frechet"),
-    legal: (row) => (row.length % dimension === 0 ? null : "count"),
-    unit: unit || file.metric(ground).unit,
-  }),
-  Bags: ({ ground, dimension, unit }, file) => ({
-    measure: notMeasured("Bags"),
-    legal: (row) => (row.length % dimension === 0 ? null : "count"),
-    unit: unit || file.metric(ground).unit,
-  }),
-};
-
-const histogram = (size) => (row) => {
-  const total = row.reduce((sum, value) => sum + value, 0);
-  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
-};
-
-/** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
-function checkDistances(data, size) {
-  let largest = 1;
-  for (const value of data) largest = Math.max(largest, Math.abs(value));
-  for (let i = 0; i < size; i++) {
-    for (let j = 0; j < size; j++) {
-      const [there, back] = [data[i * size + j], data[j * size + i]];
-      refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
-      refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
-    }
-  }
-}
-
-/** Refuse a row of a file that its metric cannot measure. */
-function checkRow(row, metric) {
-  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
-  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
-}
-
-/** Rebuild a metric from its checked entry; it may refer to earlier ones. */
-function readMetric({ name, parameters }, file) {
-  const make = METRICS[name] ?? measuredInPython(name);
-  const made = make(parameters, file);
-  return { name, unit: parameters.unit ?? "", legal: () => null, text: false, parameters, ...made };
-}
-
-// ---------------------------------------------------------------------------------------------------- noise.js
-
-/** What exact noise is made of: uniforms with as many bits as are asked for, and cells that are sure. */
-
-
-/** The uniforms of one draw: binary fractions of as many words as anybody asks for, each word drawn once. */
-class Uniforms {
-  constructor(source) {
-    this.source = source;
-    this.known = new Map();
-  }
-
-  word(attempt, k, limb) {
-    if (this.source.limb) return this.source.limb(attempt, k, limb); // chosen by a test
-    const place = `${attempt} ${k} ${limb}`;
-    let found = this.known.get(place);
-    if (found === undefined) {
-      this.source.next();
-      found = [this.source.high, this.source.low];
-      this.known.set(place, found);
-    }
-    return found;
-  }
-
-  middle(attempt, k) {
-    const [high, low] = this.word(attempt, k, 0);
-    return middleOf(high, low);
-  }
-
-  /** Return the sign of the first bit and the middle of the uniform of the others. */
-  signed(attempt, k) {
-    const [high, low] = this.word(attempt, k, 0);
-    return [high >>> 31 ? -1 : 1, middleOf(((high << 1) | (low >>> 31)) >>> 0, (low << 1) >>> 0)];
-  }
-
-  /** Return the first words as one whole number. */
-  digits(attempt, k, words) {
-    let value = 0n;
-    for (let limb = 0; limb < words; limb++) {
-      const [high, low] = this.word(attempt, k, limb);
-      value = (value << 64n) | (BigInt(high) << 32n) | BigInt(low);
-    }
-    return value;
-  }
-}
-
-/** Return what an uncertain uniform adds to its logarithm; infinite where that is not small. */
-const unlikely = (unsure) => (unsure < 0.001 ? 1.1 * unsure : Infinity);
-
-/** Return the cell of a centre moved by so many cells, or undefined where the error leaves more than one. */
-function sureCell([whole, rest], moved, error) {
-  const total = rest + moved;
-  const step = Math.round(total);
-  return Math.abs(total - step) + (error + 4 * UNIT * (1 + Math.abs(moved))) < 0.5 ? whole + step : undefined;
-}
-
-/** Return -ln of a uniform given by its middle, and a bound of its error. */
-function exponentialOf(share) {
-  const total = -logOf(share);
-  return [total, 8 * UNIT * total + unlikely(UNIT / share)];
-}
-
-// ---------------------------------------------------------------------------------------------------- vectors.js
-
-/**
- * Laplace noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
- * one cell. The laws, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
- */
-
-
-const FACTORS = 8;
-
-/** Return -ln of the product of the first uniforms, and a bound of its error. */
-function gammaOf(count, uniforms) {
-  let [total, inverses] = [0, 0];
-  for (let start = 0; start < count; start += FACTORS) {
-    let product = 1;
-    for (let k = start; k < Math.min(count, start + FACTORS); k++) {
-      const share = uniforms.middle(0, k);
-      product *= share;
-      inverses += 1 / share;
-    }
-    total -= logOf(product);
-  }
-  return [total, (9 + count / FACTORS) * UNIT * total + unlikely(UNIT * (inverses * 1.01 + count))];
-}
-
-/** Propose a number with density exp(-|x|^p): [x, error], undefined where it is not kept, an infinite error where unsure. */
-function powerProposal(p, [sign, share], chance) {
-  const body = share < (p - 1) / p;
-  let doubtful = Math.abs(p * share - (p - 1)) < 8 * UNIT * p;
-  const rest = body ? 1 : p * (1 - share);
-  const beyond = body ? 0 : -logOf(rest);
-  const ofBeyond = body ? 0 : 8 * UNIT * Math.abs(beyond) + unlikely((p * UNIT) / rest + 2 * UNIT);
-  const x = body ? share : (p - 1 + beyond) / p;
-  const ofX = body ? UNIT : ofBeyond / p + 3 * UNIT * x;
-  const exponent = p * logOf(x);
-  const power = expOf(exponent);
-  const relative = (ofX < (0.001 * x) / p ? (p * ofX) / x : Infinity) + 10 * UNIT * Math.abs(exponent);
-  const ofPower = 1.1 * power * (relative + 5 * UNIT) + 1e-300;
-  const [limit, ofLimit] = exponentialOf(chance);
-  const gap = limit + beyond - power;
-  const wrong = 1.01 * (ofLimit + ofBeyond + ofPower) + 4 * UNIT * (limit + Math.abs(beyond));
-  doubtful ||= !(Math.abs(gap) > wrong);
-  if (doubtful) return [sign * x, Infinity];
-  return gap > 0 ? [sign * x, ofX] : undefined;
-}
-
-function powerVector(p, n, uniforms) {
-  const found = Array.from({ length: n }, (_, k) => {
-    const at = n + 2 * k;
-    return untilDecided((attempt) => powerProposal(p, uniforms.signed(attempt, at), uniforms.middle(attempt, at + 1)));
-  });
-  const largest = Math.max(...found.map(([x]) => Math.abs(x)));
-  let [total, rounding, moved] = [0, 1, 0];
-  for (const [x, error] of found) {
-    const exponent = p * logOf(Math.max(Math.abs(x) / largest, 1e-300));
-    const power = expOf(exponent);
-    total += power;
-    rounding += power * (1.2 * p + 12 * Math.abs(exponent) + 6);
-    moved += error;
-  }
-  rounding += n * total;
-  const length = largest * expOf(logOf(total) / p);
-  const relative = (UNIT * ((1.1 * rounding) / total + 10 * logOf(total))) / p + 7 * UNIT;
-  return [found, length, 1.01 * moved + length * relative];
-}
-
-/** Return so many normal numbers by pairs (Box and Muller) as [x, error], from the uniforms after `at`. */
-function normalsOf(n, at, uniforms) {
-  const found = [];
-  for (let k = at; found.length < n; k += 2) {
-    const [energy, ofEnergy] = exponentialOf(uniforms.middle(0, k));
-    const radius = root(2 * energy);
-    const error = (ofEnergy < 0.1 * energy ? (1.1 * ofEnergy) / radius : Infinity) + 17 * UNIT * radius;
-    const [sine, cosine] = circle(uniforms.middle(0, k + 1));
-    found.push([radius * cosine, error]);
-    if (found.length < n) found.push([radius * sine, error]);
-  }
-  return found;
-}
-
-function normalVector(n, uniforms) {
-  const found = normalsOf(n, n, uniforms);
-  const length = root(found.reduce((sum, [x]) => sum + x * x, 0));
-  const moved = found.reduce((sum, [, error]) => sum + error, 0); // at least their length
-  return [found, length, 1.01 * moved + (n + 5) * UNIT * length];
-}
-
-/** Return l_p noise of rate one: a list of [coordinate, error]. */
-function unitNoise(p, n, uniforms) {
-  if (p === 1 || n === 1) {
-    return Array.from({ length: n }, (_, k) => {
-      const [sign, share] = uniforms.signed(0, k);
-      const [total, error] = exponentialOf(share);
-      return [sign * total, error];
-    });
-  }
-  if (p === 2 && n === 2) {
-    const [radius, error] = gammaOf(2, uniforms);
-    const [sine, cosine] = circle(uniforms.middle(0, 2));
-    return [cosine, sine].map((x) => [radius * x, error + 14 * UNIT * radius]);
-  }
-  if (p === Infinity) {
-    const [radius, error] = gammaOf(n + 1, uniforms);
-    return Array.from({ length: n }, (_, k) => [radius * (2 * uniforms.middle(0, n + 1 + k) - 1), 1.01 * error + 5 * UNIT * radius]);
-  }
-  if (p > 2 ** 40) return new Array(n).fill([0, Infinity]);
-  const [radius, ofRadius] = gammaOf(n, uniforms);
-  const [found, length, ofLength] = p === 2 ? normalVector(n, uniforms) : powerVector(p, n, uniforms);
-  const factor = radius / length;
-  const relative = ofRadius / radius + ofLength / length + 6 * UNIT;
-  const sure = ofLength < 0.01 * length && ofRadius < 0.05 * radius;
-  return found.map(([x, error]) => [factor * x, sure ? 1.1 * factor * (error + Math.abs(x) * relative) : Infinity]);
-}
-
-/** Return the sign and the uniform of a whole number of 64 * words bits. */
-function signedBall(balls, digits, words) {
-  const bits = 64n * words - 1n;
-  return [digits >> bits, balls.uniform(digits & ((1n << bits) - 1n), bits)];
-}
-
-/** Return a number with density exp(-|x|^p) as a ball. */
-function exactPower(balls, words, exponent, uniforms, at) {
-  const less = balls.subtract(exponent, balls.one);
-  return untilDecided((attempt) => {
-    const [sign, share] = signedBall(balls, uniforms.digits(attempt, at, words), words);
-    const limit = balls.negative(balls.log(balls.uniform(uniforms.digits(attempt, at + 1, words), 64n * words)));
-    let [x, beyond] = [share, { m: 0n, r: 0n }];
-    if (!balls.below(share, balls.divide(less, exponent))) {
-      beyond = balls.negative(balls.log(balls.multiply(exponent, balls.subtract(balls.one, share))));
-      x = balls.divide(balls.add(less, beyond), exponent);
-    }
-    const power = balls.exp(balls.multiply(exponent, balls.log(x)));
-    if (!balls.below(power, balls.add(beyond, limit))) return undefined;
-    return sign ? balls.negative(x) : x;
-  });
-}
-
-/** Return so many normal numbers as balls; `share(k)` is the uniform of number k, those after `at` are used. */
-function exactNormals(balls, n, at, share) {
-  const found = [];
-  for (let k = at; found.length < n; k += 2) {
-    const radius = balls.root(balls.times(balls.log(share(k)), -2n));
-    const [sine, cosine] = fullTurn(balls, share(k + 1));
-    found.push(balls.multiply(radius, cosine), balls.multiply(radius, sine));
-  }
-  return found.slice(0, n);
-}
-
-const fullTurn = (balls, share) => balls.circle(balls.times(balls.multiply(balls.pi, share), 2n));
-
-/** Return l_p noise of rate one as balls, from so many words of every uniform. */
-function exactNoise(balls, words, p, n, uniforms) {
-  const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
-  const product = (count) => Array.from({ length: count }, (_, k) => balls.log(share(k))).reduce((a, b) => balls.add(a, b));
-  const gamma = (count) => balls.negative(product(count));
-  if (p === 1 || n === 1) {
-    return Array.from({ length: n }, (_, k) => {
-      const [sign, part] = signedBall(balls, uniforms.digits(0, k, words), words);
-      return sign ? balls.log(part) : balls.negative(balls.log(part));
-    });
-  }
-  if (p === 2 && n === 2) {
-    const [radius, [sine, cosine]] = [gamma(2), fullTurn(balls, share(2))];
-    return [balls.multiply(radius, cosine), balls.multiply(radius, sine)];
-  }
-  if (p === Infinity) {
-    const radius = gamma(n + 1);
-    return Array.from({ length: n }, (_, k) =>
-      balls.multiply(radius, balls.subtract(balls.times(share(n + 1 + k), 2n), balls.one)),
-    );
-  }
-  let [raw, length] = [[], null];
-  if (p === 2) {
-    raw = exactNormals(balls, n, n, share);
-    length = balls.root(raw.map((x) => balls.multiply(x, x)).reduce((a, b) => balls.add(a, b)));
-  } else {
-    const exponent = balls.double(p);
-    raw = Array.from({ length: n }, (_, k) => exactPower(balls, words, exponent, uniforms, n + 2 * k));
-    const sizes = raw.map((x) => (x.m < 0n ? balls.negative(x) : x));
-    const largest = sizes.reduce((a, b) => (a.m > b.m ? a : b));
-    const total = sizes
-      .map((x) => balls.exp(balls.multiply(exponent, balls.log(balls.divide(x, largest)))))
-      .reduce((a, b) => balls.add(a, b));
-    length = balls.multiply(largest, balls.exp(balls.divide(balls.log(total), exponent)));
-  }
-  const factor = balls.divide(gamma(n), length);
-  return raw.map((x) => balls.multiply(x, factor));
-}
-
-/** Return the rows of the Cholesky factor of a covariance as balls. */
-function exactFactor(balls, covariance, n) {
-  const rows = [];
-  for (let i = 0; i < n; i++) {
-    const row = [];
-    for (let j = 0; j <= i; j++) {
-      const other = j < i ? rows[j] : row;
-      let rest = balls.double(covariance[i * n + j]);
-      for (let k = 0; k < j; k++) rest = balls.subtract(rest, balls.multiply(row[k], other[k]));
-      row.push(j < i ? balls.divide(rest, other[j]) : balls.root(rest));
-    }
-    rows.push(row);
-  }
-  return rows;
-}
-
-/** Return the factor as rows of doubles, each entry within UNIT of a size that is given with it. */
-function doubleFactor(covariance, n) {
-  return settled((balls) => {
-    const rows = exactFactor(balls, covariance, n);
-    return rows.map((row, i) =>
-      row.map(({ m, r }) => {
-        if (r > row[i].m >> 90n) throw UNDECIDED;
-        const [x, diagonal] = [m, row[i].m].map((value) => Number(value) * 2 ** -Number(balls.places));
-        return [x, Math.abs(x) + diagonal * 2 ** -36];
-      }),
-    );
-  }, 128n);
-}
-
-/** Return L z for noise with errors. */
-function stretched(factor, noise) {
-  if (!factor) return noise;
-  return factor.map((row) => {
-    let [total, error] = [0, 0];
-    row.forEach(([x, size], k) => {
-      total += x * noise[k][0];
-      error += size * (noise[k][1] + (noise.length + 4) * UNIT * Math.abs(noise[k][0]));
-    });
-    return [total, 1.01 * error];
-  });
-}
-
-/**
- * The law of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
- * is that of l_2 times the Cholesky factor; points are multiplied with `matrix` first, one row for every coordinate of a report.
- */
-class VectorLaw {
-  constructor(p, dimension, [top, bottom], epsilon, { covariance = null, matrix = null } = {}) {
-    Object.assign(this, { p, dimension, top, bottom, covariance, matrix });
-    this.scale = top / (bottom * epsilon); // within 2 UNIT
-    // 1 / epsilon in cells, as a fraction; doubles are multiples of 2^-1074
-    this.scaleTop = toWhole(top) << 1074n;
-    this.scaleBottom = toWhole(bottom) * toWhole(epsilon);
-    this.factor = covariance ? doubleFactor(covariance, dimension) : null;
-  }
-
-  cells(point, source) {
-    const uniforms = new Uniforms(source);
-    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
-  }
-
-  /** Return where a point lies as [coordinate, error]: a sum of n products is off by (n + 2) UNIT of their sizes. */
-  places(point) {
-    if (this.matrix === null) return point.map((x) => [x, 0]);
-    return this.matrix.map((row) => {
-      let [sum, sizes] = [0, 0];
-      row.forEach((a, k) => {
-        sum += a * point[k];
-        sizes += Math.abs(a * point[k]);
-      });
-      return [sum, (row.length + 4) * 1.01 * UNIT * sizes];
-    });
-  }
-
-  inDoubles(point, uniforms) {
-    const noise = stretched(this.factor, unitNoise(this.p, this.dimension, uniforms));
-    const cells = this.places(point).map(([x, unsure], k) => {
-      const [moved, error] = noise[k];
-      const wrong = this.scale * (error + 5 * UNIT * Math.abs(moved)) + unsure * (this.top / this.bottom) * 1.01;
-      return sureCell(centreOf(x, this.top, this.bottom), this.scale * moved, wrong);
-    });
-    return cells.includes(undefined) ? undefined : cells;
-  }
-
-  /** Return where a point lies as fractions of whole numbers, exactly: [tops, the common bottom]. */
-  #fractions(point) {
-    const wholes = point.map(toWhole);
-    if (this.matrix === null) return [wholes, 1n << 1074n];
-    const sum = (row) => row.reduce((total, a, k) => total + toWhole(a) * wholes[k], 0n);
-    return [this.matrix.map(sum), 1n << 2148n];
-  }
-
-  exactly(point, uniforms) {
-    const widest = Math.max(...this.places(point).map(([x]) => Math.abs(x)));
-    const extra = BigInt(Math.ceil(Math.log2(2 + this.scale + widest * (this.top / this.bottom)))) + BigInt(this.dimension);
-    const [tops, bottom] = this.#fractions(point);
-    return settled((balls, words) => {
-      let noise = exactNoise(balls, words, this.p, this.dimension, uniforms);
-      if (this.covariance) {
-        const zero = { m: 0n, r: 0n };
-        const factor = exactFactor(balls, this.covariance, this.dimension);
-        noise = factor.map((row) => row.reduce((sum, x, k) => balls.add(sum, balls.multiply(x, noise[k])), zero));
-      }
-      const scale = balls.fraction(this.scaleTop, this.scaleBottom);
-      return tops.map((top, k) => {
-        const centre = balls.fraction(top * toWhole(this.top), toWhole(this.bottom) * bottom);
-        return Number(balls.cell(balls.add(centre, balls.multiply(scale, noise[k]))));
-      });
-    }, extra);
-  }
 }
 
 // ---------------------------------------------------------------------------------------------------- distances.js
@@ -2638,272 +4124,151 @@ function readKernel(body, file, promise) {
   return { inputs: space, outputs: space, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
 }
 
-// ---------------------------------------------------------------------------------------------------- directions.js
+// ---------------------------------------------------------------------------------------------------- local.js
+
+/** Sparse rows over one background: the mechanisms of whole cities and their districts, and exact draws from them. */
+
+
+const BLOCK = 65536; // reports whose numbers take two bytes
+const PREPARED_ROWS = 1024; // running sums are kept for so many rows
+const REPEATS = 8; // draws from the background before what a row leaves of it is drawn by itself
+const SINGLE = 1074n - 149n; // every float of 32 bits is a multiple of 2^-149
+
+/** Return a multiple of 2^-1074 that is one of 2^-149 as a double, rounded once. */
+const toDouble = (whole) => Number(whole >> SINGLE) * 2 ** -149;
+
+const wholeSum = (weights) => wholesOf(weights).reduce((sum, weight) => sum + weight, 0n);
 
 /**
- * Noise on the sphere of any dimension in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where
- * those leave more than one cell. How far: a value proposed below a hat (`hats.js`), kept or not. Which way: a normal vector g less
- * its part along the secret x, w = g - <g, x> x / |x|^2. The report is y = sin(t) w / |w| + cos(t) x / |x|. Words and bounds are
- * those of Python (src/metricdp/mechanisms/noise/directions.py, docs/noise.md).
+ * Rows of weights for near reports, and one background for all others. A draw is exact with respect to weight / total of the
+ * stored numbers, as from `Rows`: the row's own reports in order, and one last cell for what it leaves of the background.
  */
-
-
-const PROPOSALS = 8; // of one attempt
-const MOST_AWAY = 3.2;
-
-const lengthIn = (balls, row) => balls.root(row.reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
-
-/** The law of noise on the sphere; a coordinate y lies at y * top / bottom cells. */
-class DirectionLaw {
-  constructor(profile, [top, bottom]) {
-    Object.assign(this, { profile, top, bottom });
-    this.scale = top / bottom;
+class LocalRows {
+  constructor({ starts, columns, values, background }) {
+    this.starts = starts;
+    this.columns = columns;
+    this.values = values;
+    this.background = background;
+    this.rows = starts.length - 1;
+    this.reports = background.length;
+    this.storage = "sparse";
+    this.everything = wholeSum(background);
+    this.positive = background.reduce((count, weight) => count + (weight > 0 ? 1 : 0), 0);
+    this.prepared = new Map();
+    this.shares = null; // of the background, made when it is first drawn from
   }
 
-  cells(point, source) {
-    const uniforms = new Uniforms(source);
-    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
-  }
-
-  /** Return the cells, or undefined where doubles do not know. */
-  inDoubles(point, uniforms) {
-    const away = untilDecided((attempt) => {
-      for (let k = 0; k < PROPOSALS; k++) {
-        const found = this.#proposal(uniforms.middle(attempt, 2 * k), uniforms.middle(attempt, 2 * k + 1));
-        if (found !== undefined) return found; // kept, or null: nobody knows
-      }
-      return undefined;
-    });
-    if (away === null) return undefined;
-    const reached = walked(point, normalsOf(point.length, 2 * PROPOSALS, uniforms), this.#turn(away));
-    const cells = reached.map(([y, error]) => sureCell([0, 0], this.scale * y, this.scale * (error + 2 * UNIT * Math.abs(y))));
-    return cells.includes(undefined) ? undefined : cells;
-  }
-
-  /** Propose how far to go: [value, error], undefined where it is not kept, null where doubles do not know. */
-  #proposal(share, chance) {
-    const { start, stop, rise, fall, top, area } = this.profile.hat;
-    const { rate, power, end } = this.profile;
-    const [place, rest] = [area * share, area * (1 - share)]; // from either end; 1 - share is exact
-    const [ofPlace, ofRest] = [UNIT * (5 * place + area), UNIT * (5 * rest + area)];
-    if (Math.abs(place - rise) <= ofPlace || Math.abs(rest - fall) <= ofRest) return null;
-    const left = place < rise;
-    const right = !left && rest < fall;
-    const unsure = (left ? ofPlace / place : right ? ofRest / rest : 0) + 2 * UNIT;
-    const fallen = -logOf(left ? place / rise : right ? rest / fall : 1); // what the hat has lost
-    const ofFallen = unlikely(unsure) + 8 * UNIT * fallen;
-    const value = left ? start - rise * fallen : right ? stop + fall * fallen : start + (place - rise);
-    const between = left || right ? 0 : ofPlace + 2 * UNIT * (place + rise);
-    const ofValue = (left ? rise : right ? fall : 0) * (ofFallen + 3 * UNIT * fallen) + between + 2 * UNIT * Math.abs(value);
-    if (value < -ofValue || value - end > ofValue + 8 * UNIT) return undefined;
-    if (!(value > ofValue && end - value > ofValue + 8 * UNIT)) return null;
-    const [inner, ofInner] = this.#grown(value, ofValue);
-    let [logarithm, ofLogarithm] = [0, 0];
-    if (power !== 0) {
-      logarithm = logOf(Math.max(inner, 1e-300));
-      ofLogarithm = (inner > 1000 * ofInner ? (1.1 * ofInner) / inner : Infinity) + 8 * UNIT * Math.abs(logarithm);
+  /**
+   * Return the row's own reports, their weights, the running sums, and what is left of the background. In doubles that is
+   * off by at most (k + 2) 2^-53 (all + covered): where this is below 8 ULP of the total, which `drawShares` has to spare, it
+   * does; elsewhere it is computed in whole numbers.
+   */
+  row(row) {
+    let found = this.prepared.get(row);
+    if (found === undefined) {
+      if (this.prepared.size >= PREPARED_ROWS) this.prepared.clear();
+      const columns = this.columns.subarray(this.starts[row], this.starts[row + 1]);
+      const weights = Array.from(this.values.subarray(this.starts[row], this.starts[row + 1]));
+      const hidden = Float64Array.from(columns, (k) => this.background[k]);
+      const [all, covered] = [toDouble(this.everything), sumOf(hidden)];
+      const exactRest = () => this.everything - wholeSum(hidden);
+      const rest = (columns.length + 2) * (all + covered) <= 16 * sumOf(weights) ? all - covered : toDouble(exactRest());
+      found = { columns, weights, rest, exactRest, sums: shares([...weights, Math.max(rest, 0)]) };
+      this.prepared.set(row, found);
     }
-    const [limit, ofLimit] = exponentialOf(chance);
-    const gap = limit - (top - fallen + rate * value - power * logarithm);
-    const sizes = Math.abs(top) + fallen + rate * Math.abs(value) + power * Math.abs(logarithm) + limit;
-    const wrong = 1.01 * (ofLimit + ofFallen + rate * ofValue + power * ofLogarithm + 16 * UNIT * sizes);
-    if (gap > wrong) return [value, ofValue];
-    return gap < -wrong ? undefined : null;
+    return found;
   }
 
-  /** Return what the area of the sphere grows by, sin(t) or v (2 - v), and its error. */
-  #grown(value, ofValue) {
-    if (!this.profile.isAngle) return [value * (2 - value), 2.1 * ofValue + 4 * UNIT * Math.abs(value)];
-    return [sineAndCosine(Math.min(value, MOST_AWAY))[0], ofValue + 6 * UNIT * Math.min(1, 2 * value)];
+  draw(row, source) {
+    const { columns, weights, exactRest, sums } = this.row(row);
+    source.next();
+    const place = drawShares(sums, () => [...wholesOf(weights), exactRest()], source);
+    return place < columns.length ? columns[place] : this.#drawBackground(columns, source);
   }
 
-  /** Return sine and cosine of the angle between secret and report, and the errors of both. */
-  #turn([value, ofValue]) {
-    if (this.profile.isAngle) {
-      const [sine, cosine] = sineAndCosine(Math.min(value, MOST_AWAY));
-      return [sine, cosine, ofValue + 6 * UNIT * Math.min(1, 2 * value), ofValue + 6 * UNIT];
+  /** Draw from the background until the report is none of the row's own. */
+  #drawBackground(columns, source) {
+    for (let k = 0; k < REPEATS; k++) {
+      this.shares ??= shares(this.background);
+      const report = this.#drawWeights(this.shares, this.background, source);
+      if (!isIn(columns, report)) return report;
     }
-    const sine = root(Math.max(value * (2 - value), 0));
-    const sure = value > 100 * ofValue && 2 - value > 100 * ofValue;
-    return [sine, 1 - value, (sure ? (1.1 * ofValue) / sine : Infinity) + 6 * UNIT * sine, ofValue + UNIT];
+    const rest = Float64Array.from(this.background);
+    for (const k of columns) rest[k] = 0;
+    return this.#drawWeights(shares(rest), rest, source);
   }
 
-  exactly(point, uniforms) {
-    const { profile } = this;
-    const wholes = point.map(toWhole);
-    const largest = wholes.reduce((most, x) => (x > most ? x : -x > most ? -x : most), 0n); // only the direction counts
-    const bits = (value) => BigInt(Math.ceil(Math.log2(value)));
-    const extra = bits(2 * this.scale + 2) + 2n * bits(profile.rate + 2) + 2n * bits(point.length + profile.power + 1) + 64n;
-    return settled((balls, words) => {
-      const value = this.#exactValue(balls, words, uniforms);
-      const two = balls.fraction(2n, 1n);
-      const [sine, cosine] = profile.isAngle
-        ? balls.circle(value)
-        : [balls.root(balls.multiply(value, balls.subtract(two, value))), balls.subtract(balls.one, value)];
-      const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
-      const g = exactNormals(balls, point.length, 2 * PROPOSALS, share);
-      const x = wholes.map((whole) => balls.fraction(whole, largest));
-      const zero = balls.fraction(0n, 1n);
-      const square = x.reduce((sum, one) => balls.add(sum, balls.multiply(one, one)), zero);
-      const dot = x.reduce((sum, one, k) => balls.add(sum, balls.multiply(one, g[k])), zero);
-      const along = balls.divide(dot, square);
-      const w = g.map((one, k) => balls.subtract(one, balls.multiply(along, x[k])));
-      const across = lengthIn(balls, w);
-      if (across.m <= across.r) throw UNDECIDED;
-      const [b, a] = [balls.divide(sine, across), balls.divide(cosine, balls.root(square))];
-      const scale = balls.fraction(toWhole(this.top), toWhole(this.bottom));
-      return w.map((one, k) => {
-        const y = balls.add(balls.multiply(b, one), balls.multiply(a, x[k]));
-        return Number(balls.cell(balls.multiply(scale, y)));
-      });
-    }, extra);
+  #drawWeights(sums, weights, source) {
+    source.next();
+    return drawShares(sums, () => wholesOf(weights), source);
   }
 
-  /** Return how far noise goes as a ball, by the same proposals. */
-  #exactValue(balls, words, uniforms) {
-    const { hat } = this.profile;
-    const [start, stop, rise, fall, top] = [hat.start, hat.stop, hat.rise, hat.fall, hat.top].map((x) => balls.double(x));
-    const area = balls.add(balls.add(rise, balls.subtract(stop, start)), fall);
-    const zero = { m: 0n, r: 0n };
-    const minusLog = (ball) => balls.negative(balls.log(ball));
-    return untilDecided((attempt) => {
-      for (let k = 0; k < PROPOSALS; k++) {
-        const share = balls.uniform(uniforms.digits(attempt, 2 * k, words), 64n * words);
-        const [place, rest] = [balls.multiply(area, share), balls.multiply(area, balls.subtract(balls.one, share))];
-        let [fallen, value] = [zero, null];
-        if (hat.rise > 0 && balls.below(place, rise)) {
-          fallen = minusLog(balls.divide(place, rise));
-          value = balls.subtract(start, balls.multiply(rise, fallen));
-        } else if (hat.fall > 0 && balls.below(rest, fall)) {
-          fallen = minusLog(balls.divide(rest, fall));
-          value = balls.add(stop, balls.multiply(fall, fallen));
-        } else value = balls.add(start, balls.subtract(place, rise));
-        if (!balls.below(zero, value) || !balls.below(value, this.profile.exactEnd(balls))) continue;
-        const limit = minusLog(balls.uniform(uniforms.digits(attempt, 2 * k + 1, words), 64n * words));
-        if (balls.below(balls.subtract(balls.subtract(top, fallen), this.profile.exactLog(balls, value)), limit)) return value;
-      }
-      return undefined;
-    });
+  /** Return the law of a row over all reports. */
+  law(row) {
+    const { columns, weights, rest } = this.row(row);
+    const total = sumOf(weights) + rest;
+    const result = Float64Array.from(this.background, (weight) => weight / total);
+    for (let k = 0; k < columns.length; k++) result[columns[k]] = weights[k] / total;
+    return result;
+  }
+
+  /** Return [report, probability] of reports that hold at least `level` together: the row's own, where they do. */
+  likely(row, level) {
+    const { columns, weights, rest } = this.row(row);
+    const near = sumOf(weights);
+    const total = near + rest;
+    if (near >= level * total) return weights.map((weight, k) => [columns[k], weight / total]);
+    return Array.from(this.law(row), (chance, k) => [k, chance]);
   }
 }
 
-/** Return the unit vector reached from a row as [coordinate, error], infinite where unsure. */
-function walked(row, normals, [sine, cosine, ofSine, ofCosine]) {
-  const many = (row.length + 4) * UNIT; // of a sum of n products, in any order
-  let [square, dot, total, spread] = [0, 0, 0, 0];
-  row.forEach((x, k) => {
-    const [g, ofG] = normals[k];
-    square += x * x;
-    dot += g * x;
-    total += g * g;
-    spread += ofG * ofG;
-  });
-  spread = root(spread) * (1 + many);
-  const [along, length, size] = [dot / square, root(square), root(total)];
-  const ofAlong = (1.05 * (spread + many * size)) / length + 2 * many * Math.abs(along);
-  const across = row.map((x, k) => normals[k][0] - along * x);
-  const radius = root(across.reduce((sum, w) => sum + w * w, 0));
-  const ofRadius = 2.1 * spread + many * (4 * size + radius);
-  const [b, a] = [sine / radius, cosine / length];
-  const ofB = radius > 100 * ofRadius ? (ofSine + (1.05 * sine * ofRadius) / radius) / radius + 4 * UNIT * b : Infinity;
-  const ofA = ofCosine / length + 2 * many * Math.abs(a);
-  return row.map((x, k) => {
-    const [g, ofG] = normals[k];
-    const ofAcross = ofG + ofAlong * Math.abs(x) + 3 * UNIT * (Math.abs(g) + Math.abs(along * x));
-    const [ahead, aside] = [a * x, b * across[k]];
-    const error = ofB * Math.abs(across[k]) + b * ofAcross + ofA * Math.abs(x);
-    return [aside + ahead, 1.1 * (error + 3 * UNIT * (Math.abs(aside) + Math.abs(ahead)))];
-  });
+/** Tell whether a number stands in an increasing list. */
+function isIn(sorted, value) {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return sorted[low] === value;
 }
 
-// ---------------------------------------------------------------------------------------------------- hats.js
-
-/**
- * How far noise on the sphere goes: the density of an angle or of a height, and the hat below which it is proposed. Line for line
- * those of src/metricdp/mechanisms/noise/hats.py, in + - * / and square roots alone: the same doubles in both languages. Python
- * proves each hat that it makes in arbitrary precision.
- */
-
-
-const ABOVE = 1 + 2 ** -50; // above the roundings of a rate and of its inverse
-
-/** Densities exp(-rate t) sin(t)^h of angles (`form` "angle"), exp(-rate v) (v (2 - v))^h of heights v = 1 - cos(t). */
-class Profile {
-  constructor(form, dimension, epsilon, perDegree = false) {
-    Object.assign(this, { form, dimension, epsilon, perDegree });
-    this.isAngle = form === "angle";
-    this.power = this.isAngle ? dimension - 2 : (dimension - 3) / 2;
-    this.end = this.isAngle ? Math.PI : 2;
-    this.rate = perDegree ? epsilon * (180 / Math.PI) : epsilon;
-    this.hat = this.power === 0 ? this.#falling() : this.#rising();
-    this.hat.area = this.hat.rise + (this.hat.stop - this.hat.start) + this.hat.fall;
-  }
-
-  #falling() {
-    if (this.rate * this.end < 1) return { start: 0, stop: this.end * ABOVE, rise: 0, fall: 0, top: 0 };
-    return { start: 0, stop: 0, rise: 0, fall: (1 / this.rate) * ABOVE, top: 0 };
-  }
-
-  #rising() {
-    const top = this.#where(0);
-    const peak = this.#log(top);
-    const [left, right] = [this.#dropped(top, 0, peak), this.#dropped(top, Math.min(this.end, 8 * top), peak)];
-    const [rise, fall] = [1 / this.#slope(left), -1 / this.#slope(right)];
-    const start = left + rise;
-    const stop = Math.max(start, right - fall);
-    return { start, stop, rise, fall, top: Math.max(this.#above(0, 0), this.#above(1 / rise, start), this.#above(-1 / fall, stop)) };
-  }
-
-  #where(slope) {
-    const pull = (slope + this.rate) / this.power;
-    return this.isAngle ? arctangent(1, pull) : 2 / (pull + 1 + root(pull * pull + 1));
-  }
-
-  #log(value) {
-    const inner = this.isAngle ? sineAndCosine(value)[0] : value * (2 - value);
-    return -this.rate * value + this.power * logOf(inner);
-  }
-
-  #slope(value) {
-    if (!this.isAngle) return -this.rate + this.power * (1 / value - 1 / (2 - value));
-    const [sine, cosine] = sineAndCosine(value);
-    return -this.rate + this.power * (cosine / sine);
-  }
-
-  #dropped(top, end, peak) {
-    let [near, far] = [top, end];
-    for (let k = 0; k < 80; k++) {
-      const middle = 0.5 * (near + far);
-      [near, far] = this.#log(middle) > peak - 1 ? [middle, far] : [near, middle];
+/** Read sparse rows over a background, one row per secret. */
+function readLocal(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  const blocks = Math.ceil(outputs.size / BLOCK);
+  const lengths = file.counts(body.lengths, [inputs.size, blocks], "its lengths");
+  const numbers = file.counts(body.columns, [null], "its columns");
+  const values = file.singles(body.values, [numbers.length], "its weights");
+  const background = file.shaped(body.background, [outputs.size], "its background");
+  const columns = new Uint32Array(numbers.length);
+  const starts = new Float64Array(inputs.size + 1);
+  let at = 0;
+  for (let cell = 0; cell < lengths.length; cell++) {
+    const end = at + Number(lengths[cell]);
+    refuse(end > numbers.length, "its rows hold more reports than are stored");
+    const block = cell % blocks;
+    for (let first = at; at < end; at++) {
+      columns[at] = Number(numbers[at]) + BLOCK * block;
+      refuse(columns[at] >= outputs.size || (at > first && columns[at] <= columns[at - 1]), "reports are not listed in order");
     }
-    return near;
+    if (block === blocks - 1) starts[(cell + 1) / blocks] = at;
   }
+  refuse(at !== numbers.length, "its rows hold fewer reports than are stored");
+  const table = new LocalRows({ starts, columns, values, background });
+  for (let row = 0; row < table.rows; row++) refuse(!hasWeight(table, row), "a secret has no report with a weight above 0");
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+}
 
-  #above(slope, here) {
-    const at = this.#where(slope);
-    const found = this.#log(at) - slope * (at - here);
-    const sizes = 1 + this.rate * at + Math.abs(found) + Math.abs(slope * at) + Math.abs(slope * here) + this.power;
-    return found + 2 ** -40 * sizes;
+/** Tell whether any report of a row has a weight above 0. */
+function hasWeight(table, row) {
+  const [start, end] = [table.starts[row], table.starts[row + 1]];
+  let hidden = 0;
+  for (let at = start; at < end; at++) {
+    if (table.values[at] > 0) return true;
+    if (table.background[table.columns[at]] > 0) hidden += 1;
   }
-
-  /** Return the rate as a ball. */
-  exactRate(balls) {
-    const found = balls.double(this.epsilon);
-    return this.perDegree ? balls.divide(balls.times(found, 180n), balls.pi) : found;
-  }
-
-  /** Return the largest value as a ball. */
-  exactEnd(balls) {
-    return this.isAngle ? balls.pi : balls.fraction(2n, 1n);
-  }
-
-  /** Return the logarithm of the density of a ball. */
-  exactLog(balls, value) {
-    const found = balls.negative(balls.multiply(this.exactRate(balls), value));
-    if (this.power === 0) return found;
-    const inner = this.isAngle ? balls.circle(value)[0] : balls.multiply(value, balls.subtract(balls.fraction(2n, 1n), value));
-    return balls.add(found, balls.multiply(balls.double(this.power), balls.log(inner)));
-  }
+  return table.positive > hidden;
 }
 
 // ---------------------------------------------------------------------------------------------------- spaces.js
@@ -3153,448 +4518,50 @@ function readSpace(entry, file) {
   return new Space(entry, file);
 }
 
-// ---------------------------------------------------------------------------------------------------- sphere.js
+// ---------------------------------------------------------------------------------------------------- nearest.js
 
-/** Laplace noise on the Earth in whole numbers of cells, as in `vectors.js`: doubles with proven bounds, then balls. */
-
-
-/** The law of noise on the Earth: [top, bottom] is the rate per radian as a fraction, `quarter` the number of cells in 90 degrees. */
-class SphereLaw {
-  constructor([top, bottom], quarter) {
-    Object.assign(this, { top, bottom, quarter });
-    const shift = 200n; // a quotient of 200 bits, rounded to a double: within UNIT and 2^-100
-    this.rate = Number((top << shift) / bottom) * 2 ** -200;
-    this.away = 1 / this.rate; // within 3 UNIT, of which `narrow` counts 3
-    this.narrow = top > bottom;
-  }
-
-  cells(point, source) {
-    const uniforms = new Uniforms(source);
-    return this.inDoubles(point, uniforms) ?? this.exactly(point, uniforms);
-  }
-
-  /** Return the cells, or undefined where doubles do not know. */
-  inDoubles(point, uniforms) {
-    const found = untilDecided((attempt) => {
-      const [sine, cosine, error, gap, unsure] = this.narrow ? this.#near(attempt, uniforms) : this.#far(attempt, uniforms);
-      if (gap > unsure) return undefined; // not kept: the next attempt
-      return gap < -unsure ? this.#travelled(point, [sine, cosine, error], uniforms.middle(attempt, 3)) : null;
-    });
-    return found ?? undefined;
-  }
-
-  #near(attempt, uniforms) {
-    const [one, two] = [uniforms.middle(attempt, 0), uniforms.middle(attempt, 1)];
-    const total = -logOf(one * two);
-    const ofTotal = 8 * UNIT * total + unlikely(UNIT * (1 / one + 1 / two + 1));
-    const angle = this.away * total;
-    const error = this.away * (ofTotal + 5 * UNIT * total) + 8 * UNIT * angle;
-    const [sine, cosine] = sineAndCosine(Math.min(angle, 3.2));
-    return [sine, cosine, error, uniforms.middle(attempt, 2) * angle - sine, 2 * error + 16 * UNIT * angle];
-  }
-
-  #far(attempt, uniforms) {
-    const share = uniforms.middle(attempt, 0);
-    const [sine, cosine] = [2 * root(share * (1 - share)), 1 - 2 * share];
-    const angle = arctangent(sine, cosine);
-    const error = (2.2 * UNIT) / sine + 20 * UNIT * angle;
-    const [limit, ofLimit] = exponentialOf(uniforms.middle(attempt, 2));
-    const unsure = sine > 1e-6 ? ofLimit + this.rate * (error + 4 * UNIT * angle) : Infinity;
-    return [sine, cosine, error, this.rate * angle - limit, unsure];
-  }
-
-  #travelled([north, east], [sine, cosine, error], bearing) {
-    const { quarter } = this;
-    const [sideways, ahead] = circle(bearing);
-    const [sinStart, cosStart] = ofLatitude(north);
-    const [n, e] = [sine * ahead, sine * sideways];
-    const step = error + 24 * UNIT * sine;
-    const level = error + 8 * UNIT;
-    const out = cosStart * cosine - sinStart * n;
-    const up = sinStart * cosine + cosStart * n;
-    const ofOut = cosStart * (level + 10 * UNIT) + step + 10 * UNIT * sine;
-    const ofUp = Math.abs(sinStart) * (level + 10 * UNIT) + step + 10 * UNIT * sine;
-    const axis = root(out * out + e * e);
-    const ofAxis = ofOut + step + 4 * UNIT * axis;
-    const reach = axis + Math.abs(out);
-    const side = out > 0 ? (e * e) / reach : reach;
-    const beside = (1.2 * ((2 * Math.abs(e) + step) * step + side * (ofAxis + ofOut))) / reach;
-    const ofSide = (out > 0 ? beside : ofAxis + ofOut) + 4 * UNIT * side;
-    const [cross, dot] = [up * side, out * axis + up * up];
-    const ofCross = ofSide * (Math.abs(up) + ofUp) + side * ofUp + 2 * UNIT * Math.abs(cross);
-    const ofDot = 1.1 * (ofOut + ofAxis + 2 * ofUp) + 3 * UNIT;
-    const length = n * n + cosine * cosine;
-    if (!(axis > 64 * (ofOut + step) && length > 0.001 && ofCross + ofDot < 1e-6)) return null;
-    const [rise, bend, turn] = [arctangent(n, cosine), arctangent(cross, dot), arctangent(e, out)];
-    const ofRise = (1.1 / length) * (Math.abs(cosine) * step + Math.abs(n) * level);
-    const ofBend = (1.1 / length) * (Math.abs(dot) * ofCross + Math.abs(cross) * ofDot);
-    const ofTurn = (1.1 * (Math.abs(out) * step + Math.abs(e) * ofOut)) / (axis * axis);
-    const scale = quarter * (2 / Math.PI);
-    const height = sureCell(
-      centreOf(north, quarter, 90), scale * (rise - bend), scale * (ofRise + ofBend + 20 * UNIT * (Math.abs(rise) + Math.abs(bend))),
-    ); // prettier-ignore
-    if (height === undefined) return null;
-    const row = this.#around(height);
-    if (Math.abs(row) === quarter) return [row, 0];
-    const column = sureCell(centreOf(east, quarter, 90), scale * turn, scale * (ofTurn + 20 * UNIT * Math.abs(turn)));
-    return column === undefined ? null : [row, this.#around(column)];
-  }
-
-  #around(cell) {
-    return cell - 4 * this.quarter * Math.floor((cell + 2 * this.quarter) / (4 * this.quarter));
-  }
-
-  exactly(point, uniforms) {
-    const quarter = BigInt(this.quarter);
-    return settled(
-      (balls, words) => untilDecided((attempt) => this.#proposal(balls, words, point, attempt, uniforms)),
-      BigInt(quarter.toString(2).length + 16),
-    );
-  }
-
-  /** Return the cells of one proposal, or undefined where it is not kept. */
-  #proposal(balls, words, [north, east], attempt, uniforms) {
-    const quarter = BigInt(this.quarter);
-    const share = (k) => balls.uniform(uniforms.digits(attempt, k, words), 64n * words);
-    const rate = balls.fraction(this.top, this.bottom);
-    let [sine, cosine] = [null, null];
-    if (this.narrow) {
-      const total = balls.negative(balls.add(balls.log(share(0)), balls.log(share(1))));
-      const angle = balls.divide(total, rate);
-      if (!balls.below(angle, balls.pi)) return undefined;
-      [sine, cosine] = balls.circle(angle);
-      if (!balls.below(balls.multiply(share(2), angle), sine)) return undefined;
-    } else {
-      const first = share(0);
-      sine = balls.times(balls.root(balls.multiply(first, balls.subtract(balls.one, first))), 2n);
-      cosine = balls.subtract(balls.one, balls.times(first, 2n));
-      if (!balls.below(balls.multiply(rate, balls.angle(sine, cosine)), balls.negative(balls.log(share(2))))) return undefined;
-    }
-    const start = balls.multiply(balls.pi, balls.fraction(toWhole(north), 180n << 1074n));
-    const [sinStart, cosStart] = balls.circle(start);
-    const [sideways, ahead] = balls.circle(balls.times(balls.multiply(balls.pi, share(3)), 2n));
-    const [n, e] = [balls.multiply(sine, ahead), balls.multiply(sine, sideways)];
-    const out = balls.subtract(balls.multiply(cosStart, cosine), balls.multiply(sinStart, n));
-    const up = balls.add(balls.multiply(sinStart, cosine), balls.multiply(cosStart, n));
-    const axis = balls.root(balls.add(balls.multiply(out, out), balls.multiply(e, e)));
-    const cells = (angle) => balls.divide(balls.times(angle, 2n * quarter), balls.pi);
-    const row = balls.cell(cells(balls.angle(up, axis)));
-    if (row === quarter || row === -quarter) return [Number(row), 0];
-    const centre = balls.fraction(toWhole(east) * quarter, 90n << 1074n);
-    return [Number(row), this.#around(Number(balls.cell(balls.add(centre, cells(balls.angle(e, out))))))];
-  }
-}
-
-// ---------------------------------------------------------------------------------------------------- laplace.js
-
-/** Noise on the Earth, in the plane and in space, for unit vectors and after a projection, released on a public lattice; and noise before the nearest word. */
+/** Noise on the vector of a secret, after which the nearest vector is reported: words with a bit of chance. */
 
 
-const LARGEST_PRODUCT = 2 ** 31; // operations that opening a projection may take
-
-/** The multiples of a pitch, in every coordinate. */
-class Lattice {
-  constructor(pitch) {
-    this.pitch = pitch;
-    const inverse = rint(1 / pitch);
-    this.perUnit = inverse >= 1 && 1 / inverse === pitch ? inverse : 0;
-  }
-
-  /** How many cells make a unit, as a fraction of doubles. */
-  get ratio() {
-    return this.perUnit ? [this.perUnit, 1] : [1, this.pitch];
-  }
-
-  cell(value) {
-    return rint(this.perUnit ? value * this.perUnit : value / this.pitch);
-  }
-
-  value(cell) {
-    return (this.perUnit ? cell / this.perUnit : cell * this.pitch) + 0;
-  }
-}
-
-/** Refuse a promise that the noise does not keep: a smaller epsilon than its rate. */
-function checkPromise(promise, rate) {
-  const kept = promise.basis === "none" || rate <= promise.epsilon;
-  refuse(!kept, "its noise does not keep its promise");
-}
-
-/** Return epsilon per radian of a great circle as a fraction: the radius is a decimal number, epsilon a double. */
-function rateOf(epsilon, unit) {
-  const [radius, parts] = fractionOf(String(EARTH_RADIUS_KM));
-  const [metres, pieces] = fractionOf(SHARED.metres[unit]);
-  return [toWhole(epsilon) * radius * 1000n * pieces, parts * metres << 1074n];
-}
-
-/** Read Laplace noise on the Earth: a uniform bearing, then the great circle. */
-function readSpherical(body, file, promise) {
-  const inputs = file.space(body.inputs);
-  refuse(inputs.metric.name !== "Haversine" || inputs.dimension !== 2, "its noise does not belong to its metric");
-  const lattice = new Lattice(body.pitch);
-  refuse(!(Math.abs(rint(90 / body.pitch) * body.pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
-  const scale = perKilometre(inputs.metric.unit);
-  const epsilon = body.epsilon * scale; // per kilometre
-  checkPitch((8.8 * ((6 + 68 * 21) / (epsilon * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / body.pitch);
-  checkPromise(promise, body.epsilon);
-  const law = new SphereLaw(rateOf(body.epsilon, inputs.metric.unit), rint(90 / body.pitch));
-  const draw = (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
-  const reach = radians(EARTH_RADIUS_KM) * scale * body.pitch * Math.SQRT1_2; // half the diagonal of a cell at the equator
-  return { inputs, outputs: inputs, draw, rate: body.epsilon, reach };
-}
-
-/** Refuse a lattice on which doubles would leave too many draws undecided. */
-function checkPitch(undecided) {
-  refuse(!(undecided <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
-}
-
-/** Return a bound of the share of draws that doubles leave undecided; the reasons stand with VectorLaplace in Python. */
-function undecidedShare({ metric, dimension: n }, epsilon, pitch) {
-  const p = metric.name === "Lp" ? metric.parameters.p : 2;
-  const widest = metric.name === "Mahalanobis" ? norm(Array.from(metric.factor), 2) : 1;
-  const displaced = (widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2 ** -52) / epsilon;
-  return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
-}
-
-/** Return the law of the noise of a space on a lattice of so many cells in a unit. */
-function lawOf({ metric, dimension }, ratio, epsilon) {
-  const mahalanobis = metric.name === "Mahalanobis";
-  return new VectorLaw(mahalanobis ? 2 : metric.parameters.p, dimension, ratio, epsilon, { covariance: mahalanobis ? metric.covariance : null });
-}
-
-function checkVectors({ metric, dimension }) {
-  refuse(metric.name !== "Lp" && metric.name !== "Mahalanobis", "its noise does not belong to its metric");
-  refuse(metric.legal(new Array(dimension).fill(0)) !== null, "its noise does not fit its metric");
-}
-
-/** Return how far the corner (1, 1, ...) or (1, -1, 1, ...) of a cell lies from its centre: in a plane these are all. */
-function cellReach({ metric, dimension }, pitch) {
-  const corners = [1, -1].map((sign) => Array.from({ length: dimension }, (_, k) => (k % 2 ? sign : 1) * (pitch / 2)));
-  const zero = new Array(dimension).fill(0);
-  return Math.max(...corners.map((corner) => metric.measure(corner, zero)));
-}
-
-/** Read Laplace noise for vectors: density proportional to exp(-epsilon d(x, y)), in whole numbers of cells. */
-function readVector(body, file, promise) {
-  const inputs = file.space(body.inputs);
-  checkVectors(inputs);
-  const lattice = new Lattice(body.pitch);
-  checkPitch(undecidedShare(inputs, body.epsilon, body.pitch));
-  checkPromise(promise, body.epsilon);
-  const law = lawOf(inputs, lattice.ratio, body.epsilon);
-  const draw = (point, source) => {
-    refuseSecret(point.some((x) => !(Math.abs(lattice.cell(x)) <= SHARED.largest_cell)), "lattice");
-    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
-  };
-  return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: cellReach(inputs, body.pitch) };
-}
-
-/** Read noise for unit vectors: density proportional to exp(-epsilon * angle), or to exp(epsilon <x, y>) under l_2. */
-function readDirection(body, file, promise) {
-  const inputs = file.space(body.inputs);
-  const { metric, dimension: n } = inputs;
-  const isAngle = metric.name === "Angular";
-  refuse(!isAngle && !(metric.name === "Lp" && metric.parameters.p === 2 && n >= 3), "its noise does not belong to its metric");
-  refuse(body.pitch * Math.sqrt(n) > 1, "its lattice is too coarse for unit vectors");
-  checkPitch(((2 * (4 * n + 80) * Math.sqrt(n)) / body.pitch + 2e4 * n) * UNIT);
-  checkPromise(promise, body.epsilon);
-  const lattice = new Lattice(body.pitch);
-  const law = new DirectionLaw(new Profile(isAngle ? "angle" : "height", n, body.epsilon, metric.unit === "deg"), lattice.ratio);
-  const draw = (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
-  return { inputs, outputs: { metric, dimension: n }, draw };
-}
-
-/** Read l_2 noise around A x, which keeps its rate times the norm of A: so (epsilon / rate)^2 - A A^T has no negative direction. */
-function readProjected(body, file, promise) {
-  const inputs = file.space(body.inputs);
-  const { metric, dimension: n } = inputs;
-  const [k] = file.shape(body.matrix);
-  const data = file.floats(body.matrix, [k, n], "its projection");
-  refuse(metric.name !== "Lp" || metric.parameters.p !== 2 || k > n, "its noise does not belong to its metric");
-  if (k * k * n > LARGEST_PRODUCT) throw new Unsupported("a projection of this size is not drawn from here.");
-  const matrix = Array.from({ length: k }, (_, i) => Array.from(data.subarray(i * n, (i + 1) * n)));
-  const allowed = promise.epsilon / body.epsilon;
-  const room = new Float64Array(k * k);
-  for (let i = 0; i < k; i++) {
-    for (let j = 0; j <= i; j++) {
-      let sum = 0;
-      for (let c = 0; c < n; c++) sum += (matrix[i][c] / allowed) * (matrix[j][c] / allowed);
-      room[i * k + j] = (i === j ? 1 + SHARED.rounding : 0) - sum;
+/** Return the largest of 1, 2 or 5 times a power of ten that is not above `limit`. */
+function tidyPitch(limit) {
+  const power = Math.floor(Math.log10(limit));
+  for (const exponent of [power + 1, power, power - 1]) {
+    for (const digit of [5, 2, 1]) {
+      const pitch = exponent >= 0 ? digit * Number(`1e${exponent}`) : 1 / (Number(`1e${-exponent}`) / digit);
+      if (pitch <= limit) return pitch;
     }
   }
-  refuse(promise.basis !== "none" && !isPositiveDefinite(room, k), "its noise does not keep its promise");
-  const lattice = new Lattice(body.pitch);
-  checkPitch(undecidedShare({ metric, dimension: k }, body.epsilon, body.pitch));
-  const law = new VectorLaw(2, k, lattice.ratio, body.epsilon, { matrix });
-  const draw = (point, source) => {
-    refuseSecret(law.places(point).some(([x]) => !(Math.abs(lattice.cell(x)) <= SHARED.largest_cell)), "lattice");
-    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  return limit;
+}
+
+/** Return a vector with noise, `noisy(row, source)`; in the Poincare ball on a lattice, elsewhere as it comes. */
+function noiseBeforeNearest(plane, epsilon) {
+  if (plane.metric.name === "Hyperbolic") return hyperbolicNoise(plane, epsilon, tidyPitch(0.01 / epsilon));
+  checkVectors(plane);
+  const law = lawOf(plane, [1, 1], epsilon);
+  return (row, source) => {
+    const noise = stretched(law.factor, unitNoise(law.p, plane.dimension, new Uniforms(source)));
+    return row.map((x, k) => x + noise[k][0] / epsilon);
   };
-  return { inputs, outputs: { metric, dimension: k }, draw };
 }
 
 /** Read noise on the vector of a secret, after which the nearest vector is reported. */
 function readNearest(body, file, promise) {
   const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const plane = { metric: inputs.metric, dimension: inputs.points.width };
-  checkVectors(plane);
+  const noisy = noiseBeforeNearest(plane, body.epsilon);
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
   checkPromise(promise, body.epsilon);
-  const law = lawOf(plane, [1, 1], body.epsilon);
+  const hyperbolic = plane.metric.name === "Hyperbolic";
+  for (let code = 0; hyperbolic && code < inputs.size; code++) refuse(!isInside(inputs.points.row(code)), "a secret of it lies at the border of the ball");
   const rows = Array.from({ length: outputs.size }, (_, code) => outputs.points.row(code));
+  refuse(rows.some((row) => plane.metric.legal(row) !== null), "its reports do not fit its secrets");
   const draw = (code, source) => {
-    const noise = stretched(law.factor, unitNoise(law.p, plane.dimension, new Uniforms(source)));
-    const noisy = inputs.points.row(code).map((x, k) => x + noise[k][0] / body.epsilon);
-    return argmin(outputs.size, (k) => plane.metric.measure(noisy, rows[k]));
+    const place = noisy(inputs.points.row(code), source);
+    return argmin(outputs.size, (k) => plane.metric.measure(place, rows[k]));
   };
-  return { inputs, outputs, draw, rate: body.epsilon };
-}
-
-// ---------------------------------------------------------------------------------------------------- local.js
-
-/** Sparse rows over one background: the mechanisms of whole cities and their districts, and exact draws from them. */
-
-
-const BLOCK = 65536; // reports whose numbers take two bytes
-const PREPARED_ROWS = 1024; // running sums are kept for so many rows
-const REPEATS = 8; // draws from the background before what a row leaves of it is drawn by itself
-const SINGLE = 1074n - 149n; // every float of 32 bits is a multiple of 2^-149
-
-/** Return a multiple of 2^-1074 that is one of 2^-149 as a double, rounded once. */
-const toDouble = (whole) => Number(whole >> SINGLE) * 2 ** -149;
-
-const wholeSum = (weights) => wholesOf(weights).reduce((sum, weight) => sum + weight, 0n);
-
-/**
- * Rows of weights for near reports, and one background for all others. A draw is exact with respect to weight / total of the
- * stored numbers, as from `Rows`: the row's own reports in order, and one last cell for what it leaves of the background.
- */
-class LocalRows {
-  constructor({ starts, columns, values, background }) {
-    this.starts = starts;
-    this.columns = columns;
-    this.values = values;
-    this.background = background;
-    this.rows = starts.length - 1;
-    this.reports = background.length;
-    this.storage = "sparse";
-    this.everything = wholeSum(background);
-    this.positive = background.reduce((count, weight) => count + (weight > 0 ? 1 : 0), 0);
-    this.prepared = new Map();
-    this.shares = null; // of the background, made when it is first drawn from
-  }
-
-  /**
-   * Return the row's own reports, their weights, the running sums, and what is left of the background. In doubles that is
-   * off by at most (k + 2) 2^-53 (all + covered): where this is below 8 ULP of the total, which `drawShares` has to spare, it
-   * does; elsewhere it is computed in whole numbers.
-   */
-  row(row) {
-    let found = this.prepared.get(row);
-    if (found === undefined) {
-      if (this.prepared.size >= PREPARED_ROWS) this.prepared.clear();
-      const columns = this.columns.subarray(this.starts[row], this.starts[row + 1]);
-      const weights = Array.from(this.values.subarray(this.starts[row], this.starts[row + 1]));
-      const hidden = Float64Array.from(columns, (k) => this.background[k]);
-      const [all, covered] = [toDouble(this.everything), sumOf(hidden)];
-      const exactRest = () => this.everything - wholeSum(hidden);
-      const rest = (columns.length + 2) * (all + covered) <= 16 * sumOf(weights) ? all - covered : toDouble(exactRest());
-      found = { columns, weights, rest, exactRest, sums: shares([...weights, Math.max(rest, 0)]) };
-      this.prepared.set(row, found);
-    }
-    return found;
-  }
-
-  draw(row, source) {
-    const { columns, weights, exactRest, sums } = this.row(row);
-    source.next();
-    const place = drawShares(sums, () => [...wholesOf(weights), exactRest()], source);
-    return place < columns.length ? columns[place] : this.#drawBackground(columns, source);
-  }
-
-  /** Draw from the background until the report is none of the row's own. */
-  #drawBackground(columns, source) {
-    for (let k = 0; k < REPEATS; k++) {
-      this.shares ??= shares(this.background);
-      const report = this.#drawWeights(this.shares, this.background, source);
-      if (!isIn(columns, report)) return report;
-    }
-    const rest = Float64Array.from(this.background);
-    for (const k of columns) rest[k] = 0;
-    return this.#drawWeights(shares(rest), rest, source);
-  }
-
-  #drawWeights(sums, weights, source) {
-    source.next();
-    return drawShares(sums, () => wholesOf(weights), source);
-  }
-
-  /** Return the law of a row over all reports. */
-  law(row) {
-    const { columns, weights, rest } = this.row(row);
-    const total = sumOf(weights) + rest;
-    const result = Float64Array.from(this.background, (weight) => weight / total);
-    for (let k = 0; k < columns.length; k++) result[columns[k]] = weights[k] / total;
-    return result;
-  }
-
-  /** Return [report, probability] of reports that hold at least `level` together: the row's own, where they do. */
-  likely(row, level) {
-    const { columns, weights, rest } = this.row(row);
-    const near = sumOf(weights);
-    const total = near + rest;
-    if (near >= level * total) return weights.map((weight, k) => [columns[k], weight / total]);
-    return Array.from(this.law(row), (chance, k) => [k, chance]);
-  }
-}
-
-/** Tell whether a number stands in an increasing list. */
-function isIn(sorted, value) {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (sorted[middle] < value) low = middle + 1;
-    else high = middle;
-  }
-  return sorted[low] === value;
-}
-
-/** Read sparse rows over a background, one row per secret. */
-function readLocal(body, file) {
-  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
-  const blocks = Math.ceil(outputs.size / BLOCK);
-  const lengths = file.counts(body.lengths, [inputs.size, blocks], "its lengths");
-  const numbers = file.counts(body.columns, [null], "its columns");
-  const values = file.singles(body.values, [numbers.length], "its weights");
-  const background = file.shaped(body.background, [outputs.size], "its background");
-  const columns = new Uint32Array(numbers.length);
-  const starts = new Float64Array(inputs.size + 1);
-  let at = 0;
-  for (let cell = 0; cell < lengths.length; cell++) {
-    const end = at + Number(lengths[cell]);
-    refuse(end > numbers.length, "its rows hold more reports than are stored");
-    const block = cell % blocks;
-    for (let first = at; at < end; at++) {
-      columns[at] = Number(numbers[at]) + BLOCK * block;
-      refuse(columns[at] >= outputs.size || (at > first && columns[at] <= columns[at - 1]), "reports are not listed in order");
-    }
-    if (block === blocks - 1) starts[(cell + 1) / blocks] = at;
-  }
-  refuse(at !== numbers.length, "its rows hold fewer reports than are stored");
-  const table = new LocalRows({ starts, columns, values, background });
-  for (let row = 0; row < table.rows; row++) refuse(!hasWeight(table, row), "a secret has no report with a weight above 0");
-  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
-}
-
-/** Tell whether any report of a row has a weight above 0. */
-function hasWeight(table, row) {
-  const [start, end] = [table.starts[row], table.starts[row + 1]];
-  let hidden = 0;
-  for (let at = start; at < end; at++) {
-    if (table.values[at] > 0) return true;
-    if (table.background[table.columns[at]] > 0) hidden += 1;
-  }
-  return table.positive > hidden;
+  return { inputs, outputs, draw };
 }
 
 // ---------------------------------------------------------------------------------------------------- product.js
@@ -3711,7 +4678,8 @@ function readMatrix(body, file) {
 
 /**
  * A reader takes a body, the file and the promise, and gives `inputs`, `outputs`, `draw(value, source)`, where value is what
- * `inputs.encode` gives, and where there is one the `table`, the `law(value)` and the `rate` of the noise.
+ * `inputs.encode` gives, and where there is one the `table`, the `law(value)`, and for the accuracy in a plane either the `rate` of Laplace
+ * noise and the `reach` of a cell or `within(level)`.
  */
 const KINDS = {
   matrix: readMatrix,
@@ -3723,6 +4691,11 @@ const KINDS = {
   "vector-laplace": readVector,
   "direction-noise": readDirection,
   "projected-laplace": readProjected,
+  "gaussian-noise": readGaussian,
+  "spherical-gaussian": readSphericalGaussian,
+  "hyperbolic-laplace": readHyperbolic,
+  "bag-laplace": readBags,
+  "outline-laplace": readOutlines,
   nearest: readNearest,
 };
 
@@ -3751,454 +4724,6 @@ function readMechanism(file) {
       : readPart(kind, body, file, guarantee);
   file.refuseLeftovers();
   return made;
-}
-
-// ---------------------------------------------------------------------------------------------------- words.js
-
-/** Every sentence about a promise, from the same templates as Python's, rounded so that each stays true. */
-
-
-const NOISE = 10n ** 12n; // doubles carry an error of their own: 2.0000000000000004 is shown as 2, not as 2.01
-const ONE = 1n << 1074n;
-
-/** Put values into a template: {name} becomes the value of that name. */
-function fill(template, values = {}) {
-  return template.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
-}
-
-/** Return a number with so many significant digits, without trailing zeros; rounded "nearest", "up" or "down". */
-function numberWords(value, digits, rounding = "nearest") {
-  if (!Number.isFinite(value)) return value > 0 ? "infinitely much" : Number.isNaN(value) ? "not a number" : "minus infinity";
-  if (value === 0) return "0";
-  const size = toWhole(Math.abs(value));
-  let power = decimalPower(size) - digits + 1; // the last digit shown stands for 10^power
-  const noise = rounding === "nearest" ? 0n : (rounding === "up") === value > 0 ? -1n : 1n;
-  const top = size * (NOISE + noise) * (power < 0 ? 10n ** BigInt(-power) : 1n);
-  const bottom = ONE * NOISE * (power > 0 ? 10n ** BigInt(power) : 1n);
-  let rounded = top / bottom;
-  const rest = top % bottom;
-  const away = (rounding === "up") === value > 0;
-  if (rounding === "nearest") {
-    if (2n * rest > bottom || (2n * rest === bottom && rounded % 2n === 1n)) rounded += 1n;
-  } else if (away && rest > 0n) rounded += 1n;
-  if (rounded === 0n) return "0";
-  let text = rounded.toString();
-  while (text.endsWith("0")) {
-    text = text.slice(0, -1);
-    power += 1;
-  }
-  return (value < 0 ? "-" : "") + placed(text, power);
-}
-
-/** Return floor(log10(size / 2^1074)) for a positive whole number. */
-function decimalPower(size) {
-  let power = Math.floor((size.toString(2).length - 1075) * Math.log10(2));
-  const above = (exponent) =>
-    exponent >= 0 ? size >= ONE * 10n ** BigInt(exponent) : size * 10n ** BigInt(-exponent) >= ONE;
-  while (above(power + 1)) power += 1;
-  while (!above(power)) power -= 1;
-  return power;
-}
-
-/** Return digits times 10^power, with an exponent below 1e-6 and from 1e21 on. */
-function placed(digits, power) {
-  const exponent = digits.length - 1 + power;
-  if (exponent < -6 || exponent >= 21) {
-    return `${digits[0]}${digits.length > 1 ? `.${digits.slice(1)}` : ""}e${exponent}`;
-  }
-  if (power >= 0) return digits + "0".repeat(power);
-  if (exponent >= 0) return `${digits.slice(0, exponent + 1)}.${digits.slice(exponent + 1)}`;
-  return `0.${"0".repeat(-exponent - 1)}${digits}`;
-}
-
-/** Return a distance as people say it: 0.2 km is 200 m. */
-function distanceWords(value, unit, rounding = "nearest") {
-  const { digits } = WORDING;
-  if (unit === "km" && value > 0 && value < 1) return `${numberWords(1000 * value, digits.metres, rounding)} m`;
-  const many = value !== 1 && Object.hasOwn(WORDING.plural, unit) ? WORDING.plural[unit] : unit;
-  return `${numberWords(value, digits.distance, rounding)} ${many}`.trimEnd();
-}
-
-/**
- * Return a distance for people: 0.2 km is 200 m.
- * @param {number} distance
- * @param {string} unit
- * @returns {string}
- */
-function showDistance(distance, unit) {
-  return distanceWords(distance, unit);
-}
-
-/** Return a factor that something is at most. */
-function factorWords(value) {
-  return value > WORDING.largest_factor ? WORDING.beyond_largest : numberWords(value, WORDING.digits.factor, "up");
-}
-
-const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
-const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
-const along = ({ metric, unit }) => {
-  if (Object.hasOwn(WORDING.along_steps, metric) && !WORDING.lengths.includes(unit)) return WORDING.along_steps[metric];
-  return Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "";
-};
-
-/** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
-function reachOf({ epsilon, slack, radius }, ratio = 2) {
-  const near = Math.max(0, Math.log(ratio) - slack) / epsilon;
-  return radius === null ? near : Math.min(near, radius);
-}
-
-/** Return exp(epsilon * d + slack), infinite beyond the radius of a promise. */
-function largestFactor({ epsilon, slack, radius }, apart) {
-  if (radius !== null && apart > radius) return Infinity;
-  const exponent = epsilon * apart + slack;
-  return exponent < 700 ? Math.exp(exponent) : Infinity;
-}
-
-// across the parts of a policy graph nothing is hidden: the name of the words that say so
-const inPart = (metric, words) => (metric === "PolicyGraph" ? `${words}_part` : words);
-
-function outside({ radius, unit, metric }) {
-  if (radius === null) return "";
-  return fill(WORDING.short[inPart(metric, "outside")], { things: things(unit), radius: distanceWords(radius, unit, "down") });
-}
-
-/** Return the promise in numbers: epsilon 10 per km (Haversine), by theorem. */
-function promised(promise) {
-  const { digits, promise: words, per } = WORDING;
-  const { epsilon, slack, unit, radius, metric, basis } = promise;
-  return fill(words.whole, {
-    epsilon: numberWords(epsilon, digits.epsilon, "up"),
-    per: fill(per[unit ? "unit" : "none"], { unit }),
-    metric,
-    slack: slack ? fill(words.slack, { slack: numberWords(slack, digits.slack, "up") }) : "",
-    within: radius === null ? "" : fill(words[inPart(metric, "within")], { radius: distanceWords(radius, unit, "down") }),
-    basis,
-  });
-}
-
-/** Return the promise as one sentence without Greek. */
-function shortWords(promise) {
-  const { short: words } = WORDING;
-  if (promise.basis === "none") return words.nothing;
-  const near = reachOf(promise);
-  return fill(words[near <= 0 ? "slack" : isCounted(promise.unit) ? "counted" : "reach"], {
-    things: things(promise.unit),
-    reach: distanceWords(near, promise.unit, "down"),
-    factor: factorWords(largestFactor(promise, 1)),
-    along: along(promise),
-    outside: outside(promise),
-  });
-}
-
-/** Return the promise of a product: a sentence for every part. */
-function shortOfParts(promises) {
-  return promises.map((part, k) => fill(WORDING.short.part, { number: k, sentence: shortWords(part) })).join(" ");
-}
-
-/** Return what a factor means for whoever has to guess between two secrets at even odds: f / (1 + f). */
-function meaning(ratio) {
-  const step = WORDING.scale.find(({ below }) => below === null || ratio < below);
-  return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
-}
-
-const isCounted = (unit) => Object.hasOwn(WORDING.counted, unit);
-
-/** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
-function meanings(promise) {
-  return distancesOf(promise).map((apart) => {
-    const ratio = largestFactor(promise, apart);
-    const beyond = promise.radius !== null && apart > promise.radius;
-    return {
-      distance: distanceWords(apart, promise.unit),
-      factor: beyond ? "any" : factorWords(ratio),
-      words: beyond ? WORDING.outside : meaning(ratio),
-    };
-  });
-}
-
-function distancesOf({ epsilon, unit, radius }) {
-  if (isCounted(unit)) return WORDING.counted[unit].filter((steps) => radius === null || steps <= radius);
-  let scale = Math.LN2 / epsilon;
-  const power = 10 ** Math.floor(Math.log10(scale));
-  scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
-  return WORDING.shares.map((part) => Number((part * scale).toPrecision(12)));
-}
-
-/** Return the table that explains a promise, one line a distance. */
-function meaningLines(promise) {
-  const { meaning: words } = WORDING;
-  const lines = [fill(words.head, { things: things(promise.unit) })];
-  for (const { distance, factor, words: said } of meanings(promise)) {
-    lines.push(fill(words.row, { distance: distance.padStart(10), factor: factor.padStart(8), words: said }));
-  }
-  return lines;
-}
-
-// ---------------------------------------------------------------------------------------------------- mechanism.js
-
-/** A mechanism as its file holds it: what it promises, and reports drawn from it. */
-
-
-/**
- * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
- * @typedef {number | ArrayLike<number> | ArrayLike<string> | string | Secret[]} Secret
- */
-/**
- * What was drawn: the code where reports are finitely many, and its coordinates or word; for a product `parts` has the
- * reports part by part.
- * @typedef {{ code: number | null, point: (number | string)[], parts?: Report[] }} Report
- */
-/**
- * ln Pr[y | x] - ln Pr[y | x'] <= epsilon d(x, x') + slack, for secrets at most `radius` apart where there is one.
- * @typedef {Readonly<{ epsilon: number, unit: string, slack: number, radius: number | null,
- *   basis: "theorem" | "certificate" | "none", metric: string }>} Guarantee
- */
-/**
- * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
- * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon: number, method: string, note?: string, seconds: number,
- *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
- */
-/**
- * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
- * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
- * @typedef {{ snap?: number, clamp?: boolean }} Placing
- */
-
-class Mechanism {
-  #parts;
-
-  /** Mechanisms come from `open`. @private */
-  constructor(file, { signedBy, verified, trusted, bytes }) {
-    this.#parts = readMechanism(file);
-    const { manifest } = file;
-    /**
-     * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
-     *   "direction-noise" | "nearest" | "product"}
-     */
-    this.kind = manifest.kind;
-    /** @type {number} */
-    this.version = manifest.version;
-    /** @type {number} */
-    this.bytes = bytes;
-    /** @type {string} */
-    this.sha256 = manifest.sha256;
-    /** @type {"dense" | "sparse" | "quantised"} */
-    this.storage = this.#parts.table?.storage ?? "dense";
-    /** @type {number | null} */
-    this.bits = this.#parts.table?.bits ?? null;
-    /** @type {Guarantee} */
-    this.guarantee = Object.freeze({ ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name });
-    /** @type {Certificate} */
-    this.certificate = Object.freeze({ ...manifest.certificate });
-    /** @type {string} */
-    this.licence = manifest.licence ?? "";
-    /** The key that signed the file, 64 digits. @type {string | null} */
-    this.signedBy = signedBy;
-    /**
-     * "good": the key in the file made it. "trusted": and you named that key. "unchecked": this browser cannot tell.
-     * @type {"none" | "good" | "trusted" | "unchecked"}
-     */
-    this.signature = signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good";
-    /** @type {readonly string[]} */
-    this.columns = Object.freeze([...(this.#parts.inputs.columns ?? [])]);
-    const ground = this.#parts.inputs.ground ?? this.#parts.inputs.metric;
-    /** The unit in which coordinates are measured where they are (latitude, longitude) in degrees. @type {string | null} */
-    this.earthUnit = ground?.name === "Haversine" ? ground.unit : null;
-    Object.freeze(this);
-  }
-
-  /** The number of secrets, where they are finitely many. @returns {number | null} */
-  get secrets() {
-    return this.#parts.inputs.size ?? null;
-  }
-
-  /** The number of reports, where they are finitely many. @returns {number | null} */
-  get reports() {
-    return this.#parts.outputs.size ?? null;
-  }
-
-  /**
-   * Draw one report for a secret. A stranger is an error, never passed through; the error says nothing about the value.
-   * `words` replaces the random source, for tests only.
-   * @param {Secret} secret
-   * @param {Placing & { words?: Words }} [options]
-   * @returns {Report}
-   */
-  sample(secret, { snap = 0, clamp = false, words = system } = {}) {
-    if (this.guarantee.basis === "none") {
-      throw new InvalidInput("this mechanism promises nothing; it was made for comparisons. Do not release its reports.");
-    }
-    const drawn = this.#parts.draw(this.#encoded(secret, { snap, clamp }), words);
-    const report = this.#parts.parts
-      ? { code: null, point: drawn.map(({ point }) => point), parts: drawn }
-      : reportOf(this.#parts, drawn);
-    if (!isReport(report.point)) throw new MetricdpError("the mechanism drew something that is no report: do not use its file.");
-    return report;
-  }
-
-  #encoded(secret, placing) {
-    this.#checkPlacing(placing);
-    return this.#parts.inputs.encode(secret, placing);
-  }
-
-  #checkPlacing({ snap, clamp }) {
-    optionNumber(snap, "snap");
-    refuseOption(typeof clamp !== "boolean", "`clamp` must be true or false.");
-    if (snap === 0) return;
-    const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
-    refuseOption(finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
-    refuseOption(finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
-  }
-
-  /**
-   * Return the probabilities of all reports for a secret, where there are finitely many.
-   * @param {Secret} secret
-   * @param {Placing} [options]
-   * @returns {Float64Array}
-   */
-  law(secret, { snap = 0, clamp = false } = {}) {
-    if (!this.#parts.law) throw new Unsupported(`a ${this.kind} mechanism has no table of probabilities.`);
-    return this.#parts.law(this.#encoded(secret, { snap, clamp }));
-  }
-
-  /**
-   * Return the coordinates of a secret by its code.
-   * @param {number} code
-   * @returns {(number | string)[]}
-   */
-  secretAt(code) {
-    const { inputs } = this.#parts;
-    if (!inputs.coordinates) throw new Unsupported("the secrets of this mechanism are not finitely many.");
-    refuseOption(typeof code !== "number", "`code` must be the number of a secret.");
-    return [...inputs.coordinates.row(inputs.encode(code))];
-  }
-
-  /**
-   * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
-   * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
-   * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
-   * one value is put on to any secret that the other can reach.
-   * @param {number} [snap]
-   * @returns {number}
-   */
-  slack(snap = 0) {
-    this.#checkPlacing({ snap, clamp: false });
-    const { epsilon, slack } = this.guarantee;
-    if (snap === 0) return slack;
-    const part = (this.#parts.parts ?? [{ ...this.#parts, guarantee: { epsilon } }]).find(({ inputs }) => inputs.size !== undefined);
-    return slack + part.guarantee.epsilon * part.inputs.charge(snap);
-  }
-
-  #promise(snap) {
-    return { ...this.guarantee, slack: this.slack(snap) };
-  }
-
-  /**
-   * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
-   * beyond the radius of the promise, where there is one.
-   * @param {number} distance
-   * @param {{ snap?: number }} [options]
-   * @returns {number}
-   */
-  factor(distance, { snap = 0 } = {}) {
-    return largestFactor(this.#promise(snap), optionNumber(distance, "distance"));
-  }
-
-  /**
-   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`.
-   * @param {number} [factor]
-   * @param {{ snap?: number }} [options]
-   * @returns {number}
-   */
-  reach(factor = 2, { snap = 0 } = {}) {
-    return reachOf(this.#promise(snap), optionNumber(factor, "factor", 1));
-  }
-
-  /**
-   * Return a radius, in the unit of the distances, that holds a report with at least this probability whatever the
-   * secret: the same for all secrets, so it tells nothing about them.
-   * @param {number} [level]
-   * @returns {number}
-   */
-  accuracy(level = 0.95) {
-    refuseOption(typeof level !== "number" || !(level > 0 && level < 1), "`level` must be a probability between 0 and 1.");
-    const { inputs, outputs, table, rate, reach } = this.#parts;
-    if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + (reach ?? 0); // by the lattice
-    if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
-    return farthest(inputs, outputs, table, level);
-  }
-
-  /**
-   * Judge every pair of secrets again in doubles: the smallest epsilon of a matrix, good to `tolerance` (relative). It holds
-   * only where a finite epsilon over at least one pair is at most the claim. The proof itself is Python's (`mdp.load`,
-   * `metricdp audit`); this finds a forged table without it.
-   * @returns {{ epsilon: number, claimed: number, tolerance: number, pairs: number, holds: boolean,
-   *   verdict: "holds" | "violated" | "cannot judge" }}
-   */
-  audit() {
-    if (this.kind !== "matrix") throw new Unsupported("only matrices are judged here; use `metricdp audit`.");
-    return judged(this.#parts, this.guarantee);
-  }
-
-  /**
-   * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
-   * @param {{ snap?: number }} [options]
-   * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
-   */
-  explain({ snap = 0 } = {}) {
-    const promise = this.#promise(snap);
-    const { parts } = this.#parts;
-    const named = ({ guarantee, inputs }) => {
-      const slack = guarantee.slack + (inputs.size === undefined ? 0 : guarantee.epsilon * inputs.charge(snap));
-      return { ...guarantee, slack, metric: inputs.metric.name };
-    };
-    const said = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
-    const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
-    return {
-      short: said,
-      meanings: scaled ? meanings(promise) : [],
-      lines: [
-        said,
-        ...(scaled ? meaningLines(promise) : []),
-        `${promised(promise)}.`,
-        `Licence of the data: ${this.licence || "not stated"}.`,
-        `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,
-      ],
-    };
-  }
-}
-
-/** Tell whether every number of a report is finite. */
-function isReport(point) {
-  return point.every((value) => (Array.isArray(value) ? isReport(value) : typeof value === "string" || Number.isFinite(value)));
-}
-
-/** Return the largest distance, over secrets, that holds a report with this probability. */
-function farthest({ ground, coordinates }, outputs, table, level) {
-  let largest = 0;
-  for (let row = 0; row < table.rows; row++) {
-    const here = coordinates.row(row);
-    const away = table.likely(row, level).map(([k, chance]) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
-    const inside = away.reduce((sum, [far, chance]) => (far <= largest ? sum + chance : sum), 0);
-    if (inside >= level) continue;
-    away.sort((a, b) => a[0] - b[0]);
-    let mass = 0;
-    const reached = away.find(([, chance]) => (mass += chance) >= level - 1e-12) ?? away[away.length - 1];
-    largest = Math.max(largest, reached[0]);
-  }
-  return largest;
-}
-
-/** Return r with P(Gamma(2, 1) <= r) = level: 1 - (1 + r) exp(-r), by bisection. */
-function gammaTwoQuantile(level) {
-  let [low, high] = [0, 800];
-  for (let k = 0; k < 100; k++) {
-    const middle = (low + high) / 2;
-    if (1 - (1 + middle) * Math.exp(-middle) < level) low = middle;
-    else high = middle;
-  }
-  return high;
 }
 
 // ---------------------------------------------------------------------------------------------------- declared.js
@@ -4240,8 +4765,8 @@ const DECLARED = {
     "streets": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["streets"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "counts": {"type": "array", "sides": 1, "least": 1, "most": 536870912, "of": "whole"}, "ratios": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}, "matrix": {"type": "table"}}},
     "spherical-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "vector-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "gaussian-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "spherical-gaussian": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "gaussian-noise": {"since": 2, "promise": "concentrated", "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "spherical-gaussian": {"since": 2, "promise": "concentrated", "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "projected-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}, "matrix": {"type": "array", "sides": 2, "least": -1e+300, "most": 1e+300, "of": "float"}}},
     "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
@@ -4250,12 +4775,20 @@ const DECLARED = {
     "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
   },
-  "promise": {
+  "pure": {
     "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100},
     "slack": {"type": "number", "least": 0},
     "radius": {"type": "maybe", "of": {"type": "number", "above": 0}},
     "unit": {"type": "text", "longest": 100},
     "basis": {"type": "text", "choices": ["theorem", "certificate", "none"], "longest": 10000},
+    "metric": {"type": "part", "of": "metric"}
+  },
+  "concentrated": {
+    "rho": {"type": "number", "least": 1e-100, "most": 1e+100},
+    "form": {"type": "text", "choices": ["gaussian", "renyi"], "longest": 10000},
+    "radius": {"type": "maybe", "of": {"type": "number", "above": 0}},
+    "unit": {"type": "text", "longest": 100},
+    "basis": {"type": "text", "choices": ["theorem", "certificate"], "longest": 10000},
     "metric": {"type": "part", "of": "metric"}
   },
   "certificate": {
@@ -4366,7 +4899,6 @@ const choose = (pick) => (value, where) => pick(value, where)(value, where);
  */
 
 
-const CONCENTRATED = ["gaussian-noise", "spherical-gaussian"]; // their promises have a rho and no epsilon
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
 const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
 
@@ -4412,6 +4944,9 @@ const coded = (kind, { file }) =>
   });
 
 const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
+
+/** Return which promise mechanisms of a kind keep: a pure one has an epsilon, a concentrated one a rho and no epsilon. */
+const promiseOf = (kind) => DECLARED.mechanism[kind].promise ?? "pure";
 
 /** A manifest while it is checked, in the order in which it is built: nothing refers to what comes later. */
 class Reading {
@@ -4460,13 +4995,8 @@ class Reading {
 
   /** Return the checks of what describes a mechanism. */
   mechanism(kind, where) {
-    if (CONCENTRATED.includes(kind)) throw new Unsupported("Gaussian noise is not drawn from here: its promise is concentrated, not pure.");
-    return {
-      kind: text(),
-      guarantee: this.record(DECLARED.promise),
-      certificate: this.record(DECLARED.certificate),
-      body: this.record(this.fields("mechanism", kind, where)),
-    };
+    const body = this.record(this.fields("mechanism", kind, where));
+    return { kind: text(), guarantee: this.record(DECLARED[promiseOf(kind)]), certificate: this.record(DECLARED.certificate), body };
   }
 
   part({ of, named = [] }, value, where) {
@@ -4490,6 +5020,7 @@ class Reading {
     refuse(this.inside, "a part of it is made of parts");
     this.inside = true;
     const checked = stated(record(this.mechanism(value?.kind, where))(value, where), where);
+    refuse(promiseOf(checked.kind) !== "pure", "a part of it keeps a promise of another kind");
     this.inside = false;
     return checked;
   }
@@ -4498,6 +5029,8 @@ class Reading {
 /** Refuse a certificate whose values do not go together; nothing that is drawn depends on it. */
 function stated(mechanism, where) {
   const { guarantee, certificate } = mechanism;
+  const pure = promiseOf(mechanism.kind) === "pure";
+  refuse(!pure && certificate.epsilon !== Infinity, `${where} states an epsilon, and its promise has none`);
   const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
   refuse(bound, `${where} states a bound above its loss`); // where nothing is promised, bounds of private mechanisms do not bind
   refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);
@@ -4533,6 +5066,459 @@ function checkedManifest(file) {
   };
   if (given.version > 1) Object.assign(checks, { licence: text(SHARED.licence_limit), signature: anything });
   return stated(record(checks)(given, "its manifest"), "its certificate");
+}
+
+// ---------------------------------------------------------------------------------------------------- prune.js
+
+/**
+ * Reports that somebody does not want to give, left out on the device: a pruned report becomes one that is kept, always the same, found
+ * by public numbers alone. That is post-processing of the draw, so the promise stays as it is, exactly, whatever is pruned.
+ */
+
+
+const ALIKE =
+  "reports are pruned for all secrets alike, as one list of codes: a set that depends on the secret would give it away, since reports show which ones never come.";
+const NOT_HERE =
+  "dividing a law by what is left of it is no post-processing, and whether its promise holds then is proven in Python only: take the rule \"cheapest\" or \"nearest\".";
+
+/** Return which reports are pruned: one list for all secrets, of codes that are there. The sentences name none of them. */
+function goneOf(codes, size, before) {
+  refuseOption(!Array.isArray(codes) && !(ArrayBuffer.isView(codes) && !(codes instanceof DataView)), ALIKE);
+  const gone = Uint8Array.from(before);
+  for (const code of codes) {
+    refuseOption(Array.isArray(code), ALIKE);
+    refuseOption(!Number.isInteger(code) || code < 0 || code >= size, "a pruned code must be a whole number from 0 to one below the number of reports.");
+    gone[code] = 1;
+  }
+  refuseOption(codes.length === 0 || gone.every(Boolean), "at least one report must be pruned and one kept.");
+  return gone;
+}
+
+/** Return the nearest kept report of a pruned one, where reports are measured. */
+function byNearest({ outputs }, left, kept) {
+  const { coordinates, points, metric, ground } = outputs;
+  const [places, away] = coordinates.text ? [points, metric] : [coordinates, ground];
+  return left.map((code) => kept[argmin(kept.length, (k) => away.measure(places.row(code), places.row(kept[k])))]);
+}
+
+function measured(metric, one, other) {
+  try {
+    return metric.measure(one, other);
+  } catch (error) {
+    if (error instanceof Unsupported) throw new Unsupported('distances of this metric are not computed here: take the rule "nearest".');
+    throw error;
+  }
+}
+
+/** Return the kept report that costs least in the place of a pruned one: argmin over t of sum_x z_xk d(x, t), all secrets alike. */
+function byCost({ inputs, outputs, table }, left, kept) {
+  const rows = inputs.size;
+  const chances = left.map(() => new Float64Array(rows));
+  for (let x = 0; x < rows; x++) {
+    const law = table.law(x);
+    left.forEach((code, at) => (chances[at][x] = law[code]));
+  }
+  const [least, best] = [new Float64Array(left.length).fill(Infinity), new Array(left.length).fill(kept[0])];
+  for (const code of kept) {
+    const goal = outputs.points.row(code);
+    const away = Float64Array.from({ length: rows }, (_, x) => measured(inputs.metric, goal, inputs.points.row(x)));
+    chances.forEach((chance, at) => {
+      let cost = 0;
+      for (let x = 0; x < rows; x++) cost += chance[x] * away[x];
+      if (cost < least[at]) [least[at], best[at]] = [cost, code];
+    });
+  }
+  return best;
+}
+
+/** Return which report stands for every code, and which are pruned. */
+function mapped(parts, kind, codes, rule) {
+  const { outputs } = parts;
+  if (outputs.size === undefined) throw new Unsupported(`a ${kind} mechanism has no list of reports to prune from.`);
+  const gone = goneOf(codes, outputs.size, parts.gone ?? new Uint8Array(outputs.size));
+  const all = Array.from({ length: outputs.size }, (_, code) => code);
+  const [left, kept] = [all.filter((code) => gone[code]), all.filter((code) => !gone[code])];
+  if (rule === "renormalise") throw new Unsupported(NOT_HERE);
+  refuseOption(rule !== "cheapest" && rule !== "nearest", '`rule` must be "cheapest" or "nearest".');
+  if (rule === "cheapest" && kind !== "matrix") throw new Unsupported('what a report costs is reckoned from a matrix: take the rule "nearest" here.');
+  const goals = rule === "cheapest" ? byCost(parts, left, kept) : byNearest(parts, left, kept);
+  const map = Uint32Array.from(all);
+  left.forEach((code, at) => (map[code] = goals[at]));
+  return { map, gone };
+}
+
+/** Rows after the map. */
+class PrunedRows {
+  constructor(table, map) {
+    Object.assign(this, { table, map });
+    this.rows = table.rows;
+    this.reports = table.reports;
+    this.storage = table.storage;
+    this.bits = table.bits;
+  }
+
+  law(row) {
+    return moved(this.table.law(row), this.map);
+  }
+}
+
+/** Return a law after the map: what is pruned has probability 0. */
+function moved(law, map) {
+  const result = new Float64Array(law.length);
+  law.forEach((chance, code) => (result[map[code]] += chance));
+  return result;
+}
+
+/** Return the parts of a mechanism that never gives some reports; `whole` keeps the table before it, for what is said to apps. */
+function prunedParts(parts, kind, codes, rule) {
+  const { map, gone } = mapped(parts, kind, codes, rule);
+  const { draw, law, table, whole = table } = parts;
+  return {
+    ...parts,
+    gone,
+    whole,
+    draw: (value, source) => map[draw(value, source)],
+    ...(law ? { law: (value) => moved(law(value), map) } : {}),
+    ...(table ? { table: new PrunedRows(table, map) } : {}),
+  };
+}
+
+// ---------------------------------------------------------------------------------------------------- mechanism.js
+
+/** A mechanism as its file holds it: what it promises, and reports drawn from it. */
+
+
+/**
+ * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
+ * @typedef {number | ArrayLike<number> | ArrayLike<string> | string | Secret[]} Secret
+ */
+/**
+ * What was drawn: the code where reports are finitely many, and its coordinates or word; for a product `parts` has the
+ * reports part by part.
+ * @typedef {{ code: number | null, point: (number | string)[], parts?: Report[] }} Report
+ */
+/**
+ * ln Pr[y | x] - ln Pr[y | x'] <= epsilon d(x, x') + slack, for secrets at most `radius` apart where there is one.
+ * @typedef {Readonly<{ epsilon: number, unit: string, slack: number, radius: number | null,
+ *   basis: "theorem" | "certificate" | "none", metric: string }>} Guarantee
+ */
+/**
+ * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * that it comes from. The loss is null after pruning.
+ * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
+ *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
+ */
+/**
+ * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
+ * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
+ * @typedef {{ snap?: number, clamp?: boolean }} Placing
+ */
+
+class Mechanism {
+  #parts;
+
+  #facts;
+
+  /** Mechanisms come from `open` and `prune`. @private */
+  constructor(parts, facts) {
+    this.#parts = parts;
+    this.#facts = facts;
+    const { kind, version, sha256, bytes, guarantee, certificate, licence, signedBy, signature } = facts;
+    /**
+     * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
+     *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
+     *   "nearest" | "product"}
+     */
+    this.kind = kind;
+    /** @type {number} */
+    this.version = version;
+    /** @type {number} */
+    this.bytes = bytes;
+    /** @type {string} */
+    this.sha256 = sha256;
+    /** @type {"dense" | "sparse" | "quantised"} */
+    this.storage = this.#parts.table?.storage ?? "dense";
+    /** @type {number | null} */
+    this.bits = this.#parts.table?.bits ?? null;
+    /** Whether the promise is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
+    this.isPure = promiseOf(kind) === "pure";
+    /**
+     * What is promised: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
+     * @type {Guarantee | ConcentratedGuarantee}
+     */
+    this.guarantee = guarantee;
+    /** @type {Certificate} */
+    this.certificate = certificate;
+    /** @type {string} */
+    this.licence = licence;
+    /** The key that signed the file, 64 digits. @type {string | null} */
+    this.signedBy = signedBy;
+    /**
+     * "good": the key in the file made it. "trusted": and you named that key. "unchecked": this browser cannot tell.
+     * @type {"none" | "good" | "trusted" | "unchecked"}
+     */
+    this.signature = signature;
+    /** @type {readonly string[]} */
+    this.columns = Object.freeze([...(this.#parts.inputs.columns ?? [])]);
+    const ground = this.#parts.inputs.ground ?? this.#parts.inputs.metric;
+    /** The unit in which coordinates are measured where they are (latitude, longitude) in degrees. @type {string | null} */
+    this.earthUnit = ground?.name === "Haversine" ? ground.unit : null;
+    Object.freeze(this);
+  }
+
+  /**
+   * Return a mechanism that never gives some reports, with the same promise, exactly: a pruned report becomes one that is kept, always
+   * the same. By the rule "cheapest" (the usual one, of a matrix) that is the one with the least expected distance from the secret, all
+   * secrets being equally likely; by "nearest" (the usual one elsewhere) the nearest. Nothing of it leaves the device: the map is made
+   * here, of public numbers; errors name no code, and `accuracy` stays that of the mechanism before it.
+   *
+   * `codes` is one list for all secrets, and must be a standing wish ("never my street"): one that depends on where somebody is would
+   * give that away, since reports show what never comes. Secrets at pruned places are protected as before.
+   * @param {ArrayLike<number>} codes
+   * @param {{ rule?: "cheapest" | "nearest" }} [options]
+   * @returns {Mechanism}
+   */
+  prune(codes, { rule = this.kind === "matrix" ? "cheapest" : "nearest" } = {}) {
+    const parts = prunedParts(this.#parts, this.kind, codes, rule);
+    const { method, note } = this.certificate;
+    const certificate = Object.freeze({
+      ...this.certificate, loss: null, worst_pair: Object.freeze([]), method: `${method}, reports pruned on the device`,
+      note: `${note ? `${note}; ` : ""}the loss after pruning is not reckoned here`,
+    }); // prettier-ignore
+    return new Mechanism(parts, { ...this.#facts, certificate });
+  }
+
+  /** The number of secrets, where they are finitely many. @returns {number | null} */
+  get secrets() {
+    return this.#parts.inputs.size ?? null;
+  }
+
+  /** The number of reports, where they are finitely many. @returns {number | null} */
+  get reports() {
+    return this.#parts.outputs.size ?? null;
+  }
+
+  /**
+   * Draw one report for a secret. A stranger is an error, never passed through; the error says nothing about the value.
+   * `words` replaces the random source, for tests only.
+   * @param {Secret} secret
+   * @param {Placing & { words?: Words }} [options]
+   * @returns {Report}
+   */
+  sample(secret, { snap = 0, clamp = false, words = system } = {}) {
+    if (this.guarantee.basis === "none") {
+      throw new InvalidInput("this mechanism promises nothing; it was made for comparisons. Do not release its reports.");
+    }
+    const drawn = this.#parts.draw(this.#encoded(secret, { snap, clamp }), words);
+    const report = this.#parts.parts
+      ? { code: null, point: drawn.map(({ point }) => point), parts: drawn }
+      : reportOf(this.#parts, drawn);
+    if (!isReport(report.point)) throw new MetricdpError("the mechanism drew something that is no report: do not use its file.");
+    return report;
+  }
+
+  #encoded(secret, placing) {
+    this.#checkPlacing(placing);
+    return this.#parts.inputs.encode(secret, placing);
+  }
+
+  #checkPlacing({ snap, clamp }) {
+    optionNumber(snap, "snap");
+    refuseOption(typeof clamp !== "boolean", "`clamp` must be true or false.");
+    if (snap === 0) return;
+    const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
+    refuseOption(finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
+    refuseOption(finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
+  }
+
+  /**
+   * Return the probabilities of all reports for a secret, where there are finitely many.
+   * @param {Secret} secret
+   * @param {Placing} [options]
+   * @returns {Float64Array}
+   */
+  law(secret, { snap = 0, clamp = false } = {}) {
+    if (!this.#parts.law) throw new Unsupported(`a ${this.kind} mechanism has no table of probabilities.`);
+    return this.#parts.law(this.#encoded(secret, { snap, clamp }));
+  }
+
+  /**
+   * Return the coordinates of a secret by its code.
+   * @param {number} code
+   * @returns {(number | string)[]}
+   */
+  secretAt(code) {
+    const { inputs } = this.#parts;
+    if (!inputs.coordinates) throw new Unsupported("the secrets of this mechanism are not finitely many.");
+    refuseOption(typeof code !== "number", "`code` must be the number of a secret.");
+    return [...inputs.coordinates.row(inputs.encode(code))];
+  }
+
+  /**
+   * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
+   * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
+   * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
+   * one value is put on to any secret that the other can reach. Concentrated promises have none (`NotPure`).
+   * @param {number} [snap]
+   * @returns {number}
+   */
+  slack(snap = 0) {
+    this.#checkPlacing({ snap, clamp: false });
+    if (!this.isPure) notPure("slack");
+    const { epsilon, slack } = this.guarantee;
+    if (snap === 0) return slack;
+    const part = (this.#parts.parts ?? [{ ...this.#parts, guarantee: { epsilon } }]).find(({ inputs }) => inputs.size !== undefined);
+    return slack + part.guarantee.epsilon * part.inputs.charge(snap);
+  }
+
+  #promise(snap) {
+    return { ...this.guarantee, slack: this.slack(snap) };
+  }
+
+  /**
+   * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
+   * beyond the radius of the promise, where there is one. A concentrated promise has one with a `delta` only: no set of reports is more
+   * than so many times likelier from one of the two, plus delta.
+   * @param {number} distance
+   * @param {{ snap?: number, delta?: number }} [options]
+   * @returns {number}
+   */
+  factor(distance, { snap = 0, delta = 0 } = {}) {
+    optionNumber(distance, "distance");
+    if (this.isPure) return largestFactor(this.#promise(snap), distance);
+    this.#checkPlacing({ snap, clamp: false });
+    if (delta === 0) notPure("factor");
+    return this.guarantee.radius !== null && distance > this.guarantee.radius ? Infinity : Math.exp(this.guarantee.epsilonAt(distance, delta));
+  }
+
+  /**
+   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated promise
+   * with a `delta`, up to which no set of reports is more than that factor likelier, plus delta.
+   * @param {number} [factor]
+   * @param {{ snap?: number, delta?: number }} [options]
+   * @returns {number}
+   */
+  reach(factor = 2, { snap = 0, delta = 0 } = {}) {
+    optionNumber(factor, "factor", 1);
+    if (this.isPure) return reachOf(this.#promise(snap), factor);
+    this.#checkPlacing({ snap, clamp: false });
+    if (delta === 0) notPure("reach");
+    return this.guarantee.distanceAt(Math.log(factor) * (1 - 2 ** -50), delta);
+  }
+
+  /**
+   * Return a radius, in the unit of the distances, that holds a report with at least this probability whatever the
+   * secret: the same for all secrets, so it tells nothing about them.
+   * @param {number} [level]
+   * @returns {number}
+   */
+  accuracy(level = 0.95) {
+    refuseOption(typeof level !== "number" || !(level > 0 && level < 1), "`level` must be a probability between 0 and 1.");
+    const { inputs, outputs, rate, reach, within, table, whole = table } = this.#parts;
+    if (within) return within(level);
+    if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + (reach ?? 0); // by the lattice
+    if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
+    return farthest(inputs, outputs, whole, level);
+  }
+
+  /**
+   * Judge every pair of secrets again in doubles: the smallest epsilon of a matrix, good to `tolerance` (relative). It holds
+   * only where a finite epsilon over at least one pair is at most the claim. The proof itself is Python's (`mdp.load`,
+   * `metricdp audit`); this finds a forged table without it.
+   * @returns {{ epsilon: number, claimed: number, tolerance: number, pairs: number, holds: boolean,
+   *   verdict: "holds" | "violated" | "cannot judge" }}
+   */
+  audit() {
+    if (this.kind !== "matrix") throw new Unsupported("only matrices are judged here; use `metricdp audit`.");
+    return judged(this.#parts, this.guarantee);
+  }
+
+  /**
+   * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
+   * @param {{ snap?: number }} [options]
+   * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
+   */
+  explain({ snap = 0 } = {}) {
+    const { short, head, rows, whole } = this.isPure ? this.#pureWords(snap) : this.#concentratedWords(snap);
+    return {
+      short,
+      meanings: rows,
+      lines: [
+        short,
+        ...(rows.length > 0 ? tableLines(head, rows) : []),
+        `${whole}.`,
+        `Licence of the data: ${this.licence || "not stated"}.`,
+        `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,
+      ],
+    };
+  }
+
+  #pureWords(snap) {
+    const promise = this.#promise(snap);
+    const { parts } = this.#parts;
+    const named = ({ guarantee, inputs }) => {
+      const slack = guarantee.slack + (inputs.size === undefined ? 0 : guarantee.epsilon * inputs.charge(snap));
+      return { ...guarantee, slack, metric: inputs.metric.name };
+    };
+    const short = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
+    const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
+    return { short, head: meaningHead(promise), rows: scaled ? meanings(promise) : [], whole: promised(promise) };
+  }
+
+  #concentratedWords(snap) {
+    this.#checkPlacing({ snap, clamp: false });
+    const { guarantee } = this;
+    const [head, rows] = [concentratedHead(guarantee), concentratedMeanings(guarantee)];
+    return { short: concentratedShort(guarantee), head, rows, whole: concentratedPromised(guarantee) };
+  }
+}
+
+/** Rebuild the mechanism of a file that was verified. */
+function mechanismOf(file, { signedBy, verified, trusted, bytes }) {
+  const parts = readMechanism(file);
+  const { kind, version, sha256, licence = "", ...manifest } = file.manifest;
+  const promise = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
+  const { epsilon, ...stated } = manifest.certificate;
+  const isPure = promiseOf(kind) === "pure";
+  return new Mechanism(parts, {
+    kind, version, sha256, bytes, licence, signedBy,
+    guarantee: isPure ? Object.freeze(promise) : new ConcentratedGuarantee(promise),
+    certificate: Object.freeze(isPure ? { ...stated, epsilon } : stated),
+    signature: signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good",
+  }); // prettier-ignore
+}
+
+/** Tell whether every number of a report is finite. */
+function isReport(point) {
+  return point.every((value) => (Array.isArray(value) ? isReport(value) : typeof value === "string" || Number.isFinite(value)));
+}
+
+/** Return the largest distance, over secrets, that holds a report with this probability. */
+function farthest({ ground, coordinates }, outputs, table, level) {
+  let largest = 0;
+  for (let row = 0; row < table.rows; row++) {
+    const here = coordinates.row(row);
+    const away = table.likely(row, level).map(([k, chance]) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
+    const inside = away.reduce((sum, [far, chance]) => (far <= largest ? sum + chance : sum), 0);
+    if (inside >= level) continue;
+    away.sort((a, b) => a[0] - b[0]);
+    let mass = 0;
+    const reached = away.find(([, chance]) => (mass += chance) >= level - 1e-12) ?? away[away.length - 1];
+    largest = Math.max(largest, reached[0]);
+  }
+  return largest;
+}
+
+/** Return r with P(Gamma(2, 1) <= r) = level: 1 - (1 + r) exp(-r), by bisection. */
+function gammaTwoQuantile(level) {
+  let [low, high] = [0, 800];
+  for (let k = 0; k < 100; k++) {
+    const middle = (low + high) / 2;
+    if (1 - (1 + middle) * Math.exp(-middle) < level) low = middle;
+    else high = middle;
+  }
+  return high;
 }
 
 // ---------------------------------------------------------------------------------------------------- file.js
@@ -4897,11 +5883,172 @@ async function open(source, { trusted = null, largest = LARGEST } = {}) {
       refuse(!keys.includes(found.signedBy), `it is signed by ${found.signedBy}, which is no key you trust`);
       if (!found.verified) throw new Unsupported("this browser cannot check Ed25519 signatures: use a newer one.");
     }
-    return new Mechanism(file, { ...found, trusted: keys !== null, bytes: buffer.byteLength });
+    return mechanismOf(file, { ...found, trusted: keys !== null, bytes: buffer.byteLength });
   } catch (error) {
     if (error instanceof MetricdpError) throw error;
     throw new CorruptFile(`the file was refused: its contents do not make a mechanism (${error.name}).`);
   }
 }
 
-export { CorruptFile, InvalidInput, MetricdpError, OutOfDomain, Unsupported, planDay, protectGeolocation, Mechanism, haversine, open, showDistance };
+// ---------------------------------------------------------------------------------------------------- tree.js
+
+/**
+ * Trees of areas: places in areas in larger areas, with a mechanism file for every level. Everybody chooses how precise reports are and
+ * which areas they avoid, on the device; `metricdp tree` writes such folders.
+ */
+
+
+const LARGEST_TREE = 64 * 2 ** 20; // bytes of a tree.json
+const MOST_LEVELS = 31;
+const LONGEST = 1000; // letters of a name
+const MOST_PLACES = 2 ** 24;
+const NO_AREA = "an area that is avoided is none of its level.";
+
+const named = (value, where) => {
+  refuse(value === "", `${where} is empty`);
+  return text(LONGEST)(value, where);
+};
+
+const anyValue = (value) => value;
+
+/** What a tree.json may say; what depends on other values is checked level by level. */
+const checkTree = record({
+  format: text(), version: whole(), places: whole(1, MOST_PLACES),
+  levels: list(record({ name: named, file: named, sha256: text(64), areas: anyValue }, { of: anyValue, middles: anyValue }), 1, MOST_LEVELS),
+});
+
+/** Return the checked level after those that are finer. */
+function levelOf({ name, file, sha256, areas, of, middles }, places, finer) {
+  const first = finer.length === 0;
+  const size = first ? places : areas?.length ?? 0;
+  refuse(!/^[^/\\:]+$/.test(file) || file.startsWith(".") || finer.some((one) => one.name === name), "a file of the tree lies in another folder, or two levels have one name");
+  refuse(!/^[0-9a-f]{64}$/.test(sha256), "a checksum of the tree has not 64 digits");
+  if (!first || areas !== null) list(named, size, size)(areas, "areas");
+  refuse(areas !== null && new Set(areas).size !== areas.length, "two areas of a level have one name");
+  if (first) {
+    refuse(of !== undefined || middles !== undefined, "the places of the tree lie in areas of their own level");
+    return { name, file, sha256, areas, of: Array.from({ length: places }, (_, place) => place), size };
+  }
+  list(whole(0, size - 1), places, places)(of, "of");
+  list(whole(0, places - 1), size, size)(middles, "middles");
+  refuse(middles.some((place, area) => of[place] !== area), "an area of the tree is told by a place outside it");
+  const around = new Map(); // the area of this level in which one of the level below lies
+  finer[finer.length - 1].of.forEach((area, place) => {
+    refuse(around.has(area) && around.get(area) !== of[place], "an area of the tree lies in several of the next level");
+    around.set(area, of[place]);
+  });
+  return { name, file, sha256, areas, of, size };
+}
+
+/**
+ * A tree of areas, as `openTree` gives it: the levels, the finest first, and mechanisms that report areas of a level and avoid others.
+ */
+class LocationTree {
+  #levels;
+  #opened;
+
+  /** Trees come from `openTree`. @private */
+  constructor(levels, opened) {
+    this.#levels = levels;
+    this.#opened = opened;
+    /**
+     * The levels, the finest first; `areas` are the names of its areas, null where places have none.
+     * @type {readonly { readonly name: string, readonly size: number, readonly areas: readonly string[] | null }[]}
+     */
+    this.levels = Object.freeze(
+      levels.map(({ name, size, areas }) => Object.freeze({ name, size, areas: areas === null ? null : Object.freeze([...areas]) })),
+    );
+    Object.freeze(this);
+  }
+
+  #number(name) {
+    const found = this.#levels.findIndex((level) => level.name === name);
+    refuseOption(found < 0, `the tree has no such level; its levels are ${this.#levels.map((level) => level.name).join(", ")}.`);
+    return found;
+  }
+
+  /**
+   * Return the reports of the file of a level that lie in some areas, by name (places without names by number), of a level that is
+   * no finer.
+   * @param {string} level
+   * @param {ArrayLike<string | number>} areas
+   * @param {{ of?: string }} [options] `of`: whose reports, the places unless said
+   * @returns {number[]}
+   */
+  codes(level, areas, { of = this.#levels[0].name } = {}) {
+    const [chosen, reported] = [this.#number(level), this.#number(of)];
+    refuseOption(chosen < reported, "what is avoided must be no finer than what is reported: take the mechanism of that level.");
+    refuseOption(!Array.isArray(areas), "areas are avoided as one list of names, the same wherever somebody is.");
+    const { areas: names, of: inside, size } = this.#levels[chosen];
+    const known = names === null ? null : new Map(names.map((name, area) => [name, area]));
+    const wanted = new Set(
+      areas.map((area) => {
+        const code = known === null ? area : known.get(area);
+        refuseOption(!Number.isInteger(code) || code < 0 || code >= size, NO_AREA);
+        return code;
+      }),
+    );
+    const found = new Set();
+    this.#levels[reported].of.forEach((report, place) => {
+      if (wanted.has(inside[place])) found.add(report);
+    });
+    return [...found].sort((a, b) => a - b);
+  }
+
+  /**
+   * Open the mechanism of a level, and leave out reports from the areas that are avoided: `{ district: ["Bonfim"] }`, by the names of
+   * levels. Which areas these are stays on the device; that a file was fetched tells which level somebody chose.
+   * @param {string} level
+   * @param {{ avoid?: Record<string, (string | number)[]>, rule?: "cheapest" | "nearest" }} [options]
+   * @returns {Promise<Mechanism>}
+   */
+  async open(level, { avoid = {}, rule } = {}) {
+    refuseOption(typeof avoid !== "object" || avoid === null || Array.isArray(avoid), "`avoid` must name areas by their level, such as { district: [\"Bonfim\"] }.");
+    const number = this.#number(level);
+    const codes = new Set(Object.entries(avoid).flatMap(([name, areas]) => this.codes(name, areas, { of: level })));
+    const mechanism = await this.#opened(this.#levels[number]);
+    refuse(mechanism.sha256 !== this.#levels[number].sha256, "it is not the file that the tree names");
+    const fits = mechanism.secrets === this.#levels[0].size && mechanism.reports === this.#levels[number].size;
+    refuse(!fits, "its places or areas are not those of the tree");
+    return codes.size === 0 ? mechanism : mechanism.prune([...codes], rule === undefined ? {} : { rule });
+  }
+}
+
+/** Return what a tree.json says, checked. */
+function treeLevels(buffer) {
+  let given;
+  try {
+    given = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(buffer));
+  } catch {
+    throw new CorruptFile("the file was refused: it is no tree that metricdp wrote.");
+  }
+  refuse(given?.format !== "metricdp-tree", "it is no tree that metricdp wrote");
+  refuse(given.version !== 1, "it was written by a later metricdp");
+  const { places, levels } = checkTree(given, "the tree");
+  return levels.reduce((finer, level) => [...finer, levelOf(level, places, finer)], []);
+}
+
+/** Return where a file beside another lies: by address, in Node also by path. */
+function besideFile(source, name) {
+  if (isLocalFile(String(source)) && !/^file:/i.test(source)) return `${String(source).replace(/[^/\\]*$/, "")}${name}`;
+  return new URL(encodeURIComponent(name), new URL(source, globalThis.location?.href));
+}
+
+/**
+ * Open a tree of areas: `tree.json` by its address (or path), or its bytes together with `read`, which says where the file of a level is.
+ * The mechanism files are opened when they are asked for, and must be those whose checksums the tree names; `trusted` and `largest` are
+ * those of `open`. A tree is not signed itself: what is trusted are the signatures of its mechanism files.
+ * @param {ArrayBuffer | ArrayBufferView | string | URL} source
+ * @param {{ trusted?: string | string[] | null, largest?: number,
+ *   read?: (name: string) => ArrayBuffer | ArrayBufferView | string | URL }} [options]
+ * @returns {Promise<LocationTree>}
+ */
+async function openTree(source, { read = null, ...options } = {}) {
+  const byName = typeof source === "string" || source instanceof URL;
+  refuseOption(!byName && typeof read !== "function", "say with `read` where the files of the levels are: bytes have no folder.");
+  refuseOption(read !== null && typeof read !== "function", "`read` must be a function of the name of a file.");
+  const levels = treeLevels(await bytesOf(source, LARGEST_TREE));
+  return new LocationTree(levels, ({ file }) => open(read === null ? besideFile(source, file) : read(file), options));
+}
+
+export { ConcentratedGuarantee, CorruptFile, InvalidInput, MetricdpError, NotPure, OutOfDomain, Unsupported, planDay, protectGeolocation, Mechanism, haversine, open, LocationTree, openTree, showDistance };

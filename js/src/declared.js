@@ -35,8 +35,8 @@ export const DECLARED = {
     "streets": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["streets"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "counts": {"type": "array", "sides": 1, "least": 1, "most": 536870912, "of": "whole"}, "ratios": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}, "matrix": {"type": "table"}}},
     "spherical-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "vector-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "gaussian-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "spherical-gaussian": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "gaussian-noise": {"since": 2, "promise": "concentrated", "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "spherical-gaussian": {"since": 2, "promise": "concentrated", "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "projected-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}, "matrix": {"type": "array", "sides": 2, "least": -1e+300, "most": 1e+300, "of": "float"}}},
     "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
@@ -45,12 +45,20 @@ export const DECLARED = {
     "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
     "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}}
   },
-  "promise": {
+  "pure": {
     "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100},
     "slack": {"type": "number", "least": 0},
     "radius": {"type": "maybe", "of": {"type": "number", "above": 0}},
     "unit": {"type": "text", "longest": 100},
     "basis": {"type": "text", "choices": ["theorem", "certificate", "none"], "longest": 10000},
+    "metric": {"type": "part", "of": "metric"}
+  },
+  "concentrated": {
+    "rho": {"type": "number", "least": 1e-100, "most": 1e+100},
+    "form": {"type": "text", "choices": ["gaussian", "renyi"], "longest": 10000},
+    "radius": {"type": "maybe", "of": {"type": "number", "above": 0}},
+    "unit": {"type": "text", "longest": 100},
+    "basis": {"type": "text", "choices": ["theorem", "certificate"], "longest": 10000},
     "metric": {"type": "part", "of": "metric"}
   },
   "certificate": {

@@ -138,3 +138,17 @@ export function centreOf(value, top, bottom) {
   const whole = Math.round(cells);
   return [whole, cells - whole + (scaled - back - rest + lost) / bottom];
 }
+
+/** Return 1 - |x|^2 and a bound of its error, for coordinates below 1: the squares are summed in twice the precision. */
+export function roomOf(row) {
+  let [high, low] = [0, 0];
+  for (const x of row) {
+    const [square, lost] = productOf(x, x);
+    const total = high + square;
+    const part = total - high;
+    low += lost + (high - (total - part) + (square - part)); // what rounding took off, exactly
+    high = total;
+  }
+  const room = 1 - high - low;
+  return [room, 4 * UNIT * Math.abs(room) + (4 * row.length ** 2 + 4) * UNIT * UNIT];
+}

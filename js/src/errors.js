@@ -12,6 +12,8 @@ export class CorruptFile extends MetricdpError {}
 export class InvalidInput extends MetricdpError {}
 /** A value is not one of the secrets; it is never passed through. */
 export class OutOfDomain extends InvalidInput {}
+/** Something pure was asked of a promise that is only approximate. */
+export class NotPure extends InvalidInput {}
 /** This module, or this browser, cannot do it; Python can. */
 export class Unsupported extends MetricdpError {}
 
@@ -39,6 +41,8 @@ const STRANGER = {
   box: [OutOfDomain, "this lies outside the box of the mechanism: `clamp` puts such values on its edge."],
   unit: [OutOfDomain, "a secret must be a unit vector: divide it by its length first."],
   direction: [OutOfDomain, "a secret must be a vector with a length: zero has no direction."],
+  ball: [OutOfDomain, "a secret must lie inside the unit ball: scale vectors to a length below one first."],
+  border: [OutOfDomain, "this lies too close to the border of the ball, where doubles do not tell neighbours apart: shorten it a little."],
   street: [OutOfDomain, "this lies on no street: give a street number and an offset along it."],
   lattice: [OutOfDomain, "this is too far out for the lattice of the mechanism: subtract an origin."],
   parts: [InvalidInput, "a secret of a product is a list with one value for every part."],

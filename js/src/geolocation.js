@@ -4,9 +4,10 @@
  * One fresh report is drawn per time window, whatever the app asks and wherever the person is; within the window the
  * same report is given again, so asking often does not average the noise away. Windows and not places: a report that
  * stayed the same as long as the person stays would tell when the person moves. Every window with a report spends
- * epsilon once; after `perDay` reports the last one is repeated until the next day (with its own, old time). A clock that is
+ * epsilon (or rho) once; after `perDay` reports the last one is repeated until the next day (with its own, old time). A clock that is
  * set back refreshes nothing: the report and the counts stay until the clock has caught up. Pages of one origin that are open
- * side by side take turns where the browser has locks, so that a window has one report for all of them.
+ * side by side take turns where the browser has locks, so that a window has one report for all of them. The same where something is
+ * pruned within a window: its report stays, since another one for the same window would tell what was pruned.
  *
  * A position that the mechanism refuses (a finite one, away from its places) is answered with the same error for the rest of
  * the window: it tells that the person was outside, once in a window, and nothing more.
@@ -14,6 +15,7 @@
  * Only the report, its time and the counts are kept (in `storage`); the true position never is, and no error holds it.
  */
 
+import { rhoWords } from "./approximate.js";
 import { InvalidInput, optionNumber, refuseOption } from "./errors.js";
 import { SHARED } from "./shared.js";
 
@@ -54,8 +56,10 @@ const HARMLESS_SLACK = Math.LN2;
 /**
  * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
  * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
- * exp(epsilon d + slack) at most. `accuracy` is the radius (metres) that holds 95 % of reports.
- * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon: number, slack: number, accuracy: number }} Spent
+ * exp(epsilon d + slack) at most. A concentrated promise is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
+ * `accuracy` is the radius (metres) that holds 95 % of reports.
+ * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon?: number, slack?: number, rho?: number,
+ *   accuracy: number }} Spent
  */
 
 /**
@@ -71,11 +75,13 @@ const HARMLESS_SLACK = Math.LN2;
 
 /**
  * How a day's budget is spent: `everySeconds` and `perDay` are options of protectGeolocation, the rest says what they cost.
- * @typedef {{ everySeconds: number, perDay: number, epsilon: number, slack: number, accuracy: number, sentence: string }} DayPlan
+ * @typedef {{ everySeconds: number, perDay: number, epsilon?: number, slack?: number, rho?: number, accuracy: number,
+ *   sentence: string }} DayPlan
  */
 
 /**
- * Return how to spread a day's `budget` (an epsilon in the mechanism's unit) over the `hours` in which reports are asked for.
+ * Return how to spread a day's `budget` (an epsilon in the mechanism's unit, or a rho in its square where the promise is
+ * concentrated) over the `hours` in which reports are asked for.
  *
  * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
  * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
@@ -86,22 +92,26 @@ const HARMLESS_SLACK = Math.LN2;
  */
 export function planDay(mechanism, { budget, hours = 16, snap = 0 }) {
   const unit = unitOf(mechanism);
-  const { epsilon } = mechanism.guarantee;
   optionNumber(budget, "budget");
   refuseOption(!(optionNumber(hours, "hours") > 0 && hours <= 24), "`hours` must be above 0 and at most 24.");
-  const perDay = Math.floor((budget / epsilon) * (1 + 2 ** -50)); // 40 / 0.1 is 400, whatever its last bit
-  refuseOption(
-    perDay < 1,
-    `a budget of ${budget} a day does not pay for one report, which costs ${epsilon} per ${unit}: use a mechanism with a smaller epsilon.`,
-  );
+  const { isPure, guarantee } = mechanism;
+  const cost = isPure ? guarantee.epsilon : guarantee.rho;
+  const perDay = Math.floor((budget / cost) * (1 + 2 ** -50)); // 40 / 0.1 is 400, whatever its last bit
+  const smaller = isPure ? `${cost} per ${unit}: use a mechanism with a smaller epsilon` : `a rho of ${cost} per ${unit}^2: use a mechanism with a smaller rho`;
+  refuseOption(perDay < 1, `a budget of ${budget} a day does not pay for one report, which costs ${smaller}.`);
   const minutes = Math.max(1, Math.ceil((hours * 60) / perDay));
-  const slack = perDay * mechanism.slack(snap);
   const accuracy = radius(mechanism, snap);
   const sentence =
     `One report in every ${minutes === 1 ? "minute" : `${minutes} minutes`}, at most ${perDay} a day; 95 % of them lie within ${Math.ceil(accuracy)} m. ` +
-    `All of a day together promise an epsilon of ${Number((perDay * epsilon).toPrecision(6))} per ${unit}` +
-    (slack > 0 ? ` with a slack of ${Number(slack.toPrecision(6))}.` : ".");
-  return { everySeconds: 60 * minutes, perDay, epsilon: perDay * epsilon, slack, accuracy, sentence };
+    `All of a day together promise `;
+  const whole = { everySeconds: 60 * minutes, perDay, accuracy };
+  if (!isPure) {
+    const { rho } = guarantee.composed(perDay);
+    return { ...whole, rho, sentence: `${sentence}a rho of ${rhoWords(rho, unit)}, concentrated: approximate and not pure.` };
+  }
+  const [epsilon, slack] = [perDay * cost, perDay * mechanism.slack(snap)];
+  const beside = slack > 0 ? ` with a slack of ${Number(slack.toPrecision(6))}.` : ".";
+  return { ...whole, epsilon, slack, sentence: `${sentence}an epsilon of ${Number(epsilon.toPrecision(6))} per ${unit}${beside}` };
 }
 
 /**
@@ -133,8 +143,9 @@ export function protectGeolocation(
   refuseOption(!absent && typeof geolocation.getCurrentPosition !== "function", "`geolocation` must be that of a device.");
   refuseOption(optionNumber(everySeconds, "everySeconds") === 0, "`everySeconds` must be positive.");
   optionNumber(perDay, "perDay", 1);
-  const slack = mechanism.slack(snap); // of one report; refuses a snap that means nothing here
-  const added = slack - mechanism.slack(0);
+  const { isPure, guarantee } = mechanism;
+  const slack = isPure || snap !== 0 ? mechanism.slack(snap) : 0; // of one report; refuses a snap that means nothing here
+  const added = isPure ? slack - mechanism.slack(0) : 0;
   refuseOption(
     added > HARMLESS_SLACK && confirmSlack !== true,
     `a \`snap\` of ${snap} adds ${Number(added.toPrecision(3))} to the slack of every report: two positions, however near, could be told apart by a factor of ` +
@@ -230,7 +241,9 @@ export function protectGeolocation(
     spent() {
       const { spent, refused } = read();
       const left = Math.max(0, perDay - spent - refused);
-      return { reports: spent, refused, perDay, left, epsilon: spent * mechanism.guarantee.epsilon, slack: spent * slack, accuracy };
+      const all = { reports: spent, refused, perDay, left, accuracy };
+      if (!isPure) return { ...all, rho: spent === 0 ? 0 : guarantee.composed(spent).rho };
+      return { ...all, epsilon: spent * guarantee.epsilon, slack: spent * slack };
     },
   };
 }

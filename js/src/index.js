@@ -5,9 +5,11 @@
  * for tables of probabilities exactly the stored one. Randomness comes from crypto.getRandomValues only.
  */
 
-export { CorruptFile, InvalidInput, MetricdpError, OutOfDomain, Unsupported } from "./errors.js";
+export { ConcentratedGuarantee } from "./concentrated.js";
+export { CorruptFile, InvalidInput, MetricdpError, NotPure, OutOfDomain, Unsupported } from "./errors.js";
 export { planDay, protectGeolocation } from "./geolocation.js";
 export { Mechanism } from "./mechanism.js";
 export { haversine } from "./metrics.js";
 export { open } from "./open.js";
+export { LocationTree, openTree } from "./tree.js";
 export { showDistance } from "./words.js";

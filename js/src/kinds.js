@@ -1,10 +1,14 @@
 /** The kinds of mechanism a file can hold: one reader each. */
 
+import { readBags, readOutlines } from "./bags.js";
 import { Unsupported, refuse } from "./errors.js";
+import { readGaussian, readSphericalGaussian } from "./gaussian.js";
+import { readHyperbolic } from "./hyperbolic.js";
 import { readInterpolated } from "./interpolated.js";
 import { readKernel } from "./kernel.js";
-import { readDirection, readNearest, readProjected, readSpherical, readVector } from "./laplace.js";
+import { readDirection, readProjected, readSpherical, readVector } from "./laplace.js";
 import { readLocal } from "./local.js";
+import { readNearest } from "./nearest.js";
 import { readProduct } from "./product.js";
 import { readRows } from "./rows.js";
 import { readStreets } from "./streets.js";
@@ -18,7 +22,8 @@ function readMatrix(body, file) {
 
 /**
  * A reader takes a body, the file and the promise, and gives `inputs`, `outputs`, `draw(value, source)`, where value is what
- * `inputs.encode` gives, and where there is one the `table`, the `law(value)` and the `rate` of the noise.
+ * `inputs.encode` gives, and where there is one the `table`, the `law(value)`, and for the accuracy in a plane either the `rate` of Laplace
+ * noise and the `reach` of a cell or `within(level)`.
  */
 const KINDS = {
   matrix: readMatrix,
@@ -30,6 +35,11 @@ const KINDS = {
   "vector-laplace": readVector,
   "direction-noise": readDirection,
   "projected-laplace": readProjected,
+  "gaussian-noise": readGaussian,
+  "spherical-gaussian": readSphericalGaussian,
+  "hyperbolic-laplace": readHyperbolic,
+  "bag-laplace": readBags,
+  "outline-laplace": readOutlines,
   nearest: readNearest,
 };
 

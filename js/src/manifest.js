@@ -8,7 +8,6 @@ import { CorruptFile, Unsupported, refuse } from "./errors.js";
 import { choose, list, number, oneOf, orNull, record, text, tuple, whole } from "./schema.js";
 import { SHARED } from "./shared.js";
 
-const CONCENTRATED = ["gaussian-noise", "spherical-gaussian"]; // their promises have a rho and no epsilon
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
 const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
 
@@ -54,6 +53,9 @@ const coded = (kind, { file }) =>
   });
 
 const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
+
+/** Return which promise mechanisms of a kind keep: a pure one has an epsilon, a concentrated one a rho and no epsilon. */
+export const promiseOf = (kind) => DECLARED.mechanism[kind].promise ?? "pure";
 
 /** A manifest while it is checked, in the order in which it is built: nothing refers to what comes later. */
 class Reading {
@@ -102,13 +104,8 @@ class Reading {
 
   /** Return the checks of what describes a mechanism. */
   mechanism(kind, where) {
-    if (CONCENTRATED.includes(kind)) throw new Unsupported("Gaussian noise is not drawn from here: its promise is concentrated, not pure.");
-    return {
-      kind: text(),
-      guarantee: this.record(DECLARED.promise),
-      certificate: this.record(DECLARED.certificate),
-      body: this.record(this.fields("mechanism", kind, where)),
-    };
+    const body = this.record(this.fields("mechanism", kind, where));
+    return { kind: text(), guarantee: this.record(DECLARED[promiseOf(kind)]), certificate: this.record(DECLARED.certificate), body };
   }
 
   part({ of, named = [] }, value, where) {
@@ -132,6 +129,7 @@ class Reading {
     refuse(this.inside, "a part of it is made of parts");
     this.inside = true;
     const checked = stated(record(this.mechanism(value?.kind, where))(value, where), where);
+    refuse(promiseOf(checked.kind) !== "pure", "a part of it keeps a promise of another kind");
     this.inside = false;
     return checked;
   }
@@ -140,6 +138,8 @@ class Reading {
 /** Refuse a certificate whose values do not go together; nothing that is drawn depends on it. */
 function stated(mechanism, where) {
   const { guarantee, certificate } = mechanism;
+  const pure = promiseOf(mechanism.kind) === "pure";
+  refuse(!pure && certificate.epsilon !== Infinity, `${where} states an epsilon, and its promise has none`);
   const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
   refuse(bound, `${where} states a bound above its loss`); // where nothing is promised, bounds of private mechanisms do not bind
   refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);

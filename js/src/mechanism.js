@@ -1,11 +1,15 @@
 /** A mechanism as its file holds it: what it promises, and reports drawn from it. */
 
+import { concentratedHead, concentratedMeanings, concentratedPromised, concentratedShort } from "./approximate.js";
 import { judged } from "./audit.js";
+import { ConcentratedGuarantee, notPure } from "./concentrated.js";
 import { InvalidInput, MetricdpError, Unsupported, optionNumber, refuseOption } from "./errors.js";
 import { readMechanism } from "./kinds.js";
+import { promiseOf } from "./manifest.js";
 import { reportOf } from "./product.js";
+import { prunedParts } from "./prune.js";
 import { system } from "./randomness.js";
-import { largestFactor, meaningLines, meanings, promised, reachOf, shortOfParts, shortWords } from "./words.js";
+import { largestFactor, meaningHead, meanings, promised, reachOf, shortOfParts, shortWords, tableLines } from "./words.js";
 
 /**
  * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
@@ -23,8 +27,9 @@ import { largestFactor, meaningLines, meanings, promised, reachOf, shortOfParts,
  */
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon and the pair that it comes from.
- * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon: number, method: string, note?: string, seconds: number,
+ * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * that it comes from. The loss is null after pruning.
+ * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
  */
 /**
@@ -36,44 +41,75 @@ import { largestFactor, meaningLines, meanings, promised, reachOf, shortOfParts,
 export class Mechanism {
   #parts;
 
-  /** Mechanisms come from `open`. @private */
-  constructor(file, { signedBy, verified, trusted, bytes }) {
-    this.#parts = readMechanism(file);
-    const { manifest } = file;
+  #facts;
+
+  /** Mechanisms come from `open` and `prune`. @private */
+  constructor(parts, facts) {
+    this.#parts = parts;
+    this.#facts = facts;
+    const { kind, version, sha256, bytes, guarantee, certificate, licence, signedBy, signature } = facts;
     /**
      * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
-     *   "direction-noise" | "nearest" | "product"}
+     *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
+     *   "nearest" | "product"}
      */
-    this.kind = manifest.kind;
+    this.kind = kind;
     /** @type {number} */
-    this.version = manifest.version;
+    this.version = version;
     /** @type {number} */
     this.bytes = bytes;
     /** @type {string} */
-    this.sha256 = manifest.sha256;
+    this.sha256 = sha256;
     /** @type {"dense" | "sparse" | "quantised"} */
     this.storage = this.#parts.table?.storage ?? "dense";
     /** @type {number | null} */
     this.bits = this.#parts.table?.bits ?? null;
-    /** @type {Guarantee} */
-    this.guarantee = Object.freeze({ ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name });
+    /** Whether the promise is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
+    this.isPure = promiseOf(kind) === "pure";
+    /**
+     * What is promised: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
+     * @type {Guarantee | ConcentratedGuarantee}
+     */
+    this.guarantee = guarantee;
     /** @type {Certificate} */
-    this.certificate = Object.freeze({ ...manifest.certificate });
+    this.certificate = certificate;
     /** @type {string} */
-    this.licence = manifest.licence ?? "";
+    this.licence = licence;
     /** The key that signed the file, 64 digits. @type {string | null} */
     this.signedBy = signedBy;
     /**
      * "good": the key in the file made it. "trusted": and you named that key. "unchecked": this browser cannot tell.
      * @type {"none" | "good" | "trusted" | "unchecked"}
      */
-    this.signature = signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good";
+    this.signature = signature;
     /** @type {readonly string[]} */
     this.columns = Object.freeze([...(this.#parts.inputs.columns ?? [])]);
     const ground = this.#parts.inputs.ground ?? this.#parts.inputs.metric;
     /** The unit in which coordinates are measured where they are (latitude, longitude) in degrees. @type {string | null} */
     this.earthUnit = ground?.name === "Haversine" ? ground.unit : null;
     Object.freeze(this);
+  }
+
+  /**
+   * Return a mechanism that never gives some reports, with the same promise, exactly: a pruned report becomes one that is kept, always
+   * the same. By the rule "cheapest" (the usual one, of a matrix) that is the one with the least expected distance from the secret, all
+   * secrets being equally likely; by "nearest" (the usual one elsewhere) the nearest. Nothing of it leaves the device: the map is made
+   * here, of public numbers; errors name no code, and `accuracy` stays that of the mechanism before it.
+   *
+   * `codes` is one list for all secrets, and must be a standing wish ("never my street"): one that depends on where somebody is would
+   * give that away, since reports show what never comes. Secrets at pruned places are protected as before.
+   * @param {ArrayLike<number>} codes
+   * @param {{ rule?: "cheapest" | "nearest" }} [options]
+   * @returns {Mechanism}
+   */
+  prune(codes, { rule = this.kind === "matrix" ? "cheapest" : "nearest" } = {}) {
+    const parts = prunedParts(this.#parts, this.kind, codes, rule);
+    const { method, note } = this.certificate;
+    const certificate = Object.freeze({
+      ...this.certificate, loss: null, worst_pair: Object.freeze([]), method: `${method}, reports pruned on the device`,
+      note: `${note ? `${note}; ` : ""}the loss after pruning is not reckoned here`,
+    }); // prettier-ignore
+    return new Mechanism(parts, { ...this.#facts, certificate });
   }
 
   /** The number of secrets, where they are finitely many. @returns {number | null} */
@@ -146,12 +182,13 @@ export class Mechanism {
    * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
    * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
    * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
-   * one value is put on to any secret that the other can reach.
+   * one value is put on to any secret that the other can reach. Concentrated promises have none (`NotPure`).
    * @param {number} [snap]
    * @returns {number}
    */
   slack(snap = 0) {
     this.#checkPlacing({ snap, clamp: false });
+    if (!this.isPure) notPure("slack");
     const { epsilon, slack } = this.guarantee;
     if (snap === 0) return slack;
     const part = (this.#parts.parts ?? [{ ...this.#parts, guarantee: { epsilon } }]).find(({ inputs }) => inputs.size !== undefined);
@@ -164,23 +201,33 @@ export class Mechanism {
 
   /**
    * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
-   * beyond the radius of the promise, where there is one.
+   * beyond the radius of the promise, where there is one. A concentrated promise has one with a `delta` only: no set of reports is more
+   * than so many times likelier from one of the two, plus delta.
    * @param {number} distance
-   * @param {{ snap?: number }} [options]
+   * @param {{ snap?: number, delta?: number }} [options]
    * @returns {number}
    */
-  factor(distance, { snap = 0 } = {}) {
-    return largestFactor(this.#promise(snap), optionNumber(distance, "distance"));
+  factor(distance, { snap = 0, delta = 0 } = {}) {
+    optionNumber(distance, "distance");
+    if (this.isPure) return largestFactor(this.#promise(snap), distance);
+    this.#checkPlacing({ snap, clamp: false });
+    if (delta === 0) notPure("factor");
+    return this.guarantee.radius !== null && distance > this.guarantee.radius ? Infinity : Math.exp(this.guarantee.epsilonAt(distance, delta));
   }
 
   /**
-   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`.
+   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated promise
+   * with a `delta`, up to which no set of reports is more than that factor likelier, plus delta.
    * @param {number} [factor]
-   * @param {{ snap?: number }} [options]
+   * @param {{ snap?: number, delta?: number }} [options]
    * @returns {number}
    */
-  reach(factor = 2, { snap = 0 } = {}) {
-    return reachOf(this.#promise(snap), optionNumber(factor, "factor", 1));
+  reach(factor = 2, { snap = 0, delta = 0 } = {}) {
+    optionNumber(factor, "factor", 1);
+    if (this.isPure) return reachOf(this.#promise(snap), factor);
+    this.#checkPlacing({ snap, clamp: false });
+    if (delta === 0) notPure("reach");
+    return this.guarantee.distanceAt(Math.log(factor) * (1 - 2 ** -50), delta);
   }
 
   /**
@@ -191,10 +238,11 @@ export class Mechanism {
    */
   accuracy(level = 0.95) {
     refuseOption(typeof level !== "number" || !(level > 0 && level < 1), "`level` must be a probability between 0 and 1.");
-    const { inputs, outputs, table, rate, reach } = this.#parts;
+    const { inputs, outputs, rate, reach, within, table, whole = table } = this.#parts;
+    if (within) return within(level);
     if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + (reach ?? 0); // by the lattice
     if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
-    return farthest(inputs, outputs, table, level);
+    return farthest(inputs, outputs, whole, level);
   }
 
   /**
@@ -215,26 +263,53 @@ export class Mechanism {
    * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
    */
   explain({ snap = 0 } = {}) {
+    const { short, head, rows, whole } = this.isPure ? this.#pureWords(snap) : this.#concentratedWords(snap);
+    return {
+      short,
+      meanings: rows,
+      lines: [
+        short,
+        ...(rows.length > 0 ? tableLines(head, rows) : []),
+        `${whole}.`,
+        `Licence of the data: ${this.licence || "not stated"}.`,
+        `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,
+      ],
+    };
+  }
+
+  #pureWords(snap) {
     const promise = this.#promise(snap);
     const { parts } = this.#parts;
     const named = ({ guarantee, inputs }) => {
       const slack = guarantee.slack + (inputs.size === undefined ? 0 : guarantee.epsilon * inputs.charge(snap));
       return { ...guarantee, slack, metric: inputs.metric.name };
     };
-    const said = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
+    const short = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
     const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
-    return {
-      short: said,
-      meanings: scaled ? meanings(promise) : [],
-      lines: [
-        said,
-        ...(scaled ? meaningLines(promise) : []),
-        `${promised(promise)}.`,
-        `Licence of the data: ${this.licence || "not stated"}.`,
-        `Signature: ${this.signature}${this.signedBy ? ` (ed25519 ${this.signedBy})` : ""}.`,
-      ],
-    };
+    return { short, head: meaningHead(promise), rows: scaled ? meanings(promise) : [], whole: promised(promise) };
   }
+
+  #concentratedWords(snap) {
+    this.#checkPlacing({ snap, clamp: false });
+    const { guarantee } = this;
+    const [head, rows] = [concentratedHead(guarantee), concentratedMeanings(guarantee)];
+    return { short: concentratedShort(guarantee), head, rows, whole: concentratedPromised(guarantee) };
+  }
+}
+
+/** Rebuild the mechanism of a file that was verified. */
+export function mechanismOf(file, { signedBy, verified, trusted, bytes }) {
+  const parts = readMechanism(file);
+  const { kind, version, sha256, licence = "", ...manifest } = file.manifest;
+  const promise = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
+  const { epsilon, ...stated } = manifest.certificate;
+  const isPure = promiseOf(kind) === "pure";
+  return new Mechanism(parts, {
+    kind, version, sha256, bytes, licence, signedBy,
+    guarantee: isPure ? Object.freeze(promise) : new ConcentratedGuarantee(promise),
+    certificate: Object.freeze(isPure ? { ...stated, epsilon } : stated),
+    signature: signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good",
+  }); // prettier-ignore
 }
 
 /** Tell whether every number of a report is finite. */

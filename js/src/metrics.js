@@ -1,5 +1,6 @@
 /** Metrics: how far two secrets are apart. Those not measured here can be stored, and their secrets drawn by code. */
 
+import { roomOf } from "./doubles.js";
 import { Unsupported, refuse } from "./errors.js";
 import { pathMeasure } from "./roads.js";
 import { SHARED } from "./shared.js";
@@ -21,6 +22,16 @@ export function fractionOf(decimal) {
   const [whole, rest = ""] = decimal.split(".");
   return [BigInt(whole + rest), 10n ** BigInt(rest.length)];
 }
+
+/** Return the radius of the Earth in a unit of length as a fraction: it is a decimal number. */
+export function radiusOf(unit) {
+  const [radius, parts] = fractionOf(String(EARTH_RADIUS_KM));
+  const [metres, pieces] = fractionOf(SHARED.metres[unit]);
+  return [radius * 1000n * pieces, parts * metres];
+}
+
+/** Return half the diagonal of a cell of so many degrees at the equator, where it is longest. */
+export const earthReach = (unit, pitch) => radians(EARTH_RADIUS_KM) * perKilometre(unit) * pitch * Math.SQRT1_2;
 
 function parallel(latitude) {
   return Math.sin(radians(90 - Math.abs(latitude))); // by the distance to the pole, which is exact near it and zero at it
@@ -185,11 +196,8 @@ const METRICS = {
     legal: (row) => (norm(row, 2) > 0 ? null : "far"),
   }),
   Hyperbolic: () => ({
-    measure: (a, b) => {
-      const room = (1 - norm(a, 2) ** 2) * (1 - norm(b, 2) ** 2);
-      return 2 * Math.asinh(norm(gapsOf(a, b), 2) / Math.sqrt(room));
-    },
-    legal: (row) => (norm(row, 2) < 1 ? null : "far"),
+    measure: (a, b) => 2 * Math.asinh(norm(gapsOf(a, b), 2) / Math.sqrt(roomOf(a)[0] * roomOf(b)[0])),
+    legal: (row) => (row.every((x) => Math.abs(x) < 1) && roomOf(row)[0] > 0 ? null : "ball"),
   }),
   Weighted: ({ parts }, file) => {
     const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
@@ -252,17 +260,25 @@ const METRICS = {
     for (let k = 0; k < size; k++) checkRow(Array.from(data.subarray(k * width, (k + 1) * width)), metric);
     return { measure: notMeasured("WordMovers"), legal: histogram(size), unit: unit || metric.unit };
   },
-  Frechet: ({ ground, dimension, unit }, file) => ({
-    measure: notMeasured("Frechet"),
-    legal: (row) => (row.length % dimension === 0 ? null : "count"),
-    unit: unit || file.metric(ground).unit,
-  }),
-  Bags: ({ ground, dimension, unit }, file) => ({
-    measure: notMeasured("Bags"),
-    legal: (row) => (row.length % dimension === 0 ? null : "count"),
-    unit: unit || file.metric(ground).unit,
-  }),
+  Frechet: (parameters, file) => rowsOfVectors("Frechet", parameters, file),
+  Bags: (parameters, file) => rowsOfVectors("Bags", parameters, file),
 };
+
+/** Rows of several vectors of one metric, one after the other. */
+function rowsOfVectors(name, { ground: number, dimension, unit }, file) {
+  const ground = file.metric(number);
+  const starts = (row) => Array.from({ length: row.length / dimension }, (_, k) => k * dimension);
+  return {
+    measure: notMeasured(name),
+    legal: (row) => {
+      if (row.length % dimension !== 0) return "count";
+      return starts(row).map((at) => ground.legal(row.slice(at, at + dimension))).find((why) => why !== null) ?? null;
+    },
+    unit: unit || ground.unit,
+    ground,
+    dimension,
+  };
+}
 
 const histogram = (size) => (row) => {
   const total = row.reduce((sum, value) => sum + value, 0);

@@ -1,6 +1,6 @@
 /** What exact noise is made of: uniforms with as many bits as are asked for, and cells that are sure. */
 
-import { UNIT, logOf, middleOf } from "./doubles.js";
+import { UNIT, logOf, middleOf, root } from "./doubles.js";
 
 /** The uniforms of one draw: binary fractions of as many words as anybody asks for, each word drawn once. */
 export class Uniforms {
@@ -57,4 +57,11 @@ export function sureCell([whole, rest], moved, error) {
 export function exponentialOf(share) {
   const total = -logOf(share);
   return [total, 8 * UNIT * total + unlikely(UNIT / share)];
+}
+
+/** Return sqrt(-2 ln U), the size of a pair of normal numbers, and a bound of its error and of 17 roundings of it. */
+export function normalSize(share) {
+  const [energy, ofEnergy] = exponentialOf(share);
+  const size = root(2 * energy);
+  return [size, (ofEnergy < 0.1 * energy ? (1.1 * ofEnergy) / size : Infinity) + 17 * UNIT * size];
 }

@@ -135,5 +135,22 @@ export const WORDING = {
   "meaning": {
     "head": "What epsilon means: any report is at most so many times likelier from one of two {things} than from the other, and whoever has to guess between them at even odds is right at most so often.",
     "row": "  {distance} apart: factor {factor}   {words}"
+  },
+  "concentrated": {
+    "delta": 0.000001,
+    "digits": 4,
+    "per": {
+      "unit": " per {unit}^2",
+      "none": " per squared unit of distance"
+    },
+    "whole": "rho {rho}{per} ({metric}){within}, concentrated: approximate and not pure, by {basis}",
+    "short": "Approximate, not pure: of two {things} up to {reach} apart{along} any set of reports is at most twice as likely from one as from the other, plus a chance of {delta} (delta) in which a report may tell more. Every further report adds to that.{outside}",
+    "head": "What rho means: at delta {delta}, any set of reports is at most so many times likelier from one of two {things} than from the other, plus delta; and whoever has to guess between them at even odds is right at most so often, on average over the reports.",
+    "row": "  {distance} apart: factor {factor}   a guess is right at most {sure} of the time",
+    "beyond": "  {distance} apart: not protected: farther apart than the promise reaches",
+    "together": "Rho adds up: {rows} x {rho} = {total}{per}. With all of them, of {things} up to {reach} apart{along} no set of reports is more than twice as likely from one as from the other, plus delta {delta}.",
+    "person": "{count} persons by {column}; the one with the most has {rows} rows. {together}",
+    "twice": "Protecting this file a second time and releasing both costs every row as much again. {together}",
+    "wish": "Asked for: {things} {distance} apart{along} differ by at most a factor of {asked}, but for delta {delta}. Kept: a factor of {kept} there, but for that delta; approximate, not pure."
   }
 };

@@ -1,11 +1,11 @@
 /**
- * Laplace noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
+ * Laplace and normal noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
  * one cell. The laws, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
  */
 
 import { UNDECIDED, settled } from "./balls.js";
 import { UNIT, centreOf, circle, expOf, logOf, root } from "./doubles.js";
-import { Uniforms, exponentialOf, sureCell, unlikely } from "./noise.js";
+import { Uniforms, exponentialOf, normalSize, sureCell, unlikely } from "./noise.js";
 import { untilDecided } from "./randomness.js";
 import { toWhole } from "./whole.js";
 
@@ -71,9 +71,7 @@ function powerVector(p, n, uniforms) {
 export function normalsOf(n, at, uniforms) {
   const found = [];
   for (let k = at; found.length < n; k += 2) {
-    const [energy, ofEnergy] = exponentialOf(uniforms.middle(0, k));
-    const radius = root(2 * energy);
-    const error = (ofEnergy < 0.1 * energy ? (1.1 * ofEnergy) / radius : Infinity) + 17 * UNIT * radius;
+    const [radius, error] = normalSize(uniforms.middle(0, k));
     const [sine, cosine] = circle(uniforms.middle(0, k + 1));
     found.push([radius * cosine, error]);
     if (found.length < n) found.push([radius * sine, error]);
@@ -235,15 +233,17 @@ export function stretched(factor, noise) {
 
 /**
  * The law of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
- * is that of l_2 times the Cholesky factor; points are multiplied with `matrix` first, one row for every coordinate of a report.
+ * is that of l_2 times the Cholesky factor; points are multiplied with `matrix` first, one row for every coordinate of a report. With
+ * `sigma` in the place of `epsilon` the noise is normal, with that standard deviation.
  */
 export class VectorLaw {
-  constructor(p, dimension, [top, bottom], epsilon, { covariance = null, matrix = null } = {}) {
+  constructor({ p = 2, dimension, ratio: [top, bottom], epsilon = null, sigma = null, covariance = null, matrix = null }) {
     Object.assign(this, { p, dimension, top, bottom, covariance, matrix });
-    this.scale = top / (bottom * epsilon); // within 2 UNIT
-    // 1 / epsilon in cells, as a fraction; doubles are multiples of 2^-1074
-    this.scaleTop = toWhole(top) << 1074n;
-    this.scaleBottom = toWhole(bottom) * toWhole(epsilon);
+    this.normal = sigma !== null;
+    // 1 / epsilon or sigma in cells, within 2 UNIT, and as a fraction; doubles are multiples of 2^-1074
+    this.scale = this.normal ? (top * sigma) / bottom : top / (bottom * epsilon);
+    this.scaleTop = toWhole(top) * (this.normal ? toWhole(sigma) : 1n << 1074n);
+    this.scaleBottom = toWhole(bottom) * (this.normal ? 1n << 1074n : toWhole(epsilon));
     this.factor = covariance ? doubleFactor(covariance, dimension) : null;
   }
 
@@ -266,7 +266,8 @@ export class VectorLaw {
   }
 
   inDoubles(point, uniforms) {
-    const noise = stretched(this.factor, unitNoise(this.p, this.dimension, uniforms));
+    const { p, dimension: n } = this;
+    const noise = stretched(this.factor, this.normal ? normalsOf(n, 0, uniforms) : unitNoise(p, n, uniforms));
     const cells = this.places(point).map(([x, unsure], k) => {
       const [moved, error] = noise[k];
       const wrong = this.scale * (error + 5 * UNIT * Math.abs(moved)) + unsure * (this.top / this.bottom) * 1.01;
@@ -288,7 +289,10 @@ export class VectorLaw {
     const extra = BigInt(Math.ceil(Math.log2(2 + this.scale + widest * (this.top / this.bottom)))) + BigInt(this.dimension);
     const [tops, bottom] = this.#fractions(point);
     return settled((balls, words) => {
-      let noise = exactNoise(balls, words, this.p, this.dimension, uniforms);
+      const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
+      let noise = this.normal
+        ? exactNormals(balls, this.dimension, 0, share)
+        : exactNoise(balls, words, this.p, this.dimension, uniforms);
       if (this.covariance) {
         const zero = { m: 0n, r: 0n };
         const factor = exactFactor(balls, this.covariance, this.dimension);

@@ -79,9 +79,9 @@ export function factorWords(value) {
   return value > WORDING.largest_factor ? WORDING.beyond_largest : numberWords(value, WORDING.digits.factor, "up");
 }
 
-const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
-const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
-const along = ({ metric, unit }) => {
+export const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
+export const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
+export const along = ({ metric, unit }) => {
   if (Object.hasOwn(WORDING.along_steps, metric) && !WORDING.lengths.includes(unit)) return WORDING.along_steps[metric];
   return Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "";
 };
@@ -102,7 +102,8 @@ export function largestFactor({ epsilon, slack, radius }, apart) {
 // across the parts of a policy graph nothing is hidden: the name of the words that say so
 const inPart = (metric, words) => (metric === "PolicyGraph" ? `${words}_part` : words);
 
-function outside({ radius, unit, metric }) {
+/** Return what is not protected because of the radius of a promise. */
+export function outside({ radius, unit, metric }) {
   if (radius === null) return "";
   return fill(WORDING.short[inPart(metric, "outside")], { things: things(unit), radius: distanceWords(radius, unit, "down") });
 }
@@ -163,18 +164,25 @@ export function meanings(promise) {
 
 function distancesOf({ epsilon, unit, radius }) {
   if (isCounted(unit)) return WORDING.counted[unit].filter((steps) => radius === null || steps <= radius);
-  let scale = Math.LN2 / epsilon;
-  const power = 10 ** Math.floor(Math.log10(scale));
-  scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= scale * (1 + 1e-12)));
+  return stepsAround(Math.LN2 / epsilon);
+}
+
+/** Return round distances around one. */
+export function stepsAround(distance) {
+  const power = 10 ** Math.floor(Math.log10(distance));
+  const scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= distance * (1 + 1e-12)));
   return WORDING.shares.map((part) => Number((part * scale).toPrecision(12)));
 }
 
+/** Return the line above the table that explains a promise. */
+export const meaningHead = (promise) => fill(WORDING.meaning.head, { things: things(promise.unit) });
+
 /** Return the table that explains a promise, one line a distance. */
-export function meaningLines(promise) {
-  const { meaning: words } = WORDING;
-  const lines = [fill(words.head, { things: things(promise.unit) })];
-  for (const { distance, factor, words: said } of meanings(promise)) {
-    lines.push(fill(words.row, { distance: distance.padStart(10), factor: factor.padStart(8), words: said }));
-  }
-  return lines;
+export const meaningLines = (promise) => tableLines(meaningHead(promise), meanings(promise));
+
+/** Return a table of meanings as lines, below its head. */
+export function tableLines(head, rows) {
+  const line = ({ distance, factor, words }) =>
+    fill(WORDING.meaning.row, { distance: distance.padStart(10), factor: factor.padStart(8), words });
+  return [head, ...rows.map(line)];
 }

@@ -188,6 +188,7 @@ class Registry(Catalogue[Declaration]):
                 "fields": {name: plain_field(kind) for name, kind in entry.fields.items()},
                 "words": list(entry.words),
                 "since": entry.since,
+                **({} if entry.promise == "pure" else {"promise": entry.promise}),
             }
             for entry in self
         }

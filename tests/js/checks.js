@@ -27,6 +27,11 @@ class GivenUniforms {
     const word = this.words[attempt][uniform][number];
     return [parseInt(word.slice(0, 8), 16), parseInt(word.slice(8), 16)];
   }
+
+  /** The words of one vector of a bag. */
+  row(vector) {
+    return typeof this.words[0][0][0] === "string" ? null : new GivenUniforms(this.words[vector]);
+  }
 }
 
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));

@@ -25,18 +25,16 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     made |= {"interpolated": interpolated(), "streets": streets(), "product": place_and_hour(), "local": some_local()}
     made |= {"kernel": some_kernel(), "directions": mdp.laplace(mdp.Angular(), 3.0, dimension=4)}
     made |= {"projected": mdp.laplace(mdp.Lp(2), 3.0, projection=[[0.6, 0.8, 0.0], [0.0, 0.0, 1.0]])}
+    made |= {
+        "ball": mdp.laplace(mdp.Hyperbolic(), 3.0, dimension=2),
+        "words in the ball": mdp.madlib(mdp.FiniteSpace([[0.0, 0.0], [0.5, 0.1], [-0.3, 0.7]], mdp.Hyperbolic()), 3.0),
+        "bags": mdp.laplace(mdp.Bags(mdp.Lp(2), 2), 3.0, dimension=6),
+        "outlines": mdp.laplace(mdp.Frechet(mdp.Lp(2), 2), 3.0, dimension=6),
+        "normal": mdp.gaussian(mdp.Lp(2), 2.0, dimension=3),
+        "normal on Earth": mdp.gaussian(mdp.Haversine(), 5.0),
+    }
     for name, mechanism in made.items():
         save(mechanism, folder / f"{name.replace(' ', '-')}.mdp")
     save(with_zeros(), folder / "zeros.mdp", storage="sparse")
     save(mdp.quantised(made["l1"], bits=16), folder / "counts.mdp", storage="quantised")
-    return sorted(folder.iterdir())
-
-
-@pytest.fixture(scope="session")
-def beside(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Files of kinds that are not drawn from in JavaScript, which says so."""
-    folder = tmp_path_factory.mktemp("beside")
-    save(mdp.laplace(mdp.Hyperbolic(), 3.0, dimension=2), folder / "hyperbolic.mdp")
-    save(mdp.laplace(mdp.Bags(mdp.Lp(2), 2), 3.0, dimension=6), folder / "bags.mdp")
-    save(mdp.laplace(mdp.Frechet(mdp.Lp(2), 2), 3.0, dimension=6), folder / "outlines.mdp")
     return sorted(folder.iterdir())

@@ -27,7 +27,7 @@ const LOOK_MS = 100; // between two looks at a worker that owes an answer
 /** Secrets of every form, so that one of them fits whatever a file holds. */
 const SECRETS = [
   0, 1, [0], [0.5], [0, 0], [0, 0.1], [1, 0.25], [41.15, -8.61], [1.5, 2.25], [3, 4], [0, 0, 0], [1, 2, 3], [0, 0, 0, 0, 0], "cat", ["cat"], [0.6, 0, 0, 0.8],
-  [[41, 2], 5, [1, 2]], [[0, 0], 0, 0], [90, 180], [1e9, -1e9], [1e308, -1e308], [5e-324, -0],
+  [[41, 2], 5, [1, 2]], [[0, 0], 0, 0], [90, 180], [1e9, -1e9], [1e308, -1e308], [5e-324, -0], [0.1, 0.2, -0.3, 0.4, 0.5, 0.6],
 ];
 
 function isGood(value) {

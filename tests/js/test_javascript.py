@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -519,23 +520,28 @@ def test_geolocation_hands_out_one_report_per_window(engine: browsers.Engine, fi
     assert engine.ask("accuracy", file=engine.offer(files["sphere"]))[1] == pytest.approx(math.log(2) / 10, rel=0.02)
 
 
-def test_the_example_page(tmp_path: Path) -> None:
-    """The page in Chromium, with a made-up place: the app's panel shows a report, the promise and what was spent."""
+def page_of(folder: Path, profile: Path) -> str:
+    """Return the example page in Chromium, with a made-up place, after twenty questions."""
     program = browsers.chromium()
     if program is None:
         pytest.skip("chromium is not installed (Debian: apt install chromium)")
-    with browsers.serving(PROJECT / "js") as address:
+    with browsers.serving(folder) as address:
         options = [
             *browsers.CHROMIUM_OPTIONS,
-            f"--user-data-dir={tmp_path}",
+            f"--user-data-dir={profile}",
             "--virtual-time-budget=10000",
             "--dump-dom",
         ]
         done = subprocess.run(
             [program, *options, f"{address}/example/?demo=20"], capture_output=True, text=True, timeout=100, check=False
         )
-    page = done.stdout
-    assert 'data-ready="yes"' in page, page[-2000:]
+    assert 'data-ready="yes"' in done.stdout, done.stdout[-2000:]
+    return done.stdout
+
+
+def test_the_example_page(tmp_path: Path) -> None:
+    """The app's panel shows a report, the promise and what was spent."""
+    page = page_of(PROJECT / "js", tmp_path)
     for words in (
         "20 questions, 1 answer",
         "up to 200 m apart",
@@ -547,6 +553,20 @@ def test_the_example_page(tmp_path: Path) -> None:
     latitude, longitude = (float(re.search(rf"{name} +(-?[0-9.]+)", page)[1]) for name in ("latitude", "longitude"))  # type: ignore[index]
     assert (latitude, longitude) != (41.14961, -8.61099)
     assert float(mdp.Haversine()([latitude, longitude], [41.14961, -8.61099])) < 10.0
+
+
+def test_the_example_page_never_calls_a_concentrated_promise_pure(tmp_path: Path) -> None:
+    """The same page with a file of normal noise: its promise in its own words, in rho and with a delta."""
+    shutil.copytree(PROJECT / "js" / "example", tmp_path / "example")
+    shutil.copytree(PROJECT / "js" / "dist", tmp_path / "dist")
+    mdp.create_keys(tmp_path / "me")
+    shutil.copy(tmp_path / "me.pub", tmp_path / "example" / "example.pub")
+    noise = mdp.gaussian(mdp.Haversine(), mdp.rho_for(2, 0.2, 1e-6))
+    save(noise, tmp_path / "example" / "position.mdp", key=tmp_path / "me.key")
+    said = re.sub(r"<(script|style).*?</\1>", "", page_of(tmp_path, tmp_path / "profile"), flags=re.DOTALL)
+    for words in ("Approximate, not pure", "200 m apart", "rho 0.354 per km^2 in all", "spherical-gaussian"):
+        assert words in said
+    assert not re.search(r"epsilon|(?<!not )\bpure\b", said)
 
 
 def test_the_example_file_says_two_at_200_metres() -> None:

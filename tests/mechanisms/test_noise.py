@@ -12,7 +12,7 @@ import metricdp as mdp
 from metricdp.errors import MetricdpError
 from metricdp.mechanisms.noise import functions, kernels, laws
 from metricdp.randomness import RowWords
-from published import NOISE, Listed, noise_of
+from published import NOISE, noise_of, report_of
 
 UNIT = 2.0**-53
 RNG = np.random.default_rng(2026)
@@ -329,10 +329,8 @@ def test_cells_have_the_masses_of_the_density(p, dimension):
 def test_shared_vectors_give_their_reports_on_both_paths(entry):
     made = noise_of(entry)
     for draw in entry["draws"]:
-        secret, words = np.array(draw["secret"]), Listed(draw["words"])
-        exactly = np.array([made.law.exactly(secret, words.digits(0))], dtype=float)
-        for cells in (laws.drawn(secret[None], made.law, words), exactly):
-            assert made.lattice.values(cells)[0].tolist() == draw["report"]
+        for exactly in (False, True):
+            assert report_of(made, draw["secret"], draw["words"], exactly=exactly) == draw["report"]
 
 
 def test_the_stretched_law_is_that_of_the_exact_factor():

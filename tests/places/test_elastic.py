@@ -169,3 +169,17 @@ def test_an_epsilon_of_every_place_is_kept_by_the_mechanism() -> None:
     told = np.abs(logs[:, None] - logs[None]).max(axis=2)
     bound = np.where(sensitive[:, None] | sensitive[None], 0.2, 1.0) * space.distances
     assert np.all(told <= bound + 1e-9)
+
+
+def test_a_large_network_of_two_parts_is_refused_and_not_searched_for_ever(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("metricdp.places.elastic"), "DENSE", 4)
+    roads = mdp.ShortestPath([[0, 1], [1, 2], [3, 4], [4, 5]], np.ones(4), 6)
+    with pytest.raises(InvalidInput, match="no way leads from place 0 to place 3"):
+        mdp.elastic(mdp.FiniteSpace(np.arange(6)[:, None], roads), mass=np.ones(6), requirement=lambda level: level)
+
+
+def test_what_is_no_requirement_or_has_no_distances_is_refused():
+    with pytest.raises(InvalidInput, match="must be a function of the level"):
+        mdp.elastic(mdp.grid((2, 2)), mass=np.ones(4), requirement=3)
+    with pytest.raises(InvalidInput, match="two places or more"):
+        mdp.scaled(mdp.grid((1, 1)), [0.5])

@@ -18,7 +18,15 @@ from metricdp.arrays import Booleans, Floats, as_codes, frozen
 from metricdp.cards import card
 from metricdp.decoding import saying
 from metricdp.decoding.bayes import Likeliest, Progress, likeliest
-from metricdp.decoding.decoders import Decoder, DenseDecoder, Evidence, Measured, Target, decoder_for
+from metricdp.decoding.decoders import (
+    Decoder,
+    DenseDecoder,
+    Evidence,
+    IterativeDecoder,
+    Measured,
+    Target,
+    decoder_for,
+)
 from metricdp.decoding.laws import DenseLaw, Law, stacked
 from metricdp.decoding.reading import Readable, check_reports, readable
 from metricdp.errors import InvalidInput
@@ -104,11 +112,10 @@ class DensityEstimate:
         sums = np.zeros((n, len(groups)))
         for column, codes in enumerate(groups.values()):
             sums[np.unique(as_codes(codes, n, "codes")), column] = 1.0
-        count = len(groups) if self.simultaneous else 1
-        z = saying.quantile(self.confidence, count)
-        found = self._decoder.measure(sums, z)
-        lower, upper, middle = interval(found, z)
-        values = self.masses @ sums if self.method == "em" else middle
+        chance = saying.error_chance(self.confidence, len(groups) if self.simultaneous else 1)
+        found = self._decoder.measure(sums, saying.quantile(chance))
+        lower, upper = found.interval(chance)
+        values = self.masses @ sums if self.method == "em" else found.values
         together = zip(values, lower, upper, found.errors, strict=True)
         return {name: Mass(*(float(v) for v in row)) for name, row in zip(groups, together, strict=True)}
 
@@ -192,13 +199,16 @@ def decoded(
     ends = np.cumsum([0, *(len(count) for count in counts)]).tolist()
     parts = tuple(slice(first, last) for first, last in pairwise(ends))
     evidence = Evidence(law, tally, likely.masses, likely.reports, how.target, parts)
-    count = len(cells) if how.simultaneous else 1
-    decoder, found = _measured(evidence, how, count, progress)
-    z = saying.quantile(how.confidence, count, found.freedom)
-    lower, upper, middle = interval(found, z)
+    chance = saying.error_chance(how.confidence, len(cells) if how.simultaneous else 1)
+    decoder, found = _measured(evidence, how, saying.quantile(chance), progress)
+    if how.simultaneous and isinstance(decoder, IterativeDecoder):
+        reach = decoder.reach(how.confidence) * found.errors
+        lower, upper = found.values - reach, found.values + reach
+    else:
+        lower, upper = found.interval(chance)
     name: Asked = "em" if how.method == "em" else decoder.method
     notes = _notes(evidence, decoder, found, how, likely)
-    masses = likely.masses if name == "em" else middle
+    masses = likely.masses if name == "em" else found.values
     return DensityEstimate(
         cells, frozen(masses), frozen(lower), frozen(upper), frozen(found.errors), int(total), how.confidence, name,
         how.target, how.simultaneous, decoder.condition, notes, evidence, decoder,
@@ -215,9 +225,8 @@ def _likely(law: Law, tally: Floats, how: Request, progress: Progress | None) ->
     return likeliest(law, tally / total, steps=limit, tolerance=LITTLE / total, fitting=fitting, progress=progress)
 
 
-def _measured(evidence: Evidence, how: Request, count: int, progress: Progress | None) -> tuple[Decoder, Measured]:
+def _measured(evidence: Evidence, how: Request, z: float, progress: Progress | None) -> tuple[Decoder, Measured]:
     """Return the decoder that was asked for; where nobody asked, the unbiased one if its intervals say anything."""
-    z = saying.quantile(how.confidence, count)
     if how.method in ("linear", "bounded"):
         decoder = decoder_for(evidence, "bounded" if how.method == "bounded" else "linear", progress)
         return decoder, decoder.measure(None, z)
@@ -235,13 +244,6 @@ def _measured(evidence: Evidence, how: Request, count: int, progress: Progress |
     return decoder, decoder.measure(None, z)
 
 
-def interval(found: Measured, z: float) -> tuple[Floats, Floats, Floats]:
-    """Return lower and upper ends and the middle: the estimate less any bias it can have, +- z errors."""
-    lower = found.values - found.high - z * found.errors
-    upper = found.values - found.low + z * found.errors
-    return lower, upper, found.values - 0.5 * (found.low + found.high)
-
-
 def effective_size(evidence: Evidence, errors: Floats) -> float:
     """Return N B / (B + N V), B = sum p (1 - p), V the summed variance that noise alone causes."""
     drawn = float((evidence.masses * (1.0 - evidence.masses)).sum())
@@ -253,12 +255,12 @@ def effective_size(evidence: Evidence, errors: Floats) -> float:
 def _notes(evidence: Evidence, decoder: Decoder, found: Measured, how: Request, likely: Likeliest) -> tuple[str, ...]:
     worth = effective_size(evidence, found.errors + 0.5 * (found.high - found.low))
     notes = [saying.worth(int(evidence.total), worth, decoder.condition)]
-    strange: Booleans = found.values - found.low + saying.quantile(0.999, len(found.values)) * found.errors < 0
+    strange: Booleans = found.interval(saying.error_chance(0.999, len(found.values)))[1] < 0
     if strange.any():
         notes.append(saying.misfit(int(strange.sum())))
     if decoder.method == "bounded":
         notes.append(saying.BOUNDED)
-    if found.skewness is not None and (rare := int((found.skewness > saying.SKEWED).sum())):
+    if rare := int((np.abs(found.below.skewness) > saying.SKEWED).sum()):
         notes.append(saying.skewed(rare, len(found.values)))
     if how.method == "em" and (likely.fits or likely.gap > LITTLE / evidence.total):
         notes.append(saying.stopped(likely.steps, likely.gap * evidence.total, fits=likely.fits))

@@ -9,6 +9,7 @@ weights is unbiased: E[w(origin) w'(destination)] = sum_ij p_ij g_i g'_j. No tab
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -17,9 +18,10 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_codes, frozen
 from metricdp.decoding import saying
 from metricdp.decoding.bayes import LEAST_MASS, Progress
-from metricdp.decoding.decoders import PUBLIC_SHARE, Target
+from metricdp.decoding.decoders import PUBLIC_SHARE, SMOOTHED, Target
 from metricdp.decoding.estimate import LITTLE, Mass
 from metricdp.decoding.laws import DenseLaw
+from metricdp.decoding.moments import Statistic, Sums, of_population, of_table
 from metricdp.decoding.reading import readable
 from metricdp.decoding.weights import Unbiased
 from metricdp.errors import InvalidInput
@@ -27,6 +29,42 @@ from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace
 
 STEPS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of reports as they were counted, and what sums of flows are made from."""
+
+    laws: tuple[Floats, Floats]
+    sides: tuple[Unbiased, Unbiased]
+    seen: Floats
+    likeliest: Floats
+    total: int
+    target: Target
+
+    @cached_property
+    def flows(self) -> Floats:
+        """The unbiased flows between all cells."""
+        first, second = (side.weights(np.eye(len(law))).values for side, law in zip(self.sides, self.laws, strict=True))
+        return np.asarray(first.T @ self.seen @ second)
+
+    def statistic(self, origins: Floats, destinations: Floats) -> Statistic:
+        """Return p . (g x g') for all columns g and g', with the moments of a product of weights over pairs."""
+        first, second = self.sides[0].weights(origins).values, self.sides[1].weights(destinations).values
+        smooth = (1.0 - SMOOTHED) * self.likeliest + SMOOTHED / self.likeliest.size
+        found = []
+        for shares, masses in ((self.seen, self.flows), (self.laws[0].T @ smooth @ self.laws[1], smooth)):
+            powers = [(first**power).T @ shares @ second**power for power in (1, 2, 3, 4)]
+            own = [
+                (origins * (self.laws[0] @ first**power)).T @ masses @ (destinations * (self.laws[1] @ second**power))
+                for power in (2, 3)
+            ]
+            plain = [(origins**power).T @ masses @ destinations**power for power in (2, 3)]
+            found.append(Sums((powers[0], powers[1], powers[2], powers[3]), plain[0], plain[1], own[0], own[1]))
+        seen, rough = found
+        if self.target == "population":
+            return of_population(seen.powers[0], seen.cumulants(), rough.cumulants(), float(self.total))
+        return of_table(seen, rough, np.zeros_like(seen.squares), float(self.total))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +86,7 @@ class FlowEstimate:
     confidence: float
     target: Target
     condition: float
-    _sides: tuple[Unbiased, Unbiased] = field(repr=False)
-    _seen: tuple[Floats, Floats] = field(repr=False)
+    _counted: Pairs = field(repr=False)
 
     def __repr__(self) -> str:
         shape = f"{len(self.origins)} x {len(self.destinations)} cells"
@@ -70,10 +107,9 @@ class FlowEstimate:
             column = np.zeros((len(space), 1))
             column[np.unique(as_codes(codes, len(space), name))] = 1.0
             sums.append(column)
-        value, error = _measured(self._sides, self._seen, self.likeliest, sums, self.pairs, self.target)
-        reach = saying.quantile(self.confidence) * float(error[0, 0])
-        mass = float(value[0, 0])
-        return Mass(mass, mass - reach, mass + reach, float(error[0, 0]))
+        found, chance = self._counted.statistic(*sums), saying.error_chance(self.confidence)
+        parts = found.values, found.lower(chance), found.upper(chance), found.errors
+        return Mass(*(float(part[0, 0]) for part in parts))
 
     def transitions(self) -> Floats:
         """Return Pr[destination | origin] from the likeliest flows, one row an origin; NaN where nobody left."""
@@ -129,13 +165,12 @@ def estimate_flows(
     seen = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape) / len(rows)
     likely = _likeliest(laws, seen, steps, LITTLE / len(rows), progress)
     sides = (_side(laws[0], likely.sum(axis=1)), _side(laws[1], likely.sum(axis=0)))
-    shown = (seen, laws[0].T @ likely @ laws[1])
-    every = [np.eye(len(first.cells)), np.eye(len(second.cells))]
-    values, errors = _measured(sides, shown, likely, every, len(rows), target)
-    reach = saying.quantile(confidence) * errors
+    counted = Pairs((laws[0], laws[1]), sides, seen, likely, len(rows), target)
+    found, chance = counted.statistic(np.eye(len(laws[0])), np.eye(len(laws[1]))), saying.error_chance(confidence)
     return FlowEstimate(
-        first.cells, second.cells, frozen(values), frozen(values - reach), frozen(values + reach), frozen(errors),
-        frozen(likely), len(rows), confidence, target, sides[0].condition * sides[1].condition, sides, shown,
+        first.cells, second.cells, frozen(found.values), frozen(found.lower(chance)), frozen(found.upper(chance)),
+        frozen(found.errors), frozen(likely), len(rows), confidence, target, sides[0].condition * sides[1].condition,
+        counted,
     )  # fmt: skip
 
 
@@ -149,23 +184,6 @@ def _side(matrix: Floats, masses: Floats) -> Unbiased:
             "flows between its cells cannot be estimated without bias. Take larger cells or a larger epsilon."
         )
     return found
-
-
-def _measured(
-    sides: tuple[Unbiased, Unbiased],
-    seen: tuple[Floats, Floats],
-    likely: Floats,
-    sums: list[Floats],
-    pairs: int,
-    target: Target,
-) -> tuple[Floats, Floats]:
-    """Return p . (g x g') for all columns g, g' and its error: the variance of a product of weights over pairs."""
-    first, second = (side.weights(columns).values for side, columns in zip(sides, sums, strict=True))
-    values = first.T @ seen[0] @ second
-    moment = (first**2).T @ seen[1] @ second**2
-    mass = sums[0].T @ likely @ sums[1]
-    taken = mass**2 if target == "population" else (sums[0] ** 2).T @ likely @ sums[1] ** 2
-    return values, np.sqrt(np.maximum(moment - taken, 0.0) / pairs)
 
 
 def _likeliest(laws: list[Floats], seen: Floats, steps: int, tolerance: float, progress: Progress | None) -> Floats:

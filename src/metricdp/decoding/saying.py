@@ -13,15 +13,19 @@ BOUNDED = (
 FREE = "Decoding is post-processing: it spends no budget and tells nothing about a person beyond the promise."
 
 
-def quantile(confidence: float, count: int = 1, freedom: float = math.inf) -> float:
-    """Return z with Pr[|Z| <= z for all of `count`] >= confidence: Sidak's inequality for Gaussians of any correlation.
+def error_chance(confidence: float, count: int = 1) -> float:
+    """Return the chance with which either end of an interval may be wrong, so that all of `count` hold together.
 
-    With finite degrees of freedom that of Student's t.
+    Sidak's inequality for Gaussians of any correlation.
     """
-    from scipy.special import ndtri, stdtrit
+    return 0.5 * -math.expm1(math.log(confidence) / count)
 
-    each = 0.5 * (1.0 + confidence ** (1.0 / count))
-    return float(ndtri(each) if math.isinf(freedom) else stdtrit(freedom, each))
+
+def quantile(chance: float) -> float:
+    """Return z with Pr[Z > z] = chance."""
+    from scipy.special import ndtri
+
+    return float(-ndtri(chance))
 
 
 def worth(reports: int, effective: float, condition: float | None) -> str:

@@ -132,13 +132,20 @@ class HyperbolicLaplace:
 
 
 def in_the_ball(places: Floats) -> Floats:
-    """Return points of the hyperboloid, given by their first n coordinates, as points of the Poincare ball."""
+    """Return points of the hyperboloid, given by their first n coordinates, as points of the Poincare ball.
+
+    Squares are summed one after the other, whatever their number: other languages get the same doubles.
+    """
     largest = np.maximum(np.abs(places).max(axis=1, initial=1.0), 1.0)[:, None]
     scaled = places / largest  # so that squares do not overflow
-    size = np.sqrt(np.square(1.0 / largest) + np.square(scaled).sum(axis=1, keepdims=True))
+    size = np.sqrt(np.square(1.0 / largest) + _squares(scaled))
     found = scaled / (1.0 / largest + size)
-    length = np.linalg.norm(found, axis=1, keepdims=True)
+    length = np.sqrt(_squares(found))
     return np.asarray(found * (BORDER / np.maximum(length, BORDER)) + 0.0)
+
+
+def _squares(rows: Floats) -> Floats:
+    return np.asarray(np.add.accumulate(np.square(rows), axis=1)[:, -1:])
 
 
 def in_the_ball_within(dimension: int, pitch: float) -> Callable[[Floats], Floats]:

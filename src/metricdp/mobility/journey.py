@@ -103,7 +103,7 @@ def trajectory_problem(
     lags = np.atleast_1d(as_floats(weights, "weights"))
     fixes = traces if isinstance(traces, Traces) else load_traces(traces)
     on_clock = resample(clean(fixes, most_kmh=most_kmh), step_seconds=step_seconds)
-    near = _spacing(places) if most_km is None else as_positive(most_km, "most_km")
+    near = spacing_km(places) if most_km is None else as_positive(most_km, "most_km")
     steps: Booleans = (
         reachable(places.distances, step_seconds=step_seconds, most_kmh=most_kmh, slack_km=2.0 * near)
         if allowed is None
@@ -136,7 +136,7 @@ def public_model(allowed: ArrayLike) -> Mobility:
     return Mobility(np.zeros((len(steps), len(steps))), steps, 1.0)
 
 
-def _spacing(places: FiniteSpace) -> float:
+def spacing_km(places: FiniteSpace) -> float:
     """Return the largest distance from a place to its nearest other one, in kilometres along the ground."""
     if len(places) < 2:
         raise InvalidInput("`places` must be two or more.")

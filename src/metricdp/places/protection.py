@@ -60,7 +60,8 @@ def protection_sets(
     Guarantee: with any mechanism of `epsilon` on `.space`, two places of one set differ by exp(epsilon) at most and
     any two by exp(epsilon d'); and after every report, the best guess of somebody who has this prior, and is even told
     the set, errs by `error` on average at least: given a report, a place of S is at least exp(-epsilon) times as
-    likely as before, so that E falls by that factor at most. The prior must be public; the bound is for this prior.
+    likely as before, so that E falls by that factor at most. Guesses are places; anywhere between them half of `error`
+    holds. The prior must be public; the bound is for this prior.
 
     PIVE as published chooses a set for each secret instead. Sets then overlap, two members of one set use different
     diameters, and neither half of its promise holds.

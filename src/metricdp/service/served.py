@@ -27,7 +27,7 @@ from metricdp.mechanisms import (
     ProductMechanism,
     pure,
 )
-from metricdp.service.building import certificate_values, promise_values
+from metricdp.service.building import SERVICE, certificate_values, promise_values
 from metricdp.service.refusals import Refused
 from metricdp.tables.kernel import protect
 from metricdp.tables.task import Task, task_for, usual_names
@@ -54,7 +54,7 @@ class Served:
                 f"the name of a mechanism must be one word of letters, digits, - and _, got {self.name!r}: "
                 "write --mechanism name=file.mdp."
             )
-        _ = self.task  # refuses what keeps no promise, and snapping that leaves none
+        _ = self.guarantee  # refuses what keeps no pure promise, and snapping that leaves none, before anybody asks
 
     @cached_property
     def task(self) -> Task:
@@ -74,7 +74,7 @@ class Served:
     @property
     def guarantee(self) -> Guarantee:
         """The promise of one release, the slack of snapping included."""
-        return pure(self.task.guarantee, "the service")
+        return pure(self.task.guarantee, *SERVICE)
 
     @cached_property
     def kinds(self) -> tuple[bool, ...]:

@@ -153,7 +153,10 @@ def parse_rho(text: str, unit: str = "km") -> float:
     """
     example = f"0.35/{unit}2" if unit else "0.35"
     number, written = _split(
-        text, "rho", rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT}(?:2|\^2))?\s*", example
+        text,
+        "the rho of a concentrated promise",
+        rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT}(?:2|\^2))?\s*",
+        example,
     )
     if unit and not written:
         raise InvalidInput(

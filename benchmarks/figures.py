@@ -34,6 +34,7 @@ TITLES = {
     "retrieval": "Retrieval with protected queries",
     "recognition": "Who is recognised",
     "shapes": "Noise with a shape",
+    "concentrated": "Concentrated promises",
     "ledger": "The books",
     "devices": "Files for devices",
     "contextual": "Context",
@@ -68,8 +69,10 @@ BEFORE = {
     "[protect embeddings](journeys/embeddings.md).",
     "recognition": "`benchmarks/recognition.py`: the better of three classifiers, for the task and who it was; what "
     "it means is in [images and series](families/images.md).",
-    "shapes": "`benchmarks/shapes.py`: 250 random settings each; the laws are in "
+    "shapes": "`benchmarks/shapes.py`: 1,000 random settings each; the laws and the bounds are in "
     "[ellipses, hyperbolic space, documents](families/directions.md).",
+    "concentrated": "`benchmarks/concentrated.py`: approximate promises, and bounds of those and of no pure ones; see "
+    "[Gaussian noise](families/concentrated.md).",
     "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
     "[keep a budget over time](journeys/budget.md).",
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",

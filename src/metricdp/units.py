@@ -153,7 +153,10 @@ def parse_rho(text: str, unit: str = "km") -> float:
     """
     example = f"0.35/{unit}2" if unit else "0.35"
     number, written = _split(
-        text, "rho", rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT}(?:2|\^2))?\s*", example
+        text,
+        "the rho of a concentrated promise",
+        rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT}(?:2|\^2))?\s*",
+        example,
     )
     if unit and not written:
         raise InvalidInput(
@@ -224,6 +227,6 @@ def _factor(written: str, unit: str, text: str, example: str) -> Fraction:
     if not unit:
         raise InvalidInput(f"distances here have no unit, got {text!r}: leave the unit {written!r} away.")
     if written not in METRES or unit not in METRES:
-        known = ", ".join(METRES) if unit in METRES else unit
-        raise InvalidInput(f"unknown unit {written!r} in {text!r}: use one of {known}, such as {example}.")
+        known = f"one of {', '.join(METRES)}" if unit in METRES else unit
+        raise InvalidInput(f"unknown unit {written!r} in {text!r}: use {known}, such as {example}.")
     return Fraction(METRES[written]) / Fraction(METRES[unit])

@@ -129,5 +129,5 @@ def test_no_builder_is_left_out():
         "madlib",
         "interpolated",
         "product",
-    }  # judged in their own rooms
+    }  # judged in test_every_noise.py and in their own rooms
     assert {name.partition(",")[0] for name in BUILDERS} == {*DECLARED.names, "from_matrix"} - continuous

@@ -264,8 +264,8 @@ def main() -> None:
             f"{held:,} of {len(found):,} hold; densities show at most {largest:.6f} of the promise{told}; loss above "
             f"the least anywhere {share(middle['loss'])} in the middle ({share(ends['loss'][0])} to "
             f"{share(ends['loss'][1])}; by draws {share(mean - 1)} on average); over finite spaces above the engine's "
-            f"bound: put on the nearest {middle['nearest']:.0%}, exponential {middle['finite']:.0%} ({ends['finite'][0]:.1%} to "
-            f"{ends['finite'][1]:.0%})"
+            f"bound: put on the nearest {middle['nearest']:.0%}, exponential {middle['finite']:.0%} "
+            f"({ends['finite'][0]:.1%} to {ends['finite'][1]:.0%})"
         )
         keep(GROUP, f"{family}: {len(found):,} random settings", asked="all hold", measured=measured, held=held,
              count=len(found), largest=largest, family=family, loss=middle["loss"], most=ends["loss"][1],

@@ -213,13 +213,9 @@ def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, 
     if isinstance(mechanism, OutlineLaplace):
         return mechanism.names
     # Neither a place on a street nor what was projected reads like the columns that it comes from.
+    own = isinstance(ground, StreetPath) or isinstance(mechanism, ProjectedLaplace)
     alike = inputs.is_text == outputs.is_text
-    if (
-        alike
-        and size == len(columns)
-        and not isinstance(ground, StreetPath)
-        and not isinstance(mechanism, ProjectedLaplace)
-    ):
+    if alike and size == len(columns) and not own:
         return columns
     if alike and isinstance(ground, Weighted) and ground.parts[0][1] == tuple(range(size)):
         return columns[:size]

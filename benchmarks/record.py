@@ -7,6 +7,8 @@ from the newest line of every `what`. Further values go along by name. Scripts r
 
     chosen = arguments(__doc__).parse_args()     # knows --record
     keep = recorder(chosen.record)               # record, or what leaves nothing behind
+
+Long runs over many seeds keep each outcome as it comes (`gone_through`), so that one that is stopped goes on.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import json
 import math
 import os
 import platform
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ from typing import Any
 import metricdp
 
 RESULTS = Path(__file__).parent / "results"
+PROGRESS = Path(__file__).resolve().parents[1] / ".benchmarks"  # what git ignores: outcomes of runs under way
 Recorder = Callable[..., None]  # called as `record` is
 
 
@@ -57,6 +61,21 @@ def arguments(about: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true", help="append the figures to benchmarks/results")
     return parser
+
+
+def gone_through(path: Path, count: int, judge: Callable[[int], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the outcomes of the seeds up to `count`, judging those that a file of earlier outcomes does not hold."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    done, started = {one["seed"] for one in kept}, time.perf_counter()
+    with path.open("a", encoding="utf-8") as file:
+        for seed in sorted(set(range(count)) - done):
+            kept.append({"seed": seed, **judge(seed)})
+            file.write(json.dumps(kept[-1]) + "\n")
+            file.flush()
+            if len(kept) % 100 == 0:
+                print(f"{path.stem}: {len(kept):,} in {time.perf_counter() - started:.0f} s", flush=True)
+    return [one for one in kept if one["seed"] < count]
 
 
 def _tried(group: str, what: str, *, measured: str, asked: str = "", **values: Any) -> None:

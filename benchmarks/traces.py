@@ -52,7 +52,8 @@ PROJECT = Path(__file__).resolve().parents[1]
 METRIC = mdp.Haversine()
 EVERY = (1, 2, 3, 5, 8, 12, 20, 30)  # steps between two reports of the plain rival
 RATE = 1.0  # per kilometre and step, in the second table
-PLACES, SCALE, RADIUS = 16, 0.2, 1.5
+PLACES, SCALE, RADIUS = 16, 0.2, 3.1  # four places lie in the zone
+DRAWS = 5  # of every trip
 
 
 def shared() -> Path | None:
@@ -159,8 +160,8 @@ def _kilometres(trace: Floats, every: int) -> Floats:
 # --- the adversary ----------------------------------------------------------------------------------------------------
 
 
-def adversary(quick: bool) -> list[dict[str, Any]]:
-    """Compare releases over the same places, trips and budget per step, with an adversary who knows the model."""
+def porto(quick: bool, most: int) -> tuple[Any, Any, list[Integers], int]:
+    """Return sixteen places, a model of some trips, walks of the others, and the place that is visited most."""
     folder = shared()
     city = bundled_roads() if folder is None else mdp.road_network(folder / "roads_porto")
     at = spread_places(city, PLACES)
@@ -171,11 +172,15 @@ def adversary(quick: bool) -> list[dict[str, Any]]:
     allowed = reachable(places.distances, step_seconds=step, most_kmh=80.0, slack_km=2 * near)
     walks = snap(ticks, places, most_km=near, allowed=allowed)
     train, test = split_trips(walks, share=0.7)
-    model = estimate(train, allowed, order=1)
-    sequences = walks_of(test, 200 if quick else 600)
     home = int(np.bincount(train.codes, minlength=len(places)).argmax())
+    return places, estimate(train, allowed, order=1), walks_of(test, most), home
+
+
+def adversary(quick: bool) -> list[dict[str, Any]]:
+    """Compare releases over the same places, trips and budget per step, with an adversary who knows the model."""
+    places, model, sequences, home = porto(quick, 200 if quick else 600)
     zone = zones(places, [home], radius=RADIUS, scale=SCALE)
-    known = Knowledge(places, model.prior, model.transitions, sequences, zone.inside)
+    known = Knowledge(places, model.prior, model.transitions, DRAWS * sequences, zone.inside)
     rows = [known.tables("independent, exponential", mdp.exponential(places, RATE), RATE)]
     best = mdp.optimal(mdp.Problem(places, RATE, prior=model.prior), gap=0.02)
     rows.append(known.tables("independent, optimal", best, RATE))
@@ -188,7 +193,7 @@ def adversary(quick: bool) -> list[dict[str, Any]]:
         rows.append(known.predicted(name, predictive(places, budget=budget)))
     blurred = mdp.optimal(mdp.Problem(zone.space, RATE, loss=places.distances, prior=model.prior), gap=0.02)
     rows.append(known.tables(f"home zone of {RADIUS:g} km, optimal", blurred, RATE))
-    rows.append(known.contextual(model, allowed))
+    rows.append(known.contextual(model))
     return rows
 
 
@@ -222,10 +227,10 @@ class Knowledge:
             name, [np.array(run.reports) for run in runs], [mechanism.likelihoods(run) for run in runs], spent
         )
 
-    def contextual(self, model: Any, allowed: Any) -> dict[str, Any]:
+    def contextual(self, model: Any) -> dict[str, Any]:
         """A place with the one before it; each place is in two releases, so both weights share the budget."""
         weight = 0.5
-        augmented = mdp.Augmented(self.places, histories_of(allowed, 1), [weight])
+        augmented = mdp.Augmented(self.places, histories_of(model.allowed, 1), [weight])
         rate = RATE / (1.0 + weight)
         losses = self.places.distances[augmented.histories[:, 0]]
         prior = model.history_prior(augmented.histories)
@@ -351,12 +356,14 @@ def picture() -> None:
         write_picture(figure, PROJECT / "docs" / "images" / "traces.png")
 
 
-def write(name: str, rows: list[dict[str, Any]], seconds: float) -> None:
+def write(name: str, rows: list[dict[str, Any]], seconds: float, script: str = "traces.py") -> None:
+    """Write a result file that says how it was made."""
     path = PROJECT / "docs" / "results" / f"{name}.csv"
     trips = "real trips" if shared() is not None else "simulated trips that come with the package"
     about = "random spaces" if name == "traces_spaces" else trips
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(f"# command: python benchmarks/traces.py --part {name.removeprefix('traces_')}\n")
+        part = f" --part {name.removeprefix('traces_')}" if script == "traces.py" else ""
+        file.write(f"# command: python benchmarks/{script}{part}\n")
         file.write(f"# version: {mdp.__version__}\n")
         file.write(f"# machine: {platform.system()} {platform.machine()}, {seconds:.0f} s; {about}; seeded draws\n")
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

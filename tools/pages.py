@@ -115,12 +115,16 @@ def optimal_table() -> str:
 
 
 def scales_columns() -> str:
-    """What columns, blocks and the whole program reach on the same roads."""
-    rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
+    """What columns, blocks and the whole program reach on the same roads, in one run."""
+    rows = [
+        "| crossings | way | gap | processor | loss, km | none below, km |",
+        "| ---: | --- | ---: | ---: | ---: | ---: |",
+    ]
+    found = [one["values"] for one in measured("scales") if "ways" in one["values"]]
     rows += [
-        f"| {one['what']} | {one['asked']} | {one['measured']} |"
-        for one in measured("scales")
-        if "how" in one["values"]
+        f"| {one['size']} | {one['how']} | {one['gap']:.2%} | {one['work']:.3g} s | {one['loss']:.6g} | "
+        f"{one['bound']:.6g} |"
+        for one in sorted(found, key=lambda one: (one["size"], one["work"]))
     ]
     return "\n" + "\n".join(rows) + "\n\n"
 
@@ -202,6 +206,18 @@ def recognition_table() -> str:
             ]
             rows.append(f"| {release} | " + " | ".join(told) + " |")
     return "\n".join(rows) + "\n\n"
+
+
+def composition_table() -> str:
+    """What many releases of one mean error cost together: added up, and in rho."""
+    rows = ["| releases | apart | Laplace, added up (pure) | Laplace in rho | Gaussian in rho | gain |"]
+    rows.append("| ---: | ---: | ---: | ---: | ---: | ---: |")
+    for one in (found["values"] for found in measured("concentrated") if "linear" in found["values"]):
+        sums = [one[name] for name in ("linear", "laplace_rho", "gaussian_rho")]
+        cells = [f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in sums]
+        gain = f"{one['linear'] / one['gaussian_rho']:.2g}"
+        rows.append(f"| {one['releases']:,} | {1000 * one['distance_km']:g} m | {' | '.join(cells)} | {gain} |")
+    return "\n" + "\n".join(rows) + "\n\n"
 
 
 def solvers_table() -> str:
@@ -307,6 +323,7 @@ PARTS = {
     "choose_questions": choose_questions,
     "command_help": command_help,
     "cities_table": cities_table,
+    "composition_table": composition_table,
     "optimal_table": optimal_table,
     "scales_columns": scales_columns,
     "scales_maps": scales_maps,
@@ -355,10 +372,12 @@ def written(page: str) -> str:
     return PART.sub(lambda found: f"{found[1]}{_part(found[2], found[3])}{found[4]}", page)
 
 
-def figures_table(group: str) -> str:
-    """Return what was asked for and measured in a group of figures, `<!-- figures devices: ... -->`."""
+def figures_table(words: str) -> str:
+    """Return what was asked for and measured in a group, `<!-- figures devices: ... -->`, or of those with a word."""
+    group, _, having = words.partition(" ")
     lines = ["| what | asked for | measured |", "| --- | --- | --- |"]
-    lines += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in measured(group)]
+    kept = [one for one in measured(group) if having in one["what"]]
+    lines += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in kept]
     return "\n" + "\n".join(lines) + "\n\n"
 
 

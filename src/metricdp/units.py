@@ -20,6 +20,7 @@ HOW_TO_WRITE = (
     "makes points 200 m apart at most a factor of two apart."
 )
 LARGEST = 10**100  # more than any distance, epsilon or factor that means something
+SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}  # in one unit of time
 _NUMBER = r"([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?|[+-]?[0-9]+\.)"
 _UNIT = r"((?:scaled )?[a-zA-Z]+)"
 
@@ -127,6 +128,24 @@ def parse_epsilon(text: str, unit: str = "km") -> float:
     return as_positive(round_down(number / _factor(written, unit, text, example)), "epsilon")
 
 
+def parse_duration(text: str) -> float:
+    """Return a time such as `30s`, `10min`, `2h` or `1d` in seconds."""
+    found = re.fullmatch(rf"\s*{_NUMBER}\s*({'|'.join(SECONDS)})\s*", text)
+    if found is None or not 0 <= Fraction(found[1]) <= LARGEST:
+        raise InvalidInput(f"a time is written such as 30s, 10min, 2h or 1d, got {text!r}.")
+    return float(Fraction(found[1]) * SECONDS[found[2]])
+
+
+def parse_time_epsilon(text: str, unit: str = "min") -> float:
+    """Return an epsilon per time, such as `0.5/min` or `2/h`, per `unit`; from another unit it is rounded down."""
+    number, written = _split(text, "epsilon", rf"\s*{_NUMBER}\s*(?:(?:/|per\s)\s*([a-zA-Z]+))?\s*", "0.5/min or 2/h")
+    if written not in SECONDS:
+        raise InvalidInput(f"an epsilon about times is written per time, such as 0.5/min or 2/h, got {text!r}.")
+    if number <= 0 or written == unit:
+        return as_positive(float(number), "epsilon")
+    return as_positive(round_down(number * SECONDS[unit] / SECONDS[written]), "epsilon")
+
+
 def parse_rho(text: str, unit: str = "km") -> float:
     """Return a rho such as `0.35/km2` per squared `unit`; a bare number where `unit` is empty.
 
@@ -134,7 +153,10 @@ def parse_rho(text: str, unit: str = "km") -> float:
     """
     example = f"0.35/{unit}2" if unit else "0.35"
     number, written = _split(
-        text, "rho", rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT}(?:2|\^2))?\s*", example
+        text,
+        "the rho of a concentrated promise",
+        rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT}(?:2|\^2))?\s*",
+        example,
     )
     if unit and not written:
         raise InvalidInput(
@@ -205,6 +227,6 @@ def _factor(written: str, unit: str, text: str, example: str) -> Fraction:
     if not unit:
         raise InvalidInput(f"distances here have no unit, got {text!r}: leave the unit {written!r} away.")
     if written not in METRES or unit not in METRES:
-        known = ", ".join(METRES) if unit in METRES else unit
-        raise InvalidInput(f"unknown unit {written!r} in {text!r}: use one of {known}, such as {example}.")
+        known = f"one of {', '.join(METRES)}" if unit in METRES else unit
+        raise InvalidInput(f"unknown unit {written!r} in {text!r}: use {known}, such as {example}.")
     return Fraction(METRES[written]) / Fraction(METRES[unit])

@@ -9,6 +9,7 @@ import metricdp as mdp
 from brute import leakage, least_loss
 from metricdp.artifacts import dumps, loads
 from metricdp.design.builders import BUILDERS as DECLARED
+from metricdp.design.pruning import prunable, pruned
 from metricdp.errors import Infeasible
 from spaces_drawn import SPACES
 
@@ -96,6 +97,17 @@ def test_what_a_mechanism_says_of_itself_is_true(builder, kind):
             assert mechanism.certificate.loss <= best / (1 - GAP) + 1e-9
 
 
+@pytest.mark.parametrize("kind", SPACES)
+def test_pruned_laws_say_the_truth_of_themselves_like_any_other(kind):
+    problem = drawn(kind, 1)
+    law = mdp.exponential(problem.inputs, problem.epsilon, prior=problem.prior)
+    judged(pruned(law, [0], prior=problem.prior), problem)
+    if kind in ("l2", "words"):
+        made = prunable(problem, 1, gap=GAP, rounds=1)
+        judged(made, problem)
+        judged(pruned(made, [1], rule="renormalise", prior=problem.prior), problem)
+
+
 LIMITED = (
     "constopt",
     "constopt, expected",
@@ -129,5 +141,5 @@ def test_no_builder_is_left_out():
         "madlib",
         "interpolated",
         "product",
-    }  # judged in their own rooms
+    }  # judged in test_every_noise.py and in their own rooms
     assert {name.partition(",")[0] for name in BUILDERS} == {*DECLARED.names, "from_matrix"} - continuous

@@ -184,3 +184,67 @@ def test_a_notebook_shows_it_as_a_table_without_anything_unescaped() -> None:
     assert "<i>own" not in html
     assert "&lt;b&gt;" in html
     assert html.count("<tr>") == 4
+
+
+def test_every_noise_is_compared_as_itself_and_none_as_another() -> None:
+    """Unit vectors: Laplace and von Mises-Fisher noise are two laws; Gaussian noise keeps no such promise."""
+    vectors = np.random.default_rng(3).normal(size=(8, 3))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    flat = mdp.FiniteSpace(vectors, mdp.Lp(2))
+    fit, missing = chosen(Question(flat), None)
+    noises = [builder.name for builder in fit if builder.start == "metric"]
+    assert noises == ["laplace", "von_mises_fisher"]
+    assert "approximate" in missing["gaussian"]
+    found = {one.builder: one.loss for one in mdp.compare(flat, [4.0], builders=noises, draws=40_000).trials}
+    expected = {"laplace": _drawn_laplace(vectors, 4.0), "von_mises_fisher": _drawn_fisher(vectors, 4.0)}
+    for name, loss in expected.items():
+        assert found[name] == pytest.approx(loss, rel=0.04), name
+    assert abs(found["laplace"] / found["von_mises_fisher"] - 1) > 0.1
+    assert "unit vectors" in chosen(Question(SPACE), None)[1]["von_mises_fisher"]
+
+
+def _drawn_laplace(vectors: np.ndarray, epsilon: float) -> float:
+    """Noise of the l_2 ball in three dimensions, length Gamma(3), then the nearest vector."""
+    rng = np.random.default_rng(9)
+    way = rng.normal(size=(8, 20_000, 3))
+    way *= (rng.gamma(3.0, 1 / epsilon, (8, 20_000)) / np.linalg.norm(way, axis=2))[..., None]
+    return _nearest_loss(vectors, vectors[:, None] + way)
+
+
+def _drawn_fisher(vectors: np.ndarray, epsilon: float) -> float:
+    """Reports on the sphere weighted by exp(epsilon <x, y>), from points that are drawn evenly."""
+    evenly = np.random.default_rng(9).normal(size=(60_000, 3))
+    evenly /= np.linalg.norm(evenly, axis=1, keepdims=True)
+    weights = np.exp(epsilon * vectors @ evenly.T)
+    weights /= weights.sum(axis=1, keepdims=True)
+    near = vectors[(evenly @ vectors.T).argmax(axis=1)]
+    return float((weights * np.linalg.norm(vectors[:, None] - near[None], axis=2)).sum(axis=1).mean())
+
+
+def _nearest_loss(vectors: np.ndarray, reports: np.ndarray) -> float:
+    near = vectors[np.linalg.norm(reports[:, :, None] - vectors, axis=3).argmin(axis=2)]
+    return float(np.linalg.norm(vectors[:, None] - near, axis=2).mean())
+
+
+@pytest.mark.parametrize("kind", ["angle", "hyperbolic", "bags", "curves"])
+def test_noise_of_other_spaces_reports_the_nearest_secret_in_their_own_distance(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(7, 4))
+    spaces = {
+        "angle": mdp.FiniteSpace(rows / np.linalg.norm(rows, axis=1, keepdims=True), mdp.Angular()),
+        "hyperbolic": mdp.FiniteSpace(0.3 * np.tanh(rows[:, :2]), mdp.Hyperbolic()),
+        "bags": mdp.FiniteSpace(rows, mdp.Bags(mdp.Lp(2), 2)),
+        "curves": mdp.FiniteSpace(rows, mdp.Frechet(mdp.Lp(2))),
+    }
+    space = spaces[kind]
+    strong = mdp.compare(space, [2_000.0], builders=["laplace"], draws=70).trials[0]
+    weak = mdp.compare(space, [2.0], builders=["laplace"], draws=700).trials[0]
+    assert strong.loss == 0.0  # next to no noise: everybody is the nearest to themselves
+    assert 0 < weak.loss < space.distances.max()
+
+
+def test_masks_and_small_spaces_are_compared_too() -> None:
+    few = mdp.FiniteSpace(POINTS[:6], mdp.Lp(2))
+    found = mdp.compare(few, [1.0], builders=["masked", "constopt", "weighted_exponential"], draws=100)
+    assert [one.builder for one in found.trials] == ["masked", "constopt"]
+    assert "it is exponential" in found.missing["weighted_exponential"]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
+from scipy.optimize import brentq
 
 import metricdp as mdp
 from metricdp import wording
@@ -55,6 +56,44 @@ def test_the_renyi_conversion_is_the_best_of_all_orders(mu, epsilon):
     logs = (orders - 1) * (orders * mu * mu / 2 - epsilon) - np.log(orders - 1) + orders * np.log1p(-1 / orders)
     best = min(1.0, math.exp(logs.min()))
     assert delta_of(mu, epsilon, "renyi") == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.05, 0.1), (0.4, 0.0), (0.4, 1.0), (1.0, 0.5), (3.0, 2.0), (3.0, 9.0)])
+def test_delta_is_the_mass_that_lies_above_the_factor_by_three_ways_to_compute_it(mu, epsilon):
+    """By the integral of max(p - e^epsilon q, 0), by the normal distribution function, and by Monte Carlo."""
+    found = mdp.ConcentratedGuarantee(0.5, mdp.Lp(2)).delta_at(mu, epsilon)  # rho 1/2: sigma is one, so mu is d
+    border = epsilon / mu + mu / 2
+    whole = quad(
+        lambda y: max(stats.norm.pdf(y, mu) - math.exp(epsilon) * stats.norm.pdf(y), 0.0), border, border + 40,
+        epsabs=0.0, epsrel=1e-10, limit=300,
+    )  # fmt: skip
+    assert found == pytest.approx(whole[0], rel=1e-7)
+    by_tails = stats.norm.sf(border - mu) - math.exp(epsilon) * stats.norm.sf(border)
+    assert found == pytest.approx(by_tails, rel=1e-9, abs=1e-15)
+    drawn = np.random.default_rng(1).normal(mu, 1.0, 200_000)
+    gain = np.maximum(1 - np.exp(epsilon - (mu * drawn - mu * mu / 2)), 0.0)  # 1 - e^epsilon q / p, under p
+    assert abs(gain.mean() - found) <= 5 * gain.std() / math.sqrt(len(gain)) + 1e-12
+
+
+def test_many_releases_are_those_of_a_wider_gap_by_brute_force():
+    """Two and five Gaussian reports of one secret: what their joint densities show, by draws of all of them."""
+    promise, rng = mdp.ConcentratedGuarantee(0.5, mdp.Lp(2)), np.random.default_rng(2)
+    for k, apart, epsilon in ((2, 0.8, 1.0), (5, 0.5, 0.3)):
+        drawn = rng.normal(apart, 1.0, (200_000, k))
+        logs = (apart * drawn - apart**2 / 2).sum(axis=1)
+        gain = np.maximum(1 - np.exp(epsilon - logs), 0.0)
+        found = promise.composed(times=k).delta_at(apart, epsilon)
+        assert abs(gain.mean() - found) <= 5 * gain.std() / math.sqrt(len(gain))
+
+
+@pytest.mark.parametrize(("level", "delta"), [(2.0, 1e-6), (1.5, 1e-3), (10.0, 1e-9)])
+def test_the_rho_of_a_wish_is_found_again_by_the_normal_distribution_function(level, delta):
+    def missed(mu):
+        border = math.log(level) / mu + mu / 2
+        return stats.norm.sf(border - mu) - level * stats.norm.sf(border) - delta
+
+    mu = brentq(missed, 1e-3, 10.0, xtol=1e-14)
+    assert mdp.rho_for(level, 0.2, delta) == pytest.approx((mu / 0.2) ** 2 / 2, rel=1e-6)
 
 
 def test_the_largest_distance_and_the_rho_of_a_wish_are_the_inverse():
@@ -209,6 +248,13 @@ def test_what_cannot_be_drawn_or_promised_is_refused():
     for asked in ({}, {"rho": 1.0, "sigma": 1.0}):
         with pytest.raises(InvalidInput, match="one of them"):
             mdp.gaussian(mdp.Lp(2), **asked)
+    for asked in ({"rho": 5e-324}, {"sigma": 1e-200}, {"sigma": 1e200}):
+        with pytest.raises(InvalidInput, match="another unit of distance"):
+            mdp.gaussian(mdp.Lp(2), **asked)
+    for builder, metric in ((mdp.gaussian, mdp.Lp(2)), (mdp.laplace, mdp.Lp(2)), (mdp.laplace, mdp.Hyperbolic())):
+        for number in (0, 2.5, True, "2", math.nan):
+            with pytest.raises(InvalidInput, match="`dimension` must be a whole number of at least 1"):
+                builder(metric, 9.0, dimension=number)
     with pytest.raises(InvalidInput, match="finer than noise"):
         mdp.gaussian(mdp.Lp(2), 1.0, pitch=1e-14)
     with pytest.raises(OutOfDomain, match="too far out"):

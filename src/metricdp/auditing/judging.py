@@ -95,7 +95,7 @@ def audit(
     promise = mechanism.guarantee
     if isinstance(promise, ConcentratedGuarantee):
         if claimed is None:
-            pure(promise, "this audit")
+            pure(promise, "this audit", "Judge it with mdp.audit_concentrated")
         return judge(mechanism, Claim(claimed or math.inf))
     return _judged(mechanism, Claim.of(promise, claimed, progress))
 

@@ -10,7 +10,7 @@ from metricdp.auditing.densities import continuous_violations
 from metricdp.auditing.exact import within
 from metricdp.auditing.kernels import blocks_of
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import FiniteMechanism, KernelMechanism, Mechanism
+from metricdp.mechanisms import FiniteMechanism, Guarantee, KernelMechanism, Mechanism
 from metricdp.mechanisms.local import MOST_DENSE
 
 COUNT_TOLERANCE = 1e-9  # relative: a ratio above epsilon * (1 + 1e-9) is a violation, with no absolute slack
@@ -135,7 +135,8 @@ def refuse_endless(mechanism: Mechanism, what: str) -> None:
     if not isinstance(mechanism, FiniteMechanism):
         raise InvalidInput(
             f"{what} is computed over a list of secrets, and those of a {type(mechanism).__name__} lie anywhere. How "
-            "far its reports go is in `certificate.loss`, on average, and in mdp.accuracy_radius."
+            "far its reports go is in `certificate.loss`, on average, and in mdp.accuracy_radius"
+            + ("." if isinstance(mechanism.guarantee, Guarantee) else "; `guarantee.epsilon_at` is for its promise.")
         )
 
 

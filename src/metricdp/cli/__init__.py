@@ -22,10 +22,12 @@ from metricdp.cli.judging import audit
 from metricdp.cli.opening import studio
 from metricdp.cli.protecting import engines, perturb
 from metricdp.cli.serving import serving
+from metricdp.cli.streaming import stream
 from metricdp.cli.studies import demo, reproduce, with_study_help
 from metricdp.cli.tables import formats
 from metricdp.cli.texts import text
 from metricdp.cli.trajectories import trajectories
+from metricdp.cli.trees import prune, tree
 from metricdp.errors import MetricdpError
 
 app = App(
@@ -40,8 +42,8 @@ app = App(
 
 
 for _command in (
-    *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories, text, estimate),
-    *(files.inspect, files.export, files.keys, demo, reproduce, studio),
+    *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories, stream, text),
+    *(estimate, tree, prune, files.inspect, files.export, files.keys, demo, reproduce, studio),
 ):  # fmt: skip
     app.command(_command)
 app.command(serving)

@@ -17,7 +17,7 @@ from metricdp.cli.choices import Epsilon, Output
 from metricdp.cli.tables import Overwrite
 from metricdp.errors import InvalidInput
 from metricdp.files import replacing
-from metricdp.units import parse_distance, parse_epsilon, parse_rho
+from metricdp.units import parse_distance, parse_duration, parse_epsilon, parse_rho
 
 if TYPE_CHECKING:
     from metricdp.ledger import Budget, Ledger
@@ -30,7 +30,6 @@ budget = App(
     help_format="markdown",
 )
 DELTA = 1e-5
-PACES = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def plan(
         amount = account_for(f"{CONCENTRATED}any/{unit}").charge(parse_rho(rho, plain))
     else:
         amount = account_for(f"any/{unit}" if unit else "any").charge(parse_epsilon(str(epsilon), unit))
-    print("\n".join(planned(chosen, unit, amount, every=_seconds(every), purpose=purpose).lines()))
+    print("\n".join(planned(chosen, unit, amount, every=parse_duration(every), purpose=purpose).lines()))
     return 0
 
 
@@ -235,7 +234,7 @@ def rotate(books: str, /, *, drop_reports: str | None = None, which: Flat = BESI
         books: The books.
         drop_reports: Drop stored reports older than this, such as 30d; their request ids are refused from then on.
     """
-    before = None if drop_reports is None else time.time() - _seconds(drop_reports)
+    before = None if drop_reports is None else time.time() - parse_duration(drop_reports)
     with which.open(books) as ledger:
         accounts, reports = ledger.rotate(reports_before=before)
     print(f"Periods that were over were closed in {accounts:,} accounts; {reports:,} reports were dropped.")
@@ -309,14 +308,6 @@ def _person(name: str) -> str:
     if not found:
         raise InvalidInput("say whose account: --person NAME, or --person - with the name on standard input.")
     return found
-
-
-def _seconds(text: str) -> float:
-    for unit in sorted(PACES, key=len, reverse=True):
-        number = text.strip().removesuffix(unit)
-        if number != text.strip() and number.strip().replace(".", "", 1).isdecimal():
-            return float(number) * PACES[unit]
-    raise InvalidInput(f"a time is written such as 30s, 10min, 2h or 1d, got {text!r}.")
 
 
 def _plain(found: Budget) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Charged:
     refused: Literal["fail", "report"] = "fail"
 
     @contextmanager
-    def opened(self, budget: str | None, promise: AnyGuarantee) -> Iterator[Charging | None]:
+    def opened(self, budget: str | None = None, promise: AnyGuarantee | None = None) -> Iterator[Charging | None]:
         """Open the books, or begin them with a budget as the total of every person, in the unit of the promise."""
         if self.ledger is None:
             if self.purpose is not None or self.key_file is not None or self.refused != "fail":
@@ -45,8 +45,10 @@ class Charged:
         from metricdp.tables.charging import Charging, first_policy
         from metricdp.tables.persons import parse_amount
 
-        begins = budget is not None and "://" not in self.ledger and not Path(self.ledger).exists()
-        policy = first_policy(parse_amount(budget, promise), promise) if begins and budget is not None else None
+        begins = "://" not in self.ledger and not Path(self.ledger).exists()
+        policy = None
+        if begins and budget is not None and promise is not None:
+            policy = first_policy(parse_amount(budget, promise), promise)
         with Ledger.open(self.ledger, policy=policy, key_file=self.key_file) as ledger:
             yield Charging(ledger, purpose=self.purpose, refused=self.refused)
 

@@ -91,7 +91,9 @@ def perturb(
     sight = telling.sight()
     wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, at=(source, table, vectors))
     if telling.report is not None:
-        pure(chosen.guarantee, "the page of a protected table")  # before anything is read or charged
+        from metricdp.tables.telling import PAGE
+
+        pure(chosen.guarantee, *PAGE)  # before anything is read or charged
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with (
         charged.opened(sharing.budget, chosen.guarantee) as charging,

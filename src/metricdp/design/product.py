@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Certificate, Guarantee, Mechanism, ProductMechanism
+from metricdp.mechanisms import Certificate, Guarantee, Mechanism, ProductMechanism, pure
 from metricdp.mechanisms.product import product_metric
+
+WEIGHTED = (
+    "mdp.product",
+    "A product promises a sum of distances, and rho is about squares: protect each of the columns under a promise of "
+    "its own, or numbers all at once with mdp.gaussian under mdp.Mahalanobis",
+)
 
 
 def product(*mechanisms: Mechanism) -> ProductMechanism:
@@ -31,7 +37,7 @@ def product(*mechanisms: Mechanism) -> ProductMechanism:
             raise NotPrivate("a part of the product was built for comparison and keeps no promise.")
         if part.guarantee.radius is not None:
             raise InvalidInput("a part of the product protects only close pairs (`radius`): a sum cannot state that.")
-    promises = [part.guarantee for part in mechanisms]
+    promises = [pure(part.guarantee, *WEIGHTED) for part in mechanisms]
     theorem = all(promise.basis == "theorem" for promise in promises)
     metric = product_metric(mechanisms)
     slack = sum(promise.slack for promise in promises)

@@ -71,13 +71,16 @@ class Guarantee:
 AnyGuarantee = Guarantee | ConcentratedGuarantee
 
 
-def pure(promise: AnyGuarantee, what: str) -> Guarantee:
-    """Return a pure promise, or refuse a concentrated one in a sentence that says what takes pure ones only."""
+INSTEAD = "Its `guarantee.epsilon_at(distance, delta)` says what it keeps at a distance"
+
+
+def pure(promise: AnyGuarantee, what: str, instead: str = INSTEAD) -> Guarantee:
+    """Return a pure promise, or refuse a concentrated one: what takes pure ones only, and what to do instead."""
     if isinstance(promise, Guarantee):
         return promise
     raise NotPure(
         f"{what} takes mechanisms with a pure promise, epsilon times the distance for every report. This one promises "
-        f"{promise}: say what you want at a distance with `guarantee.epsilon_at(distance, delta)`."
+        f"{promise}. {instead}."
     )
 
 

@@ -19,7 +19,7 @@ from metricdp.mobility.cutting import cut_out, found_centre, trip_ends
 from metricdp.mobility.exhaustive import audit_runs
 from metricdp.mobility.hidden import HiddenWalk, TrajectoryRisk, release_adversary, trajectory_adversary
 from metricdp.mobility.independence import IndependenceTest, conditional_independence, kernel_independence
-from metricdp.mobility.journey import Trajectories, public_model, trajectory_problem
+from metricdp.mobility.journey import Trajectories, public_model, spacing_km, trajectory_problem
 from metricdp.mobility.models import Mobility, Spent, estimate, histories_of, reachable
 from metricdp.mobility.prediction import (
     BlanketPredictor,
@@ -31,8 +31,9 @@ from metricdp.mobility.prediction import (
 )
 from metricdp.mobility.predictive import PredictiveMechanism, predictive
 from metricdp.mobility.runs import PREDICTIONS, Run, Step, linear, parrot
+from metricdp.mobility.shares import TraceLoss, step_loss, trace_loss
 from metricdp.mobility.smoothing import augmented_steps, smooth
-from metricdp.mobility.stays import StayPoints, stay_points
+from metricdp.mobility.stays import StayPoints, home_of, stay_points
 from metricdp.mobility.streams import Absorption, Distribution, windows_spent
 from metricdp.mobility.traces import (
     Traces,
@@ -72,6 +73,7 @@ __all__ = [
     "StayPoints",
     "Step",
     "TraceAccount",
+    "TraceLoss",
     "Traces",
     "Trajectories",
     "TrajectoryRisk",
@@ -98,6 +100,7 @@ __all__ = [
     "features_of",
     "found_centre",
     "histories_of",
+    "home_of",
     "kernel_independence",
     "linear",
     "load_predictor",
@@ -112,8 +115,11 @@ __all__ = [
     "smooth",
     "snap",
     "snap_distances",
+    "spacing_km",
     "split_trips",
     "stay_points",
+    "step_loss",
+    "trace_loss",
     "train_predictor",
     "trajectory_adversary",
     "trajectory_epsilon",

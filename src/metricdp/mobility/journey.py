@@ -54,7 +54,7 @@ class Trajectories:
         """The promise of one report about the fixes themselves: putting each step on its place adds to the slack."""
         reach = 1.0 + float(self.augmented.weights.sum())
         promise = Guarantee(self.problem.epsilon, self.problem.inputs.metric, basis="certificate")
-        return promise.with_slack(2.0 * self.problem.epsilon * self.most_km * reach)
+        return promise.with_slack(self.problem.epsilon * self.augmented.base.charge(self.most_km) * reach)
 
     @property
     def epsilon_per_place(self) -> float:
@@ -103,7 +103,7 @@ def trajectory_problem(
     lags = np.atleast_1d(as_floats(weights, "weights"))
     fixes = traces if isinstance(traces, Traces) else load_traces(traces)
     on_clock = resample(clean(fixes, most_kmh=most_kmh), step_seconds=step_seconds)
-    near = _spacing(places) if most_km is None else as_positive(most_km, "most_km")
+    near = spacing_km(places) if most_km is None else as_positive(most_km, "most_km")
     steps: Booleans = (
         reachable(places.distances, step_seconds=step_seconds, most_kmh=most_kmh, slack_km=2.0 * near)
         if allowed is None
@@ -136,7 +136,7 @@ def public_model(allowed: ArrayLike) -> Mobility:
     return Mobility(np.zeros((len(steps), len(steps))), steps, 1.0)
 
 
-def _spacing(places: FiniteSpace) -> float:
+def spacing_km(places: FiniteSpace) -> float:
     """Return the largest distance from a place to its nearest other one, in kilometres along the ground."""
     if len(places) < 2:
         raise InvalidInput("`places` must be two or more.")

@@ -8,7 +8,8 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.metrics import Haversine
-from metricdp.mobility.traces import Traces
+from metricdp.mobility.traces import Traces, Walks
+from metricdp.spaces import FiniteSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,3 +67,19 @@ def stay_points(traces: Traces, *, radius_km: float = 0.2, least_seconds: float 
         end=traces.seconds[spans[:, 1] - 1],
         fixes=spans[:, 1] - spans[:, 0],
     )
+
+
+def home_of(stays: StayPoints, walks: Walks, places: FiniteSpace, trips: Integers) -> int:
+    """Return the place at which the stays of some trips last longest; without a stay, where most of their steps are.
+
+    It is as secret as the trips. Everybody has one, so that having one tells nothing. Two traces that are hardly apart
+    may have homes that are far apart, where two places come close in time: a report of the home promises something for
+    the distance between the homes, not for that between the traces.
+    """
+    mine = np.isin(stays.owner, trips)
+    spent = np.zeros(len(places))
+    if mine.any():
+        np.add.at(spent, places.nearest(stays.centres[mine])[0], stays.seconds[mine])
+    else:
+        np.add.at(spent, walks.codes[np.isin(walks.owner, trips)], 1.0)
+    return int(spent.argmax())

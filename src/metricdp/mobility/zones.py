@@ -46,15 +46,18 @@ class Visit:
     ignorant: float
     error_inside: float
     error_outside: float
+    unit: str = ""
 
     def __str__(self) -> str:
+        unit = f" {self.unit}" if self.unit else ""
         return (
             f"A report is at most {np.exp(self.border):.3g} times likelier on one side of the border than on the other "
-            f"({self.border_distance:.3g} apart), and {np.exp(self.across):.3g} times for any two places in and out. "
-            f"Who expects a visit to the zone with {self.prior:.0%} believes in it with {self.least:.0%} to "
+            f"({self.border_distance:.3g}{unit} apart), and {np.exp(self.across):.3g} times for any two places in and "
+            f"out. Who expects a visit to the zone with {self.prior:.0%} believes in it with {self.least:.0%} to "
             f"{self.most:.0%} after a report and guesses right in {self.guessed:.0%} of cases ({self.ignorant:.0%} "
             "without a report). "
-            f"The best guess of the place is {self.error_inside:.3g} off inside and {self.error_outside:.3g} outside."
+            f"The best guess of the place is {self.error_inside:.3g}{unit} off inside and "
+            f"{self.error_outside:.3g}{unit} outside."
         )
 
 
@@ -116,6 +119,7 @@ class Zones:
             ignorant=max(inside_before, 1.0 - inside_before),
             error_inside=float(np.average(errors[within], weights=weights[within])),
             error_outside=float(np.average(errors[beyond], weights=weights[beyond])),
+            unit=self.places.unit,
         )
 
 

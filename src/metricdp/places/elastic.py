@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, Integers, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Precomputed, ShortestPath
+from metricdp.metrics.limited import limited
 from metricdp.spaces import FiniteSpace
 
 DENSE = 4_096  # places up to which all pairs are measured
 MOST_JOINED = 20_000_000  # pairs that are joined above that
 HIGHEST = 2.0**40  # the level at which a requirement that has not been met by then is taken to have ended
 EXACT = 20_000  # different masses up to which each gets its own level; more share levels, rounded down
-SOURCES = 64  # places around which is searched at a time
+SOURCES = 4_096  # places around which is searched at a time
 FINE = 2.0**-40  # levels are multiples of this share of the highest, rounded down, so that sums of them are exact
 
 Requirement = Callable[[float], float]
@@ -216,25 +217,28 @@ def _needed(network: ShortestPath) -> ShortestPath:
 
     Other steps are shorter ones, so all that are made up for can go at once. Levels are whole multiples of a grid.
     With every step shorter by a thousandth of it, two steps beat one of the same length and no longer way beats
-    either: Dijkstra's search then says exactly which single steps are needed.
+    either: a search from every place up to the longest step then says exactly which single steps are needed.
     """
     from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import dijkstra
 
-    graph = network.graph.tocoo()
-    longest = float(graph.data.max())
+    graph, size = network.graph, network.nodes
+    lengths = np.asarray(graph.data)
+    longest = float(lengths.max())
     less = 2.0 ** np.ceil(np.log2(longest)) * FINE * 2.0**-10
-    if np.any(graph.data * 2.0**9 < longest) or not np.all(graph.data % (2.0**10 * less) == 0.0):
+    if np.any(lengths * 2.0**9 < longest) or not np.all(lengths % (2.0**10 * less) == 0.0):
         less = 0.0  # a way of a thousand steps, or sums that round: those of equal length stay
-    shorter = csr_array((graph.data - less, (graph.row, graph.col)), shape=graph.shape)
-    keep = np.zeros(graph.nnz, dtype=np.bool_)
-    for start in range(0, network.nodes, SOURCES):
-        sources = np.arange(start, min(start + SOURCES, network.nodes))
-        some = np.flatnonzero((graph.row >= start) & (graph.row < start + SOURCES))
-        ways = dijkstra(shorter, directed=False, indices=sources, limit=longest)
-        keep[some] = ways[graph.row[some] - start, graph.col[some]] >= graph.data[some] - less
-    pairs = np.column_stack([graph.row[keep], graph.col[keep]])
-    return ShortestPath(pairs, graph.data[keep], network.nodes, unit=network.unit)
+    shorter = csr_array((lengths - less, graph.indices, graph.indptr), shape=graph.shape)
+    first, nodes = np.repeat(np.arange(size), np.diff(graph.indptr)), np.arange(size)
+    keep = np.zeros(len(lengths), dtype=np.bool_)
+    for start in range(0, size, SOURCES):
+        sources = nodes[start : start + SOURCES]
+        ways = limited(shorter, sources, nodes, longest, directed=False)
+        some = slice(graph.indptr[start], graph.indptr[min(start + SOURCES, size)])
+        reached = np.repeat(sources, np.diff(ways.starts)) * size + ways.codes
+        at = np.searchsorted(reached, first[some] * size + graph.indices[some])
+        keep[some] = ways.distances[at] >= lengths[some] - less
+    pairs = np.column_stack([first[keep], graph.indices[keep]])
+    return ShortestPath(pairs, lengths[keep], size, unit=network.unit)
 
 
 def _closed(distances: Floats) -> Floats:

@@ -18,6 +18,12 @@ from metricdp.metrics import METRICS, Haversine, Metric, ShortestPath
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
+SERVICE = (
+    "the service",
+    "Protect tables with it and count rho by metricdp perturb --mechanism FILE --id COLUMN --ledger BOOKS, or serve "
+    "Laplace noise with --epsilon",
+)
+
 OFFERED = ("exponential", "truncated_exponential", "tight_constraints", "optimal", "dictionary", "spanner", "constopt")
 GAP = 1e-3
 

@@ -27,7 +27,7 @@ from metricdp.mechanisms import (
     ProductMechanism,
     pure,
 )
-from metricdp.service.building import certificate_values, promise_values
+from metricdp.service.building import SERVICE, certificate_values, promise_values
 from metricdp.service.refusals import Refused
 from metricdp.tables.kernel import protect
 from metricdp.tables.task import Task, task_for, usual_names
@@ -74,7 +74,7 @@ class Served:
     @property
     def guarantee(self) -> Guarantee:
         """The promise of one release, the slack of snapping included."""
-        return pure(self.task.guarantee, "the service")
+        return pure(self.task.guarantee, *SERVICE)
 
     @cached_property
     def kinds(self) -> tuple[bool, ...]:

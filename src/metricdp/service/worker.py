@@ -16,7 +16,7 @@ from typing import Any
 from metricdp.errors import MetricdpError
 from metricdp.mechanisms import pure
 from metricdp.service.apart import calm
-from metricdp.service.building import built, certificate_values, promise_values
+from metricdp.service.building import SERVICE, built, certificate_values, promise_values
 from metricdp.service.jobs import Job, Standing
 from metricdp.service.refusals import scrubbed
 
@@ -73,7 +73,7 @@ def _designed(job: Job, standing: Standing, request: dict[str, Any]) -> Standing
         message="the mechanism can be fetched.",
         seconds=round(time.monotonic() - started, 2),
         certificate=certificate_values(made.certificate),
-        promise=promise_values(pure(made.guarantee, "the service")),
+        promise=promise_values(pure(made.guarantee, *SERVICE)),
     )
 
 

@@ -34,10 +34,13 @@ from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, StreetPath
 from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
 from metricdp.pictures.release_page import OWN_LEVEL
 from metricdp.spaces import Space
+from metricdp.tables.lanes import Lane
 from metricdp.tables.sight import MOST_SECRETS, Seen, Sight
 from metricdp.tables.spending import Level, Spending
 from metricdp.tables.summary import Summary
-from metricdp.tables.task import Lane, is_geographic
+from metricdp.tables.task import is_geographic
+
+PAGE = ("the page of a protected table", "Leave the page out: what is printed says what such a promise keeps")
 
 FORMAT, VERSION = "metricdp.perturb", 1
 TITLE = "metricdp: metric differential privacy, designed, proven and applied"
@@ -55,7 +58,7 @@ def release_of(
     files: Sequence[tuple[str, str]] = (),
 ) -> Release:
     """Return what the page of a protected table tells."""
-    promise, people = pure(summary.guarantee, "the page of a protected table"), summary.people
+    promise, people = pure(summary.guarantee, *PAGE), summary.people
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
     lines = [wording.row_promise(promise) if spread is None else wording.spread_promise(promise)]
     lanes = _noisiest(sight, spread)

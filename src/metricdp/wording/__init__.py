@@ -81,12 +81,20 @@ from metricdp.wording.rows import (
 )
 from metricdp.wording.texts import not_hidden, text_promise, text_rules
 from metricdp.wording.trips import (
+    clocked_loss,
+    clocked_promise,
+    clocked_trip,
+    drawn_centres,
+    given_centres,
     predicted_cost,
     predicted_loss,
     predicted_promise,
     report_promise,
     trip_loss,
     trip_promise,
+    zoned_loss,
+    zoned_promise,
+    zoned_trip,
 )
 
 __all__ = [
@@ -105,6 +113,9 @@ __all__ = [
     "bound",
     "by_the_law",
     "certified",
+    "clocked_loss",
+    "clocked_promise",
+    "clocked_trip",
     "coarsened_columns",
     "compared",
     "concentrated_meanings",
@@ -113,12 +124,14 @@ __all__ = [
     "concentrated_wish",
     "cost",
     "distance",
+    "drawn_centres",
     "dropped_columns",
     "epsilon",
     "fact",
     "factor",
     "found_columns",
     "gap",
+    "given_centres",
     "history",
     "kept",
     "largest_factor",
@@ -177,4 +190,7 @@ __all__ = [
     "within",
     "without_person",
     "word_pair",
+    "zoned_loss",
+    "zoned_promise",
+    "zoned_trip",
 ]

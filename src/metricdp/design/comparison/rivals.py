@@ -12,9 +12,9 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.design.builders import BUILDERS, Builder
-from metricdp.design.comparison.measures import Draw, Figure, Measure, exactly, simulated
+from metricdp.design.comparison.measures import Figure, Measure, exactly, simulated
+from metricdp.design.comparison.noises import no_noise, noise_of
 from metricdp.design.exponential import exponential
-from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     InterpolatedMechanism,
@@ -24,11 +24,12 @@ from metricdp.mechanisms import (
     Mechanism,
     NearestMechanism,
 )
-from metricdp.metrics import Haversine, Lp, Mahalanobis, covered, graph_of
+from metricdp.metrics import Lp, covered
 from metricdp.problems import Problem
 from metricdp.spaces import Box, FiniteSpace
 
 MOST_ANCHORS = 3  # cells along an axis of an interpolated mechanism: a comparison is no place for a long search
+NEAREST = 10  # free reports of constopt, where there are as many
 STARTS = ("space", "problem", "mechanism", "metric", "box")
 
 
@@ -72,14 +73,14 @@ class Question:
             elsewhere = f"it is made elsewhere: `{builder.elsewhere}`" if builder.elsewhere else "it is for Python"
             return made.get(builder.start, elsewhere)
         if builder.start == "metric":
-            return self._no_noise(builder)
+            return no_noise(builder, self.space)
         if builder.start == "box":
             flat = isinstance(self.space.metric, Lp) and not self.space.is_text and self.space.dimension <= 2
             return "" if flat else "it needs places in the plane or on a line, under l1, l2 or linf"
         if builder.name == "madlib" and not self.space.is_text:
             return "for places it is laplace, which stands beside it"
-        if "weights" in builder.options:
-            return "it needs a weight for every report"
+        if builder.name == "weighted_exponential":
+            return "without a weight for every report it is exponential, which stands beside it"
         if builder.dense and len(self.space) > _most():
             return f"it holds a matrix of all pairs, for at most {_most():,} places"
         return ""
@@ -88,7 +89,7 @@ class Question:
         """Build one mechanism and find its loss."""
         started = time.perf_counter()
         if builder.start == "metric":
-            return self._noise(epsilon, measure)
+            return self._noise(builder, epsilon, measure)
         mechanism = self.made(builder, epsilon, measure)
         promise, certificate = mechanism.guarantee, mechanism.certificate
         if certificate.interrupted:
@@ -113,6 +114,8 @@ class Question:
         for name, value in (("gap", self.gap), ("seconds", self.seconds), ("objective", measure.objective)):
             if name in takes and value is not None:
                 wanted[name] = value
+        if "nearest" in takes:
+            wanted["nearest"] = min(NEAREST, len(self.space))
         stakes = {"prior": self.prior, "loss": measure.loss}
         if builder.start == "space":
             return builder.function(self.space, epsilon, **{name: stakes[name] for name in stakes if name in takes})
@@ -172,44 +175,17 @@ class Question:
 
         return simulated(self.space, draw, measure, self.prior, self.draws)
 
-    def _no_noise(self, builder: Builder) -> str:
-        if builder.promise != "pure":
-            return f"its promise is {builder.promise} and approximate, no epsilon"
-        if builder.name != "laplace":
-            return "it is noise for unit vectors"
-        if self.space.is_text:
-            return "noise on words is madlib"
-        if isinstance(self.space.ground, Haversine | Lp | Mahalanobis):
-            return ""
-        return "noise needs coordinates, on the Earth or in a plane"
-
-    def noise(self, epsilon: float) -> tuple[Draw, float]:
-        """Return Laplace noise on the coordinates, then the nearest place, which is post-processing, and a ratio.
-
-        It promises epsilon along the ground. Where that is not the metric (roads), ground distances are at most
-        `ratio` times those of the metric, so noise of epsilon / ratio keeps the promise asked for.
-        """
-        space = self.space
-        ratio = _ground_ratio(space)
-        dimension = None if isinstance(space.ground, Haversine) else space.width
-        noise = laplace(space.ground, epsilon / ratio, dimension=dimension)
-
-        def draw(secrets: Integers, generator: np.random.Generator) -> Integers:
-            return space.nearest(noise.sample(space.decode(secrets), rng=generator))[0]
-
-        return draw, ratio
-
-    def _noise(self, epsilon: float, measure: Measure) -> Trial:
-        """Measure that noise on draws."""
+    def _noise(self, builder: Builder, epsilon: float, measure: Measure) -> Trial:
+        """Measure noise on draws."""
         started, space = time.perf_counter(), self.space
         if measure.loss is None and self.covered is not None:
             raise InvalidInput(
                 "noise may end in another part of the policy, to which no hops lead: compare --loss ground."
             )
-        draw, ratio = self.noise(epsilon)
+        draw, ratio = noise_of(builder, space, epsilon)
         figure = simulated(space, draw, measure, self.prior, self.draws)
         return Trial(
-            *("laplace", epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
+            *(builder.name, epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
             draws=figure.draws,
             certified=epsilon,
             promise=None if ratio == 1.0 else epsilon / ratio,
@@ -232,30 +208,6 @@ def _most() -> int:
     from metricdp.design.local import FEW
 
     return FEW
-
-
-def _ground_ratio(space: FiniteSpace) -> float:
-    """Return the most that two places lie apart on the ground for a distance of one in the metric.
-
-    At least 1, unless the two are counted in different units (hops).
-    """
-    if space.same_ground:
-        return 1.0
-    least = 1.0 if space.unit == space.ground.unit else 0.0
-    if (graph := graph_of(space.metric)) is not None:  # along every path the ground distances of its edges add up
-        codes = np.full(graph.nodes, -1)
-        codes[space.points[:, 0].astype(int)] = np.arange(len(space))
-        ends = codes[graph.edges]
-        if np.any(ends < 0):
-            raise InvalidInput(
-                "the streets between these places lead outside: noise cannot be set to the same promise."
-            )
-        away = space.ground(space.coordinates[ends[:, 0]], space.coordinates[ends[:, 1]])
-        return max(least, float((away / graph.lengths).max()) * (1.0 + 1e-9))
-    apart = space.distances
-    away = np.asarray(space.ground(space.coordinates[:, None], space.coordinates[None]))
-    off = ~np.eye(len(space), dtype=bool)
-    return max(least, float((away[off] / apart[off]).max()) * (1.0 + 1e-9))
 
 
 def _note(said: str, figure: Figure) -> str:

@@ -16,6 +16,7 @@ from importlib.resources import files
 from metricdp.errors import InvalidInput
 from metricdp.experiments.common import Piece, Row, Study, Table
 from metricdp.experiments.survey import comparison
+from metricdp.experiments.survey.domains import DOMAINS
 
 STATES = ("here", "in part", "not here")
 TABLES = (
@@ -73,7 +74,7 @@ def pieces(full: bool) -> Iterator[Piece]:
     """
     for table, sort in dict.fromkeys((line["table"], line["sort"]) for line in lines()):
         yield Piece(f"{table}_{sort}", table, looked_up, (table, sort))
-    for name, domain in comparison.DOMAINS.items():
+    for name, domain in DOMAINS.items():
         for epsilon in domain.epsilons if full else domain.epsilons[-1:]:
             yield Piece(f"{name}_{epsilon:g}", comparison.NUMBER, comparison.compared, (name, epsilon))
 

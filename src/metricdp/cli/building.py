@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from metricdp.arrays import Floats
 from metricdp.cli import choices, starts
 from metricdp.cli.choices import ConcentratedLevel, Level, Places, Where
-from metricdp.cli.stakes import BY_DISTANCE, Cost, loss_from, numbers_for, prior_from, scaled_by
+from metricdp.cli.stakes import BY_DISTANCE, Cost, hidden_in_sets, loss_from, numbers_for, prior_from, scaled_by
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.mechanisms import Mechanism
@@ -18,6 +18,7 @@ from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 from metricdp.spaces.finite import MOST_DISTANCES
+from metricdp.units import DIAMETER
 from metricdp.wording import Objective
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class Options:
         sensitivity: A table of regions in which less may be told: lat, lon, radius (in km) and scale, or tiles south,
             west, north, east and scale, or one scale a place. With scale 0.2 distances there count a fifth, so that
             epsilon does; the loss stays in the places' own distances. It must be public.
+        error: What every best guess of a place has to err by, whatever is reported, such as 100m, or a file with one
+            such number a place: places are divided into public protection sets (PIVE made sound), and epsilon is per
+            diameter of a set, such as 1/diameter. It is a bound for people who follow the prior.
         prior_column: Which column of the prior holds the numbers, where there are several.
         prior_within: How far a row of the prior may lie from its place, such as 300m; rows beyond are left out. As far
             as places lie apart unless given.
@@ -74,6 +78,7 @@ class Options:
 
     prior: str | None = None
     sensitivity: str | None = None
+    error: str | None = None
     prior_column: str | None = None
     prior_within: str | None = None
     loss: str | None = None
@@ -204,7 +209,7 @@ def ordered(
     places = where.places()
     if len(places.space) < 2:
         raise InvalidInput("a mechanism needs at least two places to choose between, and here is one.")
-    level = choices.level_from(epsilon, protect, places.space.unit)
+    level = choices.level_from(epsilon, protect, places.space.unit if options.error is None else DIAMETER)
     order = Order(builder, options, level.epsilon(), places)
     _check_size(order)
     check_extras(order)
@@ -288,6 +293,13 @@ def _with_stakes(order: Order) -> Order:
         reach = None if within is None else choices.distance_in(within, ground, "prior-within")
         prior = prior_from(options.prior, places, column=options.prior_column, within=reach)
     cost = loss_from(options.loss, places, speed=options.speed)
+    if options.error is not None:
+        if order.parts or order.builder.start == "box" or options.sensitivity is not None:
+            raise InvalidInput(
+                "--error makes protection sets of finitely many places, not of a file, a box or a scale of one's own."
+            )
+        hidden, cost = hidden_in_sets(options.error, places, cost, epsilon=order.epsilon, prior=prior)
+        return replace(order, prior=prior, cost=cost, places=hidden)
     if options.sensitivity is not None:
         if order.parts or order.builder.start == "box":
             raise InvalidInput("--sensitivity scales the distances of finitely many places, not of a file or a box.")
@@ -299,7 +311,7 @@ def _with_stakes(order: Order) -> Order:
 def _arguments(order: Order) -> dict[str, Any]:
     """Return the keyword arguments behind the options, other than prior, loss and gap."""
     wanted, options = order.options.given(), order.options
-    for name in ("prior", "sensitivity", *BESIDE, "loss", "gap", "base", "parts", "matrix", "set"):
+    for name in ("prior", "sensitivity", "error", *BESIDE, "loss", "gap", "base", "parts", "matrix", "set"):
         wanted.pop(name, None)
     if wanted.get("executor") == "threads":
         del wanted["executor"]  # the builder's own choice

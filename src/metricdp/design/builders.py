@@ -13,9 +13,10 @@ from typing import Any, Literal
 from metricdp.catalogue import Catalogue, loaded
 from metricdp.mechanisms import Mechanism
 
-STAKES = ("prior", "loss", "sensitivity")
+STAKES = ("prior", "loss", "sensitivity", "error")
 SEARCH = (*STAKES, "gap", "seconds")
-FORM: Mapping[str, Callable[[str], Any]] = {"form": str}  # of the mechanism: a matrix or a kernel
+HALF: Mapping[str, Callable[[str], Any]] = {"budget": str}  # certified, or half as published
+FORM: Mapping[str, Callable[[str], Any]] = {"form": str, **HALF}  # of the mechanism: a matrix or a kernel
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
             "of distances that are cut off far away", "space", STAKES, own=FORM, dense=True, kernel=True),
     Builder("masked", "metricdp.design.masked:masked", "a geographic mask, a disk or a ring around the secret, with "
-            "tails that keep the promise", "space", (*STAKES, "weights"), own={"inner": float, "outer": float},
+            "tails that keep the promise", "space", (*STAKES, "weights"), own={"inner": float, "outer": float, **HALF},
             dense=True),
     Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every pair uses its ratio up, where such "
             "a mechanism exists", "space", STAKES, dense=True),

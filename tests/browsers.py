@@ -53,7 +53,8 @@ def in_node(script: str, **given: Any) -> Any:
         pytest.skip("Node 20 or newer is not installed (Debian: apt install nodejs)")
     code = f"""
       import * as words from "{(PROJECT / "js" / "src" / "words.js").as_uri()}";
-      import {{ open, planDay, protectGeolocation }} from "{(PROJECT / "js" / "dist" / "metricdp.js").as_uri()}";
+      import {{ open, openTree, planDay, protectGeolocation }} from
+        "{(PROJECT / "js" / "dist" / "metricdp.js").as_uri()}";
       import {{ readFileSync }} from "node:fs";
       const given = JSON.parse(readFileSync(0, "utf8"));
       const plain = (value) => (typeof value === "number" && !Number.isFinite(value) ? String(value) : value);

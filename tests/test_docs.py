@@ -50,13 +50,18 @@ def test_the_phone_example_runs_on_a_device(tmp_path):
     shutil.copytree(
         PROJECT / "js", tmp_path / "node_modules" / "metricdp", ignore=shutil.ignore_patterns("node_modules")
     )
-    shutil.copy(PROJECT / "examples" / "phone.mjs", tmp_path)
-    done = subprocess.run([node, "phone.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    for words in ("200 m apart along the roads by at most a factor of two", "OpenStreetMap", "report [ 41.1"):
-        assert words in done.stdout
+    expected = {
+        "phone.mjs": ("200 m apart along the roads by at most a factor of two", "OpenStreetMap", "report [ 41.1"),
+        "avoid.mjs": ("report [ 41.1", "avoided false\ntrue\nholds"),
+    }
+    for name, said in expected.items():
+        shutil.copy(PROJECT / "examples" / name, tmp_path)
+        done = subprocess.run([node, name], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        for words in said:
+            assert words in done.stdout
     page = (PROJECT / "docs" / "journeys" / "phone.md").read_text(encoding="utf-8")
-    for name in ("phone.py", "phone.mjs"):
+    for name in ("phone.py", *expected):
         assert (PROJECT / "examples" / name).read_text(encoding="utf-8") in page
 
 

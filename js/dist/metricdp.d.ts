@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 facffb77d62078550ae222789d1cd874114ce05a810188a0710572ced9219d98.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 65b03396066873938c1a19fd725e6e685986f757fba9768285b400aa435668a2.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */
@@ -104,10 +104,10 @@ export type Guarantee = Readonly<{
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
  * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
- * that it comes from.
+ * that it comes from. The loss is null after pruning.
  */
 export type Certificate = Readonly<{
-    loss: number;
+    loss: number | null;
     lower_bound: number;
     epsilon?: number;
     method: string;
@@ -309,8 +309,8 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
  * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
- * that it comes from.
- * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
+ * that it comes from. The loss is null after pruning.
+ * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
  */
 /**
@@ -319,7 +319,7 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
  * @typedef {{ snap?: number, clamp?: boolean }} Placing
  */
 export class Mechanism {
-    /** Mechanisms come from `open`. @private */
+    /** Mechanisms come from `open` and `prune`. @private */
     private constructor();
     /**
      * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
@@ -359,6 +359,21 @@ export class Mechanism {
     columns: readonly string[];
     /** The unit in which coordinates are measured where they are (latitude, longitude) in degrees. @type {string | null} */
     earthUnit: string | null;
+    /**
+     * Return a mechanism that never gives some reports, with the same promise, exactly: a pruned report becomes one that is kept, always
+     * the same. By the rule "cheapest" (the usual one, of a matrix) that is the one with the least expected distance from the secret, all
+     * secrets being equally likely; by "nearest" (the usual one elsewhere) the nearest. Nothing of it leaves the device: the map is made
+     * here, of public numbers; errors name no code, and `accuracy` stays that of the mechanism before it.
+     *
+     * `codes` is one list for all secrets, and must be a standing wish ("never my street"): one that depends on where somebody is would
+     * give that away, since reports show what never comes. Secrets at pruned places are protected as before.
+     * @param {ArrayLike<number>} codes
+     * @param {{ rule?: "cheapest" | "nearest" }} [options]
+     * @returns {Mechanism}
+     */
+    prune(codes: ArrayLike<number>, { rule }?: {
+        rule?: "cheapest" | "nearest";
+    }): Mechanism;
     /** The number of secrets, where they are finitely many. @returns {number | null} */
     get secrets(): number | null;
     /** The number of reports, where they are finitely many. @returns {number | null} */
@@ -479,6 +494,59 @@ export function open(source: ArrayBuffer | ArrayBufferView | string | URL, { tru
     trusted?: string | string[] | null;
     largest?: number;
 }): Promise<Mechanism>;
+/**
+ * A tree of areas, as `openTree` gives it: the levels, the finest first, and mechanisms that report areas of a level and avoid others.
+ */
+export class LocationTree {
+    /** Trees come from `openTree`. @private */
+    private constructor();
+    /**
+     * The levels, the finest first; `areas` are the names of its areas, null where places have none.
+     * @type {readonly { readonly name: string, readonly size: number, readonly areas: readonly string[] | null }[]}
+     */
+    levels: readonly {
+        readonly name: string;
+        readonly size: number;
+        readonly areas: readonly string[] | null;
+    }[];
+    /**
+     * Return the reports of the file of a level that lie in some areas, by name (places without names by number), of a level that is
+     * no finer.
+     * @param {string} level
+     * @param {ArrayLike<string | number>} areas
+     * @param {{ of?: string }} [options] `of`: whose reports, the places unless said
+     * @returns {number[]}
+     */
+    codes(level: string, areas: ArrayLike<string | number>, { of }?: {
+        of?: string;
+    }): number[];
+    /**
+     * Open the mechanism of a level, and leave out reports from the areas that are avoided: `{ district: ["Bonfim"] }`, by the names of
+     * levels. Which areas these are stays on the device; that a file was fetched tells which level somebody chose.
+     * @param {string} level
+     * @param {{ avoid?: Record<string, (string | number)[]>, rule?: "cheapest" | "nearest" }} [options]
+     * @returns {Promise<Mechanism>}
+     */
+    open(level: string, { avoid, rule }?: {
+        avoid?: Record<string, (string | number)[]>;
+        rule?: "cheapest" | "nearest";
+    }): Promise<Mechanism>;
+    #private;
+}
+/**
+ * Open a tree of areas: `tree.json` by its address (or path), or its bytes together with `read`, which says where the file of a level is.
+ * The mechanism files are opened when they are asked for, and must be those whose checksums the tree names; `trusted` and `largest` are
+ * those of `open`. A tree is not signed itself: what is trusted are the signatures of its mechanism files.
+ * @param {ArrayBuffer | ArrayBufferView | string | URL} source
+ * @param {{ trusted?: string | string[] | null, largest?: number,
+ *   read?: (name: string) => ArrayBuffer | ArrayBufferView | string | URL }} [options]
+ * @returns {Promise<LocationTree>}
+ */
+export function openTree(source: ArrayBuffer | ArrayBufferView | string | URL, { read, ...options }?: {
+    trusted?: string | string[] | null;
+    largest?: number;
+    read?: (name: string) => ArrayBuffer | ArrayBufferView | string | URL;
+}): Promise<LocationTree>;
 /**
  * Return a distance for people: 0.2 km is 200 m.
  * @param {number} distance

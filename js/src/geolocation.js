@@ -6,7 +6,8 @@
  * stayed the same as long as the person stays would tell when the person moves. Every window with a report spends
  * epsilon (or rho) once; after `perDay` reports the last one is repeated until the next day (with its own, old time). A clock that is
  * set back refreshes nothing: the report and the counts stay until the clock has caught up. Pages of one origin that are open
- * side by side take turns where the browser has locks, so that a window has one report for all of them.
+ * side by side take turns where the browser has locks, so that a window has one report for all of them. The same where something is
+ * pruned within a window: its report stays, since another one for the same window would tell what was pruned.
  *
  * A position that the mechanism refuses (a finite one, away from its places) is answered with the same error for the rest of
  * the window: it tells that the person was outside, once in a window, and nothing more.

@@ -11,4 +11,5 @@ export { planDay, protectGeolocation } from "./geolocation.js";
 export { Mechanism } from "./mechanism.js";
 export { haversine } from "./metrics.js";
 export { open } from "./open.js";
+export { LocationTree, openTree } from "./tree.js";
 export { showDistance } from "./words.js";

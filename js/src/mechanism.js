@@ -7,6 +7,7 @@ import { InvalidInput, MetricdpError, Unsupported, optionNumber, refuseOption } 
 import { readMechanism } from "./kinds.js";
 import { promiseOf } from "./manifest.js";
 import { reportOf } from "./product.js";
+import { prunedParts } from "./prune.js";
 import { system } from "./randomness.js";
 import { largestFactor, meaningHead, meanings, promised, reachOf, shortOfParts, shortWords, tableLines } from "./words.js";
 
@@ -27,8 +28,8 @@ import { largestFactor, meaningHead, meanings, promised, reachOf, shortOfParts, 
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
  * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
- * that it comes from.
- * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
+ * that it comes from. The loss is null after pruning.
+ * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
  */
 /**
@@ -40,52 +41,75 @@ import { largestFactor, meaningHead, meanings, promised, reachOf, shortOfParts, 
 export class Mechanism {
   #parts;
 
-  /** Mechanisms come from `open`. @private */
-  constructor(file, { signedBy, verified, trusted, bytes }) {
-    this.#parts = readMechanism(file);
-    const { manifest } = file;
+  #facts;
+
+  /** Mechanisms come from `open` and `prune`. @private */
+  constructor(parts, facts) {
+    this.#parts = parts;
+    this.#facts = facts;
+    const { kind, version, sha256, bytes, guarantee, certificate, licence, signedBy, signature } = facts;
     /**
      * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
      *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
      *   "nearest" | "product"}
      */
-    this.kind = manifest.kind;
+    this.kind = kind;
     /** @type {number} */
-    this.version = manifest.version;
+    this.version = version;
     /** @type {number} */
     this.bytes = bytes;
     /** @type {string} */
-    this.sha256 = manifest.sha256;
+    this.sha256 = sha256;
     /** @type {"dense" | "sparse" | "quantised"} */
     this.storage = this.#parts.table?.storage ?? "dense";
     /** @type {number | null} */
     this.bits = this.#parts.table?.bits ?? null;
-    const promise = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
-    const { epsilon, ...stated } = manifest.certificate;
     /** Whether the promise is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
-    this.isPure = promiseOf(manifest.kind) === "pure";
+    this.isPure = promiseOf(kind) === "pure";
     /**
      * What is promised: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
      * @type {Guarantee | ConcentratedGuarantee}
      */
-    this.guarantee = this.isPure ? Object.freeze(promise) : new ConcentratedGuarantee(promise);
+    this.guarantee = guarantee;
     /** @type {Certificate} */
-    this.certificate = Object.freeze(this.isPure ? { ...stated, epsilon } : stated);
+    this.certificate = certificate;
     /** @type {string} */
-    this.licence = manifest.licence ?? "";
+    this.licence = licence;
     /** The key that signed the file, 64 digits. @type {string | null} */
     this.signedBy = signedBy;
     /**
      * "good": the key in the file made it. "trusted": and you named that key. "unchecked": this browser cannot tell.
      * @type {"none" | "good" | "trusted" | "unchecked"}
      */
-    this.signature = signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good";
+    this.signature = signature;
     /** @type {readonly string[]} */
     this.columns = Object.freeze([...(this.#parts.inputs.columns ?? [])]);
     const ground = this.#parts.inputs.ground ?? this.#parts.inputs.metric;
     /** The unit in which coordinates are measured where they are (latitude, longitude) in degrees. @type {string | null} */
     this.earthUnit = ground?.name === "Haversine" ? ground.unit : null;
     Object.freeze(this);
+  }
+
+  /**
+   * Return a mechanism that never gives some reports, with the same promise, exactly: a pruned report becomes one that is kept, always
+   * the same. By the rule "cheapest" (the usual one, of a matrix) that is the one with the least expected distance from the secret, all
+   * secrets being equally likely; by "nearest" (the usual one elsewhere) the nearest. Nothing of it leaves the device: the map is made
+   * here, of public numbers; errors name no code, and `accuracy` stays that of the mechanism before it.
+   *
+   * `codes` is one list for all secrets, and must be a standing wish ("never my street"): one that depends on where somebody is would
+   * give that away, since reports show what never comes. Secrets at pruned places are protected as before.
+   * @param {ArrayLike<number>} codes
+   * @param {{ rule?: "cheapest" | "nearest" }} [options]
+   * @returns {Mechanism}
+   */
+  prune(codes, { rule = this.kind === "matrix" ? "cheapest" : "nearest" } = {}) {
+    const parts = prunedParts(this.#parts, this.kind, codes, rule);
+    const { method, note } = this.certificate;
+    const certificate = Object.freeze({
+      ...this.certificate, loss: null, worst_pair: Object.freeze([]), method: `${method}, reports pruned on the device`,
+      note: `${note ? `${note}; ` : ""}the loss after pruning is not reckoned here`,
+    }); // prettier-ignore
+    return new Mechanism(parts, { ...this.#facts, certificate });
   }
 
   /** The number of secrets, where they are finitely many. @returns {number | null} */
@@ -214,11 +238,11 @@ export class Mechanism {
    */
   accuracy(level = 0.95) {
     refuseOption(typeof level !== "number" || !(level > 0 && level < 1), "`level` must be a probability between 0 and 1.");
-    const { inputs, outputs, table, rate, reach, within } = this.#parts;
+    const { inputs, outputs, rate, reach, within, table, whole = table } = this.#parts;
     if (within) return within(level);
     if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + (reach ?? 0); // by the lattice
     if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
-    return farthest(inputs, outputs, table, level);
+    return farthest(inputs, outputs, whole, level);
   }
 
   /**
@@ -271,6 +295,21 @@ export class Mechanism {
     const [head, rows] = [concentratedHead(guarantee), concentratedMeanings(guarantee)];
     return { short: concentratedShort(guarantee), head, rows, whole: concentratedPromised(guarantee) };
   }
+}
+
+/** Rebuild the mechanism of a file that was verified. */
+export function mechanismOf(file, { signedBy, verified, trusted, bytes }) {
+  const parts = readMechanism(file);
+  const { kind, version, sha256, licence = "", ...manifest } = file.manifest;
+  const promise = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
+  const { epsilon, ...stated } = manifest.certificate;
+  const isPure = promiseOf(kind) === "pure";
+  return new Mechanism(parts, {
+    kind, version, sha256, bytes, licence, signedBy,
+    guarantee: isPure ? Object.freeze(promise) : new ConcentratedGuarantee(promise),
+    certificate: Object.freeze(isPure ? { ...stated, epsilon } : stated),
+    signature: signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good",
+  }); // prettier-ignore
 }
 
 /** Tell whether every number of a report is finite. */

@@ -2,13 +2,13 @@
 
 import { CorruptFile, InvalidInput, MetricdpError, Unsupported, optionNumber, refuse, refuseOption } from "./errors.js";
 import { MechanismFile } from "./file.js";
-import { Mechanism } from "./mechanism.js";
+import { mechanismOf } from "./mechanism.js";
 import { keyDigits, verified } from "./signing.js";
 
 const LARGEST = 256 * 2 ** 20;
 
 /** Tell whether a name is that of a file on the machine of a Node program, which `fetch` does not read. */
-function isLocalFile(source) {
+export function isLocalFile(source) {
   return globalThis.process?.versions?.node !== undefined && (/^file:/i.test(source) || !/^[a-z][a-z0-9+.-]+:/i.test(source));
 }
 
@@ -27,7 +27,7 @@ async function localFile(source, largest) {
 const tooLarge = (largest) => new CorruptFile(`the file was refused: it has more than the limit of ${largest} bytes.`);
 
 /** Return the bytes of a file in a buffer of their own, which nobody changes between the check and the use. */
-async function bytesOf(source, largest) {
+export async function bytesOf(source, largest) {
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) {
     if (source.byteLength > largest) throw tooLarge(largest);
     const view = source instanceof ArrayBuffer ? new Uint8Array(source) : new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
@@ -51,7 +51,7 @@ async function bytesOf(source, largest) {
  * proof of a matrix is not repeated here. Files of more than `largest` bytes are refused.
  * @param {ArrayBuffer | ArrayBufferView | string | URL} source
  * @param {{ trusted?: string | string[] | null, largest?: number }} [options]
- * @returns {Promise<Mechanism>}
+ * @returns {Promise<import("./mechanism.js").Mechanism>}
  */
 export async function open(source, { trusted = null, largest = LARGEST } = {}) {
   optionNumber(largest, "largest");
@@ -66,7 +66,7 @@ export async function open(source, { trusted = null, largest = LARGEST } = {}) {
       refuse(!keys.includes(found.signedBy), `it is signed by ${found.signedBy}, which is no key you trust`);
       if (!found.verified) throw new Unsupported("this browser cannot check Ed25519 signatures: use a newer one.");
     }
-    return new Mechanism(file, { ...found, trusted: keys !== null, bytes: buffer.byteLength });
+    return mechanismOf(file, { ...found, trusted: keys !== null, bytes: buffer.byteLength });
   } catch (error) {
     if (error instanceof MetricdpError) throw error;
     throw new CorruptFile(`the file was refused: its contents do not make a mechanism (${error.name}).`);

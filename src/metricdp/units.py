@@ -227,6 +227,6 @@ def _factor(written: str, unit: str, text: str, example: str) -> Fraction:
     if not unit:
         raise InvalidInput(f"distances here have no unit, got {text!r}: leave the unit {written!r} away.")
     if written not in METRES or unit not in METRES:
-        known = ", ".join(METRES) if unit in METRES else unit
-        raise InvalidInput(f"unknown unit {written!r} in {text!r}: use one of {known}, such as {example}.")
+        known = f"one of {', '.join(METRES)}" if unit in METRES else unit
+        raise InvalidInput(f"unknown unit {written!r} in {text!r}: use {known}, such as {example}.")
     return Fraction(METRES[written]) / Fraction(METRES[unit])

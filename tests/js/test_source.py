@@ -20,8 +20,8 @@ FOLDER = Path(__file__).parents[2] / "js"
 SOURCES = sorted((FOLDER / "src").glob("*.js"))
 BUILT = FOLDER / "dist" / "metricdp.js"
 PUBLIC = {
-    "ConcentratedGuarantee", "CorruptFile", "InvalidInput", "Mechanism", "MetricdpError", "NotPure", "OutOfDomain",
-    "Unsupported", "haversine", "open", "planDay", "protectGeolocation", "showDistance",
+    "ConcentratedGuarantee", "CorruptFile", "InvalidInput", "LocationTree", "Mechanism", "MetricdpError", "NotPure",
+    "OutOfDomain", "Unsupported", "haversine", "open", "openTree", "planDay", "protectGeolocation", "showDistance",
 }  # fmt: skip
 
 

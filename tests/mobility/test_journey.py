@@ -80,6 +80,18 @@ def test_the_promise_for_fixes_charges_what_putting_them_on_places_moves(places,
     assert made.epsilon_per_place == pytest.approx(0.5 * (1 + 2 * 0.5 + 3 * 0.25))
 
 
+def test_along_roads_a_fix_can_be_put_on_places_that_are_far_apart(places, trips):
+    ring = [[k, (k + 1) % 8] for k in range(7)]  # a road of eight crossings, 5 km each, on a map of a few kilometres
+    roads = mdp.FiniteSpace(
+        np.arange(8), mdp.ShortestPath(ring, np.full(7, 5.0)), coordinates=places.coordinates, ground=mdp.Haversine()
+    )
+    made = trajectory_problem(trips, roads, 0.5, most_km=0.9, weights=[0.5], allowed=np.ones((8, 8), bool))
+    apart = mdp.Haversine()(places.coordinates[:, None], places.coordinates[None]) <= 1.8
+    farthest = max(5.0 * abs(i - j) for i in range(8) for j in range(8) if apart[i, j])
+    assert farthest > 5.0
+    assert made.guarantee.slack == pytest.approx(0.5 * farthest * 1.5)
+
+
 def test_too_many_histories_are_refused_before_any_work(trips):
     with pytest.raises(InvalidInput, match="histories, more than"):
         trajectory_problem(trips, spread_places(bundled_roads(), 60), 1.0, weights=[0.5, 0.5])

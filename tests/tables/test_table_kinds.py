@@ -312,3 +312,13 @@ def test_every_kind_travels_as_a_file(streets: StreetMechanism) -> None:
     names = ["p", "h", "w"]
     again = [task_for(names, mdp.product(first, hour, word), columns=names) for first in (place, slower)]
     assert parcel_of(again[0]).applied == parcel_of(again[1]).applied
+
+
+def test_reports_that_are_no_numbers_of_the_secret_have_names_of_their_own() -> None:
+    hours = pa.table({"one": [1.0], "two": [3.0], "three": [2.0], "four": [0.0]})
+    series = mdp.laplace(mdp.Frechet(mdp.Lp(1), 1), 1.0, dimension=4)  # as many numbers as the outline has
+    assert perturb(hours, series, columns=hours.column_names).column_names == ["start", "end", "least", "largest"]
+    plane = mdp.laplace(mdp.Frechet(mdp.Lp(2), 2), 1.0, dimension=4)
+    assert perturb(hours, plane, columns=hours.column_names).column_names[:3] == ["start_1", "start_2", "end_1"]
+    turned = mdp.laplace(mdp.Lp(2), 1.0, projection=[[0.0, 1.0], [-1.0, 0.0]])
+    assert perturb(hours, turned, columns=["one", "two"]).column_names == ["three", "four", "report_1", "report_2"]

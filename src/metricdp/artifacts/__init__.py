@@ -22,5 +22,18 @@ one machine (see `remembered`).
 
 from metricdp.artifacts.file import Inspection, dumps, inspect, load, loads, save
 from metricdp.artifacts.limits import Limits
+from metricdp.artifacts.trees import TreeFile, TreeLevel, load_tree, save_tree
 
-__all__ = ["Inspection", "Limits", "dumps", "inspect", "load", "loads", "save"]
+__all__ = [
+    "Inspection",
+    "Limits",
+    "TreeFile",
+    "TreeLevel",
+    "dumps",
+    "inspect",
+    "load",
+    "load_tree",
+    "loads",
+    "save",
+    "save_tree",
+]

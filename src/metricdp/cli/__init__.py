@@ -27,6 +27,7 @@ from metricdp.cli.studies import demo, reproduce, with_study_help
 from metricdp.cli.tables import formats
 from metricdp.cli.texts import text
 from metricdp.cli.trajectories import trajectories
+from metricdp.cli.trees import prune, tree
 from metricdp.errors import MetricdpError
 
 app = App(
@@ -42,7 +43,8 @@ app = App(
 
 for _command in (
     *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories, text, estimate),
-    *(shuffle, files.inspect, files.export, files.keys, demo, reproduce, studio),
+    *(shuffle, tree, prune),
+    *(files.inspect, files.export, files.keys, demo, reproduce, studio),
 ):  # fmt: skip
     app.command(_command)
 app.command(serving)

@@ -239,8 +239,8 @@ def built(
     return made(order if prior is None else replace(order, prior=prior), progress=progress)
 
 
-def made(order: Order, *, progress: Progress | None = None) -> Mechanism:
-    """Call the builder."""
+def made(order: Order, *, progress: Progress | None = None, outputs: FiniteSpace | None = None) -> Mechanism:
+    """Call the builder; `outputs` are reports other than the secrets, for builders of problems."""
     builder, options = order.builder, order.options
     wanted = _own(builder, options.set) | _arguments(order)
     if builder.progress:
@@ -267,7 +267,7 @@ def made(order: Order, *, progress: Progress | None = None) -> Mechanism:
         return builder.function(_base(order), **stakes)
     if builder.start == "box":
         return starts.in_box(order.builder, order.places, order.epsilon, stakes, wanted)
-    return builder.function(Problem(space, order.epsilon, **stakes), **wanted)
+    return builder.function(Problem(space, order.epsilon, outputs=outputs, **stakes), **wanted)
 
 
 def _base(order: Order) -> Mechanism:

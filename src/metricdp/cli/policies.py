@@ -91,9 +91,11 @@ class Policy:
         made = metricdp.policy(space, edges, lengths=steps, isolated=left, parts=parts)
         several = metricdp.policies.parts(made)
         if len(several) > 1:
+            single = sum(len(part) == 1 for part in several)
+            alone = f" and {single:,} of one place" if single else ""
             note(
-                f"the policy falls into {len(several):,} parts, the largest of {len(several[0]):,} places and "
-                f"{sum(len(part) == 1 for part in several):,} of one place: reports may reveal the part, as asked."
+                f"the policy falls into {len(several):,} parts, the largest of {len(several[0]):,} places{alone}: "
+                "reports may reveal the part, as asked."
             )
         return made
 

@@ -70,6 +70,12 @@ class OutlineLaplace:
     def outputs(self) -> Unbounded:
         return self.part.inputs
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the numbers of a report are; those of a curve they are not."""
+        axes = [""] if self.size == 1 else [f"_{axis}" for axis in range(1, self.size + 1)]
+        return tuple(f"{what}{axis}" for what in ("start", "end", "least", "largest") for axis in axes)
+
     def _repr_html_(self) -> str:
         return mechanism_card(self)
 

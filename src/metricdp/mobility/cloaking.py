@@ -25,7 +25,8 @@ class Cloaked:
     moves by d and is later by t is told apart by at most epsilon_place d + epsilon_time t. A trip of n fixes adds up n
     of them. Since the order of rows is that of the reported times, two trips may be matched fix by fix in whatever way
     makes that sum least: that one place came before another is protected as well. Not protected: how many fixes a trip
-    has, and with a `period` (the hour of the day) on which day each was.
+    has (a trip that `resample` cut at a gap is as many trips as it has parts, and which came first shows), and with a
+    `period` (the hour of the day) on which day each was.
     """
 
     traces: Traces

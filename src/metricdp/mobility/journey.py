@@ -54,7 +54,7 @@ class Trajectories:
         """The promise of one report about the fixes themselves: putting each step on its place adds to the slack."""
         reach = 1.0 + float(self.augmented.weights.sum())
         promise = Guarantee(self.problem.epsilon, self.problem.inputs.metric, basis="certificate")
-        return promise.with_slack(2.0 * self.problem.epsilon * self.most_km * reach)
+        return promise.with_slack(self.problem.epsilon * self.augmented.base.charge(self.most_km) * reach)
 
     @property
     def epsilon_per_place(self) -> float:

@@ -211,4 +211,5 @@ def _traces(space: FiniteSpace, tally: _Tally, steps: int) -> tuple[FiniteSpace,
     allowed = np.minimum(np.tensordot(tally.most, parts, axes=1), tally.whole * parts.max(axis=0))
     for middle in range(len(codes)):
         allowed = np.minimum(allowed, allowed[:, [middle]] + allowed[[middle]])
+    allowed *= 1.0 + 1e-12  # sums that were rounded down would raise the bound
     return FiniteSpace(np.arange(float(len(codes)))[:, None], Precomputed(allowed)), parts.mean(axis=0)

@@ -28,8 +28,10 @@ def region_scale(space: FiniteSpace, regions: Mapping[str, ArrayLike]) -> Floats
     if "scale" not in columns:
         raise InvalidInput(f"`regions` must have a column `scale`, got {', '.join(columns) or 'none'}.")
     scale = columns["scale"]
-    if np.any((scale <= 0) | (scale > 1)) or any(values.shape != scale.shape for values in columns.values()):
-        raise InvalidInput("`regions` must be columns of equal length, with scales above 0 and at most 1.")
+    if any(values.shape != scale.shape for values in columns.values()):
+        raise InvalidInput("`regions` must be columns of equal length, one row a region.")
+    if len(wrong := scale[(scale <= 0) | (scale > 1)]):
+        raise InvalidInput(f"scales of regions must be above 0 and at most 1, got {wrong[0]:g}: 0.2 counts a fifth.")
     if set(columns) == {"scale"}:
         if len(scale) != len(space):
             raise InvalidInput(f"`scale` alone must be one number a place, {len(space):,}, got {len(scale):,}.")

@@ -97,7 +97,7 @@ class LocationTree:
         near = np.minimum.reduceat(near, starts, axis=1)
         np.fill_diagonal(near, 0.0)
         steps = shortest_path(near, method="FW", directed=False)
-        middles = self._middles(level)
+        middles = self.middles(level)
         return FiniteSpace(
             np.arange(len(starts)),
             Precomputed(np.minimum(steps, steps.T), self.space.unit),
@@ -115,7 +115,7 @@ class LocationTree:
                 f"`mechanism` must be one on the {int(labels.max()) + 1} areas of level {level}, "
                 f"got {len(mechanism.inputs)} secrets and {len(mechanism.outputs)} reports."
             )
-        goals = self.space.part(self._middles(level))
+        goals = self.space.part(self.middles(level))
         problem = Problem(self.space, promise.epsilon, outputs=goals, loss=loss)
         method = f"{mechanism.certificate.method}, on {len(goals)} areas"
         return certify(problem, mechanism.matrix[labels], method=method, started=started)
@@ -123,7 +123,7 @@ class LocationTree:
     def coarsen(self, mechanism: FiniteMechanism, level: int, *, loss: ArrayLike | None = None) -> MatrixMechanism:
         """Return a mechanism on the places that reports areas of a level: post-processing, the promise stays."""
         self._refuse_other(mechanism)
-        return coarsened(mechanism, self._level(level), self._middles(level), loss=loss)
+        return coarsened(mechanism, self._level(level), self.middles(level), loss=loss)
 
     def prune(
         self,
@@ -170,7 +170,7 @@ class LocationTree:
     def _medoids(self) -> dict[int, Integers]:
         return {}
 
-    def _middles(self, level: int) -> Integers:
+    def middles(self, level: int) -> Integers:
         """Return for every area the place with the least distance to all of its places."""
         if level not in self._medoids:
             labels, middles = self._level(level), []

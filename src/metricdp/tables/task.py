@@ -12,7 +12,7 @@ from typing import Literal
 
 from metricdp import numerals
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import AnyGuarantee, Mechanism, ProductMechanism, pure
+from metricdp.mechanisms import AnyGuarantee, Mechanism, OutlineLaplace, ProductMechanism, ProjectedLaplace, pure
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
@@ -288,8 +288,16 @@ def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, 
     """
     inputs, outputs = mechanism.inputs, mechanism.outputs
     size, ground = outputs.width, inputs.ground
+    if isinstance(mechanism, OutlineLaplace):
+        return mechanism.names
+    # Neither a place on a street nor what was projected reads like the columns that it comes from.
     alike = inputs.is_text == outputs.is_text
-    if alike and size == len(columns) and not isinstance(ground, StreetPath):  # no report is a street and an offset
+    if (
+        alike
+        and size == len(columns)
+        and not isinstance(ground, StreetPath)
+        and not isinstance(mechanism, ProjectedLaplace)
+    ):
         return columns
     if alike and isinstance(ground, Weighted) and ground.parts[0][1] == tuple(range(size)):
         return columns[:size]

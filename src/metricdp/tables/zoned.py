@@ -73,6 +73,7 @@ class ZonedSummary:
     visits: int  # reports of the person who has most
     places: int
     most_km: float
+    apart: float  # how far apart the places can be that a fix could be put on
     epsilon: float
     homes: HomeZones
     loss: float
@@ -100,7 +101,7 @@ class ZonedSummary:
             f"{self.target}: {len(self.walks):,} reports of {len(per_trip):,} trips of {self.persons:,} persons over "
             f"{self.places:,} places, coarse in a zone of {wording.distance(self.homes.radius_km, 'km', 'up')} and "
             "precise elsewhere.",
-            wording.zoned_promise(rate, scale, 2.0 * rate * self.most_km, self.most_km, "km"),
+            wording.zoned_promise(rate, scale, rate * self.apart, self.most_km, "km"),
             wording.zoned_trip(rate, scale, most, "km"),
             centres,
             f"A visit to the border, with every place equally likely: {self.visit}",
@@ -154,14 +155,16 @@ def zone_trajectories(
             tell(progress, 0.1 + 0.8 * (number + 1) / len(trips))
         result = reports_like(fixes.table, walks.owner, walks.seconds, np.asarray(places.decode(reports)))
         write_reports(partial, goal, result)
-        books = "" if charging is None else _charge(charging, trips, walks, journey, near, places)
+        books = "" if charging is None else _charge(charging, trips, walks, journey, places.charge(near), places)
+        if books and homes.centre_epsilon is not None:
+            books += " The report of everybody's home was charged on its own, once."
     tell(progress, 1.0)
     visits = max(int(np.isin(walks.owner, mine).sum()) for mine in trips.values())
     worst = max(made.values(), key=lambda one: one.visit.across)
     dearest = max(made.values(), key=lambda one: one.mechanism.certificate.loss).mechanism.certificate
     return ZonedSummary(
-        str(target), walks, len(trips), visits, len(places), near, journey.epsilon, homes, dearest.loss,
-        dearest.lower_bound, worst.visit, len(on_clock) - len(walks), books,
+        str(target), walks, len(trips), visits, len(places), near, places.charge(near), journey.epsilon, homes,
+        dearest.loss, dearest.lower_bound, worst.visit, len(on_clock) - len(walks), books,
     )  # fmt: skip
 
 
@@ -225,14 +228,12 @@ def _zone(places: FiniteSpace, around: tuple[int, ...], homes: HomeZones, journe
 
 
 def _charge(
-    charging: Charging, trips: dict[Any, Integers], walks: Walks, journey: Journey, near: float, places: FiniteSpace
+    charging: Charging, trips: dict[Any, Integers], walks: Walks, journey: Journey, apart: float, places: FiniteSpace
 ) -> str:
     """Charge everybody for their reports, all or nobody; the table appears afterwards."""
     rows = {person: int(np.isin(walks.owner, mine).sum()) for person, mine in trips.items()}
     charging.ledger.release_batch(
         rows, secrets.token_hex(16), key="trajectories", metric=places.metric, epsilon=journey.epsilon,
-        slack=2.0 * journey.epsilon * near, purpose=charging.purpose, draw=lambda granted: b"",
+        slack=journey.epsilon * apart, purpose=charging.purpose, draw=lambda granted: b"",
     )  # fmt: skip
-    return (
-        f"{len(rows):,} persons were charged for {sum(rows.values()):,} reports, and once for the report of their home."
-    )
+    return f"{len(rows):,} persons were charged for {sum(rows.values()):,} reports."

@@ -1149,7 +1149,8 @@ function concentratedTogether(promise, times) {
  * stayed the same as long as the person stays would tell when the person moves. Every window with a report spends
  * epsilon (or rho) once; after `perDay` reports the last one is repeated until the next day (with its own, old time). A clock that is
  * set back refreshes nothing: the report and the counts stay until the clock has caught up. Pages of one origin that are open
- * side by side take turns where the browser has locks, so that a window has one report for all of them.
+ * side by side take turns where the browser has locks, so that a window has one report for all of them. The same where something is
+ * pruned within a window: its report stays, since another one for the same window would tell what was pruned.
  *
  * A position that the mechanism refuses (a finite one, away from its places) is answered with the same error for the rest of
  * the window: it tells that the person was outside, once in a window, and nothing more.
@@ -5067,6 +5068,121 @@ function checkedManifest(file) {
   return stated(record(checks)(given, "its manifest"), "its certificate");
 }
 
+// ---------------------------------------------------------------------------------------------------- prune.js
+
+/**
+ * Reports that somebody does not want to give, left out on the device: a pruned report becomes one that is kept, always the same, found
+ * by public numbers alone. That is post-processing of the draw, so the promise stays as it is, exactly, whatever is pruned.
+ */
+
+
+const ALIKE =
+  "reports are pruned for all secrets alike, as one list of codes: a set that depends on the secret would give it away, since reports show which ones never come.";
+const NOT_HERE =
+  "dividing a law by what is left of it is no post-processing, and whether its promise holds then is proven in Python only: take the rule \"cheapest\" or \"nearest\".";
+
+/** Return which reports are pruned: one list for all secrets, of codes that are there. The sentences name none of them. */
+function goneOf(codes, size, before) {
+  refuseOption(!Array.isArray(codes) && !(ArrayBuffer.isView(codes) && !(codes instanceof DataView)), ALIKE);
+  const gone = Uint8Array.from(before);
+  for (const code of codes) {
+    refuseOption(Array.isArray(code), ALIKE);
+    refuseOption(!Number.isInteger(code) || code < 0 || code >= size, "a pruned code must be a whole number from 0 to one below the number of reports.");
+    gone[code] = 1;
+  }
+  refuseOption(codes.length === 0 || gone.every(Boolean), "at least one report must be pruned and one kept.");
+  return gone;
+}
+
+/** Return the nearest kept report of a pruned one, where reports are measured. */
+function byNearest({ outputs }, left, kept) {
+  const { coordinates, points, metric, ground } = outputs;
+  const [places, away] = coordinates.text ? [points, metric] : [coordinates, ground];
+  return left.map((code) => kept[argmin(kept.length, (k) => away.measure(places.row(code), places.row(kept[k])))]);
+}
+
+function measured(metric, one, other) {
+  try {
+    return metric.measure(one, other);
+  } catch (error) {
+    if (error instanceof Unsupported) throw new Unsupported('distances of this metric are not computed here: take the rule "nearest".');
+    throw error;
+  }
+}
+
+/** Return the kept report that costs least in the place of a pruned one: argmin over t of sum_x z_xk d(x, t), all secrets alike. */
+function byCost({ inputs, outputs, table }, left, kept) {
+  const rows = inputs.size;
+  const chances = left.map(() => new Float64Array(rows));
+  for (let x = 0; x < rows; x++) {
+    const law = table.law(x);
+    left.forEach((code, at) => (chances[at][x] = law[code]));
+  }
+  const [least, best] = [new Float64Array(left.length).fill(Infinity), new Array(left.length).fill(kept[0])];
+  for (const code of kept) {
+    const goal = outputs.points.row(code);
+    const away = Float64Array.from({ length: rows }, (_, x) => measured(inputs.metric, goal, inputs.points.row(x)));
+    chances.forEach((chance, at) => {
+      let cost = 0;
+      for (let x = 0; x < rows; x++) cost += chance[x] * away[x];
+      if (cost < least[at]) [least[at], best[at]] = [cost, code];
+    });
+  }
+  return best;
+}
+
+/** Return which report stands for every code, and which are pruned. */
+function mapped(parts, kind, codes, rule) {
+  const { outputs } = parts;
+  if (outputs.size === undefined) throw new Unsupported(`a ${kind} mechanism has no list of reports to prune from.`);
+  const gone = goneOf(codes, outputs.size, parts.gone ?? new Uint8Array(outputs.size));
+  const all = Array.from({ length: outputs.size }, (_, code) => code);
+  const [left, kept] = [all.filter((code) => gone[code]), all.filter((code) => !gone[code])];
+  if (rule === "renormalise") throw new Unsupported(NOT_HERE);
+  refuseOption(rule !== "cheapest" && rule !== "nearest", '`rule` must be "cheapest" or "nearest".');
+  if (rule === "cheapest" && kind !== "matrix") throw new Unsupported('what a report costs is reckoned from a matrix: take the rule "nearest" here.');
+  const goals = rule === "cheapest" ? byCost(parts, left, kept) : byNearest(parts, left, kept);
+  const map = Uint32Array.from(all);
+  left.forEach((code, at) => (map[code] = goals[at]));
+  return { map, gone };
+}
+
+/** Rows after the map. */
+class PrunedRows {
+  constructor(table, map) {
+    Object.assign(this, { table, map });
+    this.rows = table.rows;
+    this.reports = table.reports;
+    this.storage = table.storage;
+    this.bits = table.bits;
+  }
+
+  law(row) {
+    return moved(this.table.law(row), this.map);
+  }
+}
+
+/** Return a law after the map: what is pruned has probability 0. */
+function moved(law, map) {
+  const result = new Float64Array(law.length);
+  law.forEach((chance, code) => (result[map[code]] += chance));
+  return result;
+}
+
+/** Return the parts of a mechanism that never gives some reports; `whole` keeps the table before it, for what is said to apps. */
+function prunedParts(parts, kind, codes, rule) {
+  const { map, gone } = mapped(parts, kind, codes, rule);
+  const { draw, law, table, whole = table } = parts;
+  return {
+    ...parts,
+    gone,
+    whole,
+    draw: (value, source) => map[draw(value, source)],
+    ...(law ? { law: (value) => moved(law(value), map) } : {}),
+    ...(table ? { table: new PrunedRows(table, map) } : {}),
+  };
+}
+
 // ---------------------------------------------------------------------------------------------------- mechanism.js
 
 /** A mechanism as its file holds it: what it promises, and reports drawn from it. */
@@ -5089,8 +5205,8 @@ function checkedManifest(file) {
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
  * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
- * that it comes from.
- * @typedef {Readonly<{ loss: number, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
+ * that it comes from. The loss is null after pruning.
+ * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
  */
 /**
@@ -5102,52 +5218,75 @@ function checkedManifest(file) {
 class Mechanism {
   #parts;
 
-  /** Mechanisms come from `open`. @private */
-  constructor(file, { signedBy, verified, trusted, bytes }) {
-    this.#parts = readMechanism(file);
-    const { manifest } = file;
+  #facts;
+
+  /** Mechanisms come from `open` and `prune`. @private */
+  constructor(parts, facts) {
+    this.#parts = parts;
+    this.#facts = facts;
+    const { kind, version, sha256, bytes, guarantee, certificate, licence, signedBy, signature } = facts;
     /**
      * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
      *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
      *   "nearest" | "product"}
      */
-    this.kind = manifest.kind;
+    this.kind = kind;
     /** @type {number} */
-    this.version = manifest.version;
+    this.version = version;
     /** @type {number} */
     this.bytes = bytes;
     /** @type {string} */
-    this.sha256 = manifest.sha256;
+    this.sha256 = sha256;
     /** @type {"dense" | "sparse" | "quantised"} */
     this.storage = this.#parts.table?.storage ?? "dense";
     /** @type {number | null} */
     this.bits = this.#parts.table?.bits ?? null;
-    const promise = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
-    const { epsilon, ...stated } = manifest.certificate;
     /** Whether the promise is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
-    this.isPure = promiseOf(manifest.kind) === "pure";
+    this.isPure = promiseOf(kind) === "pure";
     /**
      * What is promised: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
      * @type {Guarantee | ConcentratedGuarantee}
      */
-    this.guarantee = this.isPure ? Object.freeze(promise) : new ConcentratedGuarantee(promise);
+    this.guarantee = guarantee;
     /** @type {Certificate} */
-    this.certificate = Object.freeze(this.isPure ? { ...stated, epsilon } : stated);
+    this.certificate = certificate;
     /** @type {string} */
-    this.licence = manifest.licence ?? "";
+    this.licence = licence;
     /** The key that signed the file, 64 digits. @type {string | null} */
     this.signedBy = signedBy;
     /**
      * "good": the key in the file made it. "trusted": and you named that key. "unchecked": this browser cannot tell.
      * @type {"none" | "good" | "trusted" | "unchecked"}
      */
-    this.signature = signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good";
+    this.signature = signature;
     /** @type {readonly string[]} */
     this.columns = Object.freeze([...(this.#parts.inputs.columns ?? [])]);
     const ground = this.#parts.inputs.ground ?? this.#parts.inputs.metric;
     /** The unit in which coordinates are measured where they are (latitude, longitude) in degrees. @type {string | null} */
     this.earthUnit = ground?.name === "Haversine" ? ground.unit : null;
     Object.freeze(this);
+  }
+
+  /**
+   * Return a mechanism that never gives some reports, with the same promise, exactly: a pruned report becomes one that is kept, always
+   * the same. By the rule "cheapest" (the usual one, of a matrix) that is the one with the least expected distance from the secret, all
+   * secrets being equally likely; by "nearest" (the usual one elsewhere) the nearest. Nothing of it leaves the device: the map is made
+   * here, of public numbers; errors name no code, and `accuracy` stays that of the mechanism before it.
+   *
+   * `codes` is one list for all secrets, and must be a standing wish ("never my street"): one that depends on where somebody is would
+   * give that away, since reports show what never comes. Secrets at pruned places are protected as before.
+   * @param {ArrayLike<number>} codes
+   * @param {{ rule?: "cheapest" | "nearest" }} [options]
+   * @returns {Mechanism}
+   */
+  prune(codes, { rule = this.kind === "matrix" ? "cheapest" : "nearest" } = {}) {
+    const parts = prunedParts(this.#parts, this.kind, codes, rule);
+    const { method, note } = this.certificate;
+    const certificate = Object.freeze({
+      ...this.certificate, loss: null, worst_pair: Object.freeze([]), method: `${method}, reports pruned on the device`,
+      note: `${note ? `${note}; ` : ""}the loss after pruning is not reckoned here`,
+    }); // prettier-ignore
+    return new Mechanism(parts, { ...this.#facts, certificate });
   }
 
   /** The number of secrets, where they are finitely many. @returns {number | null} */
@@ -5276,11 +5415,11 @@ class Mechanism {
    */
   accuracy(level = 0.95) {
     refuseOption(typeof level !== "number" || !(level > 0 && level < 1), "`level` must be a probability between 0 and 1.");
-    const { inputs, outputs, table, rate, reach, within } = this.#parts;
+    const { inputs, outputs, rate, reach, within, table, whole = table } = this.#parts;
     if (within) return within(level);
     if (rate !== undefined && inputs.dimension === 2) return gammaTwoQuantile(level) / rate + (reach ?? 0); // by the lattice
     if (!["matrix", "local"].includes(this.kind)) throw new Unsupported(`the accuracy of a ${this.kind} mechanism is not computed here.`);
-    return farthest(inputs, outputs, table, level);
+    return farthest(inputs, outputs, whole, level);
   }
 
   /**
@@ -5333,6 +5472,21 @@ class Mechanism {
     const [head, rows] = [concentratedHead(guarantee), concentratedMeanings(guarantee)];
     return { short: concentratedShort(guarantee), head, rows, whole: concentratedPromised(guarantee) };
   }
+}
+
+/** Rebuild the mechanism of a file that was verified. */
+function mechanismOf(file, { signedBy, verified, trusted, bytes }) {
+  const parts = readMechanism(file);
+  const { kind, version, sha256, licence = "", ...manifest } = file.manifest;
+  const promise = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
+  const { epsilon, ...stated } = manifest.certificate;
+  const isPure = promiseOf(kind) === "pure";
+  return new Mechanism(parts, {
+    kind, version, sha256, bytes, licence, signedBy,
+    guarantee: isPure ? Object.freeze(promise) : new ConcentratedGuarantee(promise),
+    certificate: Object.freeze(isPure ? { ...stated, epsilon } : stated),
+    signature: signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good",
+  }); // prettier-ignore
 }
 
 /** Tell whether every number of a report is finite. */
@@ -5729,11 +5883,172 @@ async function open(source, { trusted = null, largest = LARGEST } = {}) {
       refuse(!keys.includes(found.signedBy), `it is signed by ${found.signedBy}, which is no key you trust`);
       if (!found.verified) throw new Unsupported("this browser cannot check Ed25519 signatures: use a newer one.");
     }
-    return new Mechanism(file, { ...found, trusted: keys !== null, bytes: buffer.byteLength });
+    return mechanismOf(file, { ...found, trusted: keys !== null, bytes: buffer.byteLength });
   } catch (error) {
     if (error instanceof MetricdpError) throw error;
     throw new CorruptFile(`the file was refused: its contents do not make a mechanism (${error.name}).`);
   }
 }
 
-export { ConcentratedGuarantee, CorruptFile, InvalidInput, MetricdpError, NotPure, OutOfDomain, Unsupported, planDay, protectGeolocation, Mechanism, haversine, open, showDistance };
+// ---------------------------------------------------------------------------------------------------- tree.js
+
+/**
+ * Trees of areas: places in areas in larger areas, with a mechanism file for every level. Everybody chooses how precise reports are and
+ * which areas they avoid, on the device; `metricdp tree` writes such folders.
+ */
+
+
+const LARGEST_TREE = 64 * 2 ** 20; // bytes of a tree.json
+const MOST_LEVELS = 31;
+const LONGEST = 1000; // letters of a name
+const MOST_PLACES = 2 ** 24;
+const NO_AREA = "an area that is avoided is none of its level.";
+
+const named = (value, where) => {
+  refuse(value === "", `${where} is empty`);
+  return text(LONGEST)(value, where);
+};
+
+const anyValue = (value) => value;
+
+/** What a tree.json may say; what depends on other values is checked level by level. */
+const checkTree = record({
+  format: text(), version: whole(), places: whole(1, MOST_PLACES),
+  levels: list(record({ name: named, file: named, sha256: text(64), areas: anyValue }, { of: anyValue, middles: anyValue }), 1, MOST_LEVELS),
+});
+
+/** Return the checked level after those that are finer. */
+function levelOf({ name, file, sha256, areas, of, middles }, places, finer) {
+  const first = finer.length === 0;
+  const size = first ? places : areas?.length ?? 0;
+  refuse(!/^[^/\\:]+$/.test(file) || file.startsWith(".") || finer.some((one) => one.name === name), "a file of the tree lies in another folder, or two levels have one name");
+  refuse(!/^[0-9a-f]{64}$/.test(sha256), "a checksum of the tree has not 64 digits");
+  if (!first || areas !== null) list(named, size, size)(areas, "areas");
+  refuse(areas !== null && new Set(areas).size !== areas.length, "two areas of a level have one name");
+  if (first) {
+    refuse(of !== undefined || middles !== undefined, "the places of the tree lie in areas of their own level");
+    return { name, file, sha256, areas, of: Array.from({ length: places }, (_, place) => place), size };
+  }
+  list(whole(0, size - 1), places, places)(of, "of");
+  list(whole(0, places - 1), size, size)(middles, "middles");
+  refuse(middles.some((place, area) => of[place] !== area), "an area of the tree is told by a place outside it");
+  const around = new Map(); // the area of this level in which one of the level below lies
+  finer[finer.length - 1].of.forEach((area, place) => {
+    refuse(around.has(area) && around.get(area) !== of[place], "an area of the tree lies in several of the next level");
+    around.set(area, of[place]);
+  });
+  return { name, file, sha256, areas, of, size };
+}
+
+/**
+ * A tree of areas, as `openTree` gives it: the levels, the finest first, and mechanisms that report areas of a level and avoid others.
+ */
+class LocationTree {
+  #levels;
+  #opened;
+
+  /** Trees come from `openTree`. @private */
+  constructor(levels, opened) {
+    this.#levels = levels;
+    this.#opened = opened;
+    /**
+     * The levels, the finest first; `areas` are the names of its areas, null where places have none.
+     * @type {readonly { readonly name: string, readonly size: number, readonly areas: readonly string[] | null }[]}
+     */
+    this.levels = Object.freeze(
+      levels.map(({ name, size, areas }) => Object.freeze({ name, size, areas: areas === null ? null : Object.freeze([...areas]) })),
+    );
+    Object.freeze(this);
+  }
+
+  #number(name) {
+    const found = this.#levels.findIndex((level) => level.name === name);
+    refuseOption(found < 0, `the tree has no such level; its levels are ${this.#levels.map((level) => level.name).join(", ")}.`);
+    return found;
+  }
+
+  /**
+   * Return the reports of the file of a level that lie in some areas, by name (places without names by number), of a level that is
+   * no finer.
+   * @param {string} level
+   * @param {ArrayLike<string | number>} areas
+   * @param {{ of?: string }} [options] `of`: whose reports, the places unless said
+   * @returns {number[]}
+   */
+  codes(level, areas, { of = this.#levels[0].name } = {}) {
+    const [chosen, reported] = [this.#number(level), this.#number(of)];
+    refuseOption(chosen < reported, "what is avoided must be no finer than what is reported: take the mechanism of that level.");
+    refuseOption(!Array.isArray(areas), "areas are avoided as one list of names, the same wherever somebody is.");
+    const { areas: names, of: inside, size } = this.#levels[chosen];
+    const known = names === null ? null : new Map(names.map((name, area) => [name, area]));
+    const wanted = new Set(
+      areas.map((area) => {
+        const code = known === null ? area : known.get(area);
+        refuseOption(!Number.isInteger(code) || code < 0 || code >= size, NO_AREA);
+        return code;
+      }),
+    );
+    const found = new Set();
+    this.#levels[reported].of.forEach((report, place) => {
+      if (wanted.has(inside[place])) found.add(report);
+    });
+    return [...found].sort((a, b) => a - b);
+  }
+
+  /**
+   * Open the mechanism of a level, and leave out reports from the areas that are avoided: `{ district: ["Bonfim"] }`, by the names of
+   * levels. Which areas these are stays on the device; that a file was fetched tells which level somebody chose.
+   * @param {string} level
+   * @param {{ avoid?: Record<string, (string | number)[]>, rule?: "cheapest" | "nearest" }} [options]
+   * @returns {Promise<Mechanism>}
+   */
+  async open(level, { avoid = {}, rule } = {}) {
+    refuseOption(typeof avoid !== "object" || avoid === null || Array.isArray(avoid), "`avoid` must name areas by their level, such as { district: [\"Bonfim\"] }.");
+    const number = this.#number(level);
+    const codes = new Set(Object.entries(avoid).flatMap(([name, areas]) => this.codes(name, areas, { of: level })));
+    const mechanism = await this.#opened(this.#levels[number]);
+    refuse(mechanism.sha256 !== this.#levels[number].sha256, "it is not the file that the tree names");
+    const fits = mechanism.secrets === this.#levels[0].size && mechanism.reports === this.#levels[number].size;
+    refuse(!fits, "its places or areas are not those of the tree");
+    return codes.size === 0 ? mechanism : mechanism.prune([...codes], rule === undefined ? {} : { rule });
+  }
+}
+
+/** Return what a tree.json says, checked. */
+function treeLevels(buffer) {
+  let given;
+  try {
+    given = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(buffer));
+  } catch {
+    throw new CorruptFile("the file was refused: it is no tree that metricdp wrote.");
+  }
+  refuse(given?.format !== "metricdp-tree", "it is no tree that metricdp wrote");
+  refuse(given.version !== 1, "it was written by a later metricdp");
+  const { places, levels } = checkTree(given, "the tree");
+  return levels.reduce((finer, level) => [...finer, levelOf(level, places, finer)], []);
+}
+
+/** Return where a file beside another lies: by address, in Node also by path. */
+function besideFile(source, name) {
+  if (isLocalFile(String(source)) && !/^file:/i.test(source)) return `${String(source).replace(/[^/\\]*$/, "")}${name}`;
+  return new URL(encodeURIComponent(name), new URL(source, globalThis.location?.href));
+}
+
+/**
+ * Open a tree of areas: `tree.json` by its address (or path), or its bytes together with `read`, which says where the file of a level is.
+ * The mechanism files are opened when they are asked for, and must be those whose checksums the tree names; `trusted` and `largest` are
+ * those of `open`. A tree is not signed itself: what is trusted are the signatures of its mechanism files.
+ * @param {ArrayBuffer | ArrayBufferView | string | URL} source
+ * @param {{ trusted?: string | string[] | null, largest?: number,
+ *   read?: (name: string) => ArrayBuffer | ArrayBufferView | string | URL }} [options]
+ * @returns {Promise<LocationTree>}
+ */
+async function openTree(source, { read = null, ...options } = {}) {
+  const byName = typeof source === "string" || source instanceof URL;
+  refuseOption(!byName && typeof read !== "function", "say with `read` where the files of the levels are: bytes have no folder.");
+  refuseOption(read !== null && typeof read !== "function", "`read` must be a function of the name of a file.");
+  const levels = treeLevels(await bytesOf(source, LARGEST_TREE));
+  return new LocationTree(levels, ({ file }) => open(read === null ? besideFile(source, file) : read(file), options));
+}
+
+export { ConcentratedGuarantee, CorruptFile, InvalidInput, MetricdpError, NotPure, OutOfDomain, Unsupported, planDay, protectGeolocation, Mechanism, haversine, open, LocationTree, openTree, showDistance };

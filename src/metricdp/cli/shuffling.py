@@ -13,7 +13,6 @@ from metricdp.cli import choices
 from metricdp.cli.choices import Input
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, pure
-from metricdp.spaces import FiniteSpace
 from metricdp.spaces.finite import MOST_DISTANCES
 
 
@@ -82,11 +81,11 @@ def shuffle(
 
 def _across(made: Mechanism) -> float:
     """Return the largest distance of two secrets of a mechanism."""
-    space = made.inputs
-    if not isinstance(space, FiniteSpace) or len(space) ** 2 > MOST_DISTANCES:
+    places: Any = made.inputs.finite
+    if places is None or len(places) ** 2 > MOST_DISTANCES:
+        many = "places anywhere" if places is None else f"{len(places):,} places, too many to measure all pairs"
         raise InvalidInput(
             "say how far apart the secrets of two people may be, with --diameter such as 5km: this mechanism is for "
-            + ("so many places that their largest distance is not looked for." if isinstance(space, FiniteSpace)
-               else "places anywhere.")
-        )  # fmt: skip
-    return float(np.max(space.distances))
+            f"{many}."
+        )
+    return float(np.max(places.distances))

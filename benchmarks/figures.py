@@ -75,7 +75,8 @@ BEFORE = {
     "[Gaussian noise](families/concentrated.md).",
     "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
     "[keep a budget over time](journeys/budget.md).",
-    "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",
+    "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000; "
+    "`benchmarks/noise_devices.py`, every law of noise in JavaScript beside Python.",
     "contextual": "`benchmarks/contextual.py` and `benchmarks/independence.py`; the rest is in "
     "[context](contextual.md).",
     "decoding": "`benchmarks/decoding.py`: 95 % intervals over 1,000 tables, secrets and noise drawn anew, a third of "

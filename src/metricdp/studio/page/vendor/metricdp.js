@@ -796,7 +796,8 @@ const WORDING = {
     "other": "secrets"
   },
   "plural": {
-    "hop": "hops"
+    "hop": "hops",
+    "level": "levels"
   },
   "counted": {
     "hop": [

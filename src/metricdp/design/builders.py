@@ -31,7 +31,7 @@ class Builder:
             loss); a `metric` and epsilon; a `mechanism`, made by another builder or read from a file; several
             `mechanisms`; a `matrix` on a space; a `box` with reports. `other` for those that `design` cannot call.
         elsewhere: For those: the command that makes them.
-        options: Which of the command's own options it takes, by name (see `cli.building.Options`).
+        options: Which of the command's own options it takes, by name (see `cli.options.Options`).
         own: Options of its own, each with what turns the text of `--set name=value` into its value.
         objective: Which loss it counts unless told otherwise.
         dense: Whether it holds a matrix of all secrets and reports, however many there are.

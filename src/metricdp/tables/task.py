@@ -292,12 +292,8 @@ def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, 
         return mechanism.names
     # Neither a place on a street nor what was projected reads like the columns that it comes from.
     alike = inputs.is_text == outputs.is_text
-    if (
-        alike
-        and size == len(columns)
-        and not isinstance(ground, StreetPath)
-        and not isinstance(mechanism, ProjectedLaplace)
-    ):
+    renamed = isinstance(ground, StreetPath) or isinstance(mechanism, ProjectedLaplace)
+    if alike and size == len(columns) and not renamed:
         return columns
     if alike and isinstance(ground, Weighted) and ground.parts[0][1] == tuple(range(size)):
         return columns[:size]

@@ -43,6 +43,8 @@ def test_a_table_of_edges_says_what_is_hidden_and_what_was_added_is_told(capsys:
     assert law.inputs.distances[0].tolist()[:3] == [0.0, 1.0, 2.0]
     assert not law.matrix[np.ix_([0, 1, 2, 5], [3, 4])].any()
     assert cli.main(["audit", "out.mdp"]) == 0
+    assert cli.main(["inspect", "out.mdp"]) == 0
+    assert "a graph of 6 places and 4 edges" in capsys.readouterr().out
 
 
 def test_edges_may_have_lengths_and_rows_for_names() -> None:

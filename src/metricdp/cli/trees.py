@@ -97,6 +97,8 @@ def tree(
         else:
             finest = made_of.prunable(order.epsilon, prunable, prior=order.prior, loss=order.cost.loss)
         laws = [finest, *(_at_level(made_of, level, finest, order, secrets) for level in range(1, made_of.height + 1))]
+        if any(law.certificate.interrupted for law in laws):
+            raise KeyboardInterrupt  # a tree is written whole or not at all
         kept = [] if level is None else level.kept(finest.guarantee)
         with doing(watching.WRITING):
             names = None if isinstance(columns, int) else columns

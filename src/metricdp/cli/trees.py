@@ -16,6 +16,7 @@ from metricdp import wording
 from metricdp.arrays import Floats, Integers
 from metricdp.cli import building, choices, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output, Places
+from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.policies import IDS, Ground, area_names
 from metricdp.cli.stakes import Cost, loss_from, prior_from
 from metricdp.errors import InvalidInput, NotPrivate
@@ -44,7 +45,7 @@ def tree(
     secrets: Secrets = "places",
     builder: str | None = None,
     prunable: int | None = None,
-    options: Annotated[building.Options, Parameter(name="*")] = building.NOTHING_ASKED,
+    options: Annotated[Options, Parameter(name="*")] = NOTHING_ASKED,
     key: str | None = None,
     json: bool = False,
     overwrite: tables.Overwrite = False,

@@ -160,8 +160,8 @@ def zone_trajectories(
         write_reports(partial, goal, result)
         books = ""
         if charging is not None:  # all or nobody; the table appears afterwards
-            given = {"key": "trajectories", "draw": lambda granted: b""} | costs
-            charging.ledger.release_batch(_rows(trips, walks), secrets.token_hex(16), **given)
+            rows_of, once = _rows(trips, walks), secrets.token_hex(16)
+            charging.ledger.release_batch(rows_of, once, key="trajectories", draw=lambda granted: b"", **costs)
             books = f"{len(trips):,} persons were charged for {len(walks):,} reports."
             if homes.centre_epsilon is not None:
                 books += " The report of everybody's home was charged on its own, once."

@@ -60,7 +60,7 @@ BEFORE = {
     "traces": "`benchmarks/traces.py`; the tables are on the page about [traces](families/traces.md).",
     "policies": "`benchmarks/policies.py`: random places, [policies](families/policy.md) and "
     "[pruned reports](families/location_tree.md), every law judged exactly; shares are above the engine's lower bound "
-    "of the same problem.",
+    "of the same problem. `benchmarks/corgi.py`: pruning as CORGI publishes it, beside ours.",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
     "[protect embeddings](journeys/embeddings.md).",
@@ -75,7 +75,8 @@ BEFORE = {
     "[Gaussian noise](families/concentrated.md).",
     "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
     "[keep a budget over time](journeys/budget.md).",
-    "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000.",
+    "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000; "
+    "`benchmarks/noise_devices.py`, every law of noise in JavaScript beside Python.",
     "contextual": "`benchmarks/contextual.py` and `benchmarks/independence.py`; the rest is in "
     "[context](contextual.md).",
     "decoding": "`benchmarks/decoding.py`: 95 % intervals over 1,000 tables, secrets and noise drawn anew, a third of "

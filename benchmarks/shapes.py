@@ -231,6 +231,11 @@ def picture(path: str) -> None:
     figure.savefig(path, dpi=80)
 
 
+def share(value: float) -> str:
+    """Return a share in words; what is below half a thousandth is nothing."""
+    return f"{round(value, 3) + 0.0:.1%}"
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--picture", help="draw some noise there, and measure nothing")
@@ -251,14 +256,16 @@ def main() -> None:
         shares = {name: [one[name] for one in found if name in one] for name in ("loss", "finite", "nearest")}
         middle = {name: float(np.median(some)) for name, some in shares.items()}
         ends = {name: (min(some), max(some)) for name, some in shares.items()}
+        assert ends["loss"][0] >= -1e-6, (family, ends)  # nothing is below a bound
+        assert ends["finite"][0] >= -1e-9, (family, ends)
         largest, mean = max(one["shown"] for one in found), float(np.mean([one["mean"] for one in found]))
         told = f"; tables of all bags show {max(one['whole'] for one in found):.4f} of it" if family == "bags" else ""
         measured = (
             f"{held:,} of {len(found):,} hold; densities show at most {largest:.6f} of the promise{told}; loss above "
-            f"the least anywhere {middle['loss']:.1%} ({ends['loss'][0]:.1%} to {ends['loss'][1]:.0%}; by draws "
-            f"{mean - 1:+.1%} on average); over finite spaces above the engine's bound: put on the nearest "
-            f"{middle['nearest']:.0%}, exponential {middle['finite']:.0%} ({ends['finite'][0]:.1%} to "
-            f"{ends['finite'][1]:.0%})"
+            f"the least anywhere {share(middle['loss'])} in the middle ({share(ends['loss'][0])} to "
+            f"{share(ends['loss'][1])}; by draws {share(mean - 1)} on average); over finite spaces above the engine's "
+            f"bound: put on the nearest {middle['nearest']:.0%}, exponential {middle['finite']:.0%} "
+            f"({ends['finite'][0]:.1%} to {ends['finite'][1]:.0%})"
         )
         keep(GROUP, f"{family}: {len(found):,} random settings", asked="all hold", measured=measured, held=held,
              count=len(found), largest=largest, family=family, loss=middle["loss"], most=ends["loss"][1],

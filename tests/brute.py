@@ -4,6 +4,9 @@ import itertools
 import math
 
 import numpy as np
+from scipy import stats
+
+FALSE_ALARM = 1e-6  # a chi-square or KS test of the law may fail by chance this often
 
 
 def leakage(matrix, distances):
@@ -79,3 +82,15 @@ def least_loss(loss, prior, exponents, objective="expected"):
     )
     assert found.status == 0, found.message
     return float(found.fun)
+
+
+def fits(counts, law):
+    """Compare counts with a law by chi-square, rare reports lumped together."""
+    counts, expected = np.asarray(counts, float), np.asarray(law) * np.sum(counts)
+    assert not np.any(counts[np.asarray(law) == 0])
+    rare = expected < 5
+    if rare.any():
+        counts = np.append(counts[~rare], counts[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+        counts, expected = counts[expected > 0], expected[expected > 0]
+    assert stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > FALSE_ALARM

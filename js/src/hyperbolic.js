@@ -21,7 +21,7 @@ const BORDER = 1 - 2 ** -50; // the longest report
 const totalOf = (values) => values.reduce((sum, x) => sum + x, 0);
 
 /** The law of hyperbolic noise; a coordinate v of the hyperboloid lies at v * top / bottom cells. */
-class HyperbolicLaw {
+export class HyperbolicLaw {
   constructor(dimension, epsilon, [top, bottom]) {
     Object.assign(this, { dimension, epsilon, top, bottom });
     this.scale = top / bottom;

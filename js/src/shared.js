@@ -75,7 +75,8 @@ export const WORDING = {
     "other": "secrets"
   },
   "plural": {
-    "hop": "hops"
+    "hop": "hops",
+    "level": "levels"
   },
   "counted": {
     "hop": [

@@ -76,6 +76,14 @@ def as_probabilities(value: ArrayLike, size: int, name: str = "prior") -> Floats
     return array / total
 
 
+def as_whole(value: Any, name: str, least: int = 1) -> int:
+    """Return a whole number of at least `least`; 2.0 is one, and True is none."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or value != int(value) or value < least:
+        raise InvalidInput(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
 def as_positive(value: Any, name: str) -> float:
     """Return a finite number above zero."""
     try:

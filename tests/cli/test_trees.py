@@ -105,8 +105,23 @@ def test_areas_are_pruned_by_name_at_any_level_and_the_promise_stays(
 
 def test_a_pruned_file_is_drawn_from_in_a_browser(made: Path) -> None:
     assert run(made, f"prune TREE/places.mdp --areas 0,1 --rule nearest -o {made}/phone.mdp") == 0
-    script = "const m = await open(given.path); answer = Array.from({ length: 300 }, () => m.sample([0, 0]).code);"
+    script = """const m = await open(given.path);
+        answer = Array.from({ length: 300 }, () => m.sample([0, 0]).code);"""
     assert not {0, 1} & set(ask(script, path=str(made / "phone.mdp")))
+
+
+def test_a_device_opens_the_folder_and_prunes_as_python_does(made: Path) -> None:
+    assert run(made, f"prune TREE/places.mdp --tree TREE --areas c -o {made}/ours.mdp") == 0
+    script = """const tree = await openTree(given.path);
+        const mine = await tree.open("places", { avoid: { district: ["c"] } });
+        const coarse = await tree.open("district", { avoid: { city: ["north"] } });
+        answer = [tree.levels.map(({ name, size }) => [name, size]), Array.from(mine.law([0, 0])),
+                  Array.from(coarse.law([0, 0]))];"""
+    levels, law, coarse = ask(script, path=str(made / "tree" / "tree.json"))
+    assert levels == [["places", 8], ["district", 4], ["city", 2]]
+    assert np.allclose(law, mdp.load(made / "ours.mdp").matrix[0], rtol=1e-9, atol=1e-15)
+    assert coarse[3] == 0.0
+    assert sum(coarse) == pytest.approx(1.0)
 
 
 def test_renormalising_is_refused_unless_the_law_was_made_for_it(

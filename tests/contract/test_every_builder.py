@@ -9,6 +9,7 @@ import metricdp as mdp
 from brute import leakage, least_loss
 from metricdp.artifacts import dumps, loads
 from metricdp.design.builders import BUILDERS as DECLARED
+from metricdp.design.pruning import prunable, pruned
 from metricdp.errors import Infeasible
 from spaces_drawn import SPACES
 
@@ -94,6 +95,17 @@ def test_what_a_mechanism_says_of_itself_is_true(builder, kind):
         best = judged(mechanism, problem)
         if builder in WITHIN_GAP:
             assert mechanism.certificate.loss <= best / (1 - GAP) + 1e-9
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_pruned_laws_say_the_truth_of_themselves_like_any_other(kind):
+    problem = drawn(kind, 1)
+    law = mdp.exponential(problem.inputs, problem.epsilon, prior=problem.prior)
+    judged(pruned(law, [0], prior=problem.prior), problem)
+    if kind in ("l2", "words"):
+        made = prunable(problem, 1, gap=GAP, rounds=1)
+        judged(made, problem)
+        judged(pruned(made, [1], rule="renormalise", prior=problem.prior), problem)
 
 
 LIMITED = (

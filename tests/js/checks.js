@@ -1,6 +1,6 @@
 /** What the tests ask a JavaScript engine to do; the same in Chromium and in Node. */
 
-import { open, protectGeolocation } from "./metricdp.js";
+import { open, openTree, protectGeolocation } from "./metricdp.js";
 import { exactFlip } from "./src/whole.js";
 
 /** Words given by the test, to compare draw by draw with Python. */
@@ -90,6 +90,14 @@ export const checks = {
   async laws({ file, secrets }) {
     const m = await open(file);
     return secrets.map((secret) => Array.from(m.law(secret)));
+  },
+
+  /** Open a level of a tree and avoid areas of it: what it says, its laws and a count of its reports. */
+  async tree({ file, level, avoid, secrets, count }) {
+    const m = await (await openTree(file)).open(level, { avoid });
+    const counts = new Array(m.reports).fill(0);
+    for (let i = 0; i < count; i++) counts[m.sample(secrets[0], { clamp: true }).code] += 1;
+    return { lines: m.explain().lines, laws: secrets.map((secret) => Array.from(m.law(secret, { clamp: true }))), counts };
   },
 
   /** Draw with given words: one list of words per draw. */

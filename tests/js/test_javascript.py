@@ -20,14 +20,13 @@ from scipy import stats
 
 import browsers
 import metricdp as mdp
-from brute import grid
+from brute import FALSE_ALARM, fits, grid
 from forging import rewritten
 from instances import interpolated, local_on, place_and_hour, some_local, streets, with_zeros
 from metricdp.artifacts import save
 from metricdp.metrics import EARTH_RADIUS_KM
 
 PROJECT = Path(__file__).parents[2]
-FALSE_ALARM = 1e-6  # each chi-square or KS test may fail by chance this often
 RNG = np.random.default_rng(2026)
 
 
@@ -82,18 +81,6 @@ def engine(request: pytest.FixtureRequest) -> Iterator[browsers.Engine]:
         pytest.skip(f"{request.param} is not installed (Debian: apt install chromium nodejs)")
     with browsers.running(request.param) as running:
         yield running
-
-
-def fits(counts: Any, law: Any) -> None:
-    """Compare counts with a law by chi-square, rare reports lumped together."""
-    counts, expected = np.asarray(counts, float), np.asarray(law) * np.sum(counts)
-    assert not np.any(counts[np.asarray(law) == 0])
-    rare = expected < 5
-    if rare.any():
-        counts = np.append(counts[~rare], counts[rare].sum())
-        expected = np.append(expected[~rare], expected[rare].sum())
-        counts, expected = counts[expected > 0], expected[expected > 0]
-    assert stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > FALSE_ALARM
 
 
 TABLES = {

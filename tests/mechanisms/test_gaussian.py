@@ -248,6 +248,13 @@ def test_what_cannot_be_drawn_or_promised_is_refused():
     for asked in ({}, {"rho": 1.0, "sigma": 1.0}):
         with pytest.raises(InvalidInput, match="one of them"):
             mdp.gaussian(mdp.Lp(2), **asked)
+    for asked in ({"rho": 5e-324}, {"sigma": 1e-200}, {"sigma": 1e200}):
+        with pytest.raises(InvalidInput, match="another unit of distance"):
+            mdp.gaussian(mdp.Lp(2), **asked)
+    for builder, metric in ((mdp.gaussian, mdp.Lp(2)), (mdp.laplace, mdp.Lp(2)), (mdp.laplace, mdp.Hyperbolic())):
+        for number in (0, 2.5, True, "2", math.nan):
+            with pytest.raises(InvalidInput, match="`dimension` must be a whole number of at least 1"):
+                builder(metric, 9.0, dimension=number)
     with pytest.raises(InvalidInput, match="finer than noise"):
         mdp.gaussian(mdp.Lp(2), 1.0, pitch=1e-14)
     with pytest.raises(OutOfDomain, match="too far out"):

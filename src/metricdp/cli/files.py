@@ -11,6 +11,8 @@ from metricdp.cli.tables import Overwrite
 from metricdp.declarations import Many, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, LocalMechanism, MatrixMechanism, Mechanism
+from metricdp.metrics import graph_of
+from metricdp.units import HOP
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
@@ -37,6 +39,11 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
     print(f"From {mechanism.inputs} to {mechanism.outputs}.")
     print("\n".join(terminal.promise_lines(mechanism)))
     print(f"In short: {terminal.in_short(mechanism)}")
+    if (graph := graph_of(mechanism.inputs.metric)) is not None and mechanism.guarantee.unit == HOP:
+        print(
+            f"Policy: {graph.fingerprint}, a graph of {graph.nodes:,} places and {len(graph.edges):,} edges. A promise "
+            "in its hops is none in those of another, and the books keep an account for each."
+        )
     print(f"Size: {_size(found.bytes)}; {_storage(found)}; format version {found.version}.")
     print(f"Licence of the data: {found.licence or 'not stated'}.")
     print(_signature(found, key))

@@ -16,6 +16,7 @@ from metricdp import wording
 from metricdp.arrays import Floats, Integers
 from metricdp.cli import building, choices, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output, Places
+from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.policies import IDS, Ground, area_names
 from metricdp.cli.stakes import Cost, loss_from, prior_from
 from metricdp.errors import InvalidInput, NotPrivate
@@ -44,7 +45,7 @@ def tree(
     secrets: Secrets = "places",
     builder: str | None = None,
     prunable: int | None = None,
-    options: Annotated[building.Options, Parameter(name="*")] = building.NOTHING_ASKED,
+    options: Annotated[Options, Parameter(name="*")] = NOTHING_ASKED,
     key: str | None = None,
     json: bool = False,
     overwrite: tables.Overwrite = False,
@@ -97,6 +98,8 @@ def tree(
         else:
             finest = made_of.prunable(order.epsilon, prunable, prior=order.prior, loss=order.cost.loss)
         laws = [finest, *(_at_level(made_of, level, finest, order, secrets) for level in range(1, made_of.height + 1))]
+        if any(law.certificate.interrupted for law in laws):
+            raise KeyboardInterrupt  # a tree is written whole or not at all
         kept = [] if level is None else level.kept(finest.guarantee)
         with doing(watching.WRITING):
             names = None if isinstance(columns, int) else columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from metricdp.arrays import as_positive
+from metricdp.arrays import as_positive, as_whole
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, DirectionNoise, Guarantee, Lattice
 from metricdp.mechanisms.directions import FINEST, spread_of
@@ -48,9 +48,10 @@ def directional(
     """Return noise on the sphere that belongs to a metric of unit vectors."""
     rate = as_positive(epsilon, "epsilon")
     least = 2 if isinstance(metric, Angular) else 3
+    dimension = None if dimension is None else as_whole(dimension, "dimension")
     if dimension is None or dimension < least:
         raise InvalidInput(f"`dimension` must say how many numbers a vector has, at least {least}, got {dimension}.")
-    space = Sphere(metric, int(dimension), "any" if normalise else "unit")
+    space = Sphere(metric, dimension, "any" if normalise else "unit")
     promise = Guarantee(rate, metric, basis="theorem")
     name = "angular Laplace" if isinstance(metric, Angular) else "von Mises-Fisher"
     blank = Certificate(loss=0.0, lower_bound=0.0, method=f"{name} (theorem)", epsilon=rate)

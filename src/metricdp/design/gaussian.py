@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
-from metricdp.arrays import as_positive
+from metricdp.arrays import as_positive, as_whole
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, ConcentratedGuarantee, GaussianNoise, Lattice, SphericalGaussian
 from metricdp.mechanisms.gaussian import normal_mean, rho_above, seen_mean, sigma_below
 from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.spaces import Unbounded
+
+SMALLEST, LARGEST = 1e-100, 1e100  # of a standard deviation: beyond, squares leave the range of doubles
 
 
 def gaussian(
@@ -38,6 +40,7 @@ def gaussian(
     References: Bun and Steinke (2016); docs/families/concentrated.md.
     """
     spread, promised = _spread(rho, sigma)
+    dimension = None if dimension is None else as_whole(dimension, "dimension")
     if isinstance(metric, Haversine):
         if dimension not in (None, 2):
             raise InvalidInput(f"places on the Earth have two dimensions, got `dimension` {dimension}.")
@@ -50,14 +53,12 @@ def gaussian(
         if dimension not in (None, size):
             raise InvalidInput(f"`dimension` must be {size} like the covariance, got {dimension}.")
     elif isinstance(metric, Lp) and (metric.p == 2.0 or dimension == 1):
-        size = 2 if dimension is None else int(dimension)
+        size = 2 if dimension is None else dimension
     else:
         raise InvalidInput(
             f"`gaussian` takes mdp.Lp(2), mdp.Mahalanobis or mdp.Haversine, got {metric!r}: the divergence of normal "
             "noise is a square of those distances and of no other."
         )
-    if size < 1:
-        raise InvalidInput(f"`dimension` must be at least 1, got {size}.")
     lattice = Lattice(tidy_pitch(spread / (100.0 * stretch(metric))) if pitch is None else pitch)
     proof = _theorem(spread * normal_mean(size), cell_reach(metric, size, lattice.pitch))
     return GaussianNoise(Unbounded(metric, size), spread, lattice, ConcentratedGuarantee(promised, metric), proof)
@@ -67,11 +68,13 @@ def _spread(rho: float | None, sigma: float | None) -> tuple[float, float]:
     """Return sigma and the rho that is promised for it."""
     if (rho is None) == (sigma is None):
         raise InvalidInput("give `rho` or `sigma`, one of them: rho = 1 / (2 sigma^2).")
-    if sigma is not None:
-        spread = as_positive(sigma, "sigma")
-        return spread, rho_above(spread)
-    promised = as_positive(rho, "rho")
-    return sigma_below(promised), promised
+    spread = as_positive(sigma, "sigma") if rho is None else math.sqrt(0.5 / as_positive(rho, "rho"))
+    if not SMALLEST <= spread <= LARGEST:
+        raise InvalidInput(
+            f"the standard deviation of the noise must be from {SMALLEST:g} to {LARGEST:g}, got {spread:g}: take "
+            "another unit of distance."
+        )
+    return (spread, rho_above(spread)) if rho is None else (sigma_below(float(rho)), float(rho))
 
 
 def _theorem(loss: float, reach: float) -> Certificate:

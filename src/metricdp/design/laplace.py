@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import as_matrix, as_positive
+from metricdp.arrays import as_matrix, as_positive, as_whole
 from metricdp.design.bags import of_bags
 from metricdp.design.directions import directional
 from metricdp.design.hyperbolic import hyperbolic
@@ -73,6 +73,7 @@ def laplace(
     dimensions that are gone. A must be public: never one fitted to the vectors that are protected.
     """
     rate = as_positive(epsilon, "epsilon")
+    dimension = None if dimension is None else as_whole(dimension, "dimension")
     if projection is not None:
         return _projected(metric, rate, projection, dimension, pitch)
     if isinstance(metric, Angular):
@@ -99,14 +100,12 @@ def laplace(
         if dimension not in (None, size):
             raise InvalidInput(f"`dimension` must be {size} like the covariance, got {dimension}.")
     elif isinstance(metric, Lp):
-        size = 2 if dimension is None else int(dimension)
+        size = 2 if dimension is None else dimension
     else:
         raise InvalidInput(
             "`laplace` takes Haversine, Lp, Mahalanobis, Angular, Hyperbolic, Bags or Frechet, got "
             f"{type(metric).__name__}; for other metrics use mdp.exponential on a finite space."
         )
-    if size < 1:
-        raise InvalidInput(f"`dimension` must be at least 1, got {size}.")
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else pitch)
     p = metric.p if isinstance(metric, Lp) else 2.0
     reach = cell_reach(metric, size, lattice.pitch)

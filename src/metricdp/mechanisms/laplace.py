@@ -96,7 +96,7 @@ def refuse_fine_lattice(undecided: float, pitch: float) -> None:
     if not undecided <= MOST_UNDECIDED:
         raise InvalidInput(
             f"`pitch` {pitch:g} is finer than noise in doubles can decide: too many draws would take arbitrary "
-            f"precision. Give a pitch of at least {pitch * undecided / MOST_UNDECIDED:.2g}, or a larger epsilon."
+            f"precision. Give a pitch of at least {pitch * undecided / MOST_UNDECIDED:.2g}."
         )
 
 

@@ -53,6 +53,7 @@ class Run:
     tests: int = 0
     passed: int = 0
     resting: int = 0  # steps since the last fresh report, that one included; 0 where there is none
+    newest: Step | None = None  # the step of the last fresh report
     _spent: Fraction = Fraction(0)
 
     def __len__(self) -> int:
@@ -66,12 +67,18 @@ class Run:
         self.tests += step.test > 0
         self.passed += step.test > 0 and not fresh
         self.resting = 1 if fresh else self.resting + (self.resting > 0)
+        self.newest = step if fresh else self.newest
         self._spent += Fraction(step.test) + (Fraction(step.noise) if fresh else 0)
 
     def end(self, step: Step) -> None:
         """Count a test that was paid for and failed, after which there was nothing left for a report."""
         self.tests += step.test > 0
         self._spent += Fraction(step.test)
+
+    def forget(self, keep: int) -> None:
+        """Drop all but the last steps, for streams without end; what they cost and how many passed stays counted."""
+        for kept in (self.reports, self.fresh, self.steps):
+            del kept[: max(0, len(kept) - keep)]
 
     def copy(self) -> Run:
         """Return the run as it is now, to go on from in another way."""

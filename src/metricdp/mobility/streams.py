@@ -70,7 +70,7 @@ class Absorption:
         unit = (1.0 - self.share) * self.total / self.window * ROUNDING
         if not len(run):
             return Step(0.0, unit)
-        taken = max(1, round(run.steps[-run.resting].noise / unit))
+        taken = 1 if run.newest is None else max(1, round(run.newest.noise / unit))
         if run.resting < taken:
             return Step(0.0, 0.0)
         skipped = min(run.resting - taken + 1, self.window)

@@ -14,8 +14,9 @@ from metricdp.arrays import Floats, Integers
 from metricdp.errors import NotPrivate
 from metricdp.metrics import Haversine, Lp
 from metricdp.tables.doubts import Doubts, doubts_about, refuse_names
+from metricdp.tables.lanes import Lane
 from metricdp.tables.leaks import Finding, Secret, kind_by_name, look, sample_rows
-from metricdp.tables.task import Lane, Task, is_geographic
+from metricdp.tables.task import Task, is_geographic
 from metricdp.tables.text_task import TextTask
 from metricdp.tables.values import Secrets, rows_in, secrets_of
 from metricdp.tables.views import without_views

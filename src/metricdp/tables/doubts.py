@@ -16,8 +16,9 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Lp
+from metricdp.tables.lanes import Lane
 from metricdp.tables.leaks import words_of
-from metricdp.tables.task import Lane, Task, is_geographic
+from metricdp.tables.task import Task, is_geographic
 
 INSIST = "If it is right, say so with yes_really=True (--yes-really)."
 ENOUGH = 100  # rows from which a constant, or a place far away, is odd

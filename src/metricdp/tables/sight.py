@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from metricdp.arrays import Floats, Points
 from metricdp.tables.kernel import whole
+from metricdp.tables.lanes import Lane
 from metricdp.tables.pump import Step
-from metricdp.tables.task import Lane, Task
+from metricdp.tables.task import Task
 from metricdp.tables.values import secrets_of
 from metricdp.tables.vectors import rows_of
 

@@ -34,8 +34,9 @@ from metricdp.mechanisms import (
     pure,
 )
 from metricdp.metrics import Lp
+from metricdp.tables.lanes import accuracy_of
 from metricdp.tables.persons import PerPerson
-from metricdp.tables.task import Task, accuracy_of
+from metricdp.tables.task import Task
 from metricdp.units import round_down
 
 MICRO = 10**6

@@ -9,9 +9,10 @@ from metricdp import wording
 from metricdp.cards import card
 from metricdp.mechanisms import AnyGuarantee, pure
 from metricdp.tables.care import CAREFREE, Care
+from metricdp.tables.lanes import Accuracy, Snapping
 from metricdp.tables.leaks import SAMPLED, Finding, rows_looked_at
 from metricdp.tables.spending import Spending
-from metricdp.tables.task import Accuracy, Snapping, Task
+from metricdp.tables.task import Task
 
 MOST_NAMED = 20  # columns that a summary names one by one
 NAMED_ROWS = 1000  # bad rows that a summary names

@@ -34,10 +34,11 @@ from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, StreetPath
 from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
 from metricdp.pictures.release_page import OWN_LEVEL
 from metricdp.spaces import Space
+from metricdp.tables.lanes import Lane
 from metricdp.tables.sight import MOST_SECRETS, Seen, Sight
 from metricdp.tables.spending import Level, Spending
 from metricdp.tables.summary import Summary
-from metricdp.tables.task import Lane, is_geographic
+from metricdp.tables.task import is_geographic
 
 PAGE = ("the page of a protected table", "Leave the page out: what is printed says what such a promise keeps")
 

@@ -14,7 +14,7 @@ from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Limited
 from metricdp.spaces import Space, checked, exchange_hint
-from metricdp.tables.task import Lane
+from metricdp.tables.lanes import Lane
 from metricdp.tables.vectors import broken_list, rows_of
 from metricdp.tables.views import plain
 

@@ -1,0 +1,150 @@
+"""Noise in JavaScript beside Python: equal words must give equal reports, by doubles and by whole numbers alone.
+
+    python benchmarks/noise_devices.py [--draws 2000] [--exact 100] [--record]
+
+Every law of tests/data/noise.json is drawn with random words in both languages: as it comes, and with the doubles of
+JavaScript switched off, so that whole numbers decide every draw. Reports are compared to the last bit. One draw with
+the system's randomness is timed.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from record import arguments, recorder
+
+import metricdp as mdp
+from metricdp.randomness import RowWords
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import browsers
+from published import NOISE, noise_of
+
+AT_ONCE = 250  # draws of one run of Node
+SCRIPT = """
+  const folder = given.folder;
+  const { open: opened } = await import(`${folder}/open.js`);
+  if (given.exactly) {
+    const laws = [["vectors", "VectorLaw"], ["sphere", "SphereLaw"], ["sphere", "SphereGaussianLaw"],
+      ["directions", "DirectionLaw"], ["hyperbolic", "HyperbolicLaw"]];
+    for (const [file, name] of laws) (await import(`${folder}/${file}.js`))[name].prototype.inDoubles = () => undefined;
+  }
+  class Words {
+    constructor(words) { this.words = words; }
+    limb(attempt, uniform, number) {
+      const word = this.words[attempt][uniform][number];
+      return [parseInt(word.slice(0, 8), 16), parseInt(word.slice(8), 16)];
+    }
+    row(vector) { return typeof this.words[0][0][0] === "string" ? null : new Words(this.words[vector]); }
+  }
+  const m = await opened(given.path);
+  const reports = given.draws.map(({ secret, words }) => m.sample(secret, { words: new Words(words) }).point);
+  const secrets = given.draws.map(({ secret }) => secret);
+  const start = performance.now();
+  for (let k = 0; k < given.timed; k++) m.sample(secrets[k % secrets.length]);
+  answer = { reports, microseconds: (1000 * (performance.now() - start)) / Math.max(1, given.timed) };
+"""
+
+
+class Key:
+    """A source that gives a known key, so that the words of every row are known."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.key = rng.bytes(32)
+
+    def words(self, count: int) -> Any:
+        return np.frombuffer(self.key, dtype=np.uint64)[:count]
+
+
+def secrets_of(law: dict[str, Any], count: int, rng: np.random.Generator) -> np.ndarray:
+    """Return secrets of a law: places, vectors, or points of the ball up to its border."""
+    rows = rng.uniform(-90, 90, (count, law["dimension"]))
+    if law["metric"] != "hyperbolic":
+        return rows
+    vectors = rows.reshape(count, -1, law.get("of", law["dimension"]))
+    away = 1.0 - 2.0 ** -rng.uniform(0.5, 20.0, (count, vectors.shape[1], 1))
+    return (vectors / np.linalg.norm(vectors, axis=2, keepdims=True) * away).reshape(count, -1)
+
+
+def compared(law: dict[str, Any], count: int, rng: np.random.Generator, *, exactly: bool) -> tuple[int, float]:
+    """Return how many of so many reports differ, and the microseconds of a draw."""
+    made, source = noise_of(law), Key(rng)
+    bag = law.get("rows") == "bags"
+    vectors = made.count if bag else 1
+    stream = RowWords(source.key, (made.part if "rows" in law else made).law.width)
+    attempts = (
+        3 if law["metric"] in ("angular", "fisher") else 40 if law["metric"] in ("haversine", "l1.5", "l20") else 1
+    )
+    limbs = 24 if law["metric"] == "hyperbolic" else 3
+    rows = secrets_of(law, count, rng)
+
+    def uniform(at: int, attempt: int, k: int) -> list[str]:
+        value = f"{stream.digits(at)(attempt, k, limbs):0{16 * limbs}x}"
+        return [value[start : start + 16] for start in range(0, len(value), 16)]
+
+    def words(at: int) -> list[Any]:
+        return [[uniform(at, attempt, k) for k in range(stream.width)] for attempt in range(attempts)]
+
+    draws = [
+        {"secret": row.tolist(), "words": [words(at * vectors + k) for k in range(vectors)] if bag else words(at)}
+        for at, row in enumerate(rows)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = mdp.save(made, Path(folder) / "noise.mdp")
+        found = browsers.in_node(
+            SCRIPT,
+            folder=(browsers.PROJECT / "js" / "src").as_uri(),
+            path=str(path),
+            draws=draws,
+            exactly=exactly,
+            timed=0 if exactly else 2000,
+        )
+    ours = made.sample(rows, rng=source).tolist()
+    return sum(a != b for a, b in zip(ours, found["reports"], strict=True)), found["microseconds"]
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--exact", type=int, default=100)
+    chosen = parser.parse_args()
+    rng, started = np.random.default_rng(20), time.perf_counter()
+    different, total, speeds = {True: 0, False: 0}, {True: 0, False: 0}, {}
+    for law in NOISE:
+        for exactly, count in ((False, chosen.draws), (True, chosen.exact)):
+            for start in range(0, count, AT_ONCE):
+                wrong, micro = compared(law, min(AT_ONCE, count - start), rng, exactly=exactly)
+                different[exactly] += wrong
+                total[exactly] += min(AT_ONCE, count - start)
+                if not exactly:
+                    speeds[law["name"]] = min(micro, speeds.get(law["name"], np.inf))
+        print(
+            f"{law['name']}: {speeds[law['name']]:.1f} microseconds, {time.perf_counter() - started:.0f} s", flush=True
+        )
+    keep = recorder(chosen.record)
+    keep(
+        "devices",
+        f"reports of noise in JavaScript that differ from Python's, {len(NOISE)} laws, random words",
+        asked="none",
+        measured=f"{different[False]} of {total[False]:,} as they come, {different[True]} of {total[True]:,} decided "
+        "by whole numbers alone",
+        different=list(different.values()),
+        draws=list(total.values()),
+    )
+    slow, fast = max(speeds, key=speeds.get), min(speeds, key=speeds.get)
+    keep(
+        "devices",
+        "one draw of noise in Node",
+        asked="under 50 microseconds",
+        measured=f"{speeds[fast]:.1f} ({fast}) to {speeds[slow]:.1f} microseconds ({slow})",
+        microseconds=speeds,
+    )
+
+
+if __name__ == "__main__":
+    main()

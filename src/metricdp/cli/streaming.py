@@ -1,0 +1,174 @@
+"""The command about streams without end: a row in, a report out, and books that know where everybody is."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from metricdp.cli import tables, terminal
+from metricdp.cli.charging import UNCHARGED, Charged
+from metricdp.cli.choices import Input, Output
+from metricdp.errors import InvalidInput
+from metricdp.units import parse_duration, parse_epsilon
+
+if TYPE_CHECKING:
+    from metricdp.tables.feeds import Lines
+    from metricdp.tables.streams import Stream
+
+Flag = Parameter(negative="")
+
+
+def stream(
+    source: Input,
+    /,
+    *,
+    window: int,
+    total: str,
+    output: Output = tables.STANDARD,
+    budget: Literal["distribution", "absorption"] = "distribution",
+    name: str = "stream",
+    policy: str | None = None,
+    every: str | None = None,
+    follow: Annotated[bool, Flag] = False,
+    resume: Annotated[bool, Flag] = False,
+    on_error: Literal["fail", "drop"] = "fail",
+    charged: Annotated[Charged, Parameter(name="*")] = UNCHARGED,
+    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS,
+    overwrite: tables.Overwrite = False,
+) -> int:
+    """Release a stream without end: a report for every row, and any window of rows costs a person at most a total.
+
+    An example: `app | metricdp stream - --window 60 --total 20/km --ledger budget.db --policy '960/km per day'`
+
+    A CSV file that grows: `metricdp stream fixes.csv --follow --window 60 --total 20/km --ledger budget.db -o out.csv`
+
+    A table so far, of any format: `metricdp stream fixes.parquet --window 60 --total 20/km --ledger budget.db -o
+    out.parquet`; run it again when the table has grown, with --overwrite: the books answer what they know, for nothing.
+
+    Args:
+        source: Rows with the columns person, t (unix seconds or dates), lat and lon: - for lines of CSV on standard
+            input, or a table (`metricdp formats`).
+        window: How many rows in a row of one person the promise is about.
+        total: What they may leak together per distance, such as 20/km.
+        output: Where the reports go, - for standard output: one line each, at once; a table appears when it is whole.
+        budget: distribution gives a fresh report half of what its window has left, absorption the shares of the rows
+            that were skipped before it.
+        name: The name of the stream in the books; another name is another stream, and costs on its own.
+        policy: What the books allow a person, where they are not there yet, such as '960/km per day'.
+        every: How often a person has a row, such as 60s: the command then says what a day costs at most.
+        follow: Go on when a CSV file grows, until Ctrl-C.
+        resume: Go on behind the last line of an output that is there.
+        on_error: What becomes of lines that are no rows: fail or drop.
+        table: How the rows are read; the columns are person, t, lat and lon unless named.
+        overwrite: Replace an output that is there.
+    """
+    from metricdp.tables.streams import BUDGETS, Stream
+
+    if charged.ledger is None:
+        raise InvalidInput(
+            "a stream needs books, which know where everybody is when it goes on: name them with --ledger budget.db, "
+            "and what they allow with --policy where they are not there yet."
+        )
+    live = source == tables.STANDARD or follow
+    if not live and resume:
+        raise InvalidInput(
+            "--resume is for lines that come in; a table is run again with --overwrite, and the books answer."
+        )
+    chosen = BUDGETS[budget](window, parse_epsilon(total, "km"))
+    _begin(charged, policy)
+    with ExitStack() as held:
+        if "://" not in charged.ledger:
+            held.enter_context(_alone(charged.ledger, name))
+        books = held.enter_context(charged.opened())
+        assert books is not None  # they were named
+        flow, code = Stream(books, chosen, name=name), 0
+        try:
+            if live:
+                _lines(flow, source, output, table, on_error=on_error, resume=resume, overwrite=overwrite)
+            else:
+                _table(flow, source, output, table, overwrite=overwrite)
+        except KeyboardInterrupt:
+            if not live:
+                raise
+            code = 130
+        with tables.beside_output(output):
+            print("\n".join(flow.lines(None if every is None else parse_duration(every))))
+    return code
+
+
+def _begin(charged: Charged, policy: str | None) -> None:
+    """Begin books that are not there yet."""
+    place = charged.ledger or ""
+    if policy is None or "://" in place or Path(place).exists():
+        if policy is None and "://" not in place and not Path(place).exists():
+            raise InvalidInput(
+                f"the books {place!r} are not there: say what they allow a person, such as --policy '960/km per day'."
+            )
+        return
+    from metricdp.ledger import Ledger
+
+    Ledger.open(place, policy=policy, key_file=charged.key_file).close()
+
+
+@contextmanager
+def _alone(books: str, name: str) -> Iterator[None]:
+    """Be the only process that steps this stream: two would not know each other's windows."""
+    from metricdp.files import holding
+
+    with holding(f"{books}.{hashlib.sha256(name.encode()).hexdigest()[:12]}.stream"):
+        yield
+
+
+def _lines(
+    flow: Stream, source: str, output: str, table: tables.Source, *, on_error: str, resume: bool, overwrite: bool
+) -> None:
+    """Answer lines as they come."""
+    from metricdp.tables.feeds import COLUMNS, BadRow, Lines, appended, growing, rows_of
+
+    if (table.scale, table.crs, table.decimal, table.source_format) != (1.0, None, None, None):
+        raise InvalidInput("lines hold degrees as they are: --scale, --crs, --decimal and --from are for tables.")
+    columns = table.names or list(COLUMNS)
+    if len(columns) != len(COLUMNS):
+        raise InvalidInput(f"--columns must name four, {', '.join(COLUMNS)}, got {', '.join(columns)}.")
+    separator = (table.separator or ",").replace("\\t", "\t")
+    if len(separator) != 1:
+        raise InvalidInput(f"--separator must be one character, such as ';' or '\\t', got {table.separator!r}.")
+    dropped = 0
+    with ExitStack() as held:
+        if output == tables.STANDARD:
+            sink: Lines = Lines(sys.stdout, columns, begun=resume, done={})
+        else:
+            sink = held.enter_context(appended(output, columns, resume=resume, overwrite=overwrite))
+        for row in rows_of(sys.stdin if source == tables.STANDARD else growing(source), columns, separator):
+            try:
+                if isinstance(row, BadRow):
+                    raise row
+                if row.seconds <= sink.done.get(row.person, -float("inf")):
+                    continue  # its report is in the output already
+                answer = flow.step(row.person, row.seconds, row.place)
+            except InvalidInput:
+                if on_error == "fail":
+                    raise
+                dropped += 1
+                continue
+            if answer is not None:
+                sink.add(row, answer.latitude, answer.longitude, fresh=answer.fresh)
+    if dropped:
+        terminal.note(f"{dropped:,} lines were no rows, or older than all that is known: they have no report.")
+
+
+def _table(flow: Stream, source: str, output: str, table: tables.Source, *, overwrite: bool) -> None:
+    """Answer the rows of a table in the order of their times."""
+    from metricdp.tables.streaming import stream_table
+
+    with terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
+        stream_table(
+            flow, source, output, columns=table.names, reading=table.reading(), yes_really=table.yes_really,
+            progress=progress, overwrite=overwrite,
+        )  # fmt: skip

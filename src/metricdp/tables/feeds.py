@@ -1,0 +1,169 @@
+"""Rows that come line by line, without end, and reports that go out the same way: CSV on pipes and in growing files."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import math
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.files import existing_file, holding
+
+COLUMNS = ("person", "t", "lat", "lon")
+LONGEST = 1 << 16  # letters of one line
+PAUSE = 0.2  # seconds between two looks at a file that grows
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: whose it is, when as it was written and in seconds, and where."""
+
+    person: str
+    written: str
+    seconds: float
+    place: tuple[float, float]
+
+
+class BadRow(InvalidInput):
+    """A line that is no row; the message says which line and why, never what it holds."""
+
+
+def rows_of(lines: Iterable[str], columns: Sequence[str], separator: str = ",") -> Iterator[Row | BadRow]:
+    """Yield the rows of lines, the first of which names the columns; what is no row comes as the reason why."""
+    waiting = iter(lines)
+    first = next(waiting, None)
+    if first is None:
+        raise InvalidInput("nothing came in: the first line must name the columns, such as person,t,lat,lon.")
+    names = [name.strip() for name in _cells(first, separator)]
+    if missing := [name for name in columns if names.count(name) != 1]:
+        raise InvalidInput(
+            f"the first line must name the columns {', '.join(columns)}, each once; it does not name "
+            f"{', '.join(missing)}. Say what yours are called with --columns."
+        )
+    at = [names.index(name) for name in columns]
+    for number, line in enumerate(waiting, start=2):
+        if line.strip():
+            yield _row(line, number, at, len(names), separator)
+
+
+def _row(line: str, number: int, at: Sequence[int], width: int, separator: str) -> Row | BadRow:
+    if len(line) > LONGEST:
+        return BadRow(f"line {number:,} is longer than {LONGEST:,} letters.")
+    cells = _cells(line, separator)
+    if len(cells) != width:
+        return BadRow(f"line {number:,} has {len(cells)} cells instead of {width}.")
+    person, when, *place = (cells[column].strip() for column in at)
+    if not person:
+        return BadRow(f"line {number:,} does not say whose it is.")
+    seconds = seconds_of(when)
+    if seconds is None:
+        return BadRow(f"line {number:,} has no time: unix seconds, or a date such as 2026-11-16T12:00:00.")
+    try:
+        latitude, longitude = (float(value) for value in place)
+    except ValueError:
+        return BadRow(f"line {number:,} has no two numbers as its place.")
+    if not (abs(latitude) <= 90 and abs(longitude) <= 180):  # NaN is neither
+        return BadRow(f"line {number:,} lies nowhere on the Earth: latitude first, then longitude, in degrees.")
+    return Row(person, when, seconds, (latitude, longitude))
+
+
+def seconds_of(written: str) -> float | None:
+    """Return a time in unix seconds, None where it is none; a date without a zone is taken as UTC."""
+    try:
+        number = float(written)
+        return number if math.isfinite(number) else None
+    except ValueError:
+        pass
+    try:
+        date = datetime.datetime.fromisoformat(written)
+    except ValueError:
+        return None
+    return (date if date.tzinfo else date.replace(tzinfo=datetime.UTC)).timestamp()
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    return next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])
+
+
+def growing(source: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the whole lines of a file, and those that are added to it, for ever."""
+    path = existing_file(source, "stream")
+    with path.open("rb") as file:
+        kept = b""
+        while True:
+            read = file.readline(LONGEST)
+            if not read:
+                if path.stat().st_size < file.tell():
+                    raise InvalidInput(f"{str(source)!r} became shorter: only lines that are added are followed.")
+                time.sleep(PAUSE)
+                continue
+            kept += read
+            if kept.endswith(b"\n") or len(kept) > LONGEST:
+                yield kept.decode("utf-8", errors="replace")
+                kept = b""
+
+
+class Lines:
+    """Where reports go, a line each, handed over at once."""
+
+    def __init__(self, file: IO[str], columns: Sequence[str], *, begun: bool, done: dict[str, float]) -> None:
+        self._file, self.done = file, done
+        if not begun:
+            self._write([*columns, "fresh"])
+
+    def add(self, row: Row, latitude: float, longitude: float, *, fresh: bool) -> None:
+        """Write one report; it is on its way when this returns."""
+        self._write([row.person, row.written, repr(latitude), repr(longitude), str(fresh).lower()])
+
+    def _write(self, cells: Sequence[Any]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(cells)
+        self._file.write(text.getvalue())
+        self._file.flush()
+
+
+@contextmanager
+def appended(
+    target: str | os.PathLike[str], columns: Sequence[str], *, resume: bool, overwrite: bool
+) -> Iterator[Lines]:
+    """Yield where reports go in a CSV file that grows; with `resume` it goes on behind its last whole line.
+
+    Its `done` then says up to which time everybody has reports there.
+    """
+    path = Path(target)
+    if path.exists() and not (resume or overwrite):
+        raise OutputProblem(
+            f"cannot write {str(target)!r}: it is there already. Go on behind its last line with --resume, choose "
+            "another name, or replace it with --overwrite."
+        )
+    with holding(path):
+        done = _so_far(path, columns) if resume and path.exists() else None
+        with path.open("a" if done is not None else "w", encoding="utf-8", newline="") as file:
+            yield Lines(file, columns, begun=done is not None, done=done or {})
+
+
+def _so_far(path: Path, columns: Sequence[str]) -> dict[str, float] | None:
+    """Cut off a line that a kill left unfinished, and return up to when everybody has reports; None for no lines."""
+    done: dict[str, float] = {}
+    whole = 0
+    with path.open("rb+") as file:
+        for number, line in enumerate(file):
+            if not line.endswith(b"\n"):
+                break
+            cells = _cells(line.decode("utf-8", errors="replace"), ",")
+            if number == 0 and cells != [*columns, "fresh"]:
+                raise InvalidInput(f"{str(path)!r} was not written by a stream with these columns: it is left alone.")
+            seconds = seconds_of(cells[1]) if number and len(cells) == len(columns) + 1 else None
+            if seconds is not None:
+                done[cells[0]] = max(seconds, done.get(cells[0], -math.inf))
+            whole += len(line)
+        file.truncate(whole)
+    return done if whole else None

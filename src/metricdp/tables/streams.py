@@ -1,0 +1,242 @@
+"""Streams without end: one row in, one report out, and books in which everything lies that a restart needs.
+
+Every test and every fresh report is a release of the ledger, committed before its answer is used. What it keeps says
+which step of which stream it was, what the step asked for and what came out. A step that repeats a report without a
+test leaks nothing; it is charged the least amount there is, a millionth, so that the books know it too. So a process
+that was killed knows where everybody is: the steps of the last window are read back, and a row that comes again gets
+the answer it got.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from metricdp.errors import BudgetExceeded, InvalidInput
+from metricdp.metrics import Haversine
+from metricdp.mobility import Absorption, Distribution, Run, Step, predictive
+from metricdp.mobility.predictive import Spend
+from metricdp.tables.charging import name_of
+from metricdp.tables.persons import Charging
+from metricdp.units import SECONDS
+
+METRIC = Haversine()
+LEAST = 1e-6  # per kilometre, for a step that costs nothing
+KEY = "stream"  # the scope of request ids
+MARK = "metricdp stream 1"
+MOST_STOOD = 100_000  # reports of a person that late rows are answered from
+BUDGETS: dict[str, type[Distribution] | type[Absorption]] = {"distribution": Distribution, "absorption": Absorption}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one row got: a place, whether it is fresh, and whether it was given before or came late."""
+
+    latitude: float
+    longitude: float
+    fresh: bool
+    known: bool = False
+
+
+@dataclass
+class Count:
+    """What a stream did since it was opened."""
+
+    rows: int = 0
+    fresh: int = 0
+    known: int = 0
+    refused: int = 0
+    charged: int = 0  # millionths per kilometre
+
+
+class _Person:
+    """Where one person's stream is: the steps of the last window, and the reports that stood since when."""
+
+    def __init__(self) -> None:
+        self.run, self.number, self.last = Run(), 0, -math.inf
+        self.times: list[float] = []
+        self.reports: list[Any] = []
+        self.open: tuple[float, Step] | None = None  # a test that failed, and whose report is still to be drawn
+
+    def add(self, time: float, report: Any, step: Step, *, fresh: bool, keep: int) -> None:
+        """Take a step that was answered."""
+        self.run.add(report, step, fresh=fresh)
+        self.run.forget(keep)
+        self.number, self.last, self.open = self.number + 1, time, None
+        if fresh:
+            self.times.append(time)
+            self.reports.append(report)
+            if len(self.times) > MOST_STOOD:
+                del self.times[:1000], self.reports[:1000]
+
+    def stood(self, time: float) -> Answer:
+        """Return the report that stood at a time that is over."""
+        at = bisect_right(self.times, time) - 1
+        if at < 0:
+            raise InvalidInput(
+                "a row is older than everything that is known of its person: rows come in order of time."
+            )
+        latitude, longitude = (float(value) for value in self.reports[at])
+        return Answer(latitude, longitude, self.times[at] == time, known=True)
+
+
+class Stream:
+    """A stream of rows of many persons, of which any `window` steps of one person cost at most the budget's total.
+
+    Guarantee: for two streams of a person that differ within `window` rows only, there by at most d kilometres, every
+    sequence of reports is at most exp(total * d) times likelier from one than from the other. Not protected: who has
+    rows, how many and when.
+
+    One process at a time may step a stream: two would each know only their own steps.
+    """
+
+    def __init__(self, charging: Charging, budget: Distribution | Absorption, *, name: str = "stream") -> None:
+        if not 0 < len(name) <= 100 or not name.isprintable():
+            raise InvalidInput("`name` of a stream must be 1 to 100 letters.")
+        self.charging, self.budget, self.name = charging, budget, name
+        self.setup = f"{type(budget).__name__} {json.dumps(asdict(budget), sort_keys=True)}"
+        self.mechanism = predictive(METRIC, budget=budget)
+        self.count = Count()
+        self._people: dict[str | bytes | int, _Person] = {}
+
+    def step(self, person: Any, time: float, place: tuple[float, float]) -> Answer | None:
+        """Return the report of one row; None where the books refuse it and `charging.refused` is "report".
+
+        A row that is not later than the last one of its person gets the report that stood then: nothing is drawn and
+        nothing charged. `time` is in seconds, `place` latitude and longitude.
+        """
+        who = name_of(person)
+        if not math.isfinite(time):
+            raise InvalidInput("a time must be a finite number of seconds.")
+        secret = self.mechanism.ground.encode(np.array([place]))[0]
+        if who not in self._people:
+            self._people[who] = self._recovered(who)
+        state = self._people[who]
+        self.count.rows += 1
+        if time <= state.last:
+            self.count.known += 1
+            return state.stood(time)
+        if state.open is not None and state.open[0] != time:  # its row never came again: the test was paid for
+            when, step = state.open
+            state.add(when, state.run.reports[-1], step, fresh=False, keep=self._keep)
+        return self._advanced(who, state, time, secret)
+
+    @property
+    def _keep(self) -> int:
+        return self.budget.window + 1
+
+    def _advanced(self, who: str | bytes | int, state: _Person, time: float, secret: Any) -> Answer | None:
+        step, run, repeated = self.budget(state.run), state.run.copy(), [0, 0]
+        refusal: list[BudgetExceeded] = []
+
+        def spend(label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
+            what = label.split()[1]
+
+            def drawn() -> bytes:
+                asked = [step.test, step.noise, step.threshold]
+                told = {"mark": MARK, "name": self.name, "setup": self.setup, "number": state.number, "time": time}
+                return json.dumps(told | {"what": what, "step": asked, "answer": draw().hex()}).encode()
+
+            try:
+                receipt = self.charging.ledger.release(
+                    who, f"{self.name} {time!r} {what}", key=KEY, metric=METRIC, epsilon=epsilon,
+                    purpose=self.charging.purpose, draw=drawn,
+                )  # fmt: skip
+            except BudgetExceeded as error:
+                refusal.append(error)
+                raise
+            repeated[receipt.repeated] += 1
+            self.count.charged += receipt.charged * (not receipt.repeated)
+            answer = bytes.fromhex(json.loads(receipt.report)["answer"])
+            if answer == b"far":
+                state.open = (time, step)
+            return answer
+
+        if not self._taken(run, secret, step, spend):
+            if self.charging.refused == "fail":
+                raise refusal[0]
+            if state.open is not None:  # the test was paid for: its step is over
+                state.add(time, state.run.reports[-1], step, fresh=False, keep=self._keep)
+            self.count.refused += 1
+            return None
+        report, fresh = run.reports[-1], run.fresh[-1]
+        state.add(time, report, step, fresh=fresh, keep=self._keep)
+        self.count.fresh += fresh
+        self.count.known += bool(repeated[1] and not repeated[0])
+        return Answer(float(report[0]), float(report[1]), fresh)
+
+    def _taken(self, run: Run, secret: Any, step: Step, spend: Spend) -> bool:
+        """Take a step and tell whether the books allowed it."""
+        try:
+            if step.noise == 0:
+                spend("0 rest", LEAST, lambda: b"rest")
+            return self.mechanism.advance(run, secret, spend=spend)
+        except BudgetExceeded:
+            return False
+
+    def _recovered(self, who: str | bytes | int) -> _Person:
+        """Return where a person's stream is, from the books."""
+        state, keep = _Person(), self._keep
+        records = [told for one in self.charging.ledger.history(who) if (told := _record(one.report)) is not None]
+        mine = [told for told in records if told["name"] == self.name]
+        for told in sorted(mine, key=lambda told: (told["number"], told["what"] == "report")):
+            if told["setup"] != self.setup:
+                raise InvalidInput(
+                    f"the stream {self.name!r} was begun with other settings ({told['setup']}): go on with those, or "
+                    "give this one another name. Its windows would not be those of the other one."
+                )
+            time, step, answer = float(told["time"]), Step(*told["step"]), bytes.fromhex(told["answer"])
+            if state.open is not None and state.open[0] != time:
+                when, before = state.open
+                state.add(when, state.run.reports[-1], before, fresh=False, keep=keep)
+            if answer == b"far":
+                state.open = (time, step)
+            elif answer in (b"near", b"rest"):
+                state.add(time, state.run.reports[-1], step, fresh=False, keep=keep)
+            else:
+                state.add(time, self.mechanism.ground.unpack(answer), step, fresh=True, keep=keep)
+        return state
+
+    def lines(self, step_seconds: float | None = None) -> list[str]:
+        """Return what was done, what is promised and what stays unprotected, one sentence a line."""
+        done, budget = self.count, self.budget
+        first = (
+            f"{done.rows:,} rows, persons: {len(self._people):,}, fresh reports: {done.fresh:,}; {done.known:,} rows "
+            "were answered before or came late, and cost nothing."
+        )
+        if done.refused:
+            first += f" {done.refused:,} have no report, since the budget of their person was spent."
+        lines = [
+            first,
+            f"Promise: any {budget.window:,} rows in a row of one person cost at most epsilon {budget.total:g} per km "
+            "by which they move. Streams that differ longer are told apart by more, window after window.",
+            f"Charged since the start: {done.charged / 1e6:.6g} per km, all persons together, a millionth for rows "
+            "that cost nothing. The books hold where everybody is: a run that was killed goes on from there.",
+        ]
+        if step_seconds is not None:
+            lines.append(a_day(budget, step_seconds))
+        lines.append("Not protected: who has rows, how many and when. Which reports are fresh is paid for.")
+        return lines
+
+
+def a_day(budget: Distribution | Absorption, step_seconds: float) -> str:
+    """Say what a day of a stream costs at most, for the policy of the books."""
+    windows = math.ceil(SECONDS["d"] / step_seconds / budget.window)
+    return (
+        f"One row every {step_seconds:g} s: a day costs a person at most {windows * budget.total:g} per km "
+        f"({windows:,} windows)."
+    )
+
+
+def _record(report: bytes | None) -> dict[str, Any] | None:
+    """Return what a charge of a stream says about it; None for charges of anything else."""
+    if report is None or not report.startswith(b'{"mark": "' + MARK.encode()):
+        return None
+    told: dict[str, Any] = json.loads(report)
+    return told

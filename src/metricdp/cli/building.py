@@ -33,7 +33,13 @@ class Options:
             the columns of the places (lat and lon), where rows count for the nearest one. It must be public.
         sensitivity: A table of regions in which less may be told: lat, lon, radius (in km) and scale, or tiles south,
             west, north, east and scale, or one scale a place. With scale 0.2 distances there count a fifth, so that
-            epsilon does; the loss stays in the places' own distances. It must be public.
+            epsilon does; the loss stays in the places' own distances. It must be public. Or a scale for every category,
+            with --categories.
+        categories: With sensitivity by category: the category of every place, column:kind of the points, or a table
+            with the column category, one row a place in their order, or with lat and lon, where rows count for the
+            nearest place; of several the most sensitive counts.
+        reach: With sensitivity on more than 4,096 places without streets: the longest single step between two, such as
+            250m; ways of such steps count in between.
         prior_column: Which column of the prior holds the numbers, where there are several.
         prior_within: How far a row of the prior may lie from its place, such as 300m; rows beyond are left out. As far
             as places lie apart unless given.
@@ -74,6 +80,8 @@ class Options:
 
     prior: str | None = None
     sensitivity: str | None = None
+    categories: str | None = None
+    reach: str | None = None
     prior_column: str | None = None
     prior_within: str | None = None
     loss: str | None = None
@@ -114,7 +122,9 @@ class Options:
 
 NOTHING_ASKED = Options()
 FINE_GAP, ROUGH_GAP = 1e-3, 0.05  # where nobody asked for a gap: of dense programs, and on windows
-BESIDE = {"prior_column": "prior", "prior_within": "prior", "speed": "loss"}  # options that say more about another
+# options that say more about another
+BESIDE = {"prior_column": "prior", "prior_within": "prior", "speed": "loss"}
+BESIDE |= {"categories": "sensitivity", "reach": "sensitivity"}
 LEAST = {"stretch": 1.0, "nearest": 1, "blocks": 1, "dimension": 1}
 NEAREST = 10
 MOST_TABLED = 500  # words up to which a table of all pairs is kept: devices read it
@@ -197,7 +207,7 @@ def ordered(
         if builder.promise == "concentrated":
             if epsilon is not None:
                 raise InvalidInput(choices.NO_EPSILON)
-            asked = choices.concentrated_level(_own(builder, options.set), protect, metric.unit)
+            asked = choices.concentrated_level(starts.own_options(builder, options.set), protect, metric.unit)
             return Order(builder, options, 0.0, metric=metric, rho=asked.rho), asked
         level = choices.level_from(epsilon, protect, metric.unit)
         return Order(builder, options, level.epsilon(), metric=metric), level
@@ -237,7 +247,7 @@ def built(
 def made(order: Order, *, progress: Progress | None = None, outputs: FiniteSpace | None = None) -> Mechanism:
     """Call the builder; `outputs` are reports other than the secrets, for builders of problems."""
     builder, options = order.builder, order.options
-    wanted = _own(builder, options.set) | _arguments(order)
+    wanted = starts.own_options(builder, options.set) | _arguments(order)
     if builder.progress:
         wanted |= {"gap": order.gap, "progress": progress}
     stakes = {"prior": order.prior, "loss": order.cost.loss}
@@ -291,7 +301,11 @@ def _with_stakes(order: Order) -> Order:
     if options.sensitivity is not None:
         if order.parts or order.builder.start == "box":
             raise InvalidInput("--sensitivity scales the distances of finitely many places, not of a file or a box.")
-        scaled, cost = scaled_by(options.sensitivity, places, cost)
+        if places.before is not None:
+            raise InvalidInput(
+                "--sensitivity scales distances and --elastic counts levels: a promise is in one of them."
+            )
+        scaled, cost = scaled_by(options.sensitivity, places, cost, categories=options.categories, reach=options.reach)
         return replace(order, prior=prior, cost=cost, places=scaled)
     return replace(order, prior=prior, cost=cost)
 
@@ -319,7 +333,7 @@ def _arguments(order: Order) -> dict[str, Any]:
 def check_options(builder: Builder, options: Options) -> None:
     """Refuse options that a builder does not take, and values that none can take."""
     wanted = options.given()
-    _own(builder, wanted.pop("set", ()))
+    starts.own_options(builder, wanted.pop("set", ()))
     for option, value in wanted.items():
         shown, belongs = option.replace("_", "-"), BESIDE.get(option, option)
         if belongs not in builder.options:
@@ -380,18 +394,3 @@ def on_windows(builder: Builder, space: FiniteSpace) -> bool:
     from metricdp.design.local import FEW
 
     return "window" in builder.options and len(space) > FEW
-
-
-def _own(builder: Builder, pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Return the options that only this builder has, from `--set name=value`."""
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals or name not in builder.own:
-            its = ", ".join(f"--set {own}=..." for own in builder.own) or "no option of this sort"
-            raise InvalidInput(f"--set {pair} does not fit {builder.name}, which has {its}.")
-        try:
-            found[name] = builder.own[name](text)
-        except ValueError as error:
-            raise InvalidInput(f"--set {pair}: {error}") from error
-    return found

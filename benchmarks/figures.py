@@ -60,7 +60,7 @@ BEFORE = {
     "traces": "`benchmarks/traces.py`; the tables are on the page about [traces](families/traces.md).",
     "policies": "`benchmarks/policies.py`: random places, [policies](families/policy.md) and "
     "[pruned reports](families/location_tree.md), every law judged exactly; shares are above the engine's lower bound "
-    "of the same problem.",
+    "of the same problem. `benchmarks/corgi.py`: pruning as CORGI publishes it, beside ours.",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
     "[protect embeddings](journeys/embeddings.md).",

@@ -20,6 +20,12 @@ inside = mdp.optimal(mdp.Problem(told, 1.0, loss=kilometres), gap=0.02)
 print(inside.guarantee)
 print(mdp.audit(inside))
 
+# Four districts; places are hidden among those of their own district and of districts beside it.
+rows, columns = np.divmod(np.arange(36), 6)
+districts = np.array(["north", "south"])[rows // 3] + np.array([" west", " east"])[columns // 3]
+beside = mdp.policies.areas(districts, neighbours=mdp.policies.bordering(cells, districts, 0.6))
+print(mdp.exponential(mdp.policy(cells, beside), 1.0).inputs.distances.max())  # two hops across the corner
+
 # Contact tracing: places where somebody infected was may be told exactly, all others are hidden as before.
 infected = [14, 15]
 open_there = mdp.policies.disclosing(mdp.policies.grid_neighbours((6, 6)), infected)

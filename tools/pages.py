@@ -129,6 +129,31 @@ def scales_columns() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def scales_families() -> str:
+    """What the wider families of places lose over a thousand random spaces, as a share above the proven bound."""
+    names = {
+        "hierarchical": "steps down a tree, `mdp.hierarchical`",
+        "dantzig_wolfe": "columns, `mdp.dantzig_wolfe`, gap 1 %",
+        "condensed": 'condensed, `mdp.exponential(..., budget="half")`',
+        "masked": "masks (rings), `mdp.masked`",
+        "protection_sets": "protection sets, `mdp.exponential` on them",
+        "personal_errors": "the same, one place in four asking for twice the error",
+    }
+    found = {one["what"].partition(":")[0]: one for one in measured("scales") if "random spaces" in one["what"]}
+    rows = ["| family | hold, and loss above the bound |", "| --- | --- |"]
+    rows += [f"| {about} | {found[name]['measured']} |" for name, about in names.items() if name in found]
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+def scales_shuffling() -> str:
+    """What was checked of crowds."""
+    found = next(one for one in measured("scales") if one["what"].startswith("shuffling"))
+    return (
+        f"\n*{found['what'].capitalize()}, 2 to 6 people on 2 to 4 places (`benchmarks/shuffling.py`): "
+        f"{found['measured']}.*\n\n"
+    )
+
+
 def scales_maps() -> str:
     """The picture of a city under an elastic promise, with what was measured."""
     found = next(one for one in measured("elastic") if one["values"].get("picture"))
@@ -217,6 +242,19 @@ def composition_table() -> str:
         cells = [f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in sums]
         gain = f"{one['linear'] / one['gaussian_rho']:.2g}"
         rows.append(f"| {one['releases']:,} | {1000 * one['distance_km']:g} m | {' | '.join(cells)} | {gain} |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+def covariance_table() -> str:
+    """How often words stay and how many they become, by the share of their covariance in the noise."""
+    rows = [
+        "| epsilon | share | a word stays | in sparse regions | different words | in sparse regions | in Euclid's |"
+    ]
+    rows.append("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for one in (found["values"] for found in measured("shapes") if "euclidean" in found["values"]):
+        names = ("stays", "stays_sparse", "different", "different_sparse")
+        cells = " | ".join(f"{one[name]:.0%}" for name in names)
+        rows.append(f"| {one['epsilon']:g} | {one['share']:g} | {cells} | {one['euclidean']:.3g} |")
     return "\n" + "\n".join(rows) + "\n\n"
 
 
@@ -324,8 +362,11 @@ PARTS = {
     "command_help": command_help,
     "cities_table": cities_table,
     "composition_table": composition_table,
+    "covariance_table": covariance_table,
     "optimal_table": optimal_table,
     "scales_columns": scales_columns,
+    "scales_families": scales_families,
+    "scales_shuffling": scales_shuffling,
     "scales_maps": scales_maps,
     "solvers_table": solvers_table,
     "retrieval_table": retrieval_table,

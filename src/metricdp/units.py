@@ -14,7 +14,7 @@ from metricdp.arrays import as_positive
 from metricdp.errors import InvalidInput
 
 METRES = shared.METRES  # exact, so that nothing is lost in between
-RADIAN, HOP = "rad", "hop"
+RADIAN, HOP, DIAMETER = "rad", "hop", "diameter"
 HOW_TO_WRITE = (
     "Write it per distance, such as --epsilon 10/km or --epsilon 0.01/m, or say what it is for: --protect 2x@200m "
     "makes points 200 m apart at most a factor of two apart."
@@ -102,7 +102,7 @@ def how_to_write(unit: str) -> str:
     """Say how an epsilon is written where distances have a unit."""
     if unit in METRES:
         return HOW_TO_WRITE
-    rate, apart = ("1", "1") if unit == HOP else ("50", "0.1")  # steps are whole
+    rate, apart = ("1", "1") if unit in (HOP, DIAMETER) else ("50", "0.1")  # steps are whole
     return (
         f"Write it per {unit}, such as --epsilon {rate}/{unit}, or say what it is for: --protect 2x@{apart}{unit} "
         f"makes secrets {apart} {unit} apart at most a factor of two apart."

@@ -332,3 +332,51 @@ def test_regions_from_a_file_let_less_be_told_there(here: Path, capsys: pytest.C
     assert "must hold numbers" in refused(
         "--points cells.csv --metric l2 --epsilon 1.0 --sensitivity regions.csv", capsys
     )
+
+
+def test_an_error_of_every_guess_makes_protection_sets(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = "--points cells.csv --metric l2 --epsilon 1/diameter"
+    found = made(f"{where} --error 0.15")
+    assert found.guarantee.unit == "diameter"
+    assert "protection set" in capsys.readouterr().err
+    plain = np.array([[math.dist(a, b) for b in SIX] for a in SIX])
+    law = found.matrix / found.matrix.sum(axis=1, keepdims=True)
+    errors = [(law[:, y] @ plain).min() / law[:, y].sum() for y in range(6) if law[:, y].any()]
+    assert min(errors) >= 0.15
+    assert found.certificate.loss == pytest.approx((law * plain).sum() / 6, rel=1e-6)
+    rows("errors.csv", "error", [0.05, 0.05, 0.05, 0.2, 0.05, 0.05])
+    made(f"{where} --error errors.csv --builder exponential --set budget=half")
+    assert "exp(1) times the error 5" in refused(f"{where} --error 5", capsys)
+    assert "has no unit" in refused("--points cells.csv --metric l2 --epsilon 1 --error 0.1", capsys)
+    assert "absent.csv" in refused(f"{where} --error absent.csv", capsys)
+    assert "`budget` must be" in refused(
+        "--points cells.csv --metric l2 --epsilon 1 --builder exponential --set budget=all", capsys
+    )
+
+
+def test_a_crowd_is_said_to_be_approximate(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made("--points cells.csv --metric l2 --epsilon 1 --builder exponential")
+    capsys.readouterr()
+    asked = "--people 5000 --distance 0.5 --delta 1e-6"
+    assert run(f"shuffle out.mdp {asked} --json") == 0
+    said = json.loads(capsys.readouterr().out)
+    expected = mdp.shuffled_epsilon(1.0, 5000, distance=0.5, diameter=math.sqrt(5), delta=1e-6)
+    assert said["epsilon"] == pytest.approx(expected, rel=1e-9)
+    assert said["approximate"] is True
+    assert run(f"shuffle out.mdp {asked}") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("APPROXIMATE, never a pure promise")
+    assert "exp(0.5), for certain" in shown
+    for wrong, why in (
+        ("--people 0 --distance 0.5", "`people` must be"),
+        ("--people 10 --distance 9", "`diameter` must be the largest distance"),
+        ("--people 10 --distance 0.5 --delta 2", "`delta` must lie between 0 and 1"),
+    ):
+        assert run(f"shuffle out.mdp {wrong}") == 2
+        assert why in capsys.readouterr().err
+    assert run("design --metric l2 --builder laplace --epsilon 1 -o noise.mdp") == 0
+    capsys.readouterr()
+    assert run(f"shuffle noise.mdp {asked}") == 2
+    assert "--diameter" in capsys.readouterr().err
+    assert run(f"shuffle noise.mdp {asked} --diameter 2") == 0
+    assert "within 2 of each other" in capsys.readouterr().out

@@ -213,3 +213,27 @@ def test_a_report_from_another_part_has_no_distance_in_hops(capsys: pytest.Captu
     said = capsys.readouterr().out
     assert "hops from the truth" not in said
     assert mdp.load("out.mdp").matrix[0, 2] > 0.5
+
+
+def test_tables_are_protected_under_a_policy_and_charged_to_its_own_account(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("cells.csv").write_text(AREAS)
+    assert design("--policy areas:town --epsilon 1/hop --isolated disclose --apart disclose") == 0
+    Path("rows.csv").write_text("who,lat,lon\nanna,41.1001,-8.6\nben,41.11,-8.62\nanna,41.3,-8.7\n")
+    capsys.readouterr()
+    line = "perturb rows.csv --mechanism out.mdp --snap 100m --id who --budget 2/hop --ledger books.db -o out.csv"
+    assert cli.main(line.split()) == 0
+    assert "Snapping up to 100 m can put one place on secrets 0 hops apart" in capsys.readouterr().out
+    with Path("out.csv").open() as file:
+        reports = [(float(row["lat"]), float(row["lon"])) for row in csv.DictReader(file)]
+    assert reports[0][1] == -8.6  # in town P
+    assert reports[1][1] == -8.62
+    assert reports[2] == (41.3, -8.7)  # told, as asked
+    assert cli.main(line.replace("out.csv", "again.csv").split()) == 2
+    assert "the budget of 2/hop ever is spent" in capsys.readouterr().err
+    assert cli.main(["budget", "show", "books.db", "--person", "anna"]) == 0
+    assert "policy." in capsys.readouterr().out
+    # another graph on the same places is another promise, with a budget of its own
+    assert design("--policy nearest:2 --epsilon 1/hop --overwrite --apart join") == 0
+    assert cli.main(line.replace("out.csv", "other.csv").split()) == 0

@@ -92,3 +92,69 @@ def test_what_cannot_be_divided_is_refused_with_a_sentence() -> None:
     sets = mdp.protection_sets(space, 0.1, error=0.1, prior=[1, 0, 0, 0, 0, 0, 0, 0, 0] * np.array(0.9) + 0.1 / 9)
     assert len(sets) >= 1  # one place holds nearly everything: few sets, none without an error
     assert sets.errors.min() >= math.exp(0.1) * 0.1
+
+
+@settings(max_examples=12)
+@given(st.integers(6, 12), st.integers(0, 10**6), st.sampled_from([0.3, 1.0]))
+def test_places_that_ask_for_more_error_get_it_in_every_set(count: int, seed: int, epsilon: float) -> None:
+    rng = np.random.default_rng(seed)
+    space = mdp.FiniteSpace(rng.normal(size=(count, 2)), mdp.Lp(2))
+    prior, apart = rng.dirichlet(np.ones(count)), space.distances
+    blind = best_guess(prior, apart)
+    error = rng.choice([0.2, 0.5, 0.9], count) * blind * math.exp(-epsilon)
+    sets = mdp.protection_sets(space, epsilon, error=error, prior=prior)
+    law = mdp.exponential(sets.space, epsilon).matrix
+    law = law / law.sum(axis=1, keepdims=True)
+    for one in range(len(sets)):
+        inside = sets.labels == one
+        assert sets.least[one] == error[inside].max()
+        for report in range(count):
+            assert best_guess(np.where(inside, prior * law[:, report], 0.0), apart) >= error[inside].max()
+
+
+def test_personal_errors_as_published_break_both_halves_and_the_sound_ones_keep_them() -> None:
+    """PIVE with an error bound of one's own at a clinic, and a street where a report names the house."""
+    street = np.arange(8.0)
+    errors = np.where(street == 3, 0.35, 0.1)  # the clinic asks for more
+    law, sets = published(street, 1.0, errors)
+    pairs = [(x, other) for x, run in enumerate(sets) for other in run if other != x]
+    claim = mdp.ShortestPath(pairs, np.ones(len(pairs)), 8, unit="set")
+    assert mdp.audit(law, metric=claim, points=np.arange(8), epsilon=1.0).verdict == "violated"
+    even, other = published(street, 1.0, np.full(8, 0.1))  # the same bound for all: members share their diameter
+    pairs = [(x, one) for x, run in enumerate(other) for one in run if one != x]
+    claim = mdp.ShortestPath(pairs, np.ones(len(pairs)), 8, unit="set")
+    assert mdp.audit(even, metric=claim, points=np.arange(8), epsilon=1.0).verdict == "holds"
+    sound = mdp.protection_sets(mdp.FiniteSpace(street[:, None], mdp.Lp(1)), 1.0, error=errors)
+    assert sound.least[sound.labels[3]] == 0.35
+    assert "0.1 to 0.35" in repr(sound)
+    # a report from afar tells the third house from the second for certain, where an error of 0.015 was promised
+    houses = np.array([0.0, 0.1, 0.7, 5.0])
+    law, sets = published(houses, 1.0, np.full(4, 0.015))
+    assert list(sets[2]) == [1, 2]
+    apart = np.abs(houses[:, None] - houses[None])
+    seen = np.where(np.isin(np.arange(4), sets[2]), law[:, 3], 0.0)
+    assert best_guess(seen, apart) < 1e-6 * 0.015
+
+
+def published(street: np.ndarray, epsilon: float, errors: np.ndarray) -> tuple[np.ndarray, list[range]]:
+    """PIVE along a street, all houses alike: the law, and the set of every house."""
+    apart, sets = np.abs(street[:, None] - street[None]), []
+    for place in range(len(street)):
+        runs = [range(a, b) for a in range(place + 1) for b in range(place + 1, len(street) + 1)]
+        wide = [
+            run for run in runs if min(apart[run, g].mean() for g in run) >= math.exp(epsilon) * errors[place] - 1e-12
+        ]
+        sets.append(min(wide, key=lambda run: street[run[-1]] - street[run[0]]))
+    diameters = np.array([street[run[-1]] - street[run[0]] for run in sets])
+    law = np.exp(-epsilon * apart / (2 * diameters[:, None]))
+    return law / law.sum(axis=1, keepdims=True), sets
+
+
+def test_errors_that_cannot_be_kept_are_refused_with_the_place() -> None:
+    space = mdp.grid((3, 3))
+    with pytest.raises(InvalidInput, match="one positive number or 9 of them"):
+        mdp.protection_sets(space, 1.0, error=[0.1, 0.2])
+    with pytest.raises(InvalidInput, match="one positive number or 9 of them"):
+        mdp.protection_sets(space, 1.0, error=np.zeros(9))
+    with pytest.raises(Infeasible, match="the place 4 asks for an error of 2"):
+        mdp.protection_sets(space, 1.0, error=np.where(np.arange(9) == 4, 2.0, 1e-3))

@@ -22,6 +22,7 @@ from metricdp.cli.judging import audit
 from metricdp.cli.opening import studio
 from metricdp.cli.protecting import engines, perturb
 from metricdp.cli.serving import serving
+from metricdp.cli.shuffling import shuffle
 from metricdp.cli.streaming import stream
 from metricdp.cli.studies import demo, reproduce, with_study_help
 from metricdp.cli.tables import formats
@@ -43,7 +44,7 @@ app = App(
 
 for _command in (
     *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories, stream, text),
-    *(estimate, tree, prune, files.inspect, files.export, files.keys, demo, reproduce, studio),
+    *(estimate, shuffle, tree, prune, files.inspect, files.export, files.keys, demo, reproduce, studio),
 ):  # fmt: skip
     app.command(_command)
 app.command(serving)

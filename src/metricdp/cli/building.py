@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metricdp.arrays import Floats
 from metricdp.cli import choices, starts
 from metricdp.cli.choices import ConcentratedLevel, Level, Places, Where
-from metricdp.cli.stakes import BY_DISTANCE, Cost, loss_from, numbers_for, prior_from, scaled_by
+from metricdp.cli.options import NOTHING_ASKED, Options
+from metricdp.cli.stakes import BY_DISTANCE, Cost, hidden_in_sets, loss_from, numbers_for, prior_from, scaled_by
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.mechanisms import Mechanism
@@ -18,109 +19,12 @@ from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 from metricdp.spaces.finite import MOST_DISTANCES
-from metricdp.wording import Objective
+from metricdp.units import DIAMETER
 
 if TYPE_CHECKING:
     from metricdp.solvers import Progress  # scipy is imported where something is solved
 
 
-@dataclass(frozen=True)
-class Options:
-    """What only some builders take; None where it was not asked for.
-
-    Attributes:
-        prior: A table that says how likely every place is: shares or counts, one row a place in their order, or with
-            the columns of the places (lat and lon), where rows count for the nearest one. It must be public.
-        sensitivity: A table of regions in which less may be told: lat, lon, radius (in km) and scale, or tiles south,
-            west, north, east and scale, or one scale a place. With scale 0.2 distances there count a fifth, so that
-            epsilon does; the loss stays in the places' own distances. It must be public. Or a scale for every category,
-            with --categories.
-        categories: With sensitivity by category: the category of every place, column:kind of the points, or a table
-            with the column category, one row a place in their order, or with lat and lon, where rows count for the
-            nearest place; of several the most sensitive counts.
-        reach: With sensitivity on more than 4,096 places without streets: the longest single step between two, such as
-            250m; ways of such steps count in between.
-        prior_column: Which column of the prior holds the numbers, where there are several.
-        prior_within: How far a row of the prior may lie from its place, such as 300m; rows beyond are left out. As far
-            as places lie apart unless given.
-        loss: What a report costs: distance (the default), squared (its square), ground (the distance on the map, where
-            --policy counts hops), time (to drive there, with --roads), or a file with a matrix, one row per place and
-            one column per report.
-        speed: With --loss time: km/h on streets that do not say how fast they are.
-        gap: How far the loss may be from the proven optimum, as a share; for builders that search. On windows and with
-            --anchors refine (see there) 0.05 unless said, elsewhere 0.001.
-        seconds: When to stop searching: what was found by then is written, with the gap that it reached.
-        objective: expected (the default of optimal and spanner) or worst (that of constopt); for these three.
-        solver: auto, interior, first_order or gpu, among others; on windows first_order or gpu; for optimal.
-        window: How far from every report rows are stored, such as 2.2km; for optimal, which solves on windows above
-            4,096 points or where one is given, and chooses it so that what lies beyond hardly costs.
-        stretch: How much longer paths may be than the distance; for spanner. The published one is --stretch 3
-            --objective worst.
-        nearest: How many nearest reports are free; for constopt, 10 unless said.
-        weights: A CSV file with a header and one positive number a point; for weighted_exponential.
-        base: What is remapped: the name of another builder (exponential unless said), or a mechanism file.
-        parts: The mechanism files of a product, with commas between.
-        matrix: A file with one's own matrix, one row per place and one column per report; for from_matrix.
-        dimension: How many coordinates noise is added to; for laplace on l1, l2, linf, angular and hyperbolic.
-        anchors: Cells along each axis, such as 7,7, or refine, which adds some until the gap is reached; on roads
-            pieces of every street, or their longest length such as 200m; for interpolated, like the next four.
-        rule: exact, direction, log (as published) or relaxed (keeps no promise between anchors).
-        split: How axes share the budget: even, grid, or one number per axis; searched unless given.
-        budget: half (as published) or certified; for --rule log.
-        box: The corners of the box, such as 0,0,10,10; the one around all points unless given.
-        blocks: Into how many blocks the points are cut; for decomposed, like all that follows.
-        partition: How they are cut: balanced, distances, records, neighbours or spectral.
-        neighbours: The distance up to which pairs are constrained directly, such as 2km; its detours are charged.
-        start: Where it begins: engine or kernels.
-        executor: Who solves the blocks: threads, processes, ray, or ray:address.
-        checkpoint: A file for the state of a long run.
-        resume: Go on from the checkpoint, where there is one.
-        set: name=value for an option that only this builder has, such as one of a plugin; may be repeated.
-    """
-
-    prior: str | None = None
-    sensitivity: str | None = None
-    categories: str | None = None
-    reach: str | None = None
-    prior_column: str | None = None
-    prior_within: str | None = None
-    loss: str | None = None
-    speed: float | None = None
-    gap: float | None = None
-    seconds: float | None = None
-    objective: Objective | None = None
-    solver: str | None = None
-    window: str | None = None
-    stretch: float | None = None
-    nearest: int | None = None
-    weights: str | None = None
-    base: str | None = None
-    parts: str | None = None
-    matrix: str | None = None
-    dimension: int | None = None
-    anchors: str | None = None
-    rule: str | None = None
-    split: str | None = None
-    budget: str | None = None
-    box: choices.Corners | None = None
-    blocks: int | None = None
-    partition: str | None = None
-    neighbours: str | None = None
-    start: str | None = None
-    executor: str | None = None
-    checkpoint: str | None = None
-    resume: bool = False
-    set: tuple[str, ...] = ()
-
-    def given(self) -> dict[str, Any]:
-        """Return what was asked for."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            name: value for name, value in values.items() if value is not None and value is not False and value != ()
-        }
-
-
-NOTHING_ASKED = Options()
 FINE_GAP, ROUGH_GAP = 1e-3, 0.05  # where nobody asked for a gap: of dense programs, and on windows
 # options that say more about another
 BESIDE = {"prior_column": "prior", "prior_within": "prior", "speed": "loss"}
@@ -207,14 +111,14 @@ def ordered(
         if builder.promise == "concentrated":
             if epsilon is not None:
                 raise InvalidInput(choices.NO_EPSILON)
-            asked = choices.concentrated_level(starts.own_options(builder, options.set), protect, metric.unit)
+            asked = choices.concentrated_level(_own(builder, options.set), protect, metric.unit)
             return Order(builder, options, 0.0, metric=metric, rho=asked.rho), asked
         level = choices.level_from(epsilon, protect, metric.unit)
         return Order(builder, options, level.epsilon(), metric=metric), level
     places = where.places()
     if len(places.space) < 2:
         raise InvalidInput("a mechanism needs at least two places to choose between, and here is one.")
-    level = choices.level_from(epsilon, protect, places.space.unit)
+    level = choices.level_from(epsilon, protect, places.space.unit if options.error is None else DIAMETER)
     order = Order(builder, options, level.epsilon(), places)
     _check_size(order)
     check_extras(order)
@@ -247,7 +151,7 @@ def built(
 def made(order: Order, *, progress: Progress | None = None, outputs: FiniteSpace | None = None) -> Mechanism:
     """Call the builder; `outputs` are reports other than the secrets, for builders of problems."""
     builder, options = order.builder, order.options
-    wanted = starts.own_options(builder, options.set) | _arguments(order)
+    wanted = _own(builder, options.set) | _arguments(order)
     if builder.progress:
         wanted |= {"gap": order.gap, "progress": progress}
     stakes = {"prior": order.prior, "loss": order.cost.loss}
@@ -298,6 +202,17 @@ def _with_stakes(order: Order) -> Order:
         reach = None if within is None else choices.distance_in(within, ground, "prior-within")
         prior = prior_from(options.prior, places, column=options.prior_column, within=reach)
     cost = loss_from(options.loss, places, speed=options.speed)
+    if options.error is not None:
+        if places.before is not None:
+            raise InvalidInput(
+                "--error makes protection sets and --elastic counts levels: a promise is in one of them."
+            )
+        if order.parts or order.builder.start == "box" or options.sensitivity is not None:
+            raise InvalidInput(
+                "--error makes protection sets of finitely many places, not of a file, a box or a scale of one's own."
+            )
+        hidden, cost = hidden_in_sets(options.error, places, cost, epsilon=order.epsilon, prior=prior)
+        return replace(order, prior=prior, cost=cost, places=hidden)
     if options.sensitivity is not None:
         if order.parts or order.builder.start == "box":
             raise InvalidInput("--sensitivity scales the distances of finitely many places, not of a file or a box.")
@@ -313,7 +228,7 @@ def _with_stakes(order: Order) -> Order:
 def _arguments(order: Order) -> dict[str, Any]:
     """Return the keyword arguments behind the options, other than prior, loss and gap."""
     wanted, options = order.options.given(), order.options
-    for name in ("prior", "sensitivity", *BESIDE, "loss", "gap", "base", "parts", "matrix", "set"):
+    for name in ("prior", "sensitivity", "error", *BESIDE, "loss", "gap", "base", "parts", "matrix", "set"):
         wanted.pop(name, None)
     if wanted.get("executor") == "threads":
         del wanted["executor"]  # the builder's own choice
@@ -333,7 +248,7 @@ def _arguments(order: Order) -> dict[str, Any]:
 def check_options(builder: Builder, options: Options) -> None:
     """Refuse options that a builder does not take, and values that none can take."""
     wanted = options.given()
-    starts.own_options(builder, wanted.pop("set", ()))
+    _own(builder, wanted.pop("set", ()))
     for option, value in wanted.items():
         shown, belongs = option.replace("_", "-"), BESIDE.get(option, option)
         if belongs not in builder.options:
@@ -394,3 +309,18 @@ def on_windows(builder: Builder, space: FiniteSpace) -> bool:
     from metricdp.design.local import FEW
 
     return "window" in builder.options and len(space) > FEW
+
+
+def _own(builder: Builder, pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Return the options that only this builder has, from `--set name=value`."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or name not in builder.own:
+            its = ", ".join(f"--set {own}=..." for own in builder.own) or "no option of this sort"
+            raise InvalidInput(f"--set {pair} does not fit {builder.name}, which has {its}.")
+        try:
+            found[name] = builder.own[name](text)
+        except ValueError as error:
+            raise InvalidInput(f"--set {pair}: {error}") from error
+    return found

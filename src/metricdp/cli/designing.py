@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from metricdp import wording
 from metricdp.cli import building, choices, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output
+from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.shaping import SHAPES
 from metricdp.design.builders import BUILDERS
 from metricdp.mechanisms import LocalMechanism, Mechanism
@@ -29,7 +30,7 @@ def design(
     protect: str | None = None,
     output: Output,
     builder: str | None = None,
-    options: Annotated[building.Options, Parameter(name="*")] = building.NOTHING_ASKED,
+    options: Annotated[Options, Parameter(name="*")] = NOTHING_ASKED,
     json: bool = False,
     overwrite: tables.Overwrite = False,
 ) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from metricdp import wording
 from metricdp.arrays import Floats, Points
 from metricdp.cli.choices import Places, distance_in
 from metricdp.cli.counts import Counted, coordinates_in, counts_from, nearest_places
@@ -211,6 +212,29 @@ def _of_points(places: Places, column: str) -> Sequence[str]:
         raise InvalidInput("--categories column:NAME names a column of the points: it belongs to --points.")
     ground = Ground(places.space, None, where.points, None, where.table.reading())
     return area_names(ground, column)
+
+
+def hidden_in_sets(
+    error: str, places: Places, cost: Cost, *, epsilon: float, prior: Floats | None
+) -> tuple[Places, Cost]:
+    """Return the places in protection sets; the loss stays in the distances of before. What was made is said."""
+    from metricdp.places import protection_sets
+
+    space = places.space
+    is_file = Path(error).exists() or (Path(error).suffix != "" and Path(error).suffix[1:2].isalpha())
+    wanted: Any = numbers_for(error, places, option="error") if is_file else distance_in(error, space.unit, "error")
+    sets = protection_sets(space, epsilon, error=wanted, prior=prior)
+    least = wording.distance(float(sets.least.min()), space.unit, "down")
+    widths = [wording.distance(float(one), space.unit, "up") for one in (sets.diameters.min(), sets.diameters.max())]
+    many = "one protection set" if len(sets) == 1 else f"{len(sets):,} protection sets"
+    known = "that all places are alike" if prior is None else "the prior"
+    note(
+        f"{len(space):,} places in {many}, {widths[0]} to {widths[1]} wide: after every report the best guess of "
+        f"whoever knows {known} errs by {least} on average at least, even told the set."
+    )
+    if cost.is_distance:
+        cost = replace(cost, loss=space.distances)
+    return replace(places, space=sets.space), cost
 
 
 def numbers_for(path: str, places: Places, *, option: str) -> Floats:

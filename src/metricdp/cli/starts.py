@@ -158,18 +158,3 @@ def numbers(text: str, option: str, meaning: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise InvalidInput(f"--{option} must be {meaning}, got {text!r}.") from None
-
-
-def own_options(builder: Builder, pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Return the options that only this builder has, from `--set name=value`."""
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals or name not in builder.own:
-            its = ", ".join(f"--set {own}=..." for own in builder.own) or "no option of this sort"
-            raise InvalidInput(f"--set {pair} does not fit {builder.name}, which has {its}.")
-        try:
-            found[name] = builder.own[name](text)
-        except ValueError as error:
-            raise InvalidInput(f"--set {pair}: {error}") from error
-    return found

@@ -87,6 +87,7 @@ def study_help(name: str) -> str:
         lines.append(f"  --table {table.number!r}" if " " in table.number else f"  --table {table.number}")
         said = (table.title, *(f"{who}: {what}" for who, what in _sides(table.reports, table.differs) if what))
         lines += [f"      {line}" for line in said]
+        lines += [f"      Its pieces take {table.takes}."] if table.takes else []
     lines += ["", "Data for --full: " + (", ".join(study.needs) or "none beyond what comes with the package") + "."]
     lines += ["", *study.notes] if study.notes else []
     return "\n".join(lines)

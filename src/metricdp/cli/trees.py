@@ -16,6 +16,7 @@ from metricdp import wording
 from metricdp.arrays import Floats, Integers
 from metricdp.cli import building, choices, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output, Places
+from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.policies import IDS, Ground, area_names
 from metricdp.cli.stakes import Cost, loss_from, prior_from
 from metricdp.errors import InvalidInput, NotPrivate
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 Secrets = Literal["places", "areas"]
 STANDING = (
     "What is pruned shows in what is never reported: it must be a standing wish, chosen without looking at where "
-    "somebody is."
+    "somebody is. A hole around a home shows the home: leave out whole areas instead."
 )
 
 
@@ -44,7 +45,7 @@ def tree(
     secrets: Secrets = "places",
     builder: str | None = None,
     prunable: int | None = None,
-    options: Annotated[building.Options, Parameter(name="*")] = building.NOTHING_ASKED,
+    options: Annotated[Options, Parameter(name="*")] = NOTHING_ASKED,
     key: str | None = None,
     json: bool = False,
     overwrite: tables.Overwrite = False,
@@ -97,6 +98,8 @@ def tree(
         else:
             finest = made_of.prunable(order.epsilon, prunable, prior=order.prior, loss=order.cost.loss)
         laws = [finest, *(_at_level(made_of, level, finest, order, secrets) for level in range(1, made_of.height + 1))]
+        if any(law.certificate.interrupted for law in laws):
+            raise KeyboardInterrupt  # a tree is written whole or not at all
         kept = [] if level is None else level.kept(finest.guarantee)
         with doing(watching.WRITING):
             names = None if isinstance(columns, int) else columns
@@ -156,7 +159,8 @@ def prune(
 
     A report that is left out becomes another one, always the same: post-processing, which keeps every promise. Whoever
     is at such a place is protected as before. The new file is a mechanism like any other, for devices too. What is
-    pruned must be a standing wish ("never my street"): chosen by where somebody is it would tell that.
+    pruned must be a standing wish ("never that street"): chosen by where somebody is it would tell that, and a hole
+    around a home would show the home.
 
     Args:
         source: A mechanism file on finitely many places; with --tree one of its files.

@@ -13,9 +13,10 @@ from typing import Any, Literal
 from metricdp.catalogue import Catalogue, loaded
 from metricdp.mechanisms import Mechanism
 
-STAKES = ("prior", "loss", "sensitivity")
+STAKES = ("prior", "loss", "sensitivity", "error")
 SEARCH = (*STAKES, "gap", "seconds")
-FORM: Mapping[str, Callable[[str], Any]] = {"form": str}  # of the mechanism: a matrix or a kernel
+HALF: Mapping[str, Callable[[str], Any]] = {"budget": str}  # certified, or half as published
+FORM: Mapping[str, Callable[[str], Any]] = {"form": str, **HALF}  # of the mechanism: a matrix or a kernel
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Builder:
             loss); a `metric` and epsilon; a `mechanism`, made by another builder or read from a file; several
             `mechanisms`; a `matrix` on a space; a `box` with reports. `other` for those that `design` cannot call.
         elsewhere: For those: the command that makes them.
-        options: Which of the command's own options it takes, by name (see `cli.building.Options`).
+        options: Which of the command's own options it takes, by name (see `cli.options.Options`).
         own: Options of its own, each with what turns the text of `--set name=value` into its value.
         objective: Which loss it counts unless told otherwise.
         dense: Whether it holds a matrix of all secrets and reports, however many there are.
@@ -95,7 +96,7 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
             "of distances that are cut off far away", "space", STAKES, own=FORM, dense=True, kernel=True),
     Builder("masked", "metricdp.design.masked:masked", "a geographic mask, a disk or a ring around the secret, with "
-            "tails that keep the promise", "space", (*STAKES, "weights"), own={"inner": float, "outer": float},
+            "tails that keep the promise", "space", (*STAKES, "weights"), own={"inner": float, "outer": float, **HALF},
             dense=True),
     Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every pair uses its ratio up, where such "
             "a mechanism exists", "space", STAKES, dense=True),

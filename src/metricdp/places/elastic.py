@@ -99,8 +99,8 @@ def scaled(space: FiniteSpace, scale: ArrayLike, *, reach: float | None = None) 
     elif len(space) > DENSE:
         raise InvalidInput(
             f"steps between any two of {len(space):,} places are a table of {8e-9 * len(space) ** 2:,.1f} GB, made for "
-            f"at most {DENSE:,}. Give `reach` (--reach), the longest step: {_usual(space):.3g} joins a place to about {JOINED} "
-            "others, and ways of such steps count in between."
+            f"at most {DENSE:,}. Give `reach` (--reach), the longest step: {_usual(space):.3g} joins a place to about "
+            f"{JOINED} others, and ways of such steps count in between."
         )
     else:
         first, second = np.triu_indices(len(space), 1)

@@ -107,6 +107,8 @@ def reproduce(study: Study, request: Request | None = None, *, say: Callable[[st
     asked = [piece for piece in pieces if numbers & set(piece.tables)]
     left = [piece for piece in asked if piece.key not in done or done[piece.key].failure]
     say(f"{study.name}: {len(asked)} pieces, {len(asked) - len(left)} of them done before, in {str(folder)!r}")
+    for line in _ahead(wanted, left if request.minutes != 0 else ()):
+        say(line)
     stopped = None
     try:
         with _asked_to_end() as end:
@@ -123,6 +125,16 @@ def reproduce(study: Study, request: Request | None = None, *, say: Callable[[st
     if stopped:
         raise KeyboardInterrupt(stopped)
     return outcome
+
+
+def _ahead(tables: Sequence[Table], left: Sequence[Piece]) -> Iterator[str]:
+    """Yield what is going to run, table by table, and how long that takes where it is known."""
+    for table in tables:
+        count = sum(table.number in piece.tables for piece in left)
+        if count and (len(tables) > 1 or table.takes):
+            yield f"  {table.heading}: {count} {'piece' if count == 1 else 'pieces'}" + (
+                f", {table.takes}" if table.takes else ""
+            )
 
 
 def _found(folder: Path, pieces: Sequence[Piece], say: Callable[[str], None]) -> dict[str, Done]:

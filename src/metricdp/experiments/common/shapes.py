@@ -28,12 +28,14 @@ class Table:
         title: What it shows.
         reports: What the paper reports there, in a sentence or two.
         differs: What differs here, and why; empty where nothing does.
+        takes: How long its pieces run, in words, where it is worth saying before.
     """
 
     number: str
     title: str
     reports: str = ""
     differs: str = ""
+    takes: str = ""
 
     @property
     def stem(self) -> str:

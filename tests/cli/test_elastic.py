@@ -61,7 +61,7 @@ def test_levels_grow_until_the_mass_of_a_column_is_inside(mass: str, capsys: pyt
     assert law.certificate.loss == pytest.approx((law.matrix * apart).sum() / 4, rel=1e-6)
     assert cli.main(["audit", "out.mdp"]) == 0
     Path("table.csv").write_text("lat,lon\n41.15,-8.61\n41.17,-8.60\n")
-    assert cli.main("perturb table.csv --mechanism out.mdp -o hidden.csv".split()) == 0
+    assert cli.main(["perturb", "table.csv", "--mechanism", "out.mdp", "-o", "hidden.csv"]) == 0
 
 
 def test_every_crossing_may_count_one_and_builders_are_compared_in_kilometres(

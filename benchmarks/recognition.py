@@ -7,7 +7,11 @@ sheet of figures, so the sheets are found again in the order of the labels: 14 s
 says. The useful task is the digit; the attacker names the sheet, or finds the image among all images of the test half.
 Half of every sheet is public: it trains the task, the attackers and the principal components.
 
-Series: days of San Francisco cabs (Cabspotting), 24 numbers each, the share of an hour's fixes with a passenger. The
+Maps: pictures of where a San Francisco cab was in a shift (Cabspotting), 8 x 8 pixels over the city, the root of the
+share of its fixes in each. No faces come with anything offline; these are pictures that identify all the same. The task
+is to tell the day shift (6 to 18 o'clock) from the night shift; the attacker names the cab, or finds the picture.
+
+Series: days of the same cabs, 24 numbers each, the share of an hour's fixes with a passenger. The
 task is the part of the week (Monday to Friday, or not); the attacker names the cab, or finds the day among all of the
 test half. Read from METRICDP_DATA or the shared data folder; left out where it is not there.
 
@@ -74,15 +78,23 @@ def digits() -> Data:
     return Data("digits", found.data / 16.0, found.target, sheet, half(sheet), (1, 3, 10, 30, 100, 300))
 
 
-def cabs() -> Data | None:
-    """Return days of cabs with fixes in at least twelve hours, in local time of May and June (UTC - 7)."""
+def fixes(*columns: str) -> list[np.ndarray] | None:
+    """Return columns of the fixes of cabs, where the data is there."""
     import pyarrow.parquet as pq
 
     place = data_folder() / "traj_cabspotting" / "points.parquet"
     if not place.is_file():
         return None
-    table = pq.read_table(place, columns=["cab", "t", "occupied"])
-    cab, t, occupied = (table[name].to_numpy().astype(np.int64) for name in table.column_names)
+    table = pq.read_table(place, columns=list(columns))
+    return [table[name].to_numpy() for name in columns]
+
+
+def cabs() -> Data | None:
+    """Return days of cabs with fixes in at least twelve hours, in local time of May and June (UTC - 7)."""
+    found = fixes("cab", "t", "occupied")
+    if found is None:
+        return None
+    cab, t, occupied = (column.astype(np.int64) for column in found)
     local = t - 7 * 3600
     day, hour = local // 86400, local // 3600 % 24
     keys, inverse = np.unique(cab * 10**6 + day, return_inverse=True)
@@ -94,6 +106,27 @@ def cabs() -> Data | None:
     person, date = keys[whole] // 10**6, keys[whole] % 10**6
     weekend = ((date + 3) % 7 >= 5).astype(int)  # the first of January 1970 was a Thursday
     return Data("cab days", rows, weekend, person, half(person), (1, 3, 10, 30, 100))
+
+
+def shifts() -> Data | None:
+    """Return maps of shifts with at least 150 fixes in the city: 8 x 8 pixels between two corners."""
+    found = fixes("cab", "t", "lat", "lon")
+    if found is None:
+        return None
+    cab, t = (column.astype(np.int64) for column in found[:2])
+    local = t - 7 * 3600
+    night = ((local // 3600 % 24 < 6) | (local // 3600 % 24 >= 18)).astype(np.int64)
+    keys, inverse = np.unique(cab * 10**6 + 2 * (local // 86400) + night, return_inverse=True)
+    south, west, north, east = 37.70, -122.52, 37.81, -122.38
+    row = np.floor(8 * (found[2] - south) / (north - south)).astype(np.int64)
+    column = np.floor(8 * (found[3] - west) / (east - west)).astype(np.int64)
+    inside = (row >= 0) & (row < 8) & (column >= 0) & (column < 8)
+    seen = np.zeros((len(keys), 64))
+    np.add.at(seen, (inverse[inside], 8 * row[inside] + column[inside]), 1.0)
+    whole = seen.sum(axis=1) >= 150
+    maps = np.sqrt(seen[whole] / seen[whole].sum(axis=1, keepdims=True))
+    person = keys[whole] // 10**6
+    return Data("cab maps", maps, (keys[whole] % 2).astype(int), person, half(person), (1, 3, 10, 30, 100, 300))
 
 
 def half(person: np.ndarray) -> np.ndarray:
@@ -211,8 +244,8 @@ def picture(lines: list[dict[str, Any]], data: Data, path: str) -> None:
     """Draw both shares against epsilon, and some digits as their reports show them."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), gridspec_kw={"width_ratios": [1, 1, 1.1]})
-    for at, name in enumerate(("digits", "cab days")):
+    figure, axes = plt.subplots(1, 4, figsize=(15.5, 3.6), gridspec_kw={"width_ratios": [1, 1, 1, 1.1]})
+    for at, name in enumerate(("digits", "cab maps", "cab days")):
         own = [line for line in lines if line["data"] == name and line["epsilon"] is not None]
         for k, release in enumerate(dict.fromkeys(line["release"] for line in own)):
             some = [line for line in own if line["release"] == release]
@@ -224,7 +257,7 @@ def picture(lines: list[dict[str, Any]], data: Data, path: str) -> None:
                 axes[at].axhline(share, color="0.6", linewidth=0.8, linestyle=style)
         axes[at].set(xscale="log", ylim=(0, 1), title=name, xlabel="epsilon per unit of l_2",
                      ylabel="right (task: line, person: dashes)")  # fmt: skip
-        axes[at].legend(fontsize=7, loc="center right", bbox_to_anchor=(1.0, (0.68, 0.42)[at]))
+        axes[at].legend(fontsize=7, loc="center right", bbox_to_anchor=(1.0, (0.68, 0.36, 0.42)[at]))
     secret, public = data.rows[~data.public][:5], data.rows[data.public]
     middle = public.mean(axis=0)
     matrix = np.linalg.svd(public - middle, full_matrices=False)[2][:8]
@@ -234,9 +267,9 @@ def picture(lines: list[dict[str, Any]], data: Data, path: str) -> None:
         for epsilon in (100.0, 30.0, 10.0, 3.0)
     ]  # fmt: skip
     rows = [np.concatenate([np.pad(tile.reshape(8, 8), 1) for tile in line], axis=1) for line in tiles]
-    axes[2].imshow(np.clip(np.concatenate(rows), 0, 1), cmap="gray_r")
-    axes[2].set(xticks=[], yticks=[4.5 + 10 * k for k in range(5)], title="reports of 8 principal components")
-    axes[2].set_yticklabels(["original", "100", "30", "10", "3"])
+    axes[3].imshow(np.clip(np.concatenate(rows), 0, 1), cmap="gray_r")
+    axes[3].set(xticks=[], yticks=[4.5 + 10 * k for k in range(5)], title="reports of 8 principal components")
+    axes[3].set_yticklabels(["original", "100", "30", "10", "3"])
     figure.tight_layout()
     figure.savefig(path, dpi=80)
 
@@ -244,11 +277,11 @@ def picture(lines: list[dict[str, Any]], data: Data, path: str) -> None:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--picture", help="where to draw what is on record")
-    parser.add_argument("--only", choices=["digits", "cab days", "nothing"])
+    parser.add_argument("--only", choices=["digits", "cab maps", "cab days", "nothing"])
     chosen = parser.parse_args()
     keep = recorder(chosen.record)
-    images, days = digits(), cabs()
-    for data in (images, days):
+    images = digits()
+    for data in (images, shifts(), cabs()):
         if data is not None and chosen.only in (None, data.name):
             print(f"{data.name}: {len(data.rows)} rows of {len(np.unique(data.person))} sheets or cabs")
             study(data, keep)

@@ -39,6 +39,11 @@ def policy_in_parts(n, rng):
     return mdp.policy(space, edges, lengths="distance", isolated="disclose", parts="disclose")
 
 
+def home_zone(n, rng):
+    places = mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(2))
+    return mdp.mobility.zones(places, [0], radius=float(np.median(places.distances[0])), scale=0.3).space
+
+
 SPACES = {
     "l1": lambda n, rng: mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(1)),
     "l2": lambda n, rng: mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(2)),
@@ -47,6 +52,7 @@ SPACES = {
     "earth": lambda n, rng: mdp.FiniteSpace(rng.normal(size=(n, 2)) * 0.02 + [-17.7, 179.9], mdp.Haversine()),
     "road": road,
     "policy in parts": policy_in_parts,
+    "home zone": home_zone,
     "words": words,
     "symbols": symbols,
     "given": given,

@@ -245,6 +245,19 @@ def composition_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def covariance_table() -> str:
+    """How often words stay and how many they become, by the share of their covariance in the noise."""
+    rows = [
+        "| epsilon | share | a word stays | in sparse regions | different words | in sparse regions | in Euclid's |"
+    ]
+    rows.append("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for one in (found["values"] for found in measured("shapes") if "euclidean" in found["values"]):
+        names = ("stays", "stays_sparse", "different", "different_sparse")
+        cells = " | ".join(f"{one[name]:.0%}" for name in names)
+        rows.append(f"| {one['epsilon']:g} | {one['share']:g} | {cells} | {one['euclidean']:.3g} |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def solvers_table() -> str:
     """Which solver is chosen, from which size."""
     side, gap, memory = int(choice.ROUGH_SIZE**0.5), f"{100 * choice.ROUGH_GAP:g} %", f"{choice.MEMORY / 1e9:g} GB"
@@ -349,6 +362,7 @@ PARTS = {
     "command_help": command_help,
     "cities_table": cities_table,
     "composition_table": composition_table,
+    "covariance_table": covariance_table,
     "optimal_table": optimal_table,
     "scales_columns": scales_columns,
     "scales_families": scales_families,

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 65b03396066873938c1a19fd725e6e685986f757fba9768285b400aa435668a2.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 6c42700266585a377e410de59a7b1949f7650ad07a30686a1acad33130bd29a6.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */
@@ -389,6 +389,30 @@ export class Mechanism {
         words?: Words;
     }): Report;
     /**
+     * Release a trace step by step by the predictive mechanism: `trace.next(place)` repeats or guesses a report as long as a private test
+     * says that it is still good, and draws fresh noise where not. Fresh reports are those of this mechanism; a test costs less, and
+     * whoever does not move spends little more than one report. It is for Laplace noise for points anywhere, on the Earth or under l_p.
+     *
+     * `total` is what the whole trace may cost (an epsilon per unit), `rest` how many steps after a fresh report repeat the prediction for
+     * nothing, `prediction` how the next place is guessed from the reports alone. `confidence`, `caution` and `slope` are those of Python's
+     * `mdp.mobility.FixedUtility`, or give `test` and `threshold` themselves.
+     * Keep `JSON.stringify(trace)` where the app may end, and go on with `from`.
+     * @param {{ from?: object | null, total?: number | null, rest?: number, prediction?: "parrot" | "linear", confidence?: number, caution?: number, slope?: number,
+     *   test?: number, threshold?: number }} [options]
+     * @returns {Trace}
+     */
+    trace(options?: {
+        from?: object | null;
+        total?: number | null;
+        rest?: number;
+        prediction?: "parrot" | "linear";
+        confidence?: number;
+        caution?: number;
+        slope?: number;
+        test?: number;
+        threshold?: number;
+    }): Trace;
+    /**
      * Return the probabilities of all reports for a secret, where there are finitely many.
      * @param {Secret} secret
      * @param {Placing} [options]
@@ -494,6 +518,51 @@ export function open(source: ArrayBuffer | ArrayBufferView | string | URL, { tru
     trusted?: string | string[] | null;
     largest?: number;
 }): Promise<Mechanism>;
+/**
+ * A trace that is being released step by step. For two traces whose places are at most d apart at every step, all that was given out is
+ * at most exp(`spent` d) times likelier from one than from the other; with a `total`, no run can spend more.
+ */
+export class Trace {
+    /** Traces come from `mechanism.trace`. @private */
+    private constructor();
+    /** What all steps together may cost, per unit of distance. @type {number | null} */
+    total: number | null;
+    /** How many steps after a fresh report repeat the prediction without a test, for nothing. @type {number} */
+    rest: number;
+    /** What one test costs, per unit of distance. @type {number} */
+    test: number;
+    /** How far a prediction may be off, before the noise of the test. @type {number} */
+    threshold: number;
+    /**
+     * Return what a later page needs to go on, for `mechanism.trace({ from })`: the last reports, what was spent and the name of the file. All of
+     * it was given out; nothing is a place.
+     * @returns {{ sha256: string, reports: number[][], spent: string, resting: number }}
+     */
+    toJSON(): {
+        sha256: string;
+        reports: number[][];
+        spent: string;
+        resting: number;
+    };
+    /** The reports so far (of a trace that was resumed, the last two before): what was given out, and nothing else. @returns {number[][]} */
+    get reports(): number[][];
+    /** Tests and fresh noise together, an epsilon per unit of distance, rounded up. @returns {number} */
+    get spent(): number;
+    /**
+     * Take one more step: the report for a place, and whether it is fresh. Null where the total does not pay for another step; that and
+     * which reports are fresh is part of what is released. `words` replaces the random source, for tests only.
+     * @param {ArrayLike<number>} place
+     * @param {{ words?: Words }} [options]
+     * @returns {{ point: number[], fresh: boolean } | null}
+     */
+    next(place: ArrayLike<number>, { words }?: {
+        words?: Words;
+    }): {
+        point: number[];
+        fresh: boolean;
+    } | null;
+    #private;
+}
 /**
  * A tree of areas, as `openTree` gives it: the levels, the finest first, and mechanisms that report areas of a level and avoid others.
  */

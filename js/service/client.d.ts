@@ -75,6 +75,8 @@ export interface BatchRow {
 /** What is left to a person on the account of a mechanism's metric. */
 export interface BudgetAnswer {
   mechanism: string;
+  /** What releases are charged to, such as haversine/km, or policy.37a54433c2c87d30/hop for the graph of a policy. Promises of different accounts are not added up: they stand side by side. */
+  account: string;
   left: Amount;
   /** What one release of the mechanism costs. */
   cost: Amount;
@@ -180,6 +182,8 @@ export interface MechanismAnswer {
   name: string;
   about: string;
   sha256: string;
+  /** What releases are charged to, such as haversine/km, or policy.37a54433c2c87d30/hop for the graph of a policy. Promises of different accounts are not added up: they stand side by side. */
+  account: string;
   secret: Part[];
   report: Part[];
   snap: number;

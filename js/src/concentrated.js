@@ -2,23 +2,13 @@
 
 import { deltaOf, epsilonOf, muOf } from "./conversions.js";
 import { NotPure, optionNumber, refuseOption } from "./errors.js";
-import { toWhole } from "./whole.js";
+import { doubleAbove, toWhole } from "./whole.js";
 
 const NOT_PURE = "it is approximate, and no factor holds for every report. Ask for `rho`, or for `epsilonAt(distance, delta)`.";
 
 /** Refuse to say something pure about a concentrated promise. */
 export function notPure(name) {
   throw new NotPure(`a concentrated promise has no \`${name}\`: ${NOT_PURE}`);
-}
-
-/** Return the least double that is not below a whole number times a double. */
-function timesUp(value, times) {
-  const exact = toWhole(value) * BigInt(times);
-  const found = value * times;
-  if (toWhole(found) >= exact) return found;
-  let step = 2 ** -52 * found;
-  while (found + step / 2 > found && toWhole(found + step / 2) >= exact) step /= 2;
-  return found + step;
 }
 
 /**
@@ -100,6 +90,6 @@ export class ConcentratedGuarantee {
    */
   composed(times) {
     refuseOption(!Number.isSafeInteger(times) || times < 1, "`times` must be a whole number of at least 1.");
-    return new ConcentratedGuarantee({ ...this, rho: timesUp(this.rho, times) });
+    return new ConcentratedGuarantee({ ...this, rho: doubleAbove(toWhole(this.rho) * BigInt(times), 1074) });
   }
 }

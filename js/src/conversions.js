@@ -11,6 +11,7 @@
 
 import { Balls } from "./balls.js";
 import { refuseOption } from "./errors.js";
+import { doubleAbove } from "./whole.js";
 
 const FARTHEST_MU = 1e6; // there epsilon is some 1e12 and protects nothing
 const NEAREST_MU = 1e-9;
@@ -50,11 +51,7 @@ function density(balls, x) {
 /** Return a double that no number in a ball exceeds. */
 function upperEnd(balls, { m, r }) {
   const top = m + r;
-  if (top <= 0n) return 0;
-  const shift = BigInt(Math.max(0, top.toString(2).length - 53));
-  const first = (top >> shift) + (shift > 0n ? 1n : 0n);
-  const power = Number(shift - balls.places);
-  return Math.max(NO_DELTA, power > -1000 ? Number(first) * 2 ** power : NO_DELTA);
+  return top <= 0n ? 0 : Math.max(NO_DELTA, doubleAbove(top, Number(balls.places)));
 }
 
 const bitsAbove = (value) => Math.max(0, Math.ceil(Math.log2(value)));

@@ -307,7 +307,8 @@ class Places {
     return 2 * this.radius * arctangent(root(apart), root(along));
   }
 
-  ball(balls, i, j) {
+  /** Return the angle between two places. */
+  angle(balls, i, j) {
     const whole = (at) => toWhole(this.data[at]);
     const turn = (angle) => balls.circle(balls.multiply(balls.pi, balls.fraction(angle, 360n << 1074n)));
     const [north, south] = [whole(2 * i), whole(2 * j)];
@@ -317,9 +318,13 @@ class Places {
     const square = (x) => balls.multiply(x, x);
     const away = balls.root(balls.add(square(turn(north - south)[0]), balls.multiply(parallels, square(sine))));
     const back = balls.root(balls.add(square(turn(north + south)[0]), balls.multiply(parallels, square(cosine))));
+    return balls.times(balls.angle(away, back), 2n);
+  }
+
+  ball(balls, i, j) {
     const [metres, pieces] = fractionOf(SHARED.metres[this.unit]);
     const radius = balls.fraction(toWhole(EARTH_RADIUS_KM) * 1000n * pieces, metres << 1074n);
-    return balls.multiply(balls.times(balls.angle(away, back), 2n), radius);
+    return balls.multiply(this.angle(balls, i, j), radius);
   }
 }
 

@@ -11,5 +11,6 @@ export { planDay, protectGeolocation } from "./geolocation.js";
 export { Mechanism } from "./mechanism.js";
 export { haversine } from "./metrics.js";
 export { open } from "./open.js";
+export { Trace } from "./predictive.js";
 export { LocationTree, openTree } from "./tree.js";
 export { showDistance } from "./words.js";

@@ -6,6 +6,7 @@ import { ConcentratedGuarantee, notPure } from "./concentrated.js";
 import { InvalidInput, MetricdpError, Unsupported, optionNumber, refuseOption } from "./errors.js";
 import { readMechanism } from "./kinds.js";
 import { promiseOf } from "./manifest.js";
+import { Trace } from "./predictive.js";
 import { reportOf } from "./product.js";
 import { prunedParts } from "./prune.js";
 import { system } from "./randomness.js";
@@ -153,6 +154,23 @@ export class Mechanism {
     const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
     refuseOption(finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
     refuseOption(finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
+  }
+
+  /**
+   * Release a trace step by step by the predictive mechanism: `trace.next(place)` repeats or guesses a report as long as a private test
+   * says that it is still good, and draws fresh noise where not. Fresh reports are those of this mechanism; a test costs less, and
+   * whoever does not move spends little more than one report. It is for Laplace noise for points anywhere, on the Earth or under l_p.
+   *
+   * `total` is what the whole trace may cost (an epsilon per unit), `rest` how many steps after a fresh report repeat the prediction for
+   * nothing, `prediction` how the next place is guessed from the reports alone. `confidence`, `caution` and `slope` are those of Python's
+   * `mdp.mobility.FixedUtility`, or give `test` and `threshold` themselves.
+   * Keep `JSON.stringify(trace)` where the app may end, and go on with `from`.
+   * @param {{ from?: object | null, total?: number | null, rest?: number, prediction?: "parrot" | "linear", confidence?: number, caution?: number, slope?: number,
+   *   test?: number, threshold?: number }} [options]
+   * @returns {Trace}
+   */
+  trace(options = {}) {
+    return new Trace(this, this.#parts.inputs, options);
   }
 
   /**

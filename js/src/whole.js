@@ -17,6 +17,13 @@ export function toWhole(value) {
   return bits >> 63n ? -size : size;
 }
 
+/** Return the least double that is not below a whole multiple of 2^-places. */
+export function doubleAbove(value, places) {
+  const shift = BigInt(Math.max(0, value.toString(2).length - 53));
+  const first = value >> shift;
+  return Number(first << shift === value ? first : first + 1n) * 2 ** (Number(shift) - places);
+}
+
 /** Return doubles as whole multiples of 2^-1074. */
 export const wholesOf = (weights) => Array.from(weights, toWhole);
 

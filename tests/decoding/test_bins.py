@@ -60,10 +60,11 @@ def test_secrets_anywhere_are_found_again_from_noise_in_the_plane():
     shares = np.array([0.3, 0, 0, 0.1, 0.4, 0, 0, 0.15, 0.05])
     where = rng.choice(9, 20_000, p=shares)
     reports = noise.sample(cells.points[where] + rng.uniform(-0.5, 0.5, (20_000, 2)), rng=rng)
-    found = mdp.estimate_density(reports, noise, cells=cells)
+    found = mdp.estimate_density(reports, noise, cells=cells, within="cell")
     truth = np.bincount(where, minlength=9) / 20_000
     assert np.all(np.abs(found.masses - truth) < 4 * found.errors)
     assert found.errors.max() < 0.03
+    assert any("equal chance" in note for note in found.notes)
 
 
 def test_a_mechanism_from_a_box_to_finitely_many_reports_is_read_from_its_masses():

@@ -21,7 +21,8 @@ SOURCES = sorted((FOLDER / "src").glob("*.js"))
 BUILT = FOLDER / "dist" / "metricdp.js"
 PUBLIC = {
     "ConcentratedGuarantee", "CorruptFile", "InvalidInput", "LocationTree", "Mechanism", "MetricdpError", "NotPure",
-    "OutOfDomain", "Unsupported", "haversine", "open", "openTree", "planDay", "protectGeolocation", "showDistance",
+    "OutOfDomain", "Trace", "Unsupported", "haversine", "open", "openTree", "planDay", "protectGeolocation",
+    "showDistance",
 }  # fmt: skip
 
 

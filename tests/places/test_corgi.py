@@ -23,14 +23,14 @@ CELLS = np.array([[a + b / 2, b * 0.75**0.5] for a, b in STEPS])
 EPSILON = 2.2  # for a width; about 6 per km for cells 370 m wide, as published
 
 
-def published(cells: np.ndarray, costs: np.ndarray, *, reserve: bool) -> np.ndarray:
+def published(cells: np.ndarray, costs: np.ndarray, *, reserve: bool, epsilon: float = EPSILON) -> np.ndarray:
     """Ten rounds of the published program, or one without its reserve, by HiGHS."""
-    size, limit = len(cells), np.exp(EPSILON)
+    size, limit = len(cells), np.exp(epsilon)
     near = [(i, j) for i, j in itertools.permutations(range(size), 2) if euclid(cells)[i, j] <= 1.74]
     law, sums = np.zeros((size, size)), np.kron(np.eye(size), np.ones(size))
     for _ in range(10 if reserve else 1):
         most = (law * (1 - np.eye(size))).max(axis=1)
-        kept = np.minimum((1 - most / limit) / (1 - most), limit) if reserve else np.ones(size)
+        kept = np.minimum((1 - most / limit) / np.maximum(1 - most, 1e-12), limit) if reserve else np.ones(size)
         rows = np.zeros((len(near), size, size, size))
         for row, (i, j) in enumerate(near):
             for k in range(size):
@@ -87,3 +87,9 @@ def test_where_its_rounds_do_not_settle_the_published_reserve_leaks_for_all() ->
     assert share > 0
     assert worst > 1.05
     assert pruned(ours(CELLS, costs).matrix, apart, everybody=True)[0] == 0.0
+
+
+def test_for_a_small_epsilon_the_published_rounds_end_at_one_report_for_all() -> None:
+    law = published(CELLS, euclid(CELLS), reserve=True, epsilon=0.8)
+    assert np.all(law.max(axis=1) > 1 - 1e-6)
+    assert len(set(law.argmax(axis=1))) == 1  # when that one is pruned nothing is left

@@ -176,3 +176,6 @@ def test_policies_are_served_each_on_its_own_account_with_the_part_that_may_be_t
         assert batch.status_code == 200
         budget = running.post("/v1/budget", {"person": "ben", "mechanism": "steps"}).json()
         assert budget["releases"] == 2
+        with running.client() as client:
+            accounts = {one["name"]: one["account"] for one in client.get("/v1/mechanisms").json()}
+        assert budget["account"] == accounts["steps"] != accounts["town"]

@@ -111,6 +111,7 @@ def test_a_home_is_where_the_stays_are_longest_and_everybody_has_one():
         (["--places", "porto", "--id", "who", "--epsilon", "4/km"], "--id and --ledger go with"),
         ([*ZONED, "--epsilon", "4/km", "--id", "nobody"], "must have the columns nobody"),
         ([*ZONED, "--epsilon", "4/km", "--stay", "long"], "a time is written such as"),
+        ([*ZONED, "--epsilon", "4/km", "--refused", "report"], "--refused report goes with --predict"),
         (["--clock", "15min", "--epsilon", "4/km"], "--clock belongs to --times"),
         (["--times", "0.1", "--epsilon", "4/km"], "per time, such as 0.5/min"),
         (["--times", "0.1/min", "--places", "porto", "--epsilon", "4/km"], "--places goes without it"),

@@ -21,7 +21,8 @@ class Charged:
 
     Attributes:
         ledger: The books, budget.db or the address of a server (`metricdp budget`); everybody is charged for their own
-            rows (--id) before the output appears. Books that are not there yet begin with --budget as the total.
+            rows (--id) before the output appears. Books are begun by metricdp budget begin, or with --budget as the
+            total by a command that has it.
         key_file: The key of books on a server.
         purpose: One of the purposes of the policy, where it names any.
         refused: What becomes of rows that a budget does not hold: fail refuses the whole table, report leaves the last

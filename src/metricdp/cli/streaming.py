@@ -145,6 +145,7 @@ def _lines(
             sink: Lines = Lines(sys.stdout, columns, begun=resume, done={})
         else:
             sink = held.enter_context(appended(output, columns, resume=resume, overwrite=overwrite))
+        show = held.enter_context(terminal.steps_bar("Stream")) if output != tables.STANDARD else None
         for row in rows_of(sys.stdin if source == tables.STANDARD else growing(source), columns, separator):
             try:
                 if isinstance(row, BadRow):
@@ -157,6 +158,8 @@ def _lines(
                     raise
                 dropped += 1
                 continue
+            if show is not None:
+                show(0.0, f"{flow.count.rows:,} rows")
             if answer is not None:
                 sink.add(row, answer.latitude, answer.longitude, fresh=answer.fresh)
     if dropped:

@@ -97,6 +97,10 @@ def trajectories(
         raise InvalidInput(
             "--id and --ledger go with --predict, --zones and --times: a mechanism with history has none."
         )
+    if predict is None and charged.refused != "fail":
+        raise InvalidInput(
+            "--refused report goes with --predict, whose trips can end early; others fit or are refused."
+        )
     space = None if places is None else _places(places, count, yes_really=table.yes_really)
     unit = "km" if space is None else space.unit
     journey = Journey(

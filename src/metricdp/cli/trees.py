@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Secrets = Literal["places", "areas"]
 STANDING = (
     "What is pruned shows in what is never reported: it must be a standing wish, chosen without looking at where "
-    "somebody is."
+    "somebody is. A hole around a home shows the home: leave out whole areas instead."
 )
 
 
@@ -159,7 +159,8 @@ def prune(
 
     A report that is left out becomes another one, always the same: post-processing, which keeps every promise. Whoever
     is at such a place is protected as before. The new file is a mechanism like any other, for devices too. What is
-    pruned must be a standing wish ("never my street"): chosen by where somebody is it would tell that.
+    pruned must be a standing wish ("never that street"): chosen by where somebody is it would tell that, and a hole
+    around a home would show the home.
 
     Args:
         source: A mechanism file on finitely many places; with --tree one of its files.

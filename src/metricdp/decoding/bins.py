@@ -18,14 +18,16 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing import accuracy_radius
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms import GaussianNoise, Mechanism, SphericalGaussian, SphericalLaplace, VectorLaplace
+from metricdp.mechanisms.gaussian import log_seen
 from metricdp.mechanisms.laplace import log_normaliser, stretch
 from metricdp.mechanisms.spherical import spherical_mass
-from metricdp.metrics import Haversine
+from metricdp.metrics import Haversine, Mahalanobis
 from metricdp.spaces import FiniteSpace, Space
 
 INSIDE = 3  # points along each axis of a cell in which secrets may lie
 MOST_BINS = 4_096
+Noise = VectorLaplace | SphericalLaplace | GaussianNoise | SphericalGaussian
 CHUNK = 1 << 21  # densities that are held at once
 FAR = 0.9  # the share of noise that stays within the margin around the cells
 
@@ -56,9 +58,11 @@ class Bins:
         return np.where(inside, np.ravel_multi_index(clipped, self.shape), self.size - 1).astype(np.int64)
 
 
-def binned(mechanism: Mechanism, cells: FiniteSpace, *, within: str) -> tuple[Bins, Floats]:
-    """Return bins for the reports of noise around cells, and the law from cells to bins."""
-    if not isinstance(mechanism, VectorLaplace | SphericalLaplace) or mechanism.inputs.dimension > 2:
+def binned(
+    mechanism: Mechanism, cells: FiniteSpace, *, within: str, nodes: Floats | None = None
+) -> tuple[Bins, Floats]:
+    """Return bins for the reports of noise around cells, and the law from cells, or from places in them, to bins."""
+    if not isinstance(mechanism, Noise) or mechanism.inputs.dimension > 2:
         raise InvalidInput(
             f"reports of {type(mechanism).__name__} are decoded on the line, in the plane and on the Earth only; put "
             "them on a finite space first (mdp.madlib, mdp.exponential)."
@@ -67,13 +71,31 @@ def binned(mechanism: Mechanism, cells: FiniteSpace, *, within: str) -> tuple[Bi
         raise InvalidInput(
             f"`cells` must have {mechanism.inputs.dimension} coordinates like the secrets, got {cells.width}."
         )
-    bins = _bins_for(mechanism, cells)
-    table = np.zeros((len(cells), bins.size))
-    for places, share in points_within(cells, mechanism.inputs, within=within):
-        table[:, :-1] += share * _masses(mechanism, places, bins)
+    bins = _bins_for(mechanism, cells, finely=nodes is not None)
+    if nodes is not None:
+        table = np.zeros((len(nodes), bins.size))
+        table[:, :-1] = _masses(mechanism, nodes, bins)
+    else:
+        table = np.zeros((len(cells), bins.size))
+        for places, share in points_within(cells, mechanism.inputs, within=within):
+            table[:, :-1] += share * _masses(mechanism, places, bins)
     inside = table.sum(axis=1)
     table[:, -1] = np.maximum(1.0 - inside, 0.0)
     return bins, table / table.sum(axis=1, keepdims=True)
+
+
+def rates_of(mechanism: Mechanism, places: Floats) -> Floats:
+    """Return how many units of noise one unit of every coordinate is worth: distances that noise hides."""
+    metric = mechanism.inputs.metric
+    level = 1.0 / mechanism.sigma if isinstance(mechanism, GaussianNoise | SphericalGaussian) else _level(mechanism)
+    if isinstance(metric, Haversine):
+        across = math.cos(math.radians(float(np.abs(places[:, 0]).min())))
+        return level * metric.degree * np.array([1.0, max(across, 0.01)])
+    return np.full(places.shape[1], level * stretch(metric))
+
+
+def _level(mechanism: Mechanism) -> float:
+    return float(mechanism.guarantee.epsilon)
 
 
 def points_within(cells: FiniteSpace, inputs: Space, *, within: str) -> Iterator[tuple[Floats, float]]:
@@ -104,7 +126,7 @@ def spacing_of(places: Floats) -> Floats | None:
     return np.array(steps)
 
 
-def _bins_for(mechanism: VectorLaplace | SphericalLaplace, cells: FiniteSpace) -> Bins:
+def _bins_for(mechanism: Noise, cells: FiniteSpace, *, finely: bool = False) -> Bins:
     places = np.asarray(cells.coordinates, dtype=np.float64)
     low, high = places.min(axis=0), places.max(axis=0)
     radius, pitch = accuracy_radius(mechanism, FAR), mechanism.lattice.pitch
@@ -115,6 +137,8 @@ def _bins_for(mechanism: VectorLaplace | SphericalLaplace, cells: FiniteSpace) -
     regular = spacing_of(places)
     side = math.sqrt(len(cells)) if len(low) > 1 else len(cells)
     width = (high - low) / max(side - 1.0, 1.0) if regular is None else regular
+    if finely:
+        width = np.minimum(width, 1.0 / rates_of(mechanism, places))
     width = np.maximum(width, 2.0 * pitch)
     start, stop = low - 0.5 * width - margin, high + 0.5 * width + margin
     while np.prod(np.ceil((stop - start) / width)) > MOST_BINS:
@@ -124,14 +148,16 @@ def _bins_for(mechanism: VectorLaplace | SphericalLaplace, cells: FiniteSpace) -
     for begin, end, step in zip(start, stop, width, strict=True):
         raw = np.arange(math.ceil((end - begin) / step) + 1) * step + begin
         edges.append(np.unique((np.floor(raw / pitch) + 0.5) * pitch))
-    if isinstance(mechanism, SphericalLaplace):  # no report lies beyond a pole, nor across the border of longitudes
+    if isinstance(
+        mechanism, SphericalLaplace | SphericalGaussian
+    ):  # no report lies beyond a pole, nor across the border of longitudes
         edges = [axis[np.abs(axis) <= most] for axis, most in zip(edges, (90.0, 180.0), strict=True)]
     return Bins(tuple(edges))
 
 
-def _masses(mechanism: VectorLaplace | SphericalLaplace, places: Floats, bins: Bins) -> Floats:
+def _masses(mechanism: Noise, places: Floats, bins: Bins) -> Floats:
     """Return the mass of every bin around every place, by quadrature."""
-    rate = mechanism.epsilon * _stretch(mechanism)
+    rate = float(rates_of(mechanism, places).max())
     count = int(np.clip(math.ceil(2.0 + rate * max(float(np.diff(axis).max()) for axis in bins.edges)), 3, 24))
     axes = [_nodes(axis, count) for axis in bins.edges]
     points = _grid([nodes for nodes, _ in axes])
@@ -142,13 +168,15 @@ def _masses(mechanism: VectorLaplace | SphericalLaplace, places: Floats, bins: B
         part = places[first : first + size]
         heights = _density(mechanism, part, points) * shares
         result[first : first + len(part)] = _summed(heights, bins.shape, count)
+    if isinstance(mechanism, GaussianNoise | SphericalGaussian):
+        return result
     own = bins.codes(places)
     for row in np.flatnonzero(own < bins.size - 1).tolist():  # the density has its kink in the bin of the place itself
         result[row, own[row]] = _own_mass(mechanism, places[row], bins, int(own[row]))
     return result
 
 
-def _own_mass(mechanism: VectorLaplace | SphericalLaplace, place: Floats, bins: Bins, code: int) -> float:
+def _own_mass(mechanism: Noise, place: Floats, bins: Bins, code: int) -> float:
     """Return the mass of the bin that holds the place: cut at its coordinates, where the kink is a corner."""
     at = np.unravel_index(code, bins.shape)
     axes = []
@@ -159,20 +187,23 @@ def _own_mass(mechanism: VectorLaplace | SphericalLaplace, place: Floats, bins: 
     return float((_density(mechanism, place[None], points) @ shares)[0])
 
 
-def _stretch(mechanism: VectorLaplace | SphericalLaplace) -> float:
-    """Return how much distance one unit of a coordinate is worth at most."""
-    metric = mechanism.inputs.metric
-    return metric.degree if isinstance(metric, Haversine) else stretch(metric)
-
-
-def _density(mechanism: VectorLaplace | SphericalLaplace, places: Floats, points: Floats) -> Floats:
+def _density(mechanism: Noise, places: Floats, points: Floats) -> Floats:
     """Return f(y | x) per volume of coordinates, places x points."""
     metric = mechanism.inputs.metric
-    heights = np.exp(-mechanism.epsilon * metric(places[:, None, :], points[None, :, :]))
+    apart = metric(places[:, None, :], points[None, :, :])
+    if isinstance(mechanism, GaussianNoise):
+        n = mechanism.inputs.dimension
+        spread = float(np.linalg.det(metric.covariance)) ** 0.5 if isinstance(metric, Mahalanobis) else 1.0
+        volume = (mechanism.sigma * math.sqrt(2.0 * math.pi)) ** n * spread
+        return np.asarray(np.exp(-0.5 * (apart / mechanism.sigma) ** 2) / volume)
+    if isinstance(mechanism, VectorLaplace):
+        normaliser = math.exp(log_normaliser(mechanism.inputs, mechanism.epsilon))
+        return np.asarray(np.exp(-mechanism.epsilon * apart) * normaliser)
+    per_degree = np.cos(np.radians(points[:, 0])) * np.radians(1.0) ** 2
     if isinstance(mechanism, SphericalLaplace):
-        per_degree = np.radians(1.0) ** 2 / spherical_mass(float(mechanism.law.rate))
-        return np.asarray(heights * np.cos(np.radians(points[:, 0])) * per_degree)
-    return np.asarray(heights * math.exp(log_normaliser(mechanism.inputs, mechanism.epsilon)))
+        return np.asarray(np.exp(-mechanism.epsilon * apart) * per_degree / spherical_mass(float(mechanism.law.rate)))
+    radius = metric.radius if isinstance(metric, Haversine) else 1.0
+    return np.asarray(np.exp(log_seen(apart / radius, radius / mechanism.sigma)) * per_degree)
 
 
 def _nodes(edges: Floats, count: int) -> tuple[Floats, Floats]:

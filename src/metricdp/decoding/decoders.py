@@ -22,9 +22,11 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.decoding.bayes import Progress
+from metricdp.decoding.enclosing import Enclosing
 from metricdp.decoding.laws import DenseLaw, Law
 from metricdp.decoding.moments import Statistic, Sums, of_population, of_table, part_cumulants
-from metricdp.decoding.weights import Bounded, Unbiased, Weighted
+from metricdp.decoding.nodes import Nodes
+from metricdp.decoding.weights import Unbiased
 from metricdp.errors import InvalidInput
 
 Target = Literal["table", "population"]
@@ -39,34 +41,26 @@ SOLVED = 1e-9  # relative residual
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Estimates, what bounds them from below and from above, and the least and largest bias these can have.
-
-    For unbiased estimates both statistics are the same, and there is no bias.
-    """
+    """What bounds sums of masses from below and from above: of unbiased estimates both are the same."""
 
     below: Statistic
     above: Statistic
-    low: Floats
-    high: Floats
 
     @property
     def values(self) -> Floats:
-        """The estimates, less the middle of the bias they can have."""
-        return np.asarray(0.5 * (self.below.values + self.above.values - self.low - self.high))
+        return np.asarray(0.5 * (self.below.values + self.above.values))
 
     @property
     def errors(self) -> Floats:
-        return np.maximum(self.below.errors, self.above.errors)
+        """Standard errors; where bounds are apart, half of that too."""
+        return np.asarray(
+            np.maximum(self.below.errors, self.above.errors)
+            + 0.5 * np.maximum(self.above.values - self.below.values, 0.0)
+        )
 
     def interval(self, chance: float) -> tuple[Floats, Floats]:
         """Return lower and upper ends, each wrong with that chance at most."""
-        return self.below.lower(chance) - self.high, self.above.upper(chance) - self.low
-
-
-def unbiased(statistic: Statistic) -> Measured:
-    """Return what was measured without bias."""
-    nothing = np.zeros_like(statistic.values)
-    return Measured(statistic, statistic, nothing, nothing)
+        return self.below.lower(chance), self.above.upper(chance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,17 +130,17 @@ class Decoder(Protocol):
 
 
 class DenseDecoder:
-    """Weights as a table: reports x sums."""
+    """Unbiased weights as a table: reports x sums."""
 
-    def __init__(self, evidence: Evidence, law: DenseLaw, method: Method) -> None:
-        self.evidence, self.law, self.method = evidence, law, method
-        used = law.matrix.max(axis=0) > 0
-        self._used = used
-        matrix = law.matrix if used.all() else law.matrix[:, used]
-        scale = evidence.scale[used]
-        self._unbiased, self._bounded = Unbiased(matrix, scale) if method == "linear" else None, Bounded(matrix, scale)
-        self.condition: float | None = self._bounded.condition if self._unbiased is None else self._unbiased.condition
-        if self._unbiased is not None and not self._unbiased.exists:
+    method: Method = "linear"
+
+    def __init__(self, evidence: Evidence, law: DenseLaw) -> None:
+        self.evidence, self.law = evidence, law
+        self._used = law.matrix.max(axis=0) > 0
+        matrix = law.matrix if self._used.all() else law.matrix[:, self._used]
+        self._unbiased = Unbiased(matrix, evidence.scale[self._used])
+        self.condition: float | None = self._unbiased.condition
+        if not self._unbiased.exists:
             n, m = matrix.shape
             why = f"{m} reports cannot tell {n} secrets apart" if m < n else f"condition number {self.condition:.2g}"
             raise InvalidInput(
@@ -154,35 +148,57 @@ class DenseDecoder:
                 "cell exists. method='bounded' gives intervals that hold all the same."
             )
 
-    def weights(self, sums: Floats, quantile: float) -> Weighted:
-        if self._unbiased is not None:
-            return self._unbiased.weights(sums)
-        evidence = self.evidence
-        return self._bounded.weights(sums, evidence.reports[self._used], int(evidence.total), quantile)
+    def measure(self, sums: Floats | None, quantile: float) -> Measured:
+        found = self.weighed(sums)[2]
+        return Measured(found, found)
+
+    def weighed(self, sums: Floats | None) -> tuple[Floats, Floats, Statistic]:
+        """Return the weights of sums, the sums (all cells where None), and the statistic."""
+        weights, masses = self._every
+        if sums is None:
+            sums = np.eye(len(masses))
+        else:
+            weights = self._weights(sums)
+        return weights, sums, self.evidence.statistic(weights, sums, masses)
 
     @cached_property
-    def _all_cells(self) -> tuple[Weighted, Floats]:
-        """Weights of all cells, and the unbiased masses."""
-        found = self.weights(np.eye(self.law.shape[0]), 0.0)
-        return found, self.evidence.counts[self._used] @ found.values / self.evidence.total
+    def _every(self) -> tuple[Floats, Floats]:
+        """Weights of all cells, and their masses."""
+        weights = self._weights(np.eye(self.law.shape[0]))
+        return weights, self.evidence.shares @ weights
+
+    def _weights(self, sums: Floats) -> Floats:
+        found = np.zeros((len(self._used), sums.shape[1]))
+        found[self._used] = self._unbiased.weights(sums)
+        return found
+
+
+class BoundedDecoder:
+    """Weights that enclose sums of cells, whatever the secrets are; with `nodes`, wherever in the cells they lie."""
+
+    method: Method = "bounded"
+    condition: float | None = None
+
+    def __init__(
+        self, evidence: Evidence, law: DenseLaw, nodes: Nodes | None = None, progress: Progress | None = None
+    ) -> None:
+        self.evidence, self.law, self.nodes, self._progress = evidence, law, nodes, progress
+        masses = (1.0 - PUBLIC_SHARE) * evidence.masses + PUBLIC_SHARE / len(evidence.masses)
+        self._enclosing = Enclosing(law.matrix, masses, evidence.total)
 
     def measure(self, sums: Floats | None, quantile: float) -> Measured:
-        if self._unbiased is None:
-            found = self.weights(np.eye(self.law.shape[0]) if sums is None else sums, quantile)
-            return self._bounds(found)
-        found, masses = self._all_cells
-        return unbiased(self._statistic(found if sums is None else self._unbiased.weights(sums), masses))
+        nodes, cells = self.nodes, self.law.shape[0] if self.nodes is None else self.nodes.touching.shape[1]
+        wanted = np.eye(cells) if sums is None else sums
+        inside, perhaps = (wanted, wanted) if nodes is None else (nodes.surely(wanted), nodes.perhaps(wanted))
+        below = self._enclosing.below(inside, quantile, self._half(0.0))
+        above = -self._enclosing.below(-perhaps, quantile, self._half(0.5))
+        return Measured(
+            *(self.evidence.statistic(w, self.law.matrix @ w, self.evidence.masses) for w in (below, above))
+        )
 
-    def _bounds(self, found: Weighted) -> Measured:
-        statistic = self._statistic(found, self.evidence.masses)
-        return Measured(statistic, statistic, found.low, found.high)
-
-    def _statistic(self, found: Weighted, masses: Floats) -> Statistic:
-        weights = found.values
-        if not self._used.all():
-            weights = np.zeros((len(self._used), found.values.shape[1]))
-            weights[self._used] = found.values
-        return self.evidence.statistic(weights, found.means, masses)
+    def _half(self, done: float) -> Progress | None:
+        told = self._progress
+        return None if told is None else lambda share: told(done + 0.5 * share)
 
 
 class IterativeDecoder:
@@ -204,14 +220,16 @@ class IterativeDecoder:
         evidence = self.evidence
         if sums is not None:
             weights = self.law.forward(self._solved(sums.T)) / self._scale
-            return unbiased(evidence.statistic(weights.T, sums, self._every[0]))
+            found = evidence.statistic(weights.T, sums, self._every[0])
+            return Measured(found, found)
         values, means, second = self._every
         taken = (means**2).sum(axis=0)
         if evidence.target == "table":
             taken = taken + evidence.masses - evidence.masses**2
         # What a sampled second moment must exceed is known: where chance put it below, nothing is subtracted.
         spread, nothing = np.where(second > taken, second - taken, second), np.zeros_like(values)
-        return unbiased(Statistic(values, spread, nothing, nothing, nothing, nothing, evidence.total, float(PROBES)))
+        found = Statistic(values, spread, nothing, nothing, nothing, nothing, evidence.total, float(PROBES))
+        return Measured(found, found)
 
     @cached_property
     def _every(self) -> tuple[Floats, Floats, Floats]:
@@ -261,10 +279,14 @@ class IterativeDecoder:
         )
 
 
-def decoder_for(evidence: Evidence, method: Method, progress: Progress | None = None) -> Decoder:
+def decoder_for(
+    evidence: Evidence, method: Method, nodes: Nodes | None = None, progress: Progress | None = None
+) -> Decoder:
     """Return the decoder of a law."""
     if isinstance(evidence.law, DenseLaw):
-        return DenseDecoder(evidence, evidence.law, method)
+        if method == "linear":
+            return DenseDecoder(evidence, evidence.law)
+        return BoundedDecoder(evidence, evidence.law, nodes, progress)
     if method != "linear":
         raise InvalidInput("method='bounded' needs a table of all probabilities, which is not made for whole cities.")
     return IterativeDecoder(evidence, progress)

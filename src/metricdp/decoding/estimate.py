@@ -18,6 +18,7 @@ from metricdp.arrays import Booleans, Floats, as_codes, frozen
 from metricdp.cards import card
 from metricdp.decoding import saying
 from metricdp.decoding.bayes import Likeliest, Progress, likeliest
+from metricdp.decoding.bootstrap import bootstrapped
 from metricdp.decoding.decoders import (
     Decoder,
     DenseDecoder,
@@ -28,12 +29,15 @@ from metricdp.decoding.decoders import (
     decoder_for,
 )
 from metricdp.decoding.laws import DenseLaw, Law, stacked
-from metricdp.decoding.reading import Readable, check_reports, readable
+from metricdp.decoding.nodes import Nodes
+from metricdp.decoding.reading import Readable, check_reports, readables
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace
 
 Asked = Literal["linear", "bounded", "em"]
+Within = Literal["anywhere", "cell", "point"]
+Intervals = Literal["analytic", "bootstrap"]
 ROUGH_STEPS, STEPS = 200, 2_000  # of iterative Bayes: for errors, and for masses
 ROUGH = 1e-4  # nats a report: near enough for errors
 LITTLE = 0.1  # nats of the whole table: what iterative Bayes may leave to gain
@@ -76,6 +80,7 @@ class DensityEstimate:
     simultaneous: bool
     condition: float | None
     notes: tuple[str, ...]
+    intervals: Intervals
     _evidence: Evidence = field(repr=False)
     _decoder: Decoder = field(repr=False)
 
@@ -90,7 +95,7 @@ class DensityEstimate:
     @property
     def effective(self) -> float:
         """How many secrets told without noise would give errors of this size, over all cells together."""
-        return effective_size(self._evidence, self.errors)
+        return effective_size(self._evidence, self.masses, self.errors)
 
     @property
     def clipped(self) -> Floats:
@@ -115,7 +120,10 @@ class DensityEstimate:
         chance = saying.error_chance(self.confidence, len(groups) if self.simultaneous else 1)
         found = self._decoder.measure(sums, saying.quantile(chance))
         lower, upper = found.interval(chance)
-        values = self.masses @ sums if self.method == "em" else found.values
+        if self.intervals == "bootstrap":
+            assert isinstance(self._decoder, DenseDecoder)
+            lower, upper = bootstrapped(self._decoder, sums, self.confidence, simultaneous=self.simultaneous)
+        values = found.values if self.method == "linear" else np.clip(self.masses @ sums, lower, upper)
         together = zip(values, lower, upper, found.errors, strict=True)
         return {name: Mass(*(float(v) for v in row)) for name, row in zip(groups, together, strict=True)}
 
@@ -125,11 +133,12 @@ def estimate_density(
     mechanism: Mechanism | Sequence[Mechanism],
     *,
     cells: FiniteSpace | None = None,
-    within: Literal["cell", "point"] = "cell",
+    within: Within | None = None,
     method: Asked | None = None,
     target: Target = "table",
     confidence: float = 0.95,
     simultaneous: bool = False,
+    intervals: Intervals = "analytic",
     steps: int | None = None,
     progress: Progress | None = None,
 ) -> DensityEstimate:
@@ -142,16 +151,19 @@ def estimate_density(
             tables, one each; who was given which must not depend on the secret.
         mechanism: What the reports were drawn from, or several.
         cells: For mechanisms that take secrets anywhere: a public grid (`mdp.grid`) in which all secrets lie.
-        within: Whether a secret lies anywhere in its cell of a regular grid, or at the point itself.
+        within: Where in its cell of a regular grid a secret lies: "anywhere", of which nothing is assumed (bounded
+            intervals); "cell", all over it with equal chance (so unless said with "linear"); "point", at the point.
         method: "linear", weighted least squares: unbiased whatever the secrets are, masses may be below 0. "em",
             iterative Bayes: the likeliest masses, never below 0 and biased where cells are empty; its intervals are
-            those of "linear". "bounded" where the law has no useful inverse: intervals with the bias in them, which
-            hold at least as often as stated. Unless given, "linear", or "bounded" where most intervals would be wider
-            than from 0 to 1.
+            those of the other two. "bounded", where the law has no useful inverse and where nothing is assumed about
+            places inside cells: intervals that enclose whatever the secrets are, and the likeliest masses. Unless
+            given, "linear", or "bounded" where most intervals would be wider than from 0 to 1.
         target: "table", the secrets behind these reports, nothing assumed about them; "population", from which secrets
             were drawn independently: wider by the error of that drawing.
         confidence: The chance with which each interval holds the truth.
         simultaneous: Make intervals that hold for all cells at once with that chance (Sidak: any correlation).
+        intervals: "analytic", from three moments of the estimate; or "bootstrap", from 999 tables drawn anew of the
+            likeliest masses.
         steps: So many steps of iterative Bayes at most: many give the likeliest masses, few smooth ones. Unless given
             they end where the masses fit the reports as well as the true ones would on average.
         progress: Called with the share of the work that is done.
@@ -162,14 +174,16 @@ def estimate_density(
         raise InvalidInput(f"`method` must be linear, bounded or em, got {method!r}.")
     if target not in get_args(Target):
         raise InvalidInput(f"`target` must be 'table' or 'population', got {target!r}.")
+    if intervals not in get_args(Intervals):
+        raise InvalidInput(f"`intervals` must be 'analytic' or 'bootstrap', got {intervals!r}.")
     several = isinstance(mechanism, Sequence)
     mechanisms = list(mechanism) if isinstance(mechanism, Sequence) else [mechanism]
     tables = list(reports) if several else [reports]
     if not mechanisms or len(tables) != len(mechanisms):
         raise InvalidInput(f"`reports` must be {len(mechanisms)} tables, one for each mechanism, got {len(tables)}.")
-    sources = [readable(one, cells, within=within) for one in mechanisms]
+    sources = readables(mechanisms, cells, within=within_for(within, method))
     counts = [source.counted(table) for source, table in zip(sources, tables, strict=True)]
-    how = Request(method, target, confidence, simultaneous, steps)
+    how = Request(method, target, confidence, simultaneous, steps, intervals)
     return decoded(sources, counts, how, progress)
 
 
@@ -182,6 +196,7 @@ class Request:
     confidence: float = 0.95
     simultaneous: bool = False
     steps: int | None = None
+    intervals: Intervals = "analytic"
 
 
 def decoded(
@@ -198,20 +213,21 @@ def decoded(
     likely = _likely(law, tally, how, _first_half(progress))
     ends = np.cumsum([0, *(len(count) for count in counts)]).tolist()
     parts = tuple(slice(first, last) for first, last in pairwise(ends))
-    evidence = Evidence(law, tally, likely.masses, likely.reports, how.target, parts)
+    evidence, nodes = Evidence(law, tally, likely.masses, likely.reports, how.target, parts), sources[0].nodes
+    cell_masses = likely.masses if nodes is None else nodes.shared(likely.masses)
     chance = saying.error_chance(how.confidence, len(cells) if how.simultaneous else 1)
-    decoder, found = _measured(evidence, how, saying.quantile(chance), progress)
-    if how.simultaneous and isinstance(decoder, IterativeDecoder):
-        reach = decoder.reach(how.confidence) * found.errors
-        lower, upper = found.values - reach, found.values + reach
-    else:
-        lower, upper = found.interval(chance)
+    decoder, found = _measured(evidence, how, nodes, saying.quantile(chance), _second_half(progress))
+    lower, upper = _ends(decoder, found, how, chance)
     name: Asked = "em" if how.method == "em" else decoder.method
-    notes = _notes(evidence, decoder, found, how, likely)
-    masses = likely.masses if name == "em" else found.values
+    if name == "linear":
+        masses = found.values
+    else:
+        masses = np.clip(cell_masses, lower, upper) if name == "bounded" else cell_masses
+    assumed = [source.assumed for source in sources if source.assumed][:1]
+    notes = (*_notes(evidence, decoder, found, how, likely), *assumed)
     return DensityEstimate(
         cells, frozen(masses), frozen(lower), frozen(upper), frozen(found.errors), int(total), how.confidence, name,
-        how.target, how.simultaneous, decoder.condition, notes, evidence, decoder,
+        how.target, how.simultaneous, decoder.condition, notes, how.intervals, evidence, decoder,
     )  # fmt: skip
 
 
@@ -225,13 +241,15 @@ def _likely(law: Law, tally: Floats, how: Request, progress: Progress | None) ->
     return likeliest(law, tally / total, steps=limit, tolerance=LITTLE / total, fitting=fitting, progress=progress)
 
 
-def _measured(evidence: Evidence, how: Request, z: float, progress: Progress | None) -> tuple[Decoder, Measured]:
+def _measured(
+    evidence: Evidence, how: Request, nodes: Nodes | None, z: float, progress: Progress | None
+) -> tuple[Decoder, Measured]:
     """Return the decoder that was asked for; where nobody asked, the unbiased one if its intervals say anything."""
-    if how.method in ("linear", "bounded"):
-        decoder = decoder_for(evidence, "bounded" if how.method == "bounded" else "linear", progress)
+    if nodes is not None or how.method == "bounded":
+        decoder = decoder_for(evidence, "bounded", nodes, progress)
         return decoder, decoder.measure(None, z)
-    if not isinstance(evidence.law, DenseLaw):
-        decoder = decoder_for(evidence, "linear", progress)
+    if how.method == "linear" or not isinstance(evidence.law, DenseLaw):
+        decoder = decoder_for(evidence, "linear", progress=progress)
         return decoder, decoder.measure(None, z)
     try:
         decoder = decoder_for(evidence, "linear")
@@ -240,22 +258,48 @@ def _measured(evidence: Evidence, how: Request, z: float, progress: Progress | N
             return decoder, found
     except InvalidInput:
         pass  # the law has no inverse
-    decoder = DenseDecoder(evidence, evidence.law, "bounded")
+    decoder = decoder_for(evidence, "bounded", None, progress)
     return decoder, decoder.measure(None, z)
 
 
-def effective_size(evidence: Evidence, errors: Floats) -> float:
+def _ends(decoder: Decoder, found: Measured, how: Request, chance: float) -> tuple[Floats, Floats]:
+    """Return the ends of the intervals of all cells."""
+    if how.intervals == "bootstrap":
+        if not isinstance(decoder, DenseDecoder):
+            raise InvalidInput(
+                "bootstrap intervals are made for unbiased estimates from a table of all probabilities: of whole "
+                "cities, and where intervals must enclose, take analytic ones."
+            )
+        return bootstrapped(decoder, None, how.confidence, simultaneous=how.simultaneous)
+    if how.simultaneous and isinstance(decoder, IterativeDecoder):
+        reach = decoder.reach(how.confidence) * found.errors
+        return found.values - reach, found.values + reach
+    return found.interval(chance)
+
+
+def within_for(within: Within | None, method: Asked | None) -> Within:
+    """Return what is assumed about places inside cells unless somebody says: nothing, which no inverse could hold."""
+    if within == "anywhere" and method == "linear":
+        raise InvalidInput(
+            "method='linear' estimates cells in which secrets lie all over with equal chance, or at points: say "
+            "within='cell' or within='point', or leave the method away."
+        )
+    return within if within is not None else "cell" if method == "linear" else "anywhere"
+
+
+def effective_size(evidence: Evidence, masses: Floats, errors: Floats) -> float:
     """Return N B / (B + N V), B = sum p (1 - p), V the summed variance that noise alone causes."""
-    drawn = float((evidence.masses * (1.0 - evidence.masses)).sum())
+    masses = np.clip(masses, 0.0, 1.0)
+    drawn = float((masses * (1.0 - masses)).sum())
     variance = float((errors**2).sum())
     noise = variance if evidence.target == "table" else max(variance - drawn / evidence.total, 0.0)
     return evidence.total * drawn / (drawn + evidence.total * noise) if drawn > 0 else evidence.total
 
 
 def _notes(evidence: Evidence, decoder: Decoder, found: Measured, how: Request, likely: Likeliest) -> tuple[str, ...]:
-    worth = effective_size(evidence, found.errors + 0.5 * (found.high - found.low))
+    worth = effective_size(evidence, found.values, found.errors)
     notes = [saying.worth(int(evidence.total), worth, decoder.condition)]
-    strange: Booleans = found.interval(saying.error_chance(0.999, len(found.values)))[1] < 0
+    strange: Booleans = found.above.upper(saying.error_chance(0.999, len(found.values))) < 0
     if strange.any():
         notes.append(saying.misfit(int(strange.sum())))
     if decoder.method == "bounded":
@@ -273,3 +317,7 @@ def _same(one: FiniteSpace, other: FiniteSpace) -> bool:
 
 def _first_half(progress: Progress | None) -> Progress | None:
     return None if progress is None else lambda share: progress(0.5 * share)
+
+
+def _second_half(progress: Progress | None) -> Progress | None:
+    return None if progress is None else lambda share: progress(0.5 + 0.5 * share)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,12 +45,12 @@ class Pairs:
     @cached_property
     def flows(self) -> Floats:
         """The unbiased flows between all cells."""
-        first, second = (side.weights(np.eye(len(law))).values for side, law in zip(self.sides, self.laws, strict=True))
+        first, second = (side.weights(np.eye(len(law))) for side, law in zip(self.sides, self.laws, strict=True))
         return np.asarray(first.T @ self.seen @ second)
 
     def statistic(self, origins: Floats, destinations: Floats) -> Statistic:
         """Return p . (g x g') for all columns g and g', with the moments of a product of weights over pairs."""
-        first, second = self.sides[0].weights(origins).values, self.sides[1].weights(destinations).values
+        first, second = self.sides[0].weights(origins), self.sides[1].weights(destinations)
         smooth = (1.0 - SMOOTHED) * self.likeliest + SMOOTHED / self.likeliest.size
         found = []
         for shares, masses in ((self.seen, self.flows), (self.laws[0].T @ smooth @ self.laws[1], smooth)):
@@ -86,6 +86,7 @@ class FlowEstimate:
     confidence: float
     target: Target
     condition: float
+    notes: tuple[str, ...]
     _counted: Pairs = field(repr=False)
 
     def __repr__(self) -> str:
@@ -124,6 +125,7 @@ def estimate_flows(
     mechanism: Mechanism | tuple[Mechanism, Mechanism],
     *,
     cells: FiniteSpace | None = None,
+    within: Literal["cell", "point"] = "cell",
     target: Target = "table",
     confidence: float = 0.95,
     steps: int = STEPS,
@@ -139,6 +141,7 @@ def estimate_flows(
         destinations: Reports of where they end, in the same order.
         mechanism: What both were drawn from, or one for each.
         cells: For mechanisms that take secrets anywhere: a public grid.
+        within: Where in its cell a secret is assumed to lie: all over it with equal chance, or at the point itself.
         target: "table" for these very pairs, or "population" from which they were drawn independently.
         confidence: The chance with which each interval holds the truth.
         steps: Of iterative Bayes, for `likeliest` and for errors.
@@ -146,13 +149,15 @@ def estimate_flows(
     """
     if not 0.5 <= confidence < 1.0:
         raise InvalidInput(f"`confidence` must be at least 0.5 and below 1, such as 0.95, got {confidence!r}.")
+    if within not in ("cell", "point"):
+        raise InvalidInput(f"`within` must be 'cell' or 'point' for flows, got {within!r}.")
     if target not in get_args(Target):
         raise InvalidInput(f"`target` must be 'table' or 'population', got {target!r}.")
     both = mechanism if isinstance(mechanism, tuple) else (mechanism, mechanism)
     if len(both) != 2:
         raise InvalidInput(f"`mechanism` must be one, or one for origins and one for destinations, got {len(both)}.")
-    first = readable(both[0], cells)
-    second = first if both[1] is both[0] else readable(both[1], cells)
+    first = readable(both[0], cells, within=within)
+    second = first if both[1] is both[0] else readable(both[1], cells, within=within)
     laws = []
     for source in (first, second):
         if not isinstance(source.law, DenseLaw):
@@ -170,7 +175,7 @@ def estimate_flows(
     return FlowEstimate(
         first.cells, second.cells, frozen(found.values), frozen(found.lower(chance)), frozen(found.upper(chance)),
         frozen(found.errors), frozen(likely), len(rows), confidence, target, sides[0].condition * sides[1].condition,
-        counted,
+        tuple({source.assumed for source in (first, second) if source.assumed}), counted,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from metricdp.arrays import Booleans, Floats
 LEAST = 0.05  # of the variance under smoothed masses: none that is estimated is taken to be smaller
 MOST_SKEWED = 6.0
 NORMAL = 1e-3  # skewness below which a tail is a normal one
-HALVINGS = 40
+HALVINGS = 30
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, as_codes
-from metricdp.decoding.bins import Bins, binned, points_within
+from metricdp.decoding import saying
+from metricdp.decoding.bins import Bins, binned, points_within, rates_of, spacing_of
 from metricdp.decoding.laws import DenseLaw, Law, finite_law
+from metricdp.decoding.nodes import Nodes, nodes_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism
 from metricdp.spaces import FiniteSpace, given
+
+FINITE = (MatrixMechanism, LocalMechanism, KernelMechanism)
 
 
 class Counting(Protocol):
@@ -24,11 +28,16 @@ class Counting(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Readable:
-    """A mechanism as decoding sees it: cells, the law from cells to categories of reports, and how rows are counted."""
+    """A mechanism as decoding sees it: cells, the law from cells to categories of reports, and how rows are counted.
+
+    With `nodes` the law is from places all over the cells instead.
+    """
 
     cells: FiniteSpace
     law: Law
     codes: Counting
+    nodes: Nodes | None = None
+    assumed: str = ""  # about secrets, in a sentence
 
     def counted(self, reports: Any) -> Floats:
         """Return how often every category was reported; categories add up over batches of a table."""
@@ -36,15 +45,40 @@ class Readable:
         return np.bincount(codes, minlength=self.law.shape[1]).astype(np.float64)
 
 
-def readable(mechanism: Mechanism, cells: FiniteSpace | None = None, *, within: str = "cell") -> Readable:
-    """Return the law of a mechanism from public cells to reports.
+def readable(mechanism: Mechanism, cells: FiniteSpace | None = None, *, within: str = "anywhere") -> Readable:
+    """Return the law of a mechanism from public cells to reports; see `readables`."""
+    return readables([mechanism], cells, within=within)[0]
+
+
+def readables(
+    mechanisms: Sequence[Mechanism], cells: FiniteSpace | None = None, *, within: str = "anywhere"
+) -> list[Readable]:
+    """Return the laws of mechanisms from the same public cells to reports.
 
     A mechanism between finite spaces has its own cells. Any other needs them: finitely many places where secrets are
-    said to lie, each at its point (`within="point"`) or anywhere in its cell of a regular grid with equal chance.
+    said to lie, each at its point (`within="point"`), or in its cell of a regular grid: anywhere, of which nothing is
+    assumed, or with equal chance all over it (`within="cell"`).
     """
-    if within not in ("cell", "point"):
-        raise InvalidInput(f"`within` must be 'cell' or 'point', got {within!r}.")
-    if isinstance(mechanism, MatrixMechanism | LocalMechanism | KernelMechanism):
+    if within not in ("anywhere", "cell", "point"):
+        raise InvalidInput(f"`within` must be 'anywhere', 'cell' or 'point', got {within!r}.")
+    nodes, about = None, ""
+    loose = [one for one in mechanisms if not isinstance(one, FINITE)]
+    if loose and cells is not None:
+        steps = spacing_of(np.asarray(given(cells, FiniteSpace, "cells").coordinates, dtype=np.float64))
+        about = saying.WITHIN["point" if steps is None else within]
+        if within == "anywhere" and steps is not None and cells.width == loose[0].inputs.width:
+            places = np.asarray(cells.coordinates, dtype=np.float64)
+            nodes = nodes_of(places, steps, np.max([rates_of(one, places) for one in loose], axis=0))
+            limits = loose[0].inputs.limits
+            if limits is not None:  # cells at the border of a box: what lies outside is no secret
+                nodes = Nodes(np.clip(nodes.places, *limits), nodes.touching)
+    return [_readable(one, cells, within, nodes, about) for one in mechanisms]
+
+
+def _readable(
+    mechanism: Mechanism, cells: FiniteSpace | None, within: str, nodes: Nodes | None, assumed: str
+) -> Readable:
+    if isinstance(mechanism, FINITE):
         if cells is not None:
             raise InvalidInput("this mechanism has finitely many secrets, which are the cells: leave `cells` away.")
         return Readable(mechanism.inputs, finite_law(mechanism), _Coded(mechanism.outputs))
@@ -53,12 +87,13 @@ def readable(mechanism: Mechanism, cells: FiniteSpace | None = None, *, within: 
             f"{type(mechanism).__name__} takes secrets anywhere: give `cells`, a public grid such as mdp.grid((20, "
             "20)) or a road network, on which the density is estimated."
         )
-    given(cells, FiniteSpace, "cells")
+    places = None if nodes is None else nodes.places
     if mechanism.outputs.size is not None:
         outputs = given(mechanism.outputs.finite, FiniteSpace, "outputs")
-        return Readable(cells, _tabled(mechanism, cells, outputs, within=within), _Coded(outputs))
-    bins, matrix = binned(mechanism, cells, within=within)
-    return Readable(cells, DenseLaw(matrix), _Binned(bins))
+        law = _tabled(mechanism, cells, outputs, within=within, nodes=places)
+        return Readable(cells, law, _Coded(outputs), nodes, assumed)
+    bins, matrix = binned(mechanism, cells, within=within, nodes=places)
+    return Readable(cells, DenseLaw(matrix), _Binned(bins), nodes, assumed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +117,14 @@ class _Binned:
         return self.bins.codes(np.asarray(reports, dtype=np.float64))
 
 
-def _tabled(mechanism: Mechanism, cells: FiniteSpace, outputs: FiniteSpace, *, within: str) -> Law:
+def _tabled(
+    mechanism: Mechanism, cells: FiniteSpace, outputs: FiniteSpace, *, within: str, nodes: Floats | None
+) -> Law:
     """Return the law of a mechanism from anywhere to finitely many reports, from its masses at points of the cells."""
-    table, everything = np.zeros((len(cells), len(outputs))), np.arange(len(outputs))
-    for places, share in points_within(cells, mechanism.inputs, within=within):
+    everything = np.arange(len(outputs))
+    parts = [(nodes, 1.0)] if nodes is not None else list(points_within(cells, mechanism.inputs, within=within))
+    table = np.zeros((len(parts[0][0]), len(outputs)))
+    for places, share in parts:
         for row, place in enumerate(places):
             logs = mechanism.log_density(np.broadcast_to(place, (len(everything), len(place))), everything)
             table[row] += share * np.exp(logs)

@@ -7,9 +7,14 @@ import math
 SKEWED = 0.3  # skewness of an estimate beyond which a normal interval rests on too few reports
 BLURRED = 0.01  # an effective size below this share of the reports is said to be small
 BOUNDED = (
-    "The law has no inverse that would be of use here, so intervals hold the largest bias that any secrets could "
-    "cause: they cover at least as often as stated, usually more."
+    "Intervals enclose whatever the secrets are, the price of what the noise cannot tell apart in them: they cover at "
+    "least as often as stated, usually more, and masses are the likeliest ones."
 )
+WITHIN = {
+    "anywhere": "Secrets may lie anywhere in their cells: nothing is assumed but that they lie in the grid.",
+    "cell": "Assumed: secrets lie all over each cell with equal chance. Real places do not, and then intervals miss.",
+    "point": "Assumed: secrets lie at the points of the cells themselves.",
+}
 FREE = "Decoding is post-processing: it spends no budget and tells nothing about a person beyond the promise."
 
 

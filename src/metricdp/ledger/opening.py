@@ -27,7 +27,7 @@ def opened(store: Store, key_file: Path, policy: Policy | None, clock: int) -> K
     elif policy is None:
         raise InvalidInput(
             f"there are no books at {store.place!r}: to begin them, say what a person may spend, such as "
-            f"policy={EXAMPLE!r} (--policy on the command line)."
+            f"policy={EXAMPLE!r} (metricdp budget begin {store.place} --policy {EXAMPLE!r})."
         )
     elif store.path is not None and key_file.exists() and not store.path.exists():
         raise InvalidInput(

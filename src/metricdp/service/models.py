@@ -200,10 +200,20 @@ class LimitLeft(BaseModel):
     refreshes: str | None = Field(description="When, in UTC; null where it is for ever.")
 
 
+Account = Annotated[
+    str,
+    Field(
+        description="What releases are charged to, such as haversine/km, or policy.37a54433c2c87d30/hop for the graph "
+        "of a policy. Promises of different accounts are not added up: they stand side by side."
+    ),
+]
+
+
 class BudgetAnswer(BaseModel):
     """What is left to a person on the account of a mechanism's metric."""
 
     mechanism: str
+    account: Account
     left: Amount
     cost: Amount = Field(description="What one release of the mechanism costs.")
     releases: int = Field(description="How many of them still fit.")
@@ -237,6 +247,7 @@ class MechanismAnswer(BaseModel):
     name: str
     about: str
     sha256: str
+    account: Account
     secret: list[Part]
     report: list[Part]
     snap: float

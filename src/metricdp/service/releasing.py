@@ -132,6 +132,7 @@ def _left(state: State, served: Served, person: str, purpose: str | None) -> dic
     fits = [some // each for some, each in ((left, cost["micro_epsilon"]), (slack, cost["micro_slack"])) if each]
     return {
         "mechanism": served.name,
+        "account": account.name,
         "left": amount(left, slack, account.unit),
         "cost": cost,
         "releases": min(fits, default=0),

@@ -20,6 +20,7 @@ from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import radii_of
 from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.ledger.amounts import account_for
 from metricdp.mechanisms import (
     MECHANISMS,
     Guarantee,
@@ -131,6 +132,7 @@ class Served:
             "name": self.name,
             "about": "" if (declared := MECHANISMS.of(self.mechanism)) is None else declared.about,
             "sha256": self.sha256,
+            "account": account_for(self.guarantee.metric).name,
             "secret": [
                 {"name": name, "kind": _kind(text)} for name, text in zip(self.columns, self.kinds, strict=True)
             ],

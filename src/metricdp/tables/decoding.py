@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.arrays import Booleans, Floats
-from metricdp.decoding.estimate import DensityEstimate, Request, decoded
+from metricdp.decoding.estimate import DensityEstimate, Request, decoded, within_for
 from metricdp.decoding.reading import Readable, readable
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
@@ -50,7 +50,7 @@ def estimate_file(
 
     Rows without a report (as `on_error="null"` leaves them) are left out and counted.
     """
-    told = readable(mechanism, cells)
+    told = readable(mechanism, cells, within=within_for(None, how.method))
     outputs: Space = mechanism.outputs
     with received(source) as name:
         opened = open_table(

@@ -143,6 +143,9 @@ def zone_trajectories(
         walks = snap(on_clock, places, most_km=near)
         trips = _trips_of(fixes, walks)
         tell(progress, 0.1)
+        costs = {} if charging is None else _cost(charging, journey, near, places)
+        if charging is not None:
+            charging.ledger.granted(_rows(trips, walks), **costs)  # before anything is drawn or charged
         centres = _centres(fixes, walks, places, homes, journey, trips, charging)
         made: dict[tuple[int, ...], _Zone] = {}
         reports = np.empty(len(walks), dtype=np.int64)
@@ -155,11 +158,15 @@ def zone_trajectories(
             tell(progress, 0.1 + 0.8 * (number + 1) / len(trips))
         result = reports_like(fixes.table, walks.owner, walks.seconds, np.asarray(places.decode(reports)))
         write_reports(partial, goal, result)
-        books = "" if charging is None else _charge(charging, trips, walks, journey, places.charge(near), places)
-        if books and homes.centre_epsilon is not None:
-            books += " The report of everybody's home was charged on its own, once."
+        books = ""
+        if charging is not None:  # all or nobody; the table appears afterwards
+            rows_of, once = _rows(trips, walks), secrets.token_hex(16)
+            charging.ledger.release_batch(rows_of, once, key="trajectories", draw=lambda granted: b"", **costs)
+            books = f"{len(trips):,} persons were charged for {len(walks):,} reports."
+            if homes.centre_epsilon is not None:
+                books += " The report of everybody's home was charged on its own, once."
     tell(progress, 1.0)
-    visits = max(int(np.isin(walks.owner, mine).sum()) for mine in trips.values())
+    visits = max(_rows(trips, walks).values())
     worst = max(made.values(), key=lambda one: one.visit.across)
     dearest = max(made.values(), key=lambda one: one.mechanism.certificate.loss).mechanism.certificate
     return ZonedSummary(
@@ -227,13 +234,12 @@ def _zone(places: FiniteSpace, around: tuple[int, ...], homes: HomeZones, journe
     return _Zone(zone, mechanism, zone.visit(mechanism))
 
 
-def _charge(
-    charging: Charging, trips: dict[Any, Integers], walks: Walks, journey: Journey, apart: float, places: FiniteSpace
-) -> str:
-    """Charge everybody for their reports, all or nobody; the table appears afterwards."""
-    rows = {person: int(np.isin(walks.owner, mine).sum()) for person, mine in trips.items()}
-    charging.ledger.release_batch(
-        rows, secrets.token_hex(16), key="trajectories", metric=places.metric, epsilon=journey.epsilon,
-        slack=journey.epsilon * apart, purpose=charging.purpose, draw=lambda granted: b"",
-    )  # fmt: skip
-    return f"{len(rows):,} persons were charged for {sum(rows.values()):,} reports."
+def _rows(trips: dict[Any, Integers], walks: Walks) -> dict[Any, int]:
+    """Return how many reports everybody has."""
+    return {person: int(np.isin(walks.owner, mine).sum()) for person, mine in trips.items()}
+
+
+def _cost(charging: Charging, journey: Journey, near: float, places: FiniteSpace) -> dict[str, Any]:
+    """Return what one report costs, and in which account."""
+    slack = journey.epsilon * places.charge(near)
+    return {"metric": places.metric, "epsilon": journey.epsilon, "slack": slack, "purpose": charging.purpose}

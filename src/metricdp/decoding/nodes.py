@@ -1,0 +1,84 @@
+"""Places all over the cells of a regular grid, for secrets of which nothing is assumed but the cell.
+
+Between two places the mean of any weights of reports changes by little if they lie near compared to the noise, so what
+holds at all places holds everywhere. They lie half a unit of noise apart, and less densely where a cell is wide and its
+borders are far. A place on a border touches several cells: it is in none of them for sure, and may be in each.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Floats
+
+APART = 0.5  # of a unit of noise, 1 / epsilon
+BORDER = np.array([0.0, 0.5, 1.0, 1.5, 2.25, 3.25])  # units from a border, in cells that are wide
+MOST_NODES = 4_000
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Places, and which cells each of them touches (places x cells)."""
+
+    places: Floats
+    touching: Booleans
+
+    def surely(self, sums: Floats) -> Floats:
+        """Return for every sum of cells (0 or 1 each) which places lie in it, whichever cell they are in."""
+        return np.asarray((self._touched(sums) >= self.touching.sum(axis=1)[:, None] - 0.5).astype(np.float64))
+
+    def perhaps(self, sums: Floats) -> Floats:
+        """Return for every sum of cells which places may lie in it."""
+        return np.asarray((self._touched(sums) > 0.5).astype(np.float64))
+
+    def shared(self, masses: Floats) -> Floats:
+        """Return the masses of cells, where places on a border belong to all that they touch in equal shares."""
+        degrees = self.touching.sum(axis=1)
+        return np.asarray((masses / degrees) @ self.touching)
+
+    def _touched(self, sums: Floats) -> Floats:
+        return np.asarray(self.touching.astype(np.float64) @ sums)
+
+
+def nodes_of(centres: Floats, steps: Floats, rates: Floats) -> Nodes:
+    """Return places all over rectangular cells, `steps` wide; `rates` are units of noise per unit of a coordinate."""
+    units = rates * steps
+    while True:
+        offsets = [_offsets(float(width)) for width in units]
+        columns = zip(centres.T, steps.tolist(), offsets, strict=True)
+        axes = [_axis(np.unique(np.round(values, 9)), step, at) for values, step, at in columns]
+        if math.prod(len(places) for places, _, _ in axes) <= MOST_NODES or max(len(at) for at in offsets) <= 3:
+            break
+        units = 0.8 * units
+    grids = np.meshgrid(*(np.arange(len(places)) for places, _, _ in axes), indexing="ij")
+    places = np.stack([axis[0][at.ravel()] for axis, at in zip(axes, grids, strict=True)], axis=1)
+    touching = np.ones((len(places), len(centres)), dtype=np.bool_)
+    for number, ((_, values, touches), at) in enumerate(zip(axes, grids, strict=True)):
+        cell = np.searchsorted(values, np.round(centres[:, number], 9) - 1e-9)
+        touching &= touches[at.ravel()][:, cell]
+    used = touching.any(axis=1)
+    return Nodes(places[used], touching[used])
+
+
+def _offsets(width: float) -> Floats:
+    """Return places along a cell from 0 to 1, both borders among them; `width` is the cell's in units of noise."""
+    if width <= 4.0:
+        return np.linspace(0.0, 1.0, max(2, math.ceil(width / APART)) + 1)
+    side = BORDER[0.45 * width > BORDER] / width
+    return np.unique(np.concatenate([side, [0.5], 1.0 - side]))
+
+
+def _axis(values: Floats, step: float, offsets: Floats) -> tuple[Floats, Floats, Booleans]:
+    """Return places along an axis, the middles of its cells, and which place touches which cell."""
+    places = np.append((values[:, None] + step * (offsets[None, :-1] - 0.5)).ravel(), values[-1] + 0.5 * step)
+    number = np.arange(len(places))
+    per = len(offsets) - 1
+    first = np.minimum(number // per, len(values) - 1)
+    touches = np.zeros((len(places), len(values)), dtype=np.bool_)
+    touches[number, first] = True
+    border = (number % per == 0) & (number > 0) & (number < len(places) - 1)
+    touches[number[border], first[border] - 1] = True
+    return places, values, touches

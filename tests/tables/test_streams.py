@@ -14,7 +14,7 @@ import pytest
 
 from books import fork, quick_folder
 from metricdp.cli import main
-from metricdp.errors import BudgetExceeded, InvalidInput
+from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError
 from metricdp.ledger import Ledger
 from metricdp.mobility import Absorption, Distribution
 from metricdp.tables import feeds
@@ -296,3 +296,39 @@ def test_books_are_asked_for_and_begun_and_one_process_steps_a_stream(place, tmp
             monkeypatch.setattr("sys.stdin", io.StringIO("person,t,lat,lon\n"))
             os._exit(streamed(place, "-"))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_whose_last_window_the_books_dropped_does_not_begin_to_spend_anew(place, kind):
+    now = [4e9]  # the books remember the latest time they saw
+    with Ledger.open(place, clock=lambda: now[0]) as ledger:
+        first = Stream(Charging(ledger), kind(WINDOW, TOTAL))
+        for time, where in walk(WINDOW):
+            now[0] += 1.0
+            first.step("anna", time, where)
+        spent = ledger.budget("anna").accounts[0].spent
+        later = (float(60 * WINDOW), (42.0, -8.0))
+        ledger.rotate(reports_before=now[0] - 0.5)  # all but the newest
+        with pytest.raises(InvalidInput, match="dropped reports of the stream"):
+            Stream(Charging(ledger), kind(WINDOW, TOTAL)).step("anna", *later)
+        ledger.rotate(reports_before=now[0] + 1.0)  # all of them
+        with pytest.raises(MetricdpError, match="no longer kept"):
+            Stream(Charging(ledger), kind(WINDOW, TOTAL)).step("anna", *later)
+        assert ledger.budget("anna").accounts[0].spent == spent
+        assert Stream(Charging(ledger), kind(WINDOW, TOTAL), name="new").step("anna", *later).fresh
+
+
+def test_a_stream_goes_on_where_only_reports_before_its_last_window_were_dropped(place):
+    now = [4e9]  # the books remember the latest time they saw
+    with Ledger.open(place, clock=lambda: now[0]) as ledger:
+        rows = walk(5 * WINDOW)
+        whole = Stream(Charging(ledger), Distribution(WINDOW, TOTAL))
+        for time, where in rows:
+            now[0] += 1.0
+            whole.step("anna", time, where)
+        fresh = [number for number, (time, _) in enumerate(rows) if whole._people["anna"].stood(time).fresh]
+        kept = min(len(rows) - WINDOW - 2, max(fresh) - 1)
+        ledger.rotate(reports_before=4e9 + kept + 0.5)
+        again = Stream(Charging(ledger), Distribution(WINDOW, TOTAL))
+        assert again.step("anna", 1e6, (41.0, -8.0)) is not None
+        assert again._people["anna"].number == len(rows) + 1

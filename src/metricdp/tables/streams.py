@@ -145,7 +145,7 @@ class Stream:
 
             try:
                 receipt = self.charging.ledger.release(
-                    who, f"{self.name} {time!r} {what}", key=KEY, metric=METRIC, epsilon=epsilon,
+                    who, self._request(state, time, what), key=KEY, metric=METRIC, epsilon=epsilon,
                     purpose=self.charging.purpose, draw=drawn,
                 )  # fmt: skip
             except BudgetExceeded as error:
@@ -185,7 +185,8 @@ class Stream:
         state, keep = _Person(), self._keep
         records = [told for one in self.charging.ledger.history(who) if (told := _record(one.report)) is not None]
         mine = [told for told in records if told["name"] == self.name]
-        for told in sorted(mine, key=lambda told: (told["number"], told["what"] == "report")):
+        mine.sort(key=lambda told: (told["number"], told["what"] == "report"))
+        for told in self._known(mine):
             if told["setup"] != self.setup:
                 raise InvalidInput(
                     f"the stream {self.name!r} was begun with other settings ({told['setup']}): go on with those, or "
@@ -201,7 +202,28 @@ class Stream:
                 state.add(time, state.run.reports[-1], step, fresh=False, keep=keep)
             else:
                 state.add(time, self.mechanism.ground.unpack(answer), step, fresh=True, keep=keep)
+            state.number = told["number"] + (state.open is None)
         return state
+
+    def _request(self, state: _Person, time: float, what: str) -> str:
+        """Return the id of a release. The first one is always the same: books that dropped its report refuse it."""
+        return f"{self.name} {time!r} {what}" if state.number else f"{self.name} first {what}"
+
+    def _known(self, mine: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the records from the first report on; refuse where the last window, or what stands, was dropped."""
+        if not mine:
+            return []
+        known = {told["number"] for told in mine}
+        last = max(known)
+        fresh = [told["number"] for told in mine if told["what"] == "report"]
+        needed = min(max(0, last - self.budget.window), max(fresh, default=-1))
+        if needed < 0 or not known.issuperset(range(needed, last + 1)):
+            raise InvalidInput(
+                f"the books dropped reports of the stream {self.name!r} (metricdp budget rotate) that say what its "
+                f"last {self.budget.window:,} steps cost, so nobody knows what the next may: keep reports for a "
+                "window at least. Under another name a stream begins anew, with windows of its own."
+            )
+        return [told for told in mine if told["number"] >= min(fresh)]  # before it tests alone, which cost the same
 
     def lines(self, step_seconds: float | None = None) -> list[str]:
         """Return what was done, what is promised and what stays unprotected, one sentence a line."""

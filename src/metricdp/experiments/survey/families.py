@@ -62,12 +62,9 @@ def families(asked: Asked) -> tuple[dict[str, Build], dict[str, str]]:
         "local scale, optimal": lambda: asked.best_on(scaled(asked.space, np.where(_around_home(asked), 0.5, 1.0))),
         "protection sets, optimal": lambda: _protected(asked),
         "policy graph, optimal": lambda: asked.best_on(policy(asked.space, _edges(asked))),
+        "policy graph, its own promise": lambda: _policy(asked),
     }
     missing = dict(NOT_HERE)
-    if asked.domain == "grid":
-        listed["policy graph, its own promise"] = lambda: _policy(asked)
-    else:
-        missing["policy graph, its own promise"] = "steps are not of one length there: epsilon a step says nothing"
     listed |= _on_maps(asked, missing) | _noises(asked, missing)
     for builder in BUILDERS:
         if builder.start == "metric" or builder.name in SHOWN_OTHERWISE:

@@ -12,6 +12,7 @@ import pytest
 import metricdp as mdp
 from brute import leakage, least_loss
 from metricdp.design.builders import BUILDERS
+from metricdp.experiments.common.rows import read_csv
 from metricdp.experiments.survey import comparison, domains, families, traces
 from metricdp.experiments.survey.asked import Asked, Drawn
 from metricdp.experiments.survey.comparison import LOSS, MISSING, TABLE, compared

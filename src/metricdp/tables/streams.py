@@ -4,7 +4,8 @@ Every test and every fresh report is a release of the ledger, committed before i
 which step of which stream it was, what the step asked for and what came out. A step that repeats a report without a
 test leaks nothing; it is charged the least amount there is, a millionth, so that the books know it too. So a process
 that was killed knows where everybody is: the steps of the last window are read back, and a row that comes again gets
-the answer it got.
+the answer it got. Old reports may be dropped from the books (`Ledger.rotate`) as long as those of the last window stay;
+a mark that is kept since a person's first row tells whether any were.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.errors import BudgetExceeded, InvalidInput
+from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, MetricdpError
 from metricdp.metrics import Haversine
 from metricdp.mobility import Absorption, Distribution, Run, Step, predictive
 from metricdp.mobility.predictive import Spend
@@ -115,10 +116,16 @@ class Stream:
         if not math.isfinite(time):
             raise InvalidInput("a time must be a finite number of seconds.")
         secret = self.mechanism.ground.encode(np.array([place]))[0]
-        if who not in self._people:
-            self._people[who] = self._recovered(who)
-        state = self._people[who]
         self.count.rows += 1
+        try:
+            if who not in self._people:
+                self._people[who] = self._recovered(who)
+        except BudgetExceeded:
+            if self.charging.refused == "fail":
+                raise
+            self.count.refused += 1
+            return None
+        state = self._people[who]
         if time <= state.last:
             self.count.known += 1
             return state.stood(time)
@@ -184,8 +191,14 @@ class Stream:
         """Return where a person's stream is, from the books."""
         state, keep = _Person(), self._keep
         records = [told for one in self.charging.ledger.history(who) if (told := _record(one.report)) is not None]
-        mine = [told for told in records if told["name"] == self.name]
-        for told in sorted(mine, key=lambda told: (told["number"], told["what"] == "report")):
+        mine = sorted(
+            (told for told in records if told["name"] == self.name),
+            key=lambda told: (told["number"], told["what"] == "report"),
+        )
+        if self._dropped(who):
+            mine = self._kept(mine)
+            state.number = int(mine[0]["number"])
+        for told in mine:
             if told["setup"] != self.setup:
                 raise InvalidInput(
                     f"the stream {self.name!r} was begun with other settings ({told['setup']}): go on with those, or "
@@ -202,6 +215,31 @@ class Stream:
             else:
                 state.add(time, self.mechanism.ground.unpack(answer), step, fresh=True, keep=keep)
         return state
+
+    def _dropped(self, who: str | bytes | int) -> bool:
+        """Tell whether reports of the stream may have been dropped: its mark is older than all of them."""
+        try:
+            self.charging.ledger.release(
+                who, f"{self.name} begins", key=KEY, metric=METRIC, epsilon=LEAST, purpose=self.charging.purpose,
+                draw=lambda: b"begun",
+            )  # fmt: skip
+        except (BudgetExceeded, InvalidInput, LedgerUnavailable):
+            raise
+        except MetricdpError:  # it was answered, and its report is no longer kept
+            return True
+        return False
+
+    def _kept(self, mine: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the records from the first fresh report on, where they reach back a whole window."""
+        first = next((told["number"] for told in mine if told["what"] == "report"), None)
+        known = [told for told in mine if first is not None and told["number"] >= first]
+        if not known or known[-1]["number"] - known[0]["number"] + 1 < self.budget.window:
+            raise InvalidInput(
+                f"the books no longer hold the last {self.budget.window:,} rows of a person in the stream "
+                f"{self.name!r}, since reports were dropped: its window is not known. Give the stream another name; "
+                "what it costs then counts on its own."
+            )
+        return known
 
     def lines(self, step_seconds: float | None = None) -> list[str]:
         """Return what was done, what is promised and what stays unprotected, one sentence a line."""

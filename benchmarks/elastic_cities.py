@@ -38,7 +38,8 @@ CLINICS = {  # large hospitals, with a radius in kilometres in which distances c
     "nyc": ((40.7395, -73.9755), (40.7900, -73.9526), (40.8803, -73.8795), (40.6560, -73.9445)),
 }
 AROUND, SCALE = 0.5, 0.3
-WORDS = {"rome": "Rome", "nyc": "metropolitan New York", "porto": "Porto"}
+REACH = 0.37  # kilometres: steps between cells, in 32 directions
+WORDS = {"rome": "Rome", "nyc": "metropolitan New York", "cells": "224 x 224 cells of 100 m"}
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,17 @@ CASES = (
     Case("nyc", "scaled", 10.0),
     Case("nyc", "elastic", 3.0),
     Case("rome", "elastic", 1.0, window=17.5),
+    Case("cells", "scaled", 10.0),
     Case("rome", "elastic", 1.0, thinned=5_000),
 )
+
+
+def places_of(city: str, nodes: int | None) -> mdp.FiniteSpace:
+    """Return all crossings of a city, or 224 x 224 cells of 100 m."""
+    if city != "cells":
+        return mdp.road_network(city, nodes=nodes)
+    side = 224 if nodes is None else round(nodes**0.5)
+    return mdp.grid((side, side), spacing=0.1)
 
 
 def thinned(city: mdp.FiniteSpace, count: int) -> tuple[mdp.FiniteSpace, NDArray[np.float64]]:
@@ -87,6 +97,11 @@ def space_of(case: Case, city: mdp.FiniteSpace, mass: NDArray[np.float64]) -> md
     """Return the crossings in the metric of the promise."""
     if case.kind == "plain":
         return city
+    if case.city == "cells":  # three circles, in shares of the side
+        side, scale = float(city.points.max()), np.ones(len(city))
+        for x, y, radius, one in ((0.5, 0.5, 0.8, 0.3), (0.3, 0.7, 1.0, 0.5), (0.7, 0.2, 0.5, 0.3)):
+            scale[np.hypot(city.points[:, 0] - x * side, city.points[:, 1] - y * side) <= radius] = one
+        return mdp.scaled(city, scale, reach=REACH)
     if case.kind == "scaled":
         where = np.array(CLINICS[case.city])
         many = np.ones(len(where))
@@ -188,7 +203,7 @@ def solve(case: Case, chosen: argparse.Namespace) -> None:
         print(f"{case.name}: there already", flush=True)
         return
     started = time.perf_counter()
-    city = mdp.road_network(case.city, nodes=chosen.nodes)
+    city = places_of(case.city, chosen.nodes)
     mass = np.ones(len(city))
     if case.thinned is not None:
         city, mass = thinned(city, case.thinned)
@@ -236,15 +251,15 @@ def words_of(about: dict[str, Any], history: NDArray[np.float64]) -> str:
     return (
         f"gap {about['gap']:.2%} in {about['seconds']:.0f} s on {where} ({rounds}{about['steps']:,} steps, "
         f"{about['entries'] / 1e6:.0f} million entries): loss at most {1000 * about['loss']:.1f} m, none below "
-        f"{1000 * about['bound']:.1f} m; audited epsilon {about['audited']:.9g} over {about['pairs']:,} steps that "
-        "imply all pairs"
+        f"{1000 * about['bound']:.1f} m; audited epsilon {about['audited']:.9g} by {about['pairs']:,} pairs that "
+        "imply all others"
     )
 
 
 def told_of(case: Case, about: dict[str, Any]) -> str:
     """Name a case."""
     unit = "level" if case.kind == "elastic" else "km"
-    kind = {"plain": "", "elastic": ", elastic", "scaled": ", hospitals at three tenths"}[case.kind]
+    kind = {"plain": "", "elastic": ", elastic", "scaled": ", less around hospitals"}[case.kind]
     few = f", {about['places']:,} places for" if case.thinned is not None else ","
     return f"{WORDS[case.city]}{few} {about['crossings']:,} crossings, epsilon {case.epsilon:g}/{unit}{kind}"
 

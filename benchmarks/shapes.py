@@ -1,6 +1,6 @@
 """Noise with a shape, 1,000 random settings of each: ellipses, covariances, hyperbolic space, bags of words, spheres.
 
-    python benchmarks/shapes.py --record                  (some ten minutes of one core; goes on where it stopped)
+    python benchmarks/shapes.py --record                  (some five minutes of one core; goes on where it stopped)
     python benchmarks/shapes.py --only sphere --settings 50
     python benchmarks/shapes.py --only words --record     (the covariance of GloVe words, as Xu et al. 2020 mix it)
 

@@ -81,10 +81,9 @@ def judged(books: Path, out: Path, rows: int) -> dict[str, Any]:
             costs: dict[int, int] = {}
             fresh = set()
             for one in ledger.history(person):
-                told = json.loads(one.report or b"{}") if one.report != b"begun" else {}
-                if told:
-                    costs[told["number"]] = costs.get(told["number"], 0) + one.amount
-                    fresh |= {float(told["time"])} if told["what"] == "report" else set()
+                told = json.loads(one.report or b"{}")
+                costs[told["number"]] = costs.get(told["number"], 0) + one.amount
+                fresh |= {float(told["time"])} if told["what"] == "report" else set()
             windows = [sum(costs.get(step, 0) for step in range(at, at + WINDOW)) for at in costs]
             dearest = max(dearest, *windows)
             given = [line.split(",") for line in lines if line.startswith(f"{person},")]

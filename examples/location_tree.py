@@ -3,6 +3,7 @@
 import numpy as np
 
 import metricdp as mdp
+from metricdp.artifacts import save_tree
 
 cells = mdp.grid((6, 6))
 tree = mdp.location_tree(cells, 3)  # 36 cells in 16 areas in 4 in 1
@@ -26,3 +27,7 @@ print(tree.coarsen(mine, 2).certificate)
 print(mdp.exponential(tree.disclosing(2), 1.0).guarantee)
 
 mdp.save(mine, "mine.mdp")  # an ordinary mechanism: a browser draws from it
+
+# Or hand out the whole tree, a file for every level: everybody chooses and prunes on their own device.
+levels = [tree.coarsen(best, level) for level in range(1, tree.height + 1)]
+print(save_tree(tree, [best, *levels], "cells").levels[2].file)

@@ -26,6 +26,9 @@ WORTH_COMPILING = 2_000_000_000
 def spreads(rows: Floats) -> Iterator[tuple[int, Floats]]:
     """Yield (start, block) with block[r, c] = max_k |rows[start + r, k] - rows[start + c, k]|, all c >= 0."""
     starts = range(0, len(rows), BLOCK_ROWS)
+    if len(starts) == 1:  # not worth a thread
+        yield 0, _chosen(rows)(0)
+        return
     with ThreadPoolExecutor(max_workers=min(len(starts), os.cpu_count() or 1)) as pool:
         yield from zip(starts, pool.map(_chosen(rows), starts), strict=True)
 

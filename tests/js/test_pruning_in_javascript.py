@@ -21,7 +21,7 @@ NAMES = ["Bonfim", "Cedofeita", "Campanha", "Paranhos"]
 
 
 def best() -> Any:
-    return mdp.optimal(mdp.Problem(mdp.FiniteSpace(PLACES, mdp.Haversine()), 1.5), gap=0.01)
+    return mdp.exponential(mdp.FiniteSpace(PLACES, mdp.Haversine()), 1.5)
 
 
 def written_tree(folder: Path) -> mdp.LocationTree:

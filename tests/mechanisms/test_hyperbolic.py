@@ -213,3 +213,16 @@ def test_rows_at_the_border_are_left_out_of_a_table_where_that_is_asked_for() ->
         assert kept.num_rows == len(rows) - len(bad)
         emptied = mdp.perturb(rows, mechanism, columns=["a", "b"], on_error="null")
         assert np.flatnonzero([value is None for value in emptied.column(0).to_pylist()]).tolist() == bad
+
+
+def test_the_service_refuses_a_secret_at_the_border_before_anybody_is_charged() -> None:
+    import pyarrow as pa
+
+    from metricdp.service.refusals import Refused
+    from metricdp.service.served import Served
+
+    served = Served("ball", noise(3.0, 2))
+    served.check([pa.array([0.1]), pa.array([0.2])])
+    with pytest.raises(Refused) as refused:
+        served.check([pa.array([0.1, 0.9999999]), pa.array([0.2, 0.0])])
+    assert "Shorten such vectors" in refused.value.sentence

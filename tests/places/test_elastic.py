@@ -149,6 +149,63 @@ def test_a_scale_counts_for_both_ends_and_along_every_way() -> None:
         scaled(mdp.FiniteSpace(points, mdp.Lp(2)), np.zeros(25))
 
 
+def test_the_scale_of_a_place_is_its_own_however_places_are_ordered() -> None:
+    roads = road_network("porto", nodes=40)
+    order, factor = np.random.default_rng(1).permutation(40), np.linspace(0.1, 1.0, 40)
+    turned = scaled(roads.part(order), factor[order])
+    assert np.allclose(turned.distances, scaled(roads, factor).distances[np.ix_(order, order)], rtol=1e-12)
+    with pytest.raises(InvalidInput, match="here are some"):
+        scaled(roads, factor, reach=1.0)
+
+
+@given(st.integers(3, 25), st.integers(0, 10**6))
+def test_steps_up_to_a_reach_make_ways_between_all_places(count: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points, scale = rng.uniform(0, 1, (count, 2)), rng.choice([0.2, 0.6, 1.0, 1.5], count)
+    apart = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+    reach = 0.4 * float(rng.uniform(0.5, 2.0))
+    step = np.where(apart <= reach, np.minimum(scale[:, None], scale[None]) * apart, np.inf)
+    try:
+        made = scaled(mdp.FiniteSpace(points, mdp.Lp(2)), scale, reach=reach).distances
+    except InvalidInput:
+        assert np.isinf(paths(step)).any()  # parts that no step joins
+        return
+    assert np.allclose(made, paths(step), rtol=1e-9)
+    assert np.array_equal(made, made.T)
+    assert np.all(made[:, None, :] <= (made[:, :, None] + made[None]) * (1 + 1e-15))
+    assert np.all(made[apart <= reach] <= step[apart <= reach])  # never above what a step counts
+
+
+def test_many_places_without_streets_have_steps_up_to_a_reach_and_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    space, scale = mdp.grid((12, 12)), np.where(np.arange(144) < 30, 0.3, 1.0)
+    few = scaled(space, scale, reach=2.3)
+    monkeypatch.setattr(room, "DENSE", 10)
+    many = scaled(space, scale, reach=2.3)
+    assert isinstance(many.metric, mdp.ShortestPath)
+    assert np.allclose(many.distances, few.distances, rtol=1e-12)
+    with pytest.raises(InvalidInput, match=r"steps between any two of 144 places are a table of 0.0 GB.*longest step"):
+        scaled(space, scale)
+
+
+@pytest.mark.parametrize("kind", ["elastic", "scaled"])
+def test_windows_carry_metrics_of_both_kinds(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.setattr(room, "DENSE", 10)
+    roads, apart = road_network("porto", nodes=70), road_network("porto", nodes=70).distances
+    if kind == "elastic":
+        space = elastic(roads, mass=np.ones(70), requirement=lambda level: min(3.0 * level * level, 20.0))
+    else:
+        space = scaled(roads.part(np.arange(70)), np.where(apart[3] < 0.2, 0.3, 1.0))
+    epsilon, window = (1.5, 6.0) if kind == "elastic" else (12.0, 0.9)
+    made = mdp.optimal(mdp.Problem(space, epsilon, loss=roads), window=window, gap=0.3, seconds=20)
+    assert isinstance(made, mdp.LocalMechanism)
+    assert mdp.audit(made).verdict == "holds"
+    logs = made.log_density(np.repeat(np.arange(70), 70), np.tile(np.arange(70), 70)).reshape(70, 70)
+    told = np.abs(logs[:, None] - logs[None]).max(axis=2)
+    assert np.all(told <= epsilon * space.distances * (1 + 1e-6))  # all pairs, though only steps were judged
+    assert made.certificate.lower_bound <= (np.exp(logs) * apart).sum() / 70 <= made.certificate.loss * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("streets", [10, 100])
 def test_along_streets_a_scale_comes_as_near_its_integral_as_streets_are_short(streets: int) -> None:
     """The scale e^x from -1 to 0 on a straight road: the eikonal solution is 1 - 1 / e, the lower sum just below."""

@@ -25,6 +25,22 @@ def test_the_smallest_scale_of_all_regions_around_a_place_counts():
     assert mdp.region_scale(plane, {"x": [2.5], "y": [0.0], "radius": [1.0], "scale": [0.4]}).tolist() == [1.0, 0.4]
 
 
+def test_a_category_has_one_scale_and_places_without_one_count_in_full():
+    regions = {"category": ["clinic", "school"], "scale": [0.2, 0.6]}
+    kinds = ["school", None, "clinic", "shop"]
+    assert mdp.region_scale(PLACES, regions, categories=kinds).tolist() == [0.6, 1.0, 0.2, 1.0]
+    for wrong, found, words in (
+        (regions, None, "belong together"),
+        ({"scale": [0.5]}, kinds, "belong together"),
+        (regions, kinds[:3], "one a place, 4, got 3"),
+        ({"category": ["clinic", "shcool"], "scale": [0.2, 0.6]}, kinds, "'shcool'.*Did you mean 'school'"),
+        ({"category": ["shop", "shop"], "scale": [0.2, 0.6]}, kinds, "every `category` once"),
+        ({"category": ["shop"], "scale": [0.2], "radius": [1.0]}, kinds, "the columns category and scale"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            mdp.region_scale(PLACES, wrong, categories=found)
+
+
 def test_distances_that_count_less_are_not_called_kilometres():
     made = mdp.scaled(PLACES, mdp.region_scale(PLACES, {"scale": [1.0, 0.5, 1.0, 1.0]}))
     assert made.unit == "scaled km"

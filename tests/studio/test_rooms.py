@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,13 @@ def test_audit_judges_a_mechanism_file_from_its_numbers(page: Any, tmp_path: Pat
     (tmp_path / "broken.mdp").write_bytes(data)
     dropped(page, "#file", tmp_path / "broken.mdp")
     page.wait_for_selector("[role=alert]", timeout=WAIT)
+    mdp.save(mdp.gaussian(mdp.Haversine(), 5.0), tmp_path / "normal.mdp")  # concentrated: in rho, and never called pure
+    dropped(page, "#file", tmp_path / "normal.mdp")
+    page.wait_for_selector("#verdict", timeout=WAIT)
+    said = text(page, "section[aria-labelledby=verdict]")
+    assert "found rho" in said
+    assert "approximate and not pure" in said
+    assert not re.search(r"epsilon|(?<!not )\bpure\b", said)
 
 
 def test_budget_charges_until_it_refuses_and_the_books_add_up(page: Any) -> None:

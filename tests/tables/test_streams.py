@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from books import Clock, fork, quick_folder
+from books import fork, quick_folder
 from metricdp.cli import main
-from metricdp.errors import BudgetExceeded, InvalidInput
+from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError
 from metricdp.ledger import Ledger
 from metricdp.mobility import Absorption, Distribution
 from metricdp.tables import feeds
@@ -44,8 +44,6 @@ def charges(ledger, person="anna"):
     """What the books hold of a stream, step by step: {number: millionths}, by their own records."""
     costs = {}
     for one in ledger.history(person):
-        if one.report == b"begun":
-            continue
         number = json.loads(one.report)["number"]
         costs[number] = costs.get(number, 0) + one.amount
     return costs
@@ -115,9 +113,9 @@ def test_a_stream_that_is_killed_behind_any_charge_goes_on_within_its_window(pla
         stream = Stream(Charging(ledger), Distribution(WINDOW, TOTAL))
         for time, where in rows:
             given[time] = stream.step("anna", time, where)
-        assert counted == 1 + 2 + 3 + 5  # the first is the mark
+        assert counted == 1 + 2 + 3 + 5
         assert dearest_window(charges(ledger), WINDOW) <= TOTAL * 1e6 + 2 * WINDOW
-        records = [json.loads(one.report) for one in ledger.history("anna") if one.report != b"begun"]
+        records = [json.loads(one.report) for one in ledger.history("anna")]
         assert len({(one["time"], one["what"]) for one in records}) == len(records)  # nothing twice
         fresh = {one["time"] for one in records if one["what"] == "report"}
         assert {time for time, answer in given.items() if answer.fresh} == fresh
@@ -146,31 +144,6 @@ def test_a_test_that_failed_before_a_kill_counts_though_its_row_never_comes_agai
         assert list(charges(ledger)) == [0, 1, 2]
 
 
-def test_old_reports_may_be_dropped_as_long_as_those_of_a_window_stay(place):
-    clock, budget = Clock(4e9), Distribution(WINDOW, TOTAL)  # later than the books were begun
-    with Ledger.open(place, clock=clock) as ledger:
-        stream, given = Stream(Charging(ledger), budget), []
-        for number in range(12):
-            clock.now += 60
-            given.append(stream.step("anna", 60.0 * number, (41.0 + 0.2 * number, -8.0)))  # far each time
-        ledger.rotate(reports_before=clock.now - 6.5 * 60)
-        again = Stream(Charging(ledger), budget)
-        assert again.step("anna", 660.0, (0.0, 0.0)).latitude == given[-1].latitude
-        again.step("anna", 720.0, (44.0, -8.0))
-        steps = stream._people["anna"].run.steps
-        assert again._people["anna"].run.steps[-4:-1] == steps[-3:]
-        assert again._people["anna"].number == 13
-        with pytest.raises(InvalidInput, match="older than everything"):
-            again.step("anna", 0.0, (41.0, -8.0))
-        ledger.rotate(reports_before=clock.now - 1.5 * 60)
-        with pytest.raises(InvalidInput, match="no longer hold the last 4 rows"):
-            Stream(Charging(ledger), budget).step("anna", 780.0, (44.0, -8.0))
-        ledger.rotate(reports_before=clock.now + 60)  # nothing is left but that it was begun
-        with pytest.raises(InvalidInput, match="another name"):
-            Stream(Charging(ledger), budget).step("anna", 780.0, (44.0, -8.0))
-        assert Stream(Charging(ledger), budget, name="new").step("anna", 780.0, (44.0, -8.0)).fresh
-
-
 def test_other_settings_another_name_and_rows_from_before_the_stream_are_told_apart(place):
     with Ledger.open(place) as ledger:
         Stream(Charging(ledger), Distribution(WINDOW, TOTAL)).step("anna", 100.0, (41.0, -8.0))
@@ -186,7 +159,7 @@ def test_other_settings_another_name_and_rows_from_before_the_stream_are_told_ap
 
 def test_books_that_are_spent_end_the_stream_or_leave_rows_out(place):
     with Ledger.open(place) as ledger:
-        ledger.change_policy("12.000001/km ever")  # and the mark of the beginning
+        ledger.change_policy("12/km ever")
         stream = Stream(Charging(ledger), Absorption(1, 8.0))
         assert stream.step("anna", 0.0, (41.0, -8.0)).fresh  # 4, half of 8
         assert stream.step("anna", 60.0, (48.0, -8.0)).fresh  # a test and a report, 8: it is spent
@@ -324,3 +297,39 @@ def test_books_are_asked_for_and_begun_and_one_process_steps_a_stream(place, tmp
             monkeypatch.setattr("sys.stdin", io.StringIO("person,t,lat,lon\n"))
             os._exit(streamed(place, "-"))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_whose_last_window_the_books_dropped_does_not_begin_to_spend_anew(place, kind):
+    now = [4e9]  # the books remember the latest time they saw
+    with Ledger.open(place, clock=lambda: now[0]) as ledger:
+        first = Stream(Charging(ledger), kind(WINDOW, TOTAL))
+        for time, where in walk(WINDOW):
+            now[0] += 1.0
+            first.step("anna", time, where)
+        spent = ledger.budget("anna").accounts[0].spent
+        later = (float(60 * WINDOW), (42.0, -8.0))
+        ledger.rotate(reports_before=now[0] - 0.5)  # all but the newest
+        with pytest.raises(InvalidInput, match="dropped reports of the stream"):
+            Stream(Charging(ledger), kind(WINDOW, TOTAL)).step("anna", *later)
+        ledger.rotate(reports_before=now[0] + 1.0)  # all of them
+        with pytest.raises(MetricdpError, match="no longer kept"):
+            Stream(Charging(ledger), kind(WINDOW, TOTAL)).step("anna", *later)
+        assert ledger.budget("anna").accounts[0].spent == spent
+        assert Stream(Charging(ledger), kind(WINDOW, TOTAL), name="new").step("anna", *later).fresh
+
+
+def test_a_stream_goes_on_where_only_reports_before_its_last_window_were_dropped(place):
+    now = [4e9]  # the books remember the latest time they saw
+    with Ledger.open(place, clock=lambda: now[0]) as ledger:
+        rows = walk(5 * WINDOW)
+        whole = Stream(Charging(ledger), Distribution(WINDOW, TOTAL))
+        for time, where in rows:
+            now[0] += 1.0
+            whole.step("anna", time, where)
+        fresh = [number for number, (time, _) in enumerate(rows) if whole._people["anna"].stood(time).fresh]
+        kept = min(len(rows) - WINDOW - 2, max(fresh) - 1)
+        ledger.rotate(reports_before=4e9 + kept + 0.5)
+        again = Stream(Charging(ledger), Distribution(WINDOW, TOTAL))
+        assert again.step("anna", 1e6, (41.0, -8.0)) is not None
+        assert again._people["anna"].number == len(rows) + 1

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 FINE_GAP, ROUGH_GAP = 1e-3, 0.05  # where nobody asked for a gap: of dense programs, and on windows
-BESIDE = {"prior_column": "prior", "prior_within": "prior", "speed": "loss"}  # options that say more about another
+# options that say more about another
+BESIDE = {"prior_column": "prior", "prior_within": "prior", "speed": "loss"}
+BESIDE |= {"categories": "sensitivity", "reach": "sensitivity"}
 LEAST = {"stretch": 1.0, "nearest": 1, "blocks": 1, "dimension": 1}
 NEAREST = 10
 MOST_TABLED = 500  # words up to which a table of all pairs is kept: devices read it
@@ -201,6 +203,10 @@ def _with_stakes(order: Order) -> Order:
         prior = prior_from(options.prior, places, column=options.prior_column, within=reach)
     cost = loss_from(options.loss, places, speed=options.speed)
     if options.error is not None:
+        if places.before is not None:
+            raise InvalidInput(
+                "--error makes protection sets and --elastic counts levels: a promise is in one of them."
+            )
         if order.parts or order.builder.start == "box" or options.sensitivity is not None:
             raise InvalidInput(
                 "--error makes protection sets of finitely many places, not of a file, a box or a scale of one's own."
@@ -210,7 +216,11 @@ def _with_stakes(order: Order) -> Order:
     if options.sensitivity is not None:
         if order.parts or order.builder.start == "box":
             raise InvalidInput("--sensitivity scales the distances of finitely many places, not of a file or a box.")
-        scaled, cost = scaled_by(options.sensitivity, places, cost)
+        if places.before is not None:
+            raise InvalidInput(
+                "--sensitivity scales distances and --elastic counts levels: a promise is in one of them."
+            )
+        scaled, cost = scaled_by(options.sensitivity, places, cost, categories=options.categories, reach=options.reach)
         return replace(order, prior=prior, cost=cost, places=scaled)
     return replace(order, prior=prior, cost=cost)
 

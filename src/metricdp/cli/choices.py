@@ -15,6 +15,7 @@ import metricdp
 from metricdp import wording
 from metricdp.arrays import Integers
 from metricdp.cli import tables
+from metricdp.cli.elastic import NOT_ELASTIC, Elastic
 from metricdp.cli.embeddings import AS_THEY_ARE, Vectors
 from metricdp.cli.policies import NO_POLICY, Ground, Policy
 from metricdp.cli.shaping import SHAPES, shaped
@@ -155,6 +156,7 @@ class Places:
     space: FiniteSpace
     rows: Integers | None = None
     where: Where | None = None
+    before: FiniteSpace | None = None  # in distances of their own, where the promise counts levels
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,7 @@ class Where:
         words: With vectors: so many of its first words, or a file with one word a line. Without: the words of a file,
             measured by their spelling.
         policy: Which of them must be hidden from each other.
+        levels: How far a place is hidden, where that is not a distance.
         table: How the points are read.
     """
 
@@ -189,6 +192,7 @@ class Where:
     vectors: str | None = None
     words: str | None = None
     policy: Annotated[Policy, Parameter(name="*")] = NO_POLICY
+    levels: Annotated[Elastic, Parameter(name="*")] = NOT_ELASTIC
     table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS
 
     def space(self) -> FiniteSpace:
@@ -199,15 +203,17 @@ class Where:
         """Return them, and what became of the rows of a file; a note is said where some are one place."""
         self._check()
         found = self._found()
-        if self.policy.policy is None:
+        if self.policy.policy is None and self.levels.elastic is None:
             return found
         sides = None if self.grid is None else sides_of(found.space)
         ground = Ground(found.space, found.rows, self.points, sides, self.table.reading())
+        if self.levels.elastic is not None:
+            return replace(found, space=self.levels.laid_over(ground), before=found.space)
         return replace(found, space=self.policy.laid_over(ground))
 
     def _found(self) -> Places:
         if self.points is not None:
-            besides = self.policy.besides
+            besides = (*self.policy.besides, *self.levels.besides)
             return replace(places_from(self.points, self.metric, self.table, besides=besides), where=self)
         if self.are_words:
             from metricdp.cli.lexicon import word_space
@@ -236,6 +242,11 @@ class Where:
         if (self.cell is None) != (self.grid is None):
             raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 200m.")
         self.policy.check()
+        self.levels.check()
+        if self.policy.policy is not None and self.levels.elastic is not None:
+            raise InvalidInput("--policy counts hops and --elastic levels: a promise is in one of them.")
+        if self.levels.elastic is not None and self.are_words:
+            raise InvalidInput("--elastic grows around places on a map; words have none.")
 
     @property
     def are_words(self) -> bool:

@@ -18,7 +18,13 @@ class Options:
             the columns of the places (lat and lon), where rows count for the nearest one. It must be public.
         sensitivity: A table of regions in which less may be told: lat, lon, radius (in km) and scale, or tiles south,
             west, north, east and scale, or one scale a place. With scale 0.2 distances there count a fifth, so that
-            epsilon does; the loss stays in the places' own distances. It must be public.
+            epsilon does; the loss stays in the places' own distances. It must be public. Or a scale for every category,
+            with --categories.
+        categories: With sensitivity by category: the category of every place, column:kind of the points, or a table
+            with the column category, one row a place in their order, or with lat and lon, where rows count for the
+            nearest place; of several the most sensitive counts.
+        reach: With sensitivity on more than 4,096 places without streets: the longest single step between two, such as
+            250m; ways of such steps count in between.
         error: What every best guess of a place has to err by, whatever is reported, such as 100m, or a file with one
             such number a place: places are divided into public protection sets (PIVE made sound), and epsilon is per
             diameter of a set, such as 1/diameter. It is a bound for people who follow the prior.
@@ -62,6 +68,8 @@ class Options:
 
     prior: str | None = None
     sensitivity: str | None = None
+    categories: str | None = None
+    reach: str | None = None
     error: str | None = None
     prior_column: str | None = None
     prior_within: str | None = None

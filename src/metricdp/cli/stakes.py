@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metricdp import wording
-from metricdp.arrays import Floats, Integers, Points
+from metricdp.arrays import Floats, Points
 from metricdp.cli.choices import Places, distance_in
+from metricdp.cli.counts import Counted, coordinates_in, counts_from, nearest_places
+from metricdp.cli.policies import Ground, area_names
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine, pairwise
+from metricdp.metrics import Lp, pairwise
 from metricdp.spaces import FiniteSpace
-from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
+from metricdp.tables.task import there_are
 
 if TYPE_CHECKING:
     import pyarrow as pa  # imported where something is read
@@ -48,13 +50,13 @@ def loss_from(wanted: str | None, places: Places, *, speed: float | None = None)
     space = places.space
     if speed is not None and wanted != "time":
         raise InvalidInput("--speed says how fast streets are driven and belongs to --loss time.")
+    before = places.before
     if wanted in (None, "distance"):
-        return replace(BY_DISTANCE, unit=space.unit)
+        if before is None:
+            return replace(BY_DISTANCE, unit=space.unit)
+        return Cost(before.distances if len(before) <= DENSE else before, BY_DISTANCE.about, before.unit)
     if wanted == "squared":
-        unit = f"{space.unit}²" if space.unit else ""
-        if len(space) <= DENSE:
-            return Cost(space.distances**2, "the squared distance from the truth to the report", unit)
-        return Cost(_squared(space), "the squared distance from the truth to the report", unit)
+        return _in_squares(space if before is None else before, by_number=before is not None)
     if wanted == "ground":
         return _on_the_ground(space)
     if wanted == "time":
@@ -67,11 +69,17 @@ def loss_from(wanted: str | None, places: Places, *, speed: float | None = None)
     return Cost(_matrix(path, places), f"what {Path(path).name} says", "")
 
 
-def _squared(space: FiniteSpace) -> Callable[[Points, Points], Floats]:
+def _in_squares(space: FiniteSpace, *, by_number: bool) -> Cost:
+    """Return the squared distance; `by_number` where it is asked for places by number, not by coordinates."""
+
     def squared(a: Points, b: Points) -> Floats:
+        if by_number:
+            a, b = (space.points[np.asarray(rows)[..., 0].astype(np.int64)] for rows in (a, b))
         return np.asarray(space.metric(a, b) ** 2)
 
-    return squared
+    unit = f"{space.unit}²" if space.unit else ""
+    loss = space.distances**2 if len(space) <= DENSE else squared
+    return Cost(loss, "the squared distance from the truth to the report", unit)
 
 
 def _on_the_ground(space: FiniteSpace) -> Cost:
@@ -125,26 +133,85 @@ def _matrix(path: str, places: Places) -> Floats:
     return matrix
 
 
-def scaled_by(path: str, places: Places, cost: Cost) -> tuple[Places, Cost]:
+def scaled_by(
+    path: str, places: Places, cost: Cost, *, categories: str | None = None, reach: str | None = None
+) -> tuple[Places, Cost]:
     """Return the places with distances that count less in sensitive regions; the loss stays in the distances of before.
 
     What was read is said: how many places lie in a region.
     """
     from metricdp.cli.reading import read_table
-    from metricdp.places import region_scale, scaled
+    from metricdp.places import scaled
 
     table, space = read_table(path), places.space
     names = [name for name in table.schema.names if name != "name"]
-    try:
-        columns = {name: np.asarray(table[name].to_numpy(), dtype=np.float64) for name in names}
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{path!r} must hold numbers, but for a column `name`. {there_are(names)}") from error
-    scale = region_scale(space, columns)
+    if categories is not None or "category" in names:
+        scale = _by_category(table, path, places, categories)
+    else:
+        scale = _by_region(table, path, names, space)
     inside = int((scale != 1.0).sum())
     note(f"{inside:,} of {len(space):,} places lie in regions of their own scale, from {scale.min():g}.")
     if cost.is_distance:
         cost = replace(cost, loss=space.distances if len(space) <= DENSE else space)
-    return replace(places, space=scaled(space, scale)), cost
+    longest = None if reach is None else distance_in(reach, space.unit, "reach")
+    return replace(places, space=scaled(space, scale, reach=longest)), cost
+
+
+def _by_region(table: pa.Table, path: str, names: list[str], space: FiniteSpace) -> Floats:
+    from metricdp.places import region_scale
+
+    try:
+        columns = {name: np.asarray(table[name].to_numpy(), dtype=np.float64) for name in names}
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{path!r} must hold numbers, but for a column `name`. {there_are(names)}") from error
+    return region_scale(space, columns)
+
+
+def _by_category(table: pa.Table, path: str, places: Places, categories: str | None) -> Floats:
+    """Return the scale of every place by its categories: the smallest, where a table gives it several."""
+    from metricdp.cli.reading import numbers_of, read_table
+    from metricdp.places import region_scale
+
+    names = table.schema.names
+    if categories is None or not {"category", "scale"} <= set(names):
+        raise InvalidInput(
+            f"scales by category need a table with the columns category and scale (--sensitivity) and the categories "
+            f"of places (--categories kinds.csv, or column:kind of the points). In {path!r}: {there_are(names)}"
+        )
+    space, scale = places.space, numbers_of(table.column("scale").combine_chunks(), "scale", path)
+    regions: dict[str, Any] = {"category": [str(one) for one in table.column("category").to_pylist()], "scale": scale}
+    word, colon, column = categories.partition(":")
+    if word == "column" and colon:
+        own = list(_of_points(places, column.strip()))
+        codes = np.arange(len(own)) if places.rows is None else places.rows
+    else:
+        kinds = read_table(categories)
+        if "category" not in kinds.schema.names:
+            raise InvalidInput(f"{categories!r} has no column 'category'. {there_are(kinds.schema.names)}")
+        own, beside = kinds.column("category").to_pylist(), coordinates_in(kinds, space)
+        if beside:
+            codes, known = nearest_places(kinds, categories, beside, space, Counted("categories", "the category"))
+            own, codes = [one for one, near in zip(own, known.tolist(), strict=True) if near], codes[known]
+        elif len(own) != len(space):
+            raise InvalidInput(
+                f"{categories!r} has {len(own):,} rows, and there are {len(space):,} places: give one row a place in "
+                "their order, or the coordinates as well, so that rows are matched by where they are."
+            )
+        else:
+            codes = np.arange(len(space))
+    rows = FiniteSpace(np.arange(len(own)), Lp(1))  # one scale a row of the table, the smallest of a place counts
+    by_row = region_scale(rows, regions, categories=[None if one is None else str(one) for one in own])
+    found = np.ones(len(space))
+    np.minimum.at(found, codes, by_row)
+    return found
+
+
+def _of_points(places: Places, column: str) -> Sequence[str]:
+    where = places.where
+    if where is None or where.points is None:
+        raise InvalidInput("--categories column:NAME names a column of the points: it belongs to --points.")
+    ground = Ground(places.space, None, where.points, None, where.table.reading())
+    return area_names(ground, column)
 
 
 def hidden_in_sets(
@@ -183,127 +250,9 @@ def numbers_for(path: str, places: Places, *, option: str) -> Floats:
 
 
 def prior_from(path: str, places: Places, *, column: str | None = None, within: float | None = None) -> Floats:
-    """Return how likely every place is, from a table of counts or shares.
-
-    Where the table has the columns of the places (lat and lon, or the names in the file of points) its rows count for
-    the place they name, or the nearest one; otherwise row by row in the order of the places. What was done is said.
-    """
-    from metricdp.cli.reading import read_table
-
-    table, space = read_table(path), places.space
-    if table.num_rows == 0:
-        raise InvalidInput(f"{path!r} has no rows: give one row a place, or one a visit, below the header.")
-    beside = _coordinates(table, space)
-    weights = _weights(table, path, column, beside)
-    if beside:
-        total = _by_place(table, path, beside, weights, space, within)
-    else:
-        if within is not None:
-            raise InvalidInput(f"--prior-within needs coordinates in {path!r}. {there_are(table.schema.names)}")
-        total = _by_order(weights, path, places)
-    return _normalised(total, path)
-
-
-def _coordinates(table: pa.Table, space: FiniteSpace) -> tuple[str, ...]:
-    """Return the columns of a table that say where a row is; none where it has no such columns."""
-    names = table.schema.names
-    if isinstance(space.ground, Haversine):
-        found = [[name for name in names if name.lower() in known] for known in (LATITUDES, LONGITUDES)]
-        return tuple(one[0] for one in found) if all(len(one) == 1 for one in found) else ()
-    wanted = space.columns
-    if not wanted or not all(name in names for name in wanted):
-        return ()
-    return wanted if len(names) > 1 else ()  # a single column holds numbers, whatever it is called
-
-
-def _weights(table: pa.Table, path: str, column: str | None, beside: tuple[str, ...]) -> Floats:
-    """Return what every row counts: the column that was named, the only other one, or one a row."""
-    from metricdp.cli.reading import numbers_of
-
-    names = table.schema.names
-    left = [name for name in names if name not in beside]
-    if column is None:
-        if beside and not left:
-            return np.ones(table.num_rows)
-        if len(left) != 1:
-            raise InvalidInput(
-                f"{path!r} has the columns {', '.join(names)}: say with --prior-column which one holds how likely a "
-                "place is" + (", or leave the others away to count rows." if beside else ".")
-            )
-        column = left[0]
-    if column not in names:
-        near = difflib.get_close_matches(column, names, 1, 0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise InvalidInput(f"{path!r} has no column {column!r} (--prior-column). {there_are(names)}{hint}")
-    array = table.column(column).combine_chunks()
-    values = numbers_of(array, column, path)
-    bad = np.flatnonzero(~np.isfinite(values) | (values < 0))
-    if len(bad):
-        raise InvalidInput(
-            f"{path!r}: the column {column!r} must hold counts or shares of at least 0; row {bad[0]} (the first is row "
-            f"0) does not ({len(bad):,} such rows)."
-        )
-    return values
-
-
-def _by_order(weights: Floats, path: str, places: Places) -> Floats:
-    size, rows = len(places.space), len(weights)
-    if places.rows is not None and rows == len(places.rows):
-        return np.asarray(np.bincount(places.rows, weights=weights, minlength=size), dtype=np.float64)
-    if rows != size:
-        also = "" if places.rows is None else f" (or {len(places.rows):,}, one a row of the points)"
-        columns = " and ".join(places.space.columns or ("lat", "lon"))
-        raise InvalidInput(
-            f"{path!r} has {rows:,} rows, and there are {size:,} places{also}: give one row a place in their order, or "
-            f"the columns {columns} as well, so that rows are matched by where they are."
-        )
-    return weights
-
-
-def _by_place(
-    table: pa.Table, path: str, beside: tuple[str, ...], weights: Floats, space: FiniteSpace, within: float | None
-) -> Floats:
-    """Add up the weights at the place that every row names, or at the nearest; rows far from all are left out."""
-    from metricdp.cli.reading import numbers_of
-
-    if space.is_text:
-        codes, known = _spelled(table, beside[0], space)
-        limit = 0.0
-    else:
-        rows = np.column_stack([numbers_of(table.column(n).combine_chunks(), n, path) for n in beside])
-        space.ground.check(rows)
-        codes, away = space.nearest(rows)
-        limit = _spacing(space) if within is None else within
-        known = away <= limit
-    if not known.any():
-        raise InvalidInput(f"no row of {path!r} lies {_within(limit, space)} any of the places: is it another city?")
-    missed = int((~known).sum())
-    left = f"; left out, since they lie not {_within(limit, space)} any: {missed:,}." if missed else "."
-    note(f"the prior counts rows of {path} at the nearest of {len(space):,} places: {int(known.sum()):,}{left}")
-    return np.asarray(np.bincount(codes[known], weights=weights[known], minlength=len(space)), dtype=np.float64)
-
-
-def _spelled(table: pa.Table, name: str, space: FiniteSpace) -> tuple[Integers, Any]:
-    known = {str(word): code for code, word in enumerate(space.coordinates[:, 0].tolist())}
-    codes = np.array([known.get(str(word), -1) for word in table.column(name).to_pylist()], dtype=np.int64)
-    return np.maximum(codes, 0), codes >= 0
-
-
-def _spacing(space: FiniteSpace) -> float:
-    """Return the largest distance from a place to its nearest other place: rows as far as that belong to none."""
-    from scipy.spatial import KDTree
-
-    points = np.asarray(space.coordinates, dtype=float)
-    if isinstance(space.ground, Haversine):  # chords of the sphere are ordered like its arcs
-        angles = np.radians(points)
-        flat = np.cos(angles[:, 0])
-        points = np.stack([flat * np.cos(angles[:, 1]), flat * np.sin(angles[:, 1]), np.sin(angles[:, 0])], axis=1)
-    near = KDTree(points).query(points, k=2)[1][:, 1]
-    return float(space.ground(space.coordinates, space.coordinates[near]).max())
-
-
-def _within(limit: float, space: FiniteSpace) -> str:
-    return f"within {wording.distance(limit, space.ground.unit, 'up')} of" if limit else "at"
+    """Return how likely every place is, from a table of counts or shares (`counts_from`)."""
+    what = Counted("prior", "how likely a place is", column, within)
+    return _normalised(counts_from(path, places.space, places.rows, what), path)
 
 
 def _normalised(counts: Floats, path: str) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json as jsons
 import shlex
 from dataclasses import replace
@@ -127,6 +128,7 @@ def tree(
     print("\n".join(kept))
     first = next((one for one in written.levels[1:] if one.areas), written.levels[0])
     area = (first.areas or ("0",))[0]
+    area = f'"{area}"' if "," in area else area
     chosen = f"--tree {shlex.quote(output)} --level {shlex.quote(first.name)} --areas {shlex.quote(area)}"
     print(
         f"Go on:\n  metricdp prune {shlex.quote(output)}/places.mdp {chosen} -o mine.mdp   never reports a place there"
@@ -194,7 +196,7 @@ def prune(
     if around is not None and radius is not None:
         codes = _around(before, around, radius)
     else:
-        codes = _named(_listed(str(areas)), found, reported, level, before)
+        codes = _named(_listed(str(areas), "areas", "Bonfim,Foz"), found, reported, level, before)
     places = Places(before.inputs)
     likely = None if prior is None else prior_from(prior, places)
     costs = _costs(loss, places, found, reported)
@@ -231,7 +233,7 @@ def pruned_loss(mechanism: MatrixMechanism, prior: Floats | None, costs: Cost) -
 def _columns(levels: str) -> int | list[str]:
     if levels.strip().isdecimal():
         return int(levels)
-    found = _listed(levels)
+    found = _listed(levels, "levels", "district,city, or be a number such as 3")
     if len(set(found)) < len(found):
         raise InvalidInput(f"--levels names a column twice, got {levels!r}.")
     return found
@@ -251,8 +253,12 @@ def _without(where: choices.Where, columns: list[str]) -> choices.Where:
     return replace(where, table=replace(where.table, columns=quoted))
 
 
-def _listed(text: str) -> list[str]:
-    return tables.Source(columns=text).names or []
+def _listed(text: str, option: str, example: str) -> list[str]:
+    """Return names with commas between; a name with a comma in it stands in double quotes."""
+    found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not found or not all(found):
+        raise InvalidInput(f"--{option} must name areas with commas between, such as {example}; got {text!r}.")
+    return found
 
 
 def _tree(columns: int | list[str], places: Places) -> tuple[LocationTree, list[list[str] | None]]:

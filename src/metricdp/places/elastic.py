@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, as_floats
+from metricdp.arrays import Floats, Integers, as_floats, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Precomputed, ShortestPath
+from metricdp.metrics import Precomputed, ShortestPath, pairwise
 from metricdp.metrics.limited import limited
 from metricdp.spaces import FiniteSpace
 
@@ -17,6 +17,7 @@ DENSE = 4_096  # places up to which all pairs are measured
 MOST_JOINED = 20_000_000  # pairs that are joined above that
 HIGHEST = 2.0**40  # the level at which a requirement that has not been met by then is taken to have ended
 EXACT = 20_000  # different masses up to which each gets its own level; more share levels, rounded down
+JOINED = 20  # neighbours that a usual step reaches
 SOURCES = 4_096  # places around which is searched at a time
 FINE = 2.0**-40  # levels are multiples of this share of the highest, rounded down, so that sums of them are exact
 
@@ -60,18 +61,20 @@ def elastic(space: FiniteSpace, *, mass: ArrayLike, requirement: Requirement) ->
     return joined_by(space, first, second, levels, "level", "Let `requirement` grow further")
 
 
-def scaled(space: FiniteSpace, scale: ArrayLike) -> FiniteSpace:
+def scaled(space: FiniteSpace, scale: ArrayLike, *, reach: float | None = None) -> FiniteSpace:
     """Return the places with distances that count `scale` times: less where places are more sensitive.
 
         d'(x, x') = the shortest path of steps  min(scale(x), scale(x')) d(x, x'),
 
-    steps along the streets of a road network, between any two places elsewhere. With scale 0.2 at hospitals and 1
-    elsewhere (`region_scale` makes them of regions), a mechanism of epsilon tells a hospital from a place at distance d
-    apart by at most 0.2 epsilon d: an epsilon of every place's own. Along streets it is the lower sum of the integral
-    of the scale, whose infimum over all ways solves the eikonal equation of location-dependent privacy.
+    steps along the streets of a road network; elsewhere between any two places, or between those at most `reach` apart
+    where that is given. With scale 0.2 at hospitals and 1 elsewhere (`region_scale` makes them of regions), a mechanism
+    of epsilon tells a hospital from a place one step of length d away apart by at most 0.2 epsilon d: an epsilon of
+    every place's own. Along streets and near steps it is the lower sum of the integral of the scale, whose infimum over
+    all ways solves the eikonal equation of location-dependent privacy. Above 4,096 places without streets `reach` must
+    be given: steps between any two would be a table of all pairs, since a sensitive place has one to every other.
 
-    Guarantee: a metric; d'(x, x') <= min(scale(x), scale(x')) d(x, x') for all places, on a road network for the ends
-    of a street; there, a way counts street by street, each with the smaller scale of its ends.
+    Guarantee: a metric; d'(x, x') <= min(scale(x), scale(x')) d(x, x') for all steps: the ends of a street, places at
+    most `reach` apart, or all places. Other pairs count step by step, each with the smaller scale of its ends.
     References: Koufogiannis and Pappas (2016) for the integral.
     """
     factor = as_floats(scale, "scale")
@@ -79,13 +82,43 @@ def scaled(space: FiniteSpace, scale: ArrayLike) -> FiniteSpace:
         raise InvalidInput(f"`scale` must be {len(space)} positive numbers, one a place, got shape {factor.shape}.")
     unit = f"scaled {space.unit}".strip()  # they are no kilometres, and no sentence may say so
     if space.network is not None and len(space) == space.network.nodes:
-        streets = space.network
-        lengths = streets.lengths * factor[streets.edges].min(axis=1)
+        if reach is not None:
+            raise InvalidInput("`reach` says which places a step joins where there are no streets, and here are some.")
+        streets, of_node = space.network, np.empty(len(factor))
+        of_node[space.points[:, 0].astype(np.int64)] = factor
+        lengths = _times(streets.lengths, of_node[streets.edges].min(axis=1))
         metric = ShortestPath(streets.edges, lengths, streets.nodes, one_way=streets.one_way, unit=unit)
-        return FiniteSpace(space.points, metric, coordinates=space.coordinates, ground=space.ground)
-    first, second = np.triu_indices(len(space), 1)
-    lengths = space.distances[first, second] * np.minimum(factor[first], factor[second])
-    return joined_by(space, first, second, lengths, unit, "")
+        return FiniteSpace(
+            space.points, metric, coordinates=space.coordinates, ground=space.ground, columns=space.columns
+        )
+    if reach is not None:
+        near = space.near(as_positive(reach, "reach"))
+        rows = np.repeat(np.arange(len(near)), near.counts)
+        upper = near.codes > rows
+        first, second, apart = rows[upper], near.codes[upper].astype(np.int64), near.distances[upper]
+    elif len(space) > DENSE:
+        raise InvalidInput(
+            f"steps between any two of {len(space):,} places are a table of {8e-9 * len(space) ** 2:,.1f} GB, made for "
+            f"at most {DENSE:,}. Give `reach` (--reach), the longest step: {_usual(space):.3g} joins a place to about "
+            f"{JOINED} others, and ways of such steps count in between."
+        )
+    else:
+        first, second = np.triu_indices(len(space), 1)
+        apart = space.distances[first, second]
+    lengths = _times(apart, np.minimum(factor[first], factor[second]))
+    return joined_by(space, first, second, lengths, unit, "Let `reach` be longer")
+
+
+def _times(lengths: Floats, scale: Floats) -> Floats:
+    """Return lengths times their scale, nowhere above it."""
+    return np.where(scale == 1.0, lengths, np.nextafter(lengths * scale, 0.0))
+
+
+def _usual(space: FiniteSpace) -> float:
+    """Return a distance within which a middling place has some twenty others."""
+    sample = np.linspace(0, len(space) - 1, 16).astype(np.int64)
+    away = np.partition(pairwise(space.metric, space.points[sample], space.points), JOINED, axis=1)
+    return float(np.median(away[:, JOINED])) * (1.0 + 1e-9)
 
 
 def _rising(requirement: Requirement) -> float:

@@ -12,10 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from metricdp import wording
 from metricdp.artifacts import inspect
-from metricdp.auditing import audit
+from metricdp.auditing import audit, audit_concentrated
+from metricdp.mechanisms import ConcentratedGuarantee
 from metricdp.metrics import Haversine
-from metricdp.service.building import report_values
+from metricdp.service.building import finite, report_values
 from metricdp.studio.asking import answer, body_of, in_sentences
 
 MOST_FILE = 256 << 20
@@ -39,8 +41,24 @@ def _judged(data: bytes) -> dict[str, Any]:
         path = Path(folder) / "mechanism.mdp"
         path.write_bytes(data)
         found: Any = inspect(path, judged=False).mechanism
+    if isinstance(found.guarantee, ConcentratedGuarantee):
+        return _concentrated(found)
     values = report_values(audit(found))
     return {**values, "places": _places(found.inputs), "report_places": _places(found.outputs)}
+
+
+def _concentrated(mechanism: Any) -> dict[str, Any]:
+    """Return what was found of a concentrated promise, in rho: it has no epsilon, and none is said."""
+    report, promise = audit_concentrated(mechanism), mechanism.guarantee
+    return {
+        "verdict": report.verdict,
+        "rho": finite(report.rho),
+        "claimed_rho": finite(report.claimed),
+        "promise": [wording.promised(promise), wording.short(promise)],
+        "basis": report.basis,
+        "pairs": report.pairs,
+        "reason": report.reason,
+    }
 
 
 def _places(space: Any) -> list[list[float]] | None:

@@ -4,8 +4,7 @@ Every test and every fresh report is a release of the ledger, committed before i
 which step of which stream it was, what the step asked for and what came out. A step that repeats a report without a
 test leaks nothing; it is charged the least amount there is, a millionth, so that the books know it too. So a process
 that was killed knows where everybody is: the steps of the last window are read back, and a row that comes again gets
-the answer it got. Old reports may be dropped from the books (`Ledger.rotate`) as long as those of the last window stay;
-a mark that is kept since a person's first row tells whether any were.
+the answer it got.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, MetricdpError
+from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.mobility import Absorption, Distribution, Run, Step, predictive
 from metricdp.mobility.predictive import Spend
@@ -116,16 +115,10 @@ class Stream:
         if not math.isfinite(time):
             raise InvalidInput("a time must be a finite number of seconds.")
         secret = self.mechanism.ground.encode(np.array([place]))[0]
-        self.count.rows += 1
-        try:
-            if who not in self._people:
-                self._people[who] = self._recovered(who)
-        except BudgetExceeded:
-            if self.charging.refused == "fail":
-                raise
-            self.count.refused += 1
-            return None
+        if who not in self._people:
+            self._people[who] = self._recovered(who)
         state = self._people[who]
+        self.count.rows += 1
         if time <= state.last:
             self.count.known += 1
             return state.stood(time)
@@ -152,7 +145,7 @@ class Stream:
 
             try:
                 receipt = self.charging.ledger.release(
-                    who, f"{self.name} {time!r} {what}", key=KEY, metric=METRIC, epsilon=epsilon,
+                    who, self._request(state, time, what), key=KEY, metric=METRIC, epsilon=epsilon,
                     purpose=self.charging.purpose, draw=drawn,
                 )  # fmt: skip
             except BudgetExceeded as error:
@@ -191,14 +184,9 @@ class Stream:
         """Return where a person's stream is, from the books."""
         state, keep = _Person(), self._keep
         records = [told for one in self.charging.ledger.history(who) if (told := _record(one.report)) is not None]
-        mine = sorted(
-            (told for told in records if told["name"] == self.name),
-            key=lambda told: (told["number"], told["what"] == "report"),
-        )
-        if self._dropped(who):
-            mine = self._kept(mine)
-            state.number = int(mine[0]["number"])
-        for told in mine:
+        mine = [told for told in records if told["name"] == self.name]
+        mine.sort(key=lambda told: (told["number"], told["what"] == "report"))
+        for told in self._known(mine):
             if told["setup"] != self.setup:
                 raise InvalidInput(
                     f"the stream {self.name!r} was begun with other settings ({told['setup']}): go on with those, or "
@@ -214,32 +202,28 @@ class Stream:
                 state.add(time, state.run.reports[-1], step, fresh=False, keep=keep)
             else:
                 state.add(time, self.mechanism.ground.unpack(answer), step, fresh=True, keep=keep)
+            state.number = told["number"] + (state.open is None)
         return state
 
-    def _dropped(self, who: str | bytes | int) -> bool:
-        """Tell whether reports of the stream may have been dropped: its mark is older than all of them."""
-        try:
-            self.charging.ledger.release(
-                who, f"{self.name} begins", key=KEY, metric=METRIC, epsilon=LEAST, purpose=self.charging.purpose,
-                draw=lambda: b"begun",
-            )  # fmt: skip
-        except (BudgetExceeded, InvalidInput, LedgerUnavailable):
-            raise
-        except MetricdpError:  # it was answered, and its report is no longer kept
-            return True
-        return False
+    def _request(self, state: _Person, time: float, what: str) -> str:
+        """Return the id of a release. The first one is always the same: books that dropped its report refuse it."""
+        return f"{self.name} {time!r} {what}" if state.number else f"{self.name} first {what}"
 
-    def _kept(self, mine: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the records from the first fresh report on, where they reach back a whole window."""
-        first = next((told["number"] for told in mine if told["what"] == "report"), None)
-        known = [told for told in mine if first is not None and told["number"] >= first]
-        if not known or known[-1]["number"] - known[0]["number"] + 1 < self.budget.window:
+    def _known(self, mine: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the records from the first report on; refuse where the last window, or what stands, was dropped."""
+        if not mine:
+            return []
+        known = {told["number"] for told in mine}
+        last = max(known)
+        fresh = [told["number"] for told in mine if told["what"] == "report"]
+        needed = min(max(0, last - self.budget.window), max(fresh, default=-1))
+        if needed < 0 or not known.issuperset(range(needed, last + 1)):
             raise InvalidInput(
-                f"the books no longer hold the last {self.budget.window:,} rows of a person in the stream "
-                f"{self.name!r}, since reports were dropped: its window is not known. Give the stream another name; "
-                "what it costs then counts on its own."
+                f"the books dropped reports of the stream {self.name!r} (metricdp budget rotate) that say what its "
+                f"last {self.budget.window:,} steps cost, so nobody knows what the next may: keep reports for a "
+                "window at least. Under another name a stream begins anew, with windows of its own."
             )
-        return known
+        return [told for told in mine if told["number"] >= min(fresh)]  # before it tests alone, which cost the same
 
     def lines(self, step_seconds: float | None = None) -> list[str]:
         """Return what was done, what is promised and what stays unprotected, one sentence a line."""

@@ -108,12 +108,15 @@ export async function enter(main, { announce }) {
     const found = state.found;
     if (!found) return nothing;
     const good = found.verdict === "holds";
+    const approximate = found.promise !== undefined; // concentrated: it has a rho and no epsilon
     return html`<section class="card" aria-labelledby="verdict">
         <h2 id="verdict" style="margin-top:0">${say(`audit.verdict.${found.verdict}`)}</h2>
-        <p class="notice ${good ? "good" : found.verdict === "violated" ? "bad" : ""}">${say(`audit.meaning.${found.verdict}`)}</p>
+        <p class="notice ${good ? "good" : found.verdict === "violated" ? "bad" : ""}">${say(`audit.${approximate ? "approximate" : "meaning"}.${found.verdict}`)}</p>
+        ${approximate ? found.promise.map((sentence) => html`<p>${sentence}</p>`) : nothing}
         ${facts([
-          [say("audit.claimed"), found.claimed === null ? null : number(found.claimed, 6)],
-          [say("audit.measured"), found.epsilon === null ? say("audit.infinite") : number(found.epsilon, 6)],
+          ...(approximate
+            ? [[say("audit.rho.claimed"), number(found.claimed_rho, 6)], [say("audit.rho.measured"), number(found.rho, 6)]]
+            : [[say("audit.claimed"), found.claimed === null ? null : number(found.claimed, 6)], [say("audit.measured"), found.epsilon === null ? say("audit.infinite") : number(found.epsilon, 6)]]),
           [say("audit.basis"), say(`audit.basis.${found.basis}`)],
           [say("audit.pairs"), found.pairs ? number(found.pairs, 12) : null],
           [say("audit.draws"), found.draws ? number(found.draws, 12) : null],

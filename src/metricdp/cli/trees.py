@@ -285,10 +285,8 @@ def _place_names(ground: Ground) -> list[str] | None:
 
 def _table(mechanism: Any) -> MatrixMechanism:
     if not isinstance(mechanism, MatrixMechanism):
-        raise InvalidInput(
-            "trees and pruning are for tables with one row a place, up to 4,096 places: take fewer, or a district "
-            "(`metricdp export --around`)."
-        )
+        most = "tables with one row a place, up to 4,096 places"
+        raise InvalidInput(f"trees and pruning are for {most}: take fewer, or a district (`metricdp export --around`).")
     return mechanism
 
 

@@ -268,3 +268,9 @@ def test_errors_of_a_table_of_two_mechanisms_are_those_that_tables_show(target):
         said.append(estimate.errors[0])
     assert np.std(found) == pytest.approx(np.mean(said), rel=0.22)
     assert np.mean(found) == pytest.approx(0.7, abs=0.01)
+
+
+def test_a_product_is_decoded_part_by_part():
+    both = mdp.product(mdp.exponential(SPACE, 1.0), mdp.exponential(SPACE, 2.0))
+    with pytest.raises(mdp.MetricdpError, match="part by part"):
+        mdp.estimate_density(np.zeros((3, 4)), both)

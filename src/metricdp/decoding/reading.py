@@ -14,7 +14,7 @@ from metricdp.decoding.bins import Bins, binned, points_within, rates_of, spacin
 from metricdp.decoding.laws import DenseLaw, Law, finite_law
 from metricdp.decoding.nodes import Nodes, nodes_of
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism
+from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism, ProductMechanism
 from metricdp.spaces import FiniteSpace, given
 
 FINITE = (MatrixMechanism, LocalMechanism, KernelMechanism)
@@ -82,6 +82,11 @@ def _readable(
         if cells is not None:
             raise InvalidInput("this mechanism has finitely many secrets, which are the cells: leave `cells` away.")
         return Readable(mechanism.inputs, finite_law(mechanism), _Coded(mechanism.outputs))
+    if isinstance(mechanism, ProductMechanism):
+        raise InvalidInput(
+            "reports of a product are decoded part by part: the columns of one part with its own mechanism, or two "
+            "parts together with mdp.estimate_flows(first, second, (one, two))."
+        )
     if cells is None:
         raise InvalidInput(
             f"{type(mechanism).__name__} takes secrets anywhere: give `cells`, a public grid such as mdp.grid((20, "

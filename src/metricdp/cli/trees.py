@@ -296,7 +296,7 @@ def _at_level(
     tree: LocationTree, level: int, finest: MatrixMechanism, order: building.Order, secrets: Secrets
 ) -> MatrixMechanism:
     """Return the mechanism of a level: the optimum among its reports, those of the finest one, or areas as secrets."""
-    middles = tree.middles(level)
+    labels, middles = tree.labels[level], tree.middles(level)
     costs = None if order.cost.loss is None else _dense(order.cost, finest)[:, middles]
     if secrets == "places" and order.builder.name == "optimal" and len(middles) > 1:
         goals = finest.inputs.part(middles)
@@ -305,7 +305,6 @@ def _at_level(
         return tree.coarsen(finest, level, loss=costs)
     away = finest.inputs.distances[:, middles] if costs is None else costs
     weights = np.full(len(finest.inputs), 1 / len(finest.inputs)) if order.prior is None else order.prior
-    labels = tree.labels[level]
     mass = np.bincount(labels, weights)
     shares = np.where(mass[labels] > 0, weights / np.maximum(mass[labels], 1e-300), 1 / np.bincount(labels)[labels])
     spent = np.zeros((len(middles), len(middles)))

@@ -8,7 +8,8 @@ normal distribution function) keeps rho; so does the exponential mechanism at ep
 epsilon whose divergences keep it. Each is judged by `mdp.audit_concentrated` and by brute force, order by order. The
 loss is held against a bound of THIS promise, and of no pure one: the least loss of any matrix whose divergences of the
 orders 1 and 2 keep rho. Whoever keeps all orders keeps these two, and both are convex in the matrix, so that a cone
-program has that least loss; its dual solution, put into the dual cone and its residual charged, proves the bound.
+program has that least loss; its dual solution, put into the dual cone and its residual charged, proves the bound. Its
+primal solution, mixed with its mean row until all orders keep rho, is a fourth mechanism: nearly the best there is.
 
 **Settings.** Gaussian noise under l_2, Mahalanobis and on the Earth in random dimensions and sizes: judged by its
 theorem, on a coarse lattice of the line by its masses, and its squared error held against n / (2 rho), which no
@@ -62,8 +63,8 @@ def on_nearest(sides: list[np.ndarray], sigma: float) -> np.ndarray:
     return matrix
 
 
-def least_loss(cost: np.ndarray, apart: np.ndarray, rho: float) -> float:
-    """Return a proven lower bound of the loss of every matrix with D_1 <= rho d^2 and D_2 <= 2 rho d^2.
+def least_loss(cost: np.ndarray, apart: np.ndarray, rho: float) -> tuple[float, np.ndarray]:
+    """Return a proven lower bound of the loss of every matrix with D_1 <= rho d^2 and D_2 <= 2 rho d^2, and the best.
 
     min <cost, Z> over rows that sum to one, with w >= z_i ln(z_i / z_j) (exponential cones), u z_j >= z_i^2 (cones of
     the second order) and their sums limited. For y in the dual cone and r = A'y + q every matrix has
@@ -133,7 +134,19 @@ def least_loss(cost: np.ndarray, apart: np.ndarray, rho: float) -> float:
         )
     left = matrix.T @ y + q
     bound = float(-(b @ y) - np.abs(left) @ limits) - 1e-12 * (1.0 + float(np.abs(b) @ np.abs(y)))
-    return max(0.0, bound) if math.isfinite(bound) else 0.0
+    best = np.maximum(np.array(found.x)[: n * n].reshape(n, n), 1e-12)
+    return max(0.0, bound) if math.isfinite(bound) else 0.0, best / best.sum(axis=1, keepdims=True)
+
+
+def mixed(best: np.ndarray, apart: np.ndarray, rho: float) -> np.ndarray:
+    """Return the best matrix for two orders, mixed with its mean row as little as all orders ask for."""
+    low, high = 0.0, 1.0
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        law = (1.0 - middle) * best + middle * best.mean(axis=0)
+        kept = mdp.audit_concentrated(law, distances=apart).rho <= rho
+        low, high = (low, middle) if kept else (middle, high)
+    return np.asarray((1.0 - high) * best + high * best.mean(axis=0))
 
 
 def tuned(space: mdp.FiniteSpace, rho: float) -> np.ndarray:
@@ -148,23 +161,20 @@ def tuned(space: mdp.FiniteSpace, rho: float) -> np.ndarray:
     return np.asarray(mdp.exponential(space, low).matrix)
 
 
-def one_space(seed: int) -> dict[str, Any]:
-    """Judge three mechanisms on a random space, and hold their losses against the bound."""
+def drawn(seed: int) -> tuple[list[np.ndarray], mdp.FiniteSpace, np.ndarray, float]:
+    """Return the sides of a random grid, its space, the distances of its points, and a rho."""
     rng = np.random.default_rng(seed)
     shape = [(3,), (4,), (5,), (6,), (2, 2), (3, 2)][int(rng.integers(6))]
     sides = [np.sort(rng.uniform(0, 3, size)) + 0.2 * np.arange(size) for size in shape]
     points = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, len(shape))
-    space = mdp.FiniteSpace(points, mdp.Lp(2))
     apart = np.linalg.norm(points[:, None] - points[None], axis=-1)
     usual = float(np.median(apart[np.triu_indices(len(points), 1)]))
-    rho = float(10.0 ** rng.uniform(-1.5, 0.6)) / usual**2
-    bound = least_loss(apart, apart, rho)
-    laws = {
-        "Gaussian noise, nearest point": on_nearest(sides, math.sqrt(0.5 / rho)),
-        "exponential, epsilon^2 = 2 rho": np.asarray(mdp.exponential(space, math.sqrt(2.0 * rho)).matrix),
-        "exponential, largest epsilon": tuned(space, rho),
-    }
-    found: dict[str, Any] = {"points": len(points), "bound": bound}
+    return sides, mdp.FiniteSpace(points, mdp.Lp(2)), apart, float(10.0 ** rng.uniform(-1.5, 0.6)) / usual**2
+
+
+def judged(laws: dict[str, np.ndarray], apart: np.ndarray, rho: float, bound: float) -> dict[str, Any]:
+    """Judge laws by the audit and by brute force, and hold their losses against the bound."""
+    found: dict[str, Any] = {"bound": bound}
     for name, matrix in laws.items():
         law = matrix / matrix.sum(axis=1, keepdims=True)
         report = mdp.audit_concentrated(matrix, distances=apart, rho=rho * (1.0 + 1e-9))
@@ -178,6 +188,24 @@ def one_space(seed: int) -> dict[str, Any]:
             "above": float((law * apart).sum(axis=1).mean()) / bound - 1.0 if bound else None,
         }
     return found
+
+
+def one_space(seed: int) -> dict[str, Any]:
+    """Judge three mechanisms on a random space."""
+    sides, space, apart, rho = drawn(seed)
+    laws = {
+        "Gaussian noise, nearest point": on_nearest(sides, math.sqrt(0.5 / rho)),
+        "exponential, epsilon^2 = 2 rho": np.asarray(mdp.exponential(space, math.sqrt(2.0 * rho)).matrix),
+        "exponential, largest epsilon": tuned(space, rho),
+    }
+    return judged(laws, apart, rho, least_loss(apart, apart, rho)[0])
+
+
+def best_of_space(seed: int) -> dict[str, Any]:
+    """Judge what the cone program finds on a random space."""
+    _, _, apart, rho = drawn(seed)
+    bound, best = least_loss(apart, apart, rho)
+    return judged({"cone program, mixed until all orders hold": mixed(best, apart, rho)}, apart, rho, bound)
 
 
 def one_setting(seed: int) -> dict[str, Any]:
@@ -295,13 +323,15 @@ def picture(path: str) -> None:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--count", type=int, default=1_000)
-    parser.add_argument("--only", choices=["spaces", "settings", "composition"])
+    parser.add_argument("--only", choices=["spaces", "best", "settings", "composition"])
     parser.add_argument("--folder", type=Path, default=PROGRESS, help="what was judged, line by line")
     parser.add_argument("--picture", help="where to draw delta against the distance")
     chosen = parser.parse_args()
     keep = recorder(chosen.record)
-    if chosen.only in (None, "spaces"):
-        found = gone_through(chosen.folder / "concentrated_spaces.jsonl", chosen.count, one_space)
+    for kind, judge in (("spaces", one_space), ("best", best_of_space)):
+        if chosen.only not in (None, kind):
+            continue
+        found = gone_through(chosen.folder / f"concentrated_{kind}.jsonl", chosen.count, judge)
         for name in [key for key, value in found[0].items() if isinstance(value, dict)]:
             own = [one[name] for one in found]
             above = [one["above"] for one in own if one["above"] is not None]

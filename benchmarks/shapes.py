@@ -256,7 +256,7 @@ def main() -> None:
         shares = {name: [one[name] for one in found if name in one] for name in ("loss", "finite", "nearest")}
         middle = {name: float(np.median(some)) for name, some in shares.items()}
         ends = {name: (min(some), max(some)) for name, some in shares.items()}
-        assert ends["loss"][0] >= -1e-6, (family, ends)  # nothing is below a bound
+        assert ends["loss"][0] >= -1e-5, (family, ends)  # nothing is below a bound, but for quadrature
         assert ends["finite"][0] >= -1e-9, (family, ends)
         largest, mean = max(one["shown"] for one in found), float(np.mean([one["mean"] for one in found]))
         told = f"; tables of all bags show {max(one['whole'] for one in found):.4f} of it" if family == "bags" else ""

@@ -154,6 +154,20 @@ def scales_shuffling() -> str:
     )
 
 
+def survey_missing() -> str:
+    """Which families are not in the survey's comparison of a domain, and why: once for every reason."""
+    why: dict[tuple[str, str], dict[str, None]] = {}
+    for row in read_csv(RESULTS / "survey_comparison.csv")[1]:
+        if row["measure"] == "not there":
+            why.setdefault((row["family"], row["note"]), {})[row["domain"]] = None
+    every = max(len(domains) for domains in why.values())
+    rows = ["| family | domains | why |", "| --- | --- | --- |"]
+    for (family, note), domains in sorted(why.items()):
+        where = "all" if len(domains) == every else ", ".join(domains)
+        rows.append(f"| {family} | {where} | {note.replace('|', chr(92) + '|')} |")
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
 def scales_maps() -> str:
     """The maps of whole cities, with what was measured by crossing."""
     found = [one for one in measured("elastic") if one["values"].get("picture") in ("rome", "nyc")]
@@ -389,6 +403,7 @@ PARTS = {
     "scales_families": scales_families,
     "scales_shuffling": scales_shuffling,
     "scales_cities": scales_cities,
+    "survey_missing": survey_missing,
     "scales_maps": scales_maps,
     "scales_spaces": scales_spaces,
     "solvers_table": solvers_table,

@@ -64,7 +64,7 @@ export const WORDING = {
   "along": {
     "ShortestPath": " along the roads",
     "StreetPath": " along the streets",
-    "PolicyGraph": " along the roads"
+    "PolicyGraph": " along the edges of the policy"
   },
   "along_steps": {
     "ShortestPath": " in the graph",

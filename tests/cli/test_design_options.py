@@ -380,3 +380,14 @@ def test_a_crowd_is_said_to_be_approximate(here: Path, capsys: pytest.CaptureFix
     assert "--diameter" in capsys.readouterr().err
     assert run(f"shuffle noise.mdp {asked} --diameter 2") == 0
     assert "within 2 of each other" in capsys.readouterr().out
+
+
+def test_families_by_the_words_of_their_papers_are_answered_with_how_they_are_built(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = "--points cells.csv --metric l2 --epsilon 1"
+    for word, how in (("PIVE", "--error"), ("condensed", "--set budget=half"), ("shuffling", "metricdp shuffle")):
+        assert how in refused(f"{where} --builder {word}", capsys)
+    assert "branching must be a whole number, got 'x'" in refused(
+        f"{where} --builder hierarchical --set branching=x", capsys
+    )

@@ -17,6 +17,7 @@ GAP = 0.02
 CLOSED = ("exponential", "weighted_exponential", "truncated_exponential", "tight_constraints", "remapped")
 BUILDERS = {
     "exponential": lambda p: mdp.exponential(p.inputs, p.epsilon, prior=p.prior, loss=p.loss),
+    "exponential, condensed": lambda p: mdp.exponential(p.inputs, p.epsilon, prior=p.prior, loss=p.loss, budget="half"),
     "weighted_exponential": lambda p: mdp.weighted_exponential(
         p.inputs, p.epsilon, weights=np.linspace(1, 3, len(p.inputs)), prior=p.prior, loss=p.loss
     ),

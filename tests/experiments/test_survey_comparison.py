@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import metricdp as mdp
 from brute import leakage, least_loss
 from metricdp.design.builders import BUILDERS
+from metricdp.experiments.common.rows import read_csv
 from metricdp.experiments.survey import comparison, domains, families, traces
 from metricdp.experiments.survey.asked import Asked, Drawn
 from metricdp.experiments.survey.comparison import LOSS, MISSING, TABLE, compared
@@ -118,3 +120,14 @@ def test_the_picture_draws_every_domain_that_has_rows(small, tmp_path):
     comparison.picture(TABLE, small, path)
     assert path.stat().st_size > 10_000
     assert isinstance(families.families(Asked("grid", 1.0))[0]["laplace"](), Drawn)
+
+
+def test_no_recorded_loss_lies_below_its_bound():
+    rows = read_csv(Path(__file__).parents[2] / "docs" / "results" / "survey_comparison.csv")[1]
+    assert {row["domain"] for row in rows} <= set(DOMAINS)
+    assert len({row["domain"] for row in rows}) >= 9
+    bounded = [row for row in rows if row["measure"] == LOSS and row["bound"]]
+    assert len(bounded) > 350
+    for row in bounded:
+        assert float(row["corrected"]) >= float(row["bound"]) * (1 - 1e-9), row
+        assert float(row["adversary_error"]) <= float(row["corrected"]) * 1.05, row

@@ -38,8 +38,24 @@ POSITIVE = ("gap", "seconds", "speed")
 LEVELS = ("rho", "delta")  # say how much may leak, and are no options of the noise
 
 
+OTHERWISE = {
+    "protection_sets": "--error 100m --epsilon 1/diameter, with any builder",
+    "pive": "--error 100m --epsilon 1/diameter, with any builder: protection sets, its sound form",
+    "condensed": "--builder exponential --set budget=half",
+    "cldp": "--builder exponential --set budget=half",
+    "geomasking": "--builder masked --set inner=0.1 --set outer=0.5",
+    "donut": "--builder masked --set inner=0.1 --set outer=0.5",
+    "shuffling": "`metricdp shuffle` of a mechanism file, since a crowd is no mechanism",
+    "policy": "--policy, with any builder",
+    "benders": "--builder decomposed",
+}  # families by the words of their papers, where these name no builder
+KINDS = {int: "a whole number", float: "a number"}
+
+
 def builder_named(name: str) -> Builder:
     """Return the declaration of a builder that the command can call."""
+    if name not in BUILDERS.names and (how := OTHERWISE.get(name.lower().replace("-", "_"))) is not None:
+        raise InvalidInput(f"{name} is no builder of its own here: write {how}.")
     found = BUILDERS.named(name)
     if not found.at_command:
         offered = ", ".join(builder.name for builder in BUILDERS if builder.at_command)
@@ -319,8 +335,10 @@ def _own(builder: Builder, pairs: tuple[str, ...]) -> dict[str, Any]:
         if not equals or name not in builder.own:
             its = ", ".join(f"--set {own}=..." for own in builder.own) or "no option of this sort"
             raise InvalidInput(f"--set {pair} does not fit {builder.name}, which has {its}.")
+        reads: Any = builder.own[name]
         try:
-            found[name] = builder.own[name](text)
+            found[name] = reads(text)
         except ValueError as error:
-            raise InvalidInput(f"--set {pair}: {error}") from error
+            wrong = f"{name} must be {KINDS[reads]}, got {text!r}." if reads in KINDS else str(error)
+            raise InvalidInput(f"--set {pair}: {wrong}") from error
     return found

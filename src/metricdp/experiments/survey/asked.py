@@ -19,7 +19,7 @@ from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
 DRAWS = 4_000  # of every secret, for noise whose masses have no closed form
-SECONDS = 20.0  # of a search
+SECONDS = 90.0  # of a search
 GAP = 0.01
 
 

@@ -207,10 +207,10 @@ export class Trace {
     if (this.#resting > 0 && this.#resting <= this.rest) return this.#given(prediction, false);
     const [test, noise] = [first ? 0n : toWhole(this.test), toWhole(this.#mechanism.guarantee.epsilon)];
     if (this.total !== null && this.#spent + test + noise > toWhole(this.total)) return null;
+    this.#spent += test; // counted before anybody is told, also where the noise refuses the place
     const near = !first && isNear(this.#inputs.metric, secret, prediction, this, words);
-    const point = near ? prediction : this.#mechanism.sample(secret, { words }).point;
-    this.#spent += test + (near ? 0n : noise); // counted before anybody is told
-    return this.#given(point, !near);
+    if (!near) this.#spent += noise;
+    return this.#given(near ? prediction : this.#mechanism.sample(secret, { words }).point, !near);
   }
 
   #given(point, fresh) {

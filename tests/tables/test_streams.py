@@ -258,6 +258,7 @@ def test_a_table_that_has_grown_keeps_the_answers_it_had(place, tmp_path, capsys
         ("person,t,lat,lon\nanna,0,141.4242,-8\n", [], "nowhere on the Earth"),
         ("person,t,lat,lon\nanna,0,nan,-8\n", [], "nowhere on the Earth"),
         ("person,t,lat,lon\n,0,41.4242,-8\n", [], "whose it is"),
+        ("person,t,lat,lon\nanna,0,41.4242," + "8" * 70_000 + "\n", [], "longer than"),
         ("person,t,lat,lon\n", ["--crs", "EPSG:25832"], "are for tables"),
         ("person,t,lat,lon\n", ["--columns", "a,b"], "must name four"),
     ],

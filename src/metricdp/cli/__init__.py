@@ -21,6 +21,7 @@ from metricdp.cli.estimating import estimate
 from metricdp.cli.judging import audit
 from metricdp.cli.opening import studio
 from metricdp.cli.protecting import engines, perturb
+from metricdp.cli.pruning import prune
 from metricdp.cli.serving import serving
 from metricdp.cli.shuffling import shuffle
 from metricdp.cli.streaming import stream
@@ -28,7 +29,7 @@ from metricdp.cli.studies import demo, reproduce, with_study_help
 from metricdp.cli.tables import formats
 from metricdp.cli.texts import text
 from metricdp.cli.trajectories import trajectories
-from metricdp.cli.trees import prune, tree
+from metricdp.cli.trees import tree
 from metricdp.errors import MetricdpError
 
 app = App(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -80,6 +81,10 @@ def stream(
         raise InvalidInput(
             "--resume is for lines that come in; a table is run again with --overwrite, and the books answer."
         )
+    if follow and source != tables.STANDARD and Path(source).suffix.lower() not in (".csv", ".tsv", ".txt"):
+        raise InvalidInput(
+            "--follow reads lines that are added to a .csv file; other tables are run again when they have grown."
+        )
     chosen = BUDGETS[budget](window, parse_epsilon(total, "km"))
     _begin(charged, policy)
     with ExitStack() as held:
@@ -129,7 +134,7 @@ def _lines(
     flow: Stream, source: str, output: str, table: tables.Source, *, on_error: str, resume: bool, overwrite: bool
 ) -> None:
     """Answer lines as they come."""
-    from metricdp.tables.feeds import COLUMNS, BadRow, Lines, appended, growing, rows_of
+    from metricdp.tables.feeds import COLUMNS, BadRow, Lines, appended, arriving, growing, rows_of
 
     if (table.scale, table.crs, table.decimal, table.source_format) != (1.0, None, None, None):
         raise InvalidInput("lines hold degrees as they are: --scale, --crs, --decimal and --from are for tables.")
@@ -146,7 +151,9 @@ def _lines(
         else:
             sink = held.enter_context(appended(output, columns, resume=resume, overwrite=overwrite))
         show = held.enter_context(terminal.steps_bar("Stream")) if output != tables.STANDARD else None
-        for row in rows_of(sys.stdin if source == tables.STANDARD else growing(source), columns, separator):
+        if source == tables.STANDARD and isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")  # what is no text is no row
+        for row in rows_of(arriving(sys.stdin) if source == tables.STANDARD else growing(source), columns, separator):
             try:
                 if isinstance(row, BadRow):
                     raise row

@@ -151,7 +151,8 @@ def trajectories(
         from metricdp.artifacts import save
 
         save(summary.mechanism, mechanism)
-    print("\n".join(summary.lines()))
+    with tables.beside_output(output):
+        print("\n".join(summary.lines()))
     return 0
 
 

@@ -90,7 +90,16 @@ def seconds_of(written: str) -> float | None:
 
 
 def _cells(line: str, separator: str) -> list[str]:
-    return next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])
+    try:
+        return next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])
+    except csv.Error:
+        return []
+
+
+def arriving(file: IO[str]) -> Iterator[str]:
+    """Yield lines as they arrive; one that is too long comes in pieces, none of which is a row."""
+    while line := file.readline(LONGEST + 1):
+        yield line
 
 
 def growing(source: str | os.PathLike[str]) -> Iterator[str]:

@@ -53,28 +53,35 @@ def covered(tables: int, only: str, jobs: int, folder: Path, keep: Recorder) -> 
 
 
 def flows_covered(tables: int, keep: Recorder) -> None:
-    """The same for flows between 3 x 3 cells."""
-    grid, rng = mdp.grid((3, 3)), np.random.default_rng(8)
-    noise, masses = mdp.exponential(grid, 3.0), masses_of(81, 5)
-    hits, region = np.zeros((9, 9)), 0
-    for _ in range(tables):
-        pairs = rng.choice(81, 10_000, p=masses)
-        start, end = pairs // 9, pairs % 9
-        found = mdp.estimate_flows(noise.sample(start, rng=rng), noise.sample(end, rng=rng), noise)
-        truth = np.bincount(pairs, minlength=81).reshape(9, 9) / 10_000
-        hits += (found.lower <= truth) & (truth <= found.upper)
-        there = found.between([0, 1, 2], [6, 7, 8])
-        region += there.lower <= truth[:3, 6:].sum() <= there.upper
-    words = (
-        f"flows {hits.mean() / tables:.1%}, of nobody {hits.ravel()[masses == 0].mean() / tables:.1%}; single flows "
-    )
-    words += f"{hits.min() / tables:.1%} to {hits.max() / tables:.1%}; row to row {region / tables:.1%}"
-    print(f"coverage of flows: {words}", flush=True)
-    keep(
-        GROUP, "coverage of flows, 3 x 3 cells, epsilon 3, 10,000 pairs", measured=words, asked="93 to 97 %",
-        tables=tables, mean=float(hits.mean() / tables), least=float(hits.min() / tables),
-        most=float(hits.max() / tables), region=region / tables,
-    )  # fmt: skip
+    """The same for flows between 3 x 3 cells, and for the share of every destination among those who left."""
+    grid, masses = mdp.grid((3, 3)), masses_of(81, 5)
+    noise, leaving = mdp.exponential(grid, 3.0), masses.reshape(9, 9).sum(axis=1)
+    for target in ("table", "population"):
+        rng = np.random.default_rng(8)
+        hits, moves, region = np.zeros((9, 9)), np.zeros((9, 9)), 0
+        for _ in range(tables):
+            pairs = rng.choice(81, 10_000, p=masses)
+            start, end = pairs // 9, pairs % 9
+            found = mdp.estimate_flows(noise.sample(start, rng=rng), noise.sample(end, rng=rng), noise, target=target)
+            truth = np.bincount(pairs, minlength=81) / 10_000 if target == "table" else masses
+            truth = truth.reshape(9, 9)
+            hits += (found.lower <= truth) & (truth <= found.upper)
+            there = found.between([0, 1, 2], [6, 7, 8])
+            region += there.lower <= truth[:3, 6:].sum() <= there.upper
+            move, share = found.transitions(), truth / np.maximum(truth.sum(axis=1, keepdims=True), 1e-300)
+            moves += (move.lower <= share) & (share <= move.upper)
+        hits, moves = hits / tables, moves / tables
+        nobody = masses.reshape(9, 9) == 0
+        words = f"flows {hits.mean():.1%}, of nobody {hits[nobody].mean():.1%}; single flows {hits.min():.1%} to "
+        words += f"{hits.max():.1%}; row to row {region / tables:.1%}; shares of destinations {moves.mean():.1%}, of "
+        words += f"nobody {moves[nobody].mean():.1%}; single shares {moves.min():.1%} to {moves.max():.1%}"
+        print(f"coverage of flows, {target}: {words}", flush=True)
+        keep(
+            GROUP, f"coverage of flows, 3 x 3 cells, epsilon 3, 10,000 pairs, {target}", measured=words,
+            asked="93 to 97 %", tables=tables, mean=float(hits.mean()), least=float(hits.min()),
+            most=float(hits.max()), region=region / tables, shares=float(moves.mean()), shares_least=float(moves.min()),
+            shares_most=float(moves.max()), leaving_least=float(leaving.min()),
+        )  # fmt: skip
 
 
 def timed(keep: Recorder) -> None:

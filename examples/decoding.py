@@ -37,3 +37,7 @@ flows = mdp.estimate_flows(noise.sample(start), noise.sample(end), noise)
 there = flows.between([0, 1], [2, 3, 4]).scaled(10_000)
 really = ((start < 2) & (end >= 2)).sum()
 print(f"from the first two towns to the others: {there.lower:,.0f} to {there.upper:,.0f}; really {really:,}")
+moves = flows.transitions()  # shares of destinations among those who left, with intervals
+print(
+    f"from the first town to the second: {moves.shares[0, 1]:.0%}, {moves.lower[0, 1]:.0%} to {moves.upper[0, 1]:.0%}"
+)

@@ -114,3 +114,55 @@ def test_reports_from_a_seed_are_called_a_simulation(here, capsys):
     assert cli.main(["perturb", "secrets.csv", "--mechanism", "cells.mdp", "--seed", "1", "-o", "seeded.csv"]) == 0
     assert cli.main(["estimate", "seeded.csv", "--mechanism", "cells.mdp", "-o", "density.csv"]) == 0
     assert "drawn from a seed" in capsys.readouterr().err
+
+
+def test_two_mechanisms_are_used_together_from_two_files_or_from_one_with_a_column(here, capsys):
+    sharp = mdp.exponential(SPACE, 4.0)
+    mdp.save(sharp, "sharp.mdp")
+    drawn = sharp.sample(SECRETS, rng=np.random.default_rng(5))
+    rows = [f"{x:g},{y:g}" for x, y in SPACE.points[drawn]]
+    Path("more.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    first = Path("reports.csv").read_text().splitlines()[1:-1]
+    both = [f"{row},cells" for row in first] + [f"{row},sharp.mdp" for row in rows]
+    Path("both.csv").write_text("\n".join(["x,y,law", *both]) + "\n")
+    words = ["--mechanism", "cells.mdp", "--mechanism", "sharp.mdp", "-o"]
+    assert cli.main(["estimate", "reports.csv", "more.csv", *words, "one.csv"]) == 0
+    assert "6,000 reports" in capsys.readouterr().out
+    assert cli.main(["estimate", "both.csv", "--which", "law", *words, "two.csv"]) == 0
+    assert read("one.csv") == read("two.csv")
+    shares = np.bincount(SECRETS, minlength=9) / 3000
+    assert all(
+        float(row["lower"]) - 0.01 <= share <= float(row["upper"]) + 0.01
+        for row, share in zip(read("one.csv"), shares, strict=True)
+    )
+    assert cli.main(["estimate", "both.csv", *words, "three.csv"]) == 2
+    assert "2 mechanisms and 1 tables" in capsys.readouterr().err
+    Path("both.csv").write_text("x,y,law\n0,0,other\n")
+    assert cli.main(["estimate", "both.csv", "--which", "law", *words, "three.csv"]) == 2
+    assert "names 'other', which is none of the mechanisms: cells.mdp, sharp.mdp" in capsys.readouterr().err
+
+
+def test_every_hour_is_estimated_by_itself(here, capsys):
+    lines = Path("reports.csv").read_text().splitlines()[1:-1]
+    timed = [f"{row},2026-11-16T{(9 if i % 3 else 17):02d}:05:00" for i, row in enumerate(lines)]
+    Path("timed.csv").write_text("\n".join(["x,y,time", *timed]) + "\n")
+    words = ["--mechanism", "cells.mdp", "--by", "time:hour", "-o", "hours.csv", "--json"]
+    assert cli.main(["estimate", "timed.csv", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {name: one["reports"] for name, one in found["groups"].items()} == {"9": 2000, "17": 1000}
+    rows = read("hours.csv")
+    assert [row["time_hour"] for row in rows] == ["9"] * 9 + ["17"] * 9
+    assert sum(float(row["count"]) for row in rows) == pytest.approx(3000)
+    assert cli.main(["estimate", "timed.csv", "--mechanism", "cells.mdp", "--by", "time:moon", "-o", "a.csv"]) == 2
+    assert "time:hour, time:date, time:weekday" in capsys.readouterr().err
+    assert cli.main(["estimate", "timed.csv", "--mechanism", "cells.mdp", "--by", "day", "-o", "a.csv"]) == 2
+    assert "there is no column 'day'" in capsys.readouterr().err
+
+
+def test_reports_that_this_mechanism_cannot_have_made_are_refused(here, capsys):
+    Path("plain.csv").write_text("x,y\n" + "1,1\n" * 3000)  # told plainly: sharper than this law ever is
+    words = ["estimate", "plain.csv", "--mechanism", "cells.mdp", "-o", "density.csv"]
+    assert cli.main(words) == 2
+    assert "the reports are not of this mechanism" in capsys.readouterr().err
+    assert not Path("density.csv").exists()
+    assert cli.main([*words, "--yes-really"]) == 0

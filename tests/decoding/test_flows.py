@@ -43,13 +43,17 @@ def test_intervals_of_flows_cover():
     """80 tables: 0.95 gives at least 0.85 but for a chance of 1 in 2,000; 1,000 are in benchmarks/."""
     rng = np.random.default_rng(2)
     shares = np.array([[0.3, 0.1, 0, 0], [0.1, 0.2, 0.05, 0], [0, 0, 0.1, 0.05], [0.1, 0, 0, 0]])
-    hits = np.zeros((4, 4))
+    hits, moved = np.zeros((4, 4)), np.zeros((4, 4))
     for _ in range(80):
         start, end = pairs(rng, shares, 3000)
         found = mdp.estimate_flows(NOISE.sample(start, rng=rng), NOISE.sample(end, rng=rng), NOISE)
         truth = np.bincount(start * 4 + end, minlength=16).reshape(4, 4) / 3000
         hits += (found.lower <= truth) & (truth <= found.upper)
+        moves, share = found.transitions(), truth / truth.sum(axis=1, keepdims=True)
+        moved += (moves.lower <= share) & (share <= moves.upper)
     assert np.all(hits / 80 >= 0.85)
+    assert np.all(moved / 80 >= 0.85)
+    assert 0.92 <= moved.mean() / 80 <= 0.98
     assert 0.93 <= hits.mean() / 80 <= 0.97
 
 
@@ -59,7 +63,10 @@ def test_likeliest_flows_are_shares_and_give_transitions():
     found = mdp.estimate_flows(NOISE.sample(start, rng=rng), NOISE.sample(end, rng=rng), NOISE)
     assert found.likeliest.min() >= 0
     assert found.likeliest.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(found.transitions().sum(axis=1), 1.0)
+    moves = found.transitions()
+    np.testing.assert_allclose(moves.shares.sum(axis=1), 1.0)
+    assert np.all((moves.lower <= 0.25 + 0.1) & (moves.upper >= 0.25 - 0.1))
+    assert np.all((moves.lower >= 0) & (moves.upper <= 1))
     assert "4 x 4 cells" in repr(found)
 
 
@@ -71,3 +78,12 @@ def test_what_is_wrong_is_said():
     blind = mdp.from_matrix(LINE, np.full((4, 4), 0.25), epsilon=1.0)
     with pytest.raises(mdp.MetricdpError, match="no inverse"):
         mdp.estimate_flows([0], [0], blind)
+
+
+def test_where_nobody_is_known_to_have_left_a_share_may_be_anything():
+    quiet = mdp.exponential(LINE, 0.3)
+    rng = np.random.default_rng(4)
+    start = np.zeros(60, dtype=int)
+    moves = mdp.estimate_flows(quiet.sample(start, rng=rng), quiet.sample(start, rng=rng), quiet).transitions()
+    assert np.all(moves.lower[3] == 0)
+    assert np.all(moves.upper[3] == 1)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json as jsons
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from cyclopts import Parameter
@@ -16,25 +18,28 @@ from metricdp.decoding import DensityEstimate, Mass
 from metricdp.decoding.estimate import Request
 from metricdp.decoding.saying import FREE
 from metricdp.errors import InvalidInput, check_extra
-from metricdp.mechanisms import Mechanism
-from metricdp.spaces import FiniteSpace
+
+if TYPE_CHECKING:
+    from metricdp.tables.decoding import Decoded, Origin  # pyarrow is imported where something is read
 
 PICTURES = (".png", ".svg", ".pdf")
 SHOWN = 10
 
 
 def estimate(
-    source: Input,
-    /,
-    *,
+    *sources: Input,
     output: Output,
-    mechanism: str | None = None,
-    epsilon: str | None = None,
+    mechanism: list[str] | None = None,
+    epsilon: list[str] | None = None,
+    which: str | None = None,
+    by: str | None = None,
     metric: str = "haversine",
     grid: Corners | None = None,
     cell: str | None = None,
+    within: Literal["anywhere", "cell", "point"] | None = None,
     method: Literal["linear", "em", "bounded"] | None = None,
     target: Literal["table", "population"] = "table",
+    intervals: Literal["analytic", "bootstrap"] = "analytic",
     confidence: float = 0.95,
     together: Annotated[bool, Parameter(negative="")] = False,
     around: Corners | None = None,
@@ -53,20 +58,34 @@ def estimate(
     Laplace noise, on cells of a map: `metricdp estimate out.parquet --epsilon 10/km --grid 41.8,12.4,42.0,12.6 --cell
     1km -o density.csv --picture density.png`
 
+    Two mechanisms, a file each, or one file with a column that names them: `metricdp estimate low.csv high.csv
+    --mechanism low.mdp --mechanism high.mdp -o density.csv`, `metricdp estimate all.csv --which level --epsilon 1/km
+    --epsilon 5/km --grid ... --cell 1km -o density.csv`
+
+    Counts of every hour: `metricdp estimate reports.csv --mechanism cells.mdp --by time:hour -o hours.csv`
+
     It uses the reports and the public law of their mechanism, and no secret: post-processing, which spends no budget.
     It tells about crowds. Small cells and small epsilons give wide intervals, and the command says so.
 
     Args:
-        source: The table of reports, in any format of `metricdp formats`; - for standard input.
+        sources: The table of reports, in any format of `metricdp formats`; - for standard input. Several are read as
+            one: all of one mechanism, or each of its own.
         output: Where the densities go, one row a cell, in the format its name says; - for standard output.
-        mechanism: The mechanism file that the reports were drawn with.
-        epsilon: Instead: the epsilon of Laplace noise, such as 10/km; it needs --grid and --cell.
+        mechanism: The mechanism file that the reports were drawn with; said again for every further one.
+        epsilon: Instead: the epsilon of Laplace noise, such as 10/km; it needs --grid and --cell. Said again likewise.
+        which: The column that names the mechanism of every row, by its file's name or by its epsilon. Who was given
+            which must not depend on the secret.
+        by: Estimate every group of rows by itself: a column, or time:hour, time:date, time:weekday of a column of
+            times.
         metric: The metric of that noise, as for `metricdp perturb`.
         grid: For noise on places anywhere: two corners of a map in which all secrets lie, as for `metricdp design`.
         cell: With grid: how wide and high a cell is, such as 1km.
+        within: For noise: where in its cell a secret lies. anywhere assumes nothing, cell assumes all over it with
+            equal chance, point at its middle.
         method: linear (unbiased), em (iterative Bayes: never below 0) or bounded (intervals that hold where the law has
             no inverse); linear unless most of its intervals would be wider than from 0 to 1.
         target: table, the secrets behind these very rows; or population, from which rows are independent draws.
+        intervals: analytic, or bootstrap from 999 tables drawn anew.
         confidence: The chance with which each interval holds the truth.
         together: Make intervals that hold for all cells at once with that chance.
         around: Say the share of the region around this place too, such as 41.9,12.48.
@@ -78,22 +97,30 @@ def estimate(
         table: How the table is read.
         overwrite: Replace files that are there.
     """
-    from metricdp.tables.decoding import estimate_file, write_density
+    from metricdp.tables.decoding import Rows, estimate_files, write_density
 
+    if not sources:
+        raise InvalidInput("say which table of reports is to be decoded, such as `metricdp estimate reports.csv ...`.")
     if (around is None) != (radius is None):
         raise InvalidInput("--around and --radius belong together, such as --around 41.9,12.48 --radius 3km.")
     if not 0.5 <= confidence < 1.0:
         raise InvalidInput(f"--confidence must be at least 0.5 and below 1, such as 0.95, got {confidence:g}.")
-    _check(source, output, picture, report, overwrite=overwrite)
-    law, cells = _law(mechanism, epsilon, metric, (grid, cell), key)
-    how = Request(method, target, confidence, together)
-    with terminal.progress_bar(f"Decoding {Path(source).name}") as progress:
-        found = estimate_file(
-            source, law, how, cells=cells, columns=table.names, reading=table.reading(), progress=progress
-        )
+    _check(sources, output, picture, report, overwrite=overwrite)
+    laws = _Laws(mechanism or [], epsilon or [], metric, which, key)
+    origin = laws.origin((grid, cell), within, len(sources))
+    how = Request(method, target, confidence, together, None, intervals)
+    title = Path(sources[0]).name if len(sources) == 1 else f"{len(sources)} tables"
+    with terminal.progress_bar(f"Decoding {title}") as progress:
+        found = estimate_files(sources, origin, how, Rows(table.names, by, table.reading()), progress)
     made = found.estimate
+    if made.misfits and not table.yes_really:
+        raise InvalidInput(
+            f"the reports are not of this mechanism: {made.misfits} cells lie below 0 by more than a chance of one in "
+            "a million allows. Another mechanism or epsilon made them, or rows were altered, selected or lie outside "
+            "the cells. --yes-really estimates all the same."
+        )
     region = None if around is None or radius is None else _region(made, around, radius)
-    write_density(made, output, overwrite=overwrite)
+    write_density(found, output, by=by, overwrite=overwrite)
     notices = ["The reports were drawn from a seed: a simulation."] if found.simulated else []
     if picture is not None:
         from metricdp.pictures.density import density_plot
@@ -103,19 +130,19 @@ def estimate(
     if report is not None:
         from metricdp.pictures.density import write_density_page
 
-        write_density_page(made, report, title=f"Densities from {Path(source).name}", notices=notices)
+        write_density_page(made, report, title=f"Densities from {title}", notices=notices)
     with tables.beside_output(output):
         if json:
-            print(jsons.dumps(_values(made, found.empty, region), indent=2, sort_keys=True, allow_nan=False))
+            print(jsons.dumps(_values(found, region), indent=2, sort_keys=True, allow_nan=False))
         else:
-            print("\n".join(_lines(made, found.empty, region)))
+            print("\n".join(_lines(found, region)))
             print(f"Written: {', '.join(name for name in (output, picture, report) if name not in (None, '-'))}.")
         for notice in notices:
             print(f"note: {notice}", file=sys.stderr)
     return 0
 
 
-def _check(source: str, output: str, picture: str | None, report: str | None, *, overwrite: bool) -> None:
+def _check(sources: Sequence[str], output: str, picture: str | None, report: str | None, *, overwrite: bool) -> None:
     """Refuse what cannot be written before any work is done."""
     from metricdp.files import check_target
 
@@ -130,32 +157,54 @@ def _check(source: str, output: str, picture: str | None, report: str | None, *,
         raise InvalidInput("the table, the picture and the page need names of their own.")
     for name in names:
         if name != tables.STANDARD and "::" not in name:
-            check_target(name, source=None if source == tables.STANDARD else source, overwrite=overwrite)
+            for source in sources:
+                check_target(name, source=None if source == tables.STANDARD else source, overwrite=overwrite)
 
 
-def _law(
-    mechanism: str | None, epsilon: str | None, metric: str, map_of: tuple[str | None, str | None], key: str | None
-) -> tuple[Mechanism, FiniteSpace | None]:
-    """Return the mechanism that made the reports, and the cells where it has none of its own."""
-    grid, cell = map_of
-    if (mechanism is None) == (epsilon is None):
-        raise InvalidInput(
-            "say what made the reports, with either --mechanism cells.mdp, or --epsilon 10/km for Laplace noise."
+@dataclass(frozen=True)
+class _Laws:
+    """What was said about where the reports come from."""
+
+    files: list[str]
+    levels: list[str]
+    metric: str
+    which: str | None
+    key: str | None
+
+    def origin(self, map_of: tuple[str | None, str | None], within: Any, sources: int) -> Origin:
+        """Return the mechanisms that made the reports, and the cells where they have none of their own."""
+        from metricdp.tables.decoding import Origin
+
+        grid, cell = map_of
+        if bool(self.files) == bool(self.levels):
+            raise InvalidInput(
+                "say what made the reports, with either --mechanism cells.mdp, or --epsilon 10/km for Laplace noise."
+            )
+        if (grid is None) != (cell is None):
+            raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 1km.")
+        count = len(self.files) + len(self.levels)
+        if self.which is None and count not in (1, sources):
+            raise InvalidInput(
+                f"{count} mechanisms and {sources} tables: name one mechanism for every table, or the column that "
+                "names the mechanism of every row with --which."
+            )
+        cells = None if grid is None or cell is None else choices.cells(grid, cell, self.metric)
+        if self.files:
+            made = tuple(choices.mechanism_in(name, trusted=self.key) for name in self.files)
+            names = tuple((name, Path(name).name, Path(name).stem) for name in self.files)
+            return Origin(made, names, cells, within, self.which)
+        if self.key is not None:
+            raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
+        if cells is None:
+            raise InvalidInput(
+                "Laplace noise takes secrets anywhere: say on which cells densities are wanted, with --grid "
+                "41.8,12.4,42.0,12.6 --cell 1km."
+            )
+        chosen = choices.metric_named(self.metric)
+        made = tuple(
+            choices.noise_for(choices.level_from(level, None, chosen.unit), chosen, None) for level in self.levels
         )
-    if (grid is None) != (cell is None):
-        raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 1km.")
-    cells = None if grid is None or cell is None else choices.cells(grid, cell, metric)
-    if mechanism is not None:
-        return choices.mechanism_in(mechanism, trusted=key), cells
-    if key is not None:
-        raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
-    if cells is None:
-        raise InvalidInput(
-            "Laplace noise takes secrets anywhere: say on which cells densities are wanted, with --grid "
-            "41.8,12.4,42.0,12.6 --cell 1km."
-        )
-    chosen = choices.metric_named(metric)
-    return choices.noise_for(choices.level_from(epsilon, None, chosen.unit), chosen, None), cells
+        return Origin(made, tuple((level, level.split("/")[0]) for level in self.levels), cells, within, self.which)
 
 
 def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]:
@@ -167,9 +216,10 @@ def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]
     return len(codes), made.region(codes)
 
 
-def _lines(made: DensityEstimate, empty: int, region: tuple[int, Mass] | None) -> list[str]:
+def _lines(found: Decoded, region: tuple[int, Mass] | None) -> list[str]:
     from metricdp.pictures.density import covers
 
+    made, empty = found.estimate, found.empty
     lines = [f"{made.reports:,} reports, {len(made.cells):,} cells, method {made.method}.", *made.notes, covers(made)]
     if empty:
         lines.append(f"{empty:,} rows hold no report and are left out.")
@@ -194,14 +244,18 @@ def _lines(made: DensityEstimate, empty: int, region: tuple[int, Mass] | None) -
             f"The region of {count} cells: {max(0.0, size.mass):,.0f} rows, {least:,.0f} to {most:,.0f} "
             f"({max(0.0, mass.mass):.2%})."
         )
+    if found.groups:
+        sizes = ", ".join(f"{name or 'without a value'} {one.reports:,}" for name, one in found.groups.items())
+        lines.append(f"{len(found.groups)} groups, each with rows and intervals of its own: {sizes}.")
     return [*lines, FREE]
 
 
-def _values(made: DensityEstimate, empty: int, region: tuple[int, Mass] | None) -> dict[str, object]:
+def _values(found: Decoded, region: tuple[int, Mass] | None) -> dict[str, object]:
+    made = found.estimate
     condition = made.condition
     values: dict[str, object] = {
         "reports": made.reports,
-        "rows_without_report": empty,
+        "rows_without_report": found.empty,
         "cells": len(made.cells),
         "method": made.method,
         "target": made.target,
@@ -214,6 +268,16 @@ def _values(made: DensityEstimate, empty: int, region: tuple[int, Mass] | None) 
         "lower": made.lower.tolist(),
         "upper": made.upper.tolist(),
     }
+    if found.groups:
+        values["groups"] = {
+            name: {
+                "reports": one.reports,
+                "masses": one.masses.tolist(),
+                "lower": one.lower.tolist(),
+                "upper": one.upper.tolist(),
+            }
+            for name, one in found.groups.items()
+        }
     if region is not None:
         mass = region[1]
         values["region"] = {"cells": region[0], "mass": mass.mass, "lower": mass.lower, "upper": mass.upper}

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, as_codes, frozen
+from metricdp.arrays import Floats, as_codes, frozen
 from metricdp.cards import card
 from metricdp.decoding import saying
 from metricdp.decoding.bayes import Likeliest, Progress, likeliest
@@ -83,6 +83,7 @@ class DensityEstimate:
     intervals: Intervals
     _evidence: Evidence = field(repr=False)
     _decoder: Decoder = field(repr=False)
+    _found: Measured = field(repr=False)
 
     def __repr__(self) -> str:
         level = f"{self.confidence:.0%} intervals{' of all cells at once' if self.simultaneous else ''}"
@@ -96,6 +97,11 @@ class DensityEstimate:
     def effective(self) -> float:
         """How many secrets told without noise would give errors of this size, over all cells together."""
         return effective_size(self._evidence, self.masses, self.errors)
+
+    @property
+    def misfits(self) -> int:
+        """How many cells lie below 0 by more than a chance of one in a million allows for all of them together."""
+        return self._found.above.below_zero(saying.error_chance(1.0 - 1e-6, len(self.masses)))
 
     @property
     def clipped(self) -> Floats:
@@ -227,7 +233,7 @@ def decoded(
     notes = (*_notes(evidence, decoder, found, how, likely), *assumed)
     return DensityEstimate(
         cells, frozen(masses), frozen(lower), frozen(upper), frozen(found.errors), int(total), how.confidence, name,
-        how.target, how.simultaneous, decoder.condition, notes, how.intervals, evidence, decoder,
+        how.target, how.simultaneous, decoder.condition, notes, how.intervals, evidence, decoder, found,
     )  # fmt: skip
 
 
@@ -299,9 +305,8 @@ def effective_size(evidence: Evidence, masses: Floats, errors: Floats) -> float:
 def _notes(evidence: Evidence, decoder: Decoder, found: Measured, how: Request, likely: Likeliest) -> tuple[str, ...]:
     worth = effective_size(evidence, found.values, found.errors)
     notes = [saying.worth(int(evidence.total), worth, decoder.condition)]
-    strange: Booleans = found.above.upper(saying.error_chance(0.999, len(found.values))) < 0
-    if strange.any():
-        notes.append(saying.misfit(int(strange.sum())))
+    if strange := found.above.below_zero(saying.error_chance(0.999, len(found.values))):
+        notes.append(saying.misfit(strange))
     if decoder.method == "bounded":
         notes.append(saying.BOUNDED)
     if rare := int((np.abs(found.below.skewness) > saying.SKEWED).sum()):

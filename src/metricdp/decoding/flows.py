@@ -66,6 +66,39 @@ class Pairs:
             return of_population(seen.powers[0], seen.cumulants(), rough.cumulants(), float(self.total))
         return of_table(seen, rough, np.zeros_like(seen.squares), float(self.total))
 
+    def quotients(self, chance: float) -> tuple[Floats, Floats]:
+        """Return the ends of all p_ij / p_i: the shares t between which (a - t b)^2 <= z^2 var(a - t b).
+
+        With w and w' the weights of i and j, a - t b is the mean of w (w' - t), whose variance is a quadratic in t.
+        """
+        weights = [side.weights(np.eye(len(law))) for side, law in zip(self.sides, self.laws, strict=True)]
+        squares, ones = weights[0] ** 2, np.ones((self.seen.shape[1], 1))
+        flows, leaving = self.flows, weights[0].T @ self.seen @ ones
+        second, mixed = squares.T @ self.seen @ weights[1] ** 2, squares.T @ self.seen @ weights[1]
+        plain = squares.T @ self.seen @ ones
+        if self.target == "table":  # p (g' - t)^2, of those who left from i: what secrets scatter by themselves
+            second, mixed, plain = second - flows, mixed - flows, plain - leaving
+        reach = saying.quantile(chance) ** 2 / self.total
+        above, half, below = leaving**2 - reach * plain, flows * leaving - reach * mixed, flows**2 - reach * second
+        root = np.sqrt(np.maximum(half**2 - above * below, 0.0))
+        known = (above > 0) & (leaving > 0) & (half**2 >= above * below)
+        divisor = np.where(known, above, 1.0)
+        lower, upper = (half - root) / divisor, (half + root) / divisor
+        return (
+            np.where(known, np.clip(lower, 0.0, 1.0), 0.0),
+            np.where(known, np.clip(upper, 0.0, 1.0), 1.0),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """The share of every destination among those who left from an origin, one row an origin, with intervals."""
+
+    shares: Floats
+    lower: Floats
+    upper: Floats
+    confidence: float
+
 
 @dataclass(frozen=True, eq=False)
 class FlowEstimate:
@@ -112,11 +145,18 @@ class FlowEstimate:
         parts = found.values, found.lower(chance), found.upper(chance), found.errors
         return Mass(*(float(part[0, 0]) for part in parts))
 
-    def transitions(self) -> Floats:
-        """Return Pr[destination | origin] from the likeliest flows, one row an origin; NaN where nobody left."""
+    def transitions(self) -> Transitions:
+        """Return Pr[destination | origin] with an interval for each, one row an origin.
+
+        Shares are those of the likeliest flows, NaN where nobody left. An interval holds every share t for which the
+        estimate of (flow from i to j) - t (flow from i) is not too far from 0 (Fieller), so that it is from 0 to 1
+        where it cannot be told whether anybody left at all.
+        """
         leaving = self.likeliest.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.where(leaving > 0, self.likeliest / leaving, np.nan))
+            shares = np.where(leaving > 0, self.likeliest / leaving, np.nan)
+        lower, upper = self._counted.quotients(saying.error_chance(self.confidence))
+        return Transitions(frozen(np.asarray(shares)), frozen(lower), frozen(upper), self.confidence)
 
 
 def estimate_flows(

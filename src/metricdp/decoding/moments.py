@@ -48,6 +48,13 @@ class Statistic:
     def errors(self) -> Floats:
         return np.asarray(np.sqrt(np.maximum(self.variance, self.floor) / self.total))
 
+    def below_zero(self, chance: float) -> int:
+        """Return how many estimates lie below 0 by more than that chance allows, in errors that are not too small."""
+        from scipy.special import ndtri
+
+        generous = np.sqrt(np.maximum(self.variance, self.floor / LEAST) / self.total)
+        return int((self.values < float(ndtri(chance)) * generous).sum())
+
     @property
     def skewness(self) -> Floats:
         return self._under(self.values)[1]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from metricdp.arrays import Booleans, Floats
-from metricdp.decoding.estimate import DensityEstimate, Request, decoded, within_for
-from metricdp.decoding.reading import Readable, readable
+from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.decoding.estimate import DensityEstimate, Request, Within, decoded, within_for
+from metricdp.decoding.reading import Readable, readables
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace, Space
@@ -26,58 +26,178 @@ from metricdp.tables.values import is_text, numbers_of
 Progress = Callable[[float], None]
 
 
+Parts = dict[str, list[Floats]]  # counts of reports by group, one array a mechanism
+CLOCK = ("hour", "date", "weekday")  # what of a time groups can be made of
+MOST_GROUPS = 1_000
+
+
 @dataclass(frozen=True)
 class Decoded:
-    """What became of a file of reports: the estimate, rows without a report, and whether it was a simulation."""
+    """What became of files of reports: the estimate, those of groups, rows without a report, whether simulated."""
 
     estimate: DensityEstimate
+    groups: dict[str, DensityEstimate]
     columns: tuple[str, ...]
     empty: int
     simulated: bool
 
 
-def estimate_file(
-    source: str | os.PathLike[str],
-    mechanism: Mechanism,
+@dataclass(frozen=True)
+class Origin:
+    """What made the reports: mechanisms with the names that a column `which` may call them by, and their cells.
+
+    Without `which` a file has one mechanism: its own, or the only one there is.
+    """
+
+    mechanisms: tuple[Mechanism, ...]
+    names: tuple[tuple[str, ...], ...] = ((),)
+    cells: FiniteSpace | None = None
+    within: Within | None = None
+    which: str | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which columns hold the reports, which one groups them (`time:hour` is part of a time), and how files are read."""
+
+    columns: Sequence[str] | None = None
+    by: str | None = None
+    reading: Reading = AS_IT_IS
+
+
+def estimate_files(
+    sources: Sequence[str],
+    origin: Origin,
     how: Request,
-    *,
-    cells: FiniteSpace | None = None,
-    columns: Sequence[str] | None = None,
-    reading: Reading = AS_IT_IS,
+    rows: Rows,
     progress: Progress | None = None,
 ) -> Decoded:
-    """Estimate densities from a table of reports in a file, which is read in batches: only counts are kept.
+    """Estimate densities from tables of reports in files, which are read in batches: only counts are kept.
 
     Rows without a report (as `on_error="null"` leaves them) are left out and counted.
     """
-    told = readable(mechanism, cells, within=within_for(None, how.method))
-    outputs: Space = mechanism.outputs
-    with received(source) as name:
-        opened = open_table(
-            located(name, reading.source_format),
-            columns,
-            reading,
-            geographic=is_geographic(outputs),
-            usual=lambda names: default_columns(names, outputs),
-        )
-        with opened as table:
-            names = tuple(table.columns or columns or default_columns(table.schema.names, outputs))
-            if missing := [one for one in names if one not in table.schema.names]:
-                raise InvalidInput(f"{table.name!r}: there is no column {missing[0]!r}.")
-            if len(names) != outputs.width:
-                raise InvalidInput(f"reports of this mechanism have {outputs.width} columns, got {', '.join(names)}.")
-            counts, rows, empty = np.zeros(told.law.shape[1]), 0, 0
-            for batch in read_batches(table):
-                found, kept = _rows([batch.column(one) for one in names], names, outputs)
-                counts += _counted(told, outputs, found, rows)
-                rows, empty = rows + batch.num_rows, empty + int((~kept).sum())
-                if progress is not None:
-                    progress(0.5 * table.share(rows))
-            simulated = is_marked(table.schema) or SIMULATED_COLUMN in table.schema.names
-    if rows == empty:
-        raise InvalidInput(f"{os.fspath(source)!r} holds no report: there is nothing to decode.")
-    second = None if progress is None else lambda share: progress(0.5 + 0.5 * share)
-    return Decoded(decoded([told], [counts], how, second), names, empty, simulated)
+    told = readables(origin.mechanisms, origin.cells, within=within_for(origin.within, how.method))
+    counter = _Counter(told, origin, rows)
+    for number, source in enumerate(sources):
+        done = number / len(sources)
+        counter.read(source, number, None if progress is None else _part(progress, 0.5 * done, 0.5 / len(sources)))
+    if not any(count.sum() > 0 for parts in counter.found.values() for count in parts):
+        raise InvalidInput(f"{', '.join(map(repr, sources))} holds no report: there is nothing to decode.")
+    whole = [np.sum([parts[at] for parts in counter.found.values()], axis=0) for at in range(len(told))]
+    second = None if progress is None else _part(progress, 0.5, 0.5)
+    groups = {}
+    if rows.by is not None:
+        for name in sorted(counter.found, key=_in_order):
+            groups[name] = _decoded(told, counter.found[name], how)
+    return Decoded(_decoded(told, whole, how, second), groups, counter.columns, counter.empty, counter.simulated)
+
+
+def _decoded(
+    told: Sequence[Readable], counts: Sequence[Floats], how: Request, progress: Progress | None = None
+) -> DensityEstimate:
+    """Return the estimate; a mechanism that nobody used is left away."""
+    used = [at for at, count in enumerate(counts) if count.sum() > 0]
+    return decoded([told[at] for at in used], [counts[at] for at in used], how, progress)
+
+
+def _part(progress: Progress, start: float, share: float) -> Progress:
+    return lambda done: progress(start + share * done)
+
+
+def _in_order(name: str) -> tuple[float, str]:
+    try:
+        return float(name), name
+    except ValueError:
+        return np.inf, name
+
+
+class _Counter:
+    """Counts reports of files by group and mechanism."""
+
+    def __init__(self, told: Sequence[Readable], origin: Origin, rows: Rows) -> None:
+        self._told, self._origin, self._rows = told, origin, rows
+        self.found: Parts = {}
+        self.empty, self.simulated = 0, False
+        self.columns: tuple[str, ...] = ()
+
+    def read(self, source: str, number: int, progress: Progress | None) -> None:
+        origin, rows = self._origin, self._rows
+        outputs: Space = origin.mechanisms[0 if origin.which is not None or len(self._told) == 1 else number].outputs
+        with received(source) as name:
+            opened = open_table(
+                located(name, rows.reading.source_format),
+                rows.columns,
+                rows.reading,
+                geographic=is_geographic(outputs),
+                usual=lambda names: default_columns(names, outputs),
+            )
+            with opened as table:
+                names = tuple(table.columns or rows.columns or default_columns(table.schema.names, outputs))
+                by, _, part = (rows.by or "").partition(":")
+                for one in (*names, *filter(None, (by, origin.which))):
+                    if one not in table.schema.names:
+                        raise InvalidInput(f"{table.name!r}: there is no column {one!r}.")
+                if len(names) != outputs.width:
+                    raise InvalidInput(
+                        f"reports of this mechanism have {outputs.width} columns, got {', '.join(names)}."
+                    )
+                self.columns, seen = names, 0
+                for batch in read_batches(table):
+                    groups = _groups(batch.column(by), by, part) if by else None
+                    reports, kept = _rows([batch.column(one) for one in names], names, outputs)
+                    who = self._who(batch, number)
+                    self._count(reports, kept, who, groups, seen)
+                    seen, self.empty = seen + batch.num_rows, self.empty + int((~kept).sum())
+                    if progress is not None:
+                        progress(table.share(seen))
+                self.simulated |= is_marked(table.schema) or SIMULATED_COLUMN in table.schema.names
+
+    def _who(self, batch: pa.RecordBatch, number: int) -> Integers:
+        """Return which mechanism made the report of every row."""
+        which = self._origin.which
+        if which is None:
+            return np.full(batch.num_rows, 0 if len(self._told) == 1 else number)
+        values = batch.column(which).cast(pa.string()).to_pylist()
+        known = {name: at for at, names in enumerate(self._origin.names) for name in names}
+        for name in sorted({value for value in values if value is not None} - set(known)):
+            same = [at for text, at in known.items() if _in_order(text)[0] == _in_order(name)[0] < np.inf]
+            if not same:
+                options = ", ".join(names[0] for names in self._origin.names)
+                raise InvalidInput(f"the column {which!r} names {name!r}, which is none of the mechanisms: {options}.")
+            known[name] = same[0]
+        if None in values:
+            raise InvalidInput(
+                f"the column {which!r} must name a mechanism in every row; row {values.index(None)} has none."
+            )
+        return np.array([known[value] for value in values], dtype=np.int64)
+
+    def _count(self, reports: Any, kept: Booleans, who: Integers, groups: list[str] | None, before: int) -> None:
+        there, who = np.flatnonzero(kept), who[kept]
+        told_groups = [""] * len(there) if groups is None else [groups[at] for at in there.tolist()]
+        names, chosen_by = np.unique(told_groups, return_inverse=True)
+        for number, group in enumerate(names.tolist()):
+            if group not in self.found and len(self.found) >= MOST_GROUPS:
+                raise InvalidInput(f"--by makes more than {MOST_GROUPS:,} groups: choose a column with fewer values.")
+            parts = self.found.setdefault(group, [np.zeros(told.law.shape[1]) for told in self._told])
+            for at, told in enumerate(self._told):
+                chosen = np.flatnonzero((chosen_by == number) & (who == at))
+                if len(chosen):
+                    picked = [reports[i] for i in chosen.tolist()] if isinstance(reports, list) else reports[chosen]
+                    parts[at] += _counted(told, self._origin.mechanisms[at].outputs, picked, there[chosen] + before)
+
+
+def _groups(column: pa.Array, name: str, part: str) -> list[str]:
+    """Return the group of every row: its value, or the hour, date or weekday of a time."""
+    if not part:
+        return ["" if value is None else value for value in column.cast(pa.string()).to_pylist()]
+    if part not in CLOCK:
+        raise InvalidInput(f"--by takes a column, or {', '.join(f'{name}:{one}' for one in CLOCK)}; got {part!r}.")
+    try:
+        times = column if pa.types.is_timestamp(column.type) else column.cast(pa.timestamp("s"))
+    except pa.ArrowInvalid as error:
+        raise InvalidInput(f"the column {name!r} must hold times for --by {name}:{part}: {error}") from error
+    made = {"hour": pc.hour, "weekday": pc.day_of_week, "date": lambda values: pc.strftime(values, "%Y-%m-%d")}[part]
+    return ["" if value is None else str(value) for value in made(times).to_pylist()]
 
 
 def _rows(arrays: Sequence[pa.Array], names: Sequence[str], outputs: Space) -> tuple[Any, Booleans]:
@@ -94,21 +214,19 @@ def _rows(arrays: Sequence[pa.Array], names: Sequence[str], outputs: Space) -> t
     return rows[kept], kept
 
 
-def _counted(told: Readable, outputs: Space, rows: Any, before: int) -> Floats:
+def _counted(told: Readable, outputs: Space, rows: Any, numbers: Integers) -> Floats:
     """Count reports; a row that is none is named by its number, without its value."""
-    if not len(rows):
-        return np.zeros(told.law.shape[1])
     good, codes = outputs.admit(rows)
     if not good.all():
-        row = before + int(np.flatnonzero(~good)[0])
         raise InvalidInput(
-            f"row {row} (the first is row 0) holds no report of this mechanism ({int((~good).sum()):,} such rows "
-            f"among {len(good):,}): {outputs.rule()}. Was the table protected with another mechanism, or rounded?"
+            f"row {int(numbers[np.flatnonzero(~good)[0]])} (the first is row 0) holds no report of this mechanism "
+            f"({int((~good).sum()):,} such rows among {len(good):,}): {outputs.rule()}. Was the table protected with "
+            "another mechanism, or rounded?"
         )
     return told.counted(codes if outputs.size is not None else rows)
 
 
-def density_table(estimate: DensityEstimate) -> pa.Table:
+def _density_table(estimate: DensityEstimate, group: tuple[str, str] | None) -> pa.Table:
     """Return an estimate as a table: the cells, their masses with intervals, and the same as counts."""
     cells = estimate.cells
     names = cells.columns or (("lat", "lon") if is_geographic(cells) else AXES[: cells.width])
@@ -117,17 +235,23 @@ def density_table(estimate: DensityEstimate) -> pa.Table:
     if cells.is_text:
         names = ("word",) if cells.width == 1 else names
     counts = estimate.counts()
-    arrays = {name: cells.coordinates[:, number] for number, name in enumerate(names)}
+    arrays: dict[str, Any] = {} if group is None else {group[0]: np.full(len(cells), group[1], dtype=object)}
+    arrays |= {name: cells.coordinates[:, number] for number, name in enumerate(names)}
     arrays |= {"mass": estimate.masses, "lower": estimate.lower, "upper": estimate.upper, "error": estimate.errors}
     arrays |= {"count": counts[:, 0], "count_lower": counts[:, 1], "count_upper": counts[:, 2]}
     return pa.table({name: pa.array(values.tolist()) for name, values in arrays.items()})
 
 
-def write_density(estimate: DensityEstimate, target: str, *, overwrite: bool = False) -> None:
-    """Write an estimate as a table in the format that the name of the file says; - is standard output, as CSV."""
+def write_density(found: Decoded, target: str, *, by: str | None = None, overwrite: bool = False) -> None:
+    """Write an estimate as a table in the format that the name of the file says; - is standard output, as CSV.
+
+    With groups there is one row a cell and group.
+    """
     goal = target_location(target, "csv" if target == "-" else None, like=None)
-    made = density_table(estimate)
-    point = ("lat", "lon") if is_geographic(estimate.cells) and "lat" in made.column_names else None
+    name = (by or "").replace(":", "_")
+    tables = [_density_table(one, (name, group)) for group, one in found.groups.items()]
+    made = pa.concat_tables(tables) if tables else _density_table(found.estimate, None)
+    point = ("lat", "lon") if is_geographic(found.estimate.cells) and "lat" in made.column_names else None
     delimiter = "\t" if goal.path.suffix == ".tsv" else ","
     storage = Storage(goal.format.name, packing=goal.packing, delimiter=delimiter, table=goal.table, point=point)
     with delivered(goal, None, overwrite=overwrite) as path, Outlet(path, storage).opened(made.schema) as writer:

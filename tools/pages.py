@@ -169,12 +169,33 @@ def survey_missing() -> str:
 
 
 def scales_maps() -> str:
-    """The picture of a city under an elastic promise, with what was measured."""
-    found = next(one for one in measured("elastic") if one["values"].get("picture"))
+    """The maps of whole cities, with what was measured by crossing."""
+    found = [one for one in measured("elastic") if one["values"].get("picture") in ("rome", "nyc")]
     return (
-        "\n![Maps of a city: loss and protection of every place](images/elastic.png)\n\n"
-        f"*{found['what']}. {found['measured']}. A command: `benchmarks/elastic_maps.py`.*\n\n"
+        "".join(
+            f"\n![Maps of a city: protection, loss and the error of the best guess](images/elastic_{city}.png)\n\n"
+            f"*{one['what']} (`docs/results/elastic_{city}.csv`, one row a square of the map). {one['measured']}.*\n"
+            for one in found
+            for city in [one["values"]["picture"]]
+        )
+        + "\n"
     )
+
+
+def scales_cities() -> str:
+    """What windows reach on whole cities under elastic promises and local scales."""
+    rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
+    kept = [one for one in measured("elastic") if "steps" in one["values"]]
+    rows += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in kept]
+    return "\n" + "\n".join(rows) + "\n\n"
+
+
+def scales_spaces() -> str:
+    """What builders lose on a thousand random spaces under either metric."""
+    rows = ["| metric, builder | asked | measured |", "| --- | --- | --- |"]
+    kept = [one for one in measured("elastic") if one["values"].get("spaces")]
+    rows += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in kept]
+    return "\n" + "\n".join(rows) + "\n\n"
 
 
 def vocabularies_table() -> str:
@@ -381,8 +402,10 @@ PARTS = {
     "scales_columns": scales_columns,
     "scales_families": scales_families,
     "scales_shuffling": scales_shuffling,
+    "scales_cities": scales_cities,
     "survey_missing": survey_missing,
     "scales_maps": scales_maps,
+    "scales_spaces": scales_spaces,
     "solvers_table": solvers_table,
     "retrieval_table": retrieval_table,
     "windows_table": windows_table,

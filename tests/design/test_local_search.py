@@ -37,6 +37,15 @@ def test_progress_rises_from_below_and_falls_from_above(lattice):
     assert np.all(upper >= best * (1 - 1e-9))
 
 
+def test_time_that_is_up_at_once_leaves_no_more_loss_than_the_kernel_of_the_start(lattice):
+    problem, _ = lattice
+    mechanism = mdp.optimal(problem, window=9.0, gap=1e-6, seconds=1e-3)
+    kernel = np.exp(-1.5 * problem.inputs.distances)
+    kernel /= kernel.sum(axis=1, keepdims=True)
+    loss = float(problem.prior @ (kernel * problem.loss).sum(axis=1))
+    assert mechanism.certificate.loss <= 1.5 * loss  # its rows had to be brought within the promise
+
+
 def test_an_interrupted_search_returns_the_best_certified_mechanism_so_far(lattice):
     problem, best = lattice
 

@@ -186,6 +186,7 @@ def _place_names(ground: Ground) -> list[str] | None:
 
 
 def table_of(mechanism: Any) -> MatrixMechanism:
+    """Return a mechanism that is a table; any other is refused."""
     if not isinstance(mechanism, MatrixMechanism):
         most = "tables with one row a place, up to 4,096 places"
         raise InvalidInput(f"trees and pruning are for {most}: take fewer, or a district (`metricdp export --around`).")
@@ -227,6 +228,7 @@ def _dense(cost: Cost, mechanism: MatrixMechanism) -> Floats:
 
 
 def in_words(loss: float, cost: Cost, rounding: Literal["nearest", "down"] = "nearest") -> str:
+    """Return a loss in the unit of what it counts."""
     return wording.distance(loss, cost.unit, rounding)
 
 

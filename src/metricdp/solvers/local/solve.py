@@ -110,7 +110,8 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
 
     state = _iterates(program, start, options.place)
     answer = driver.drive(state, report)
-    if best is None:
+    if best is None:  # time was up at once: no worse than the kernel it began with
+        upper(start)
         upper(state.primal())
     assert best is not None
     law, kept = best, task.kept.log_ratios

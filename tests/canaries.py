@@ -312,7 +312,7 @@ def ray_data(case: Case, inputs: Path, out: Path) -> Any:
     import ray
 
     if not ray.is_initialized():
-        ray.init(num_cpus=1, include_dashboard=False)  # with the workers' logs on our own output
+        ray.init(address="local", num_cpus=1, include_dashboard=False)  # with the workers' logs on our own output
     data = ray.data.from_arrow(arrow(case))
     return mdp.perturb(data, mechanisms()[case.mechanism], columns=list(case.columns))
 

@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -207,7 +208,9 @@ def test_a_file_that_grows_is_followed_and_goes_on_behind_a_torn_line(place, tmp
     def tired(seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(feeds.time, "sleep", tired)
+    monkeypatch.setattr(
+        feeds, "time", SimpleNamespace(sleep=tired)
+    )  # of this module only: others have threads that sleep
     assert streamed(place, source, "--follow", "-o", out) == 130
     whole = out.read_text()
     assert len(whole.splitlines()) == 7

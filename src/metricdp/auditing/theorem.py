@@ -49,21 +49,10 @@ def judge_noise(mechanism: VectorLaplace | SphericalLaplace, claim: Claim) -> Au
         return _unfounded(claim, f"The poles do not lie on a lattice of pitch {pitch:g}.")
     widest = math.pi * metric.radius if isinstance(metric, Haversine) else math.inf
     broken = (rate - claim.epsilon) * widest * CLEARLY > claim.slack if rate > claim.epsilon else False
-    seen = density_leakage(mechanism, 0.0, pairs=CHECKED_PAIRS)
-    method = (
-        f"density proportional to exp(-{rate:.6g} d) with one normaliser around the secret itself, put on a lattice of "
-        f"pitch {pitch:g} by bounds that are proven; densities at {seen.pairs} pairs agree"
-    )
-    if seen.epsilon > rate * (1.0 + NUMERIC):
-        return _unfounded(claim, f"Its densities reach {seen.epsilon:.6g} where noise of its rate reaches {rate:.6g}.")
-    return AuditReport(
-        claimed=claim.epsilon,
-        epsilon=rate,
-        basis="theorem",
-        method=method,
-        refuted=broken,
-        slack=claim.slack,
-    )
+    return _founded(
+        mechanism, claim, f"density proportional to exp(-{rate:.6g} d) with one normaliser around the secret itself",
+        broken=broken,
+    )  # fmt: skip
 
 
 def judge_direction(mechanism: DirectionNoise, claim: Claim) -> AuditReport:
@@ -71,36 +60,38 @@ def judge_direction(mechanism: DirectionNoise, claim: Claim) -> AuditReport:
     rate, metric = mechanism.epsilon, mechanism.inputs.metric
     widest = float(metric(np.eye(1, mechanism.inputs.dimension), -np.eye(1, mechanism.inputs.dimension))[0])
     broken = (rate - claim.epsilon) * widest * CLEARLY > claim.slack if rate > claim.epsilon else False
-    seen = density_leakage(mechanism, 0.0, pairs=CHECKED_PAIRS)
-    if seen.epsilon > rate * (1.0 + NUMERIC):
-        return _unfounded(claim, f"Its densities reach {seen.epsilon:.6g} where noise of its rate reaches {rate:.6g}.")
     density = f"exp(-{rate:.6g} angle)" if isinstance(metric, Angular) else f"exp({rate:.6g} <x, y>)"
-    return AuditReport(
-        claimed=claim.epsilon,
-        epsilon=rate,
-        basis="theorem",
-        method=f"density proportional to {density} on the unit sphere with one normaliser, around the direction of the "
-        f"secret itself, put on a lattice of pitch {mechanism.lattice.pitch:g} by bounds that are proven; densities at "
-        f"{seen.pairs} pairs agree",
-        refuted=broken,
-        slack=claim.slack,
+    law = (
+        f"density proportional to {density} on the unit sphere with one normaliser, around the direction of the secret"
     )
+    return _founded(mechanism, claim, f"{law} itself", broken=broken)
 
 
 def judge_hyperbolic(mechanism: HyperbolicLaplace, claim: Claim) -> AuditReport:
     """The same in hyperbolic space: isometries keep volumes, so the normaliser is the same for every point."""
     rate = mechanism.epsilon
-    seen = density_leakage(mechanism, 0.0, pairs=CHECKED_PAIRS)
+    law = f"density proportional to exp(-{rate:.6g} d) with respect to hyperbolic volume with one normaliser, around"
+    return _founded(mechanism, claim, f"{law} the secret itself", broken=rate > claim.epsilon)
+
+
+def _founded(
+    mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace,
+    claim: Claim,
+    law: str,
+    *,
+    broken: bool,
+) -> AuditReport:
+    """Return that noise keeps its rate, by the theorem on its law, unless its densities at some pairs say otherwise."""
+    rate, seen = mechanism.epsilon, density_leakage(mechanism, 0.0, pairs=CHECKED_PAIRS)
     if seen.epsilon > rate * (1.0 + NUMERIC):
         return _unfounded(claim, f"Its densities reach {seen.epsilon:.6g} where noise of its rate reaches {rate:.6g}.")
     return AuditReport(
         claimed=claim.epsilon,
         epsilon=rate,
         basis="theorem",
-        method=f"density proportional to exp(-{rate:.6g} d) with respect to hyperbolic volume with one normaliser, "
-        f"around the secret itself, put on a lattice of pitch {mechanism.lattice.pitch:g} by bounds that are proven; "
-        f"densities at {seen.pairs} pairs agree",
-        refuted=rate > claim.epsilon,
+        method=f"{law}, put on a lattice of pitch {mechanism.lattice.pitch:g} by bounds that are proven; densities at "
+        f"{seen.pairs} pairs agree",
+        refuted=broken,
         slack=claim.slack,
     )
 

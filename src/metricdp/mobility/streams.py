@@ -27,11 +27,8 @@ ROUNDING = 1.0 - 1e-12  # sums of so many steps stay below the total, as real nu
 
 
 @dataclass(frozen=True)
-class Distribution:
-    """Budget distribution: a fresh report takes half of what the window has left, so the first ones get most.
-
-    test = share total / window at every step; noise = ((1 - share) total - noise of the last window - 1 steps) / 2.
-    """
+class _Windowed:
+    """What budgets of a sliding window have in common: any `window` steps cost at most `total`, tests a `share`."""
 
     window: int
     total: float
@@ -39,7 +36,20 @@ class Distribution:
     dimension: int = 2
 
     def __post_init__(self) -> None:
-        _checked(self.window, self.total, self.share, self.dimension)
+        as_positive(self.total, "total")
+        whole = all(isinstance(number, int | np.integer) and number >= 1 for number in (self.window, self.dimension))
+        if not whole or not 0 < self.share < 1:
+            raise InvalidInput(
+                "`window` and `dimension` must be whole numbers from 1 on, and `share` lie between 0 and 1."
+            )
+
+
+@dataclass(frozen=True)
+class Distribution(_Windowed):
+    """Budget distribution: a fresh report takes half of what the window has left, so the first ones get most.
+
+    test = share total / window at every step; noise = ((1 - share) total - noise of the last window - 1 steps) / 2.
+    """
 
     def __call__(self, run: Run, /) -> Step:
         recent = _noises(run, self.window - 1)
@@ -52,19 +62,11 @@ class Distribution:
 
 
 @dataclass(frozen=True)
-class Absorption:
+class Absorption(_Windowed):
     """Budget absorption: every step has an equal share; a fresh report takes the shares of the steps that were skipped.
 
     A report that took k shares is repeated for the k - 1 steps after it, without a test: their shares are gone.
     """
-
-    window: int
-    total: float
-    share: float = 0.5
-    dimension: int = 2
-
-    def __post_init__(self) -> None:
-        _checked(self.window, self.total, self.share, self.dimension)
 
     def __call__(self, run: Run, /) -> Step:
         unit = (1.0 - self.share) * self.total / self.window * ROUNDING
@@ -94,12 +96,3 @@ def _noises(run: Run, count: int) -> Sequence[float]:
     """Return what the last `count` steps spent on noise."""
     start = max(0, len(run) - count) if count else len(run)
     return [step.noise for step, fresh in zip(run.steps[start:], run.fresh[start:], strict=True) if fresh]
-
-
-def _checked(window: int, total: float, share: float, dimension: int) -> None:
-    as_positive(total, "total")
-    if (
-        not all(isinstance(number, int | np.integer) and number >= 1 for number in (window, dimension))
-        or not 0 < share < 1
-    ):
-        raise InvalidInput("`window` and `dimension` must be whole numbers from 1 on, and `share` lie between 0 and 1.")

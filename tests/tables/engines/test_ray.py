@@ -39,7 +39,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "engines"
 @pytest.fixture(scope="module", autouse=True)
 def running():
     with as_it_was():
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
         ray.data.DataContext.get_current().enable_progress_bars = False
         yield
         ray.shutdown()

@@ -14,7 +14,8 @@ def confidence(law):
     return (law / law.sum(axis=0)).max()
 
 
-# The published conversion: the alpha at which nobody is surer than after randomised response with a plain epsilon of 1.
+# The conversion of a later study's public code (He et al. 2022): the alpha at which nobody is surer than after
+# randomised response with a plain epsilon of 1.
 low, high = 0.0, 1.0
 for _ in range(30):
     alpha = (low + high) / 2

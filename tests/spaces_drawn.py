@@ -44,6 +44,14 @@ def home_zone(n, rng):
     return mdp.mobility.zones(places, [0], radius=float(np.median(places.distances[0])), scale=0.3).space
 
 
+def elastic_or_sensitive(n, rng):
+    places = mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(2))
+    if rng.integers(2):
+        return mdp.scaled(places, rng.choice([0.5, 0.9, 1.0], n))
+    factor = float(rng.uniform(0.5, 3.0))
+    return mdp.elastic(places, mass=rng.integers(1, 5, n), requirement=lambda level: factor * level * level)
+
+
 SPACES = {
     "l1": lambda n, rng: mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(1)),
     "l2": lambda n, rng: mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(2)),
@@ -53,6 +61,7 @@ SPACES = {
     "road": road,
     "policy in parts": policy_in_parts,
     "home zone": home_zone,
+    "elastic or sensitive": elastic_or_sensitive,
     "words": words,
     "symbols": symbols,
     "given": given,

@@ -123,8 +123,8 @@ def test_delta_at_a_distance_is_that_of_the_best_event():
                         for event in range(64):  # every set of reports
                             inside = [k for k in range(6) if event >> k & 1]
                             events = max(events, law[i, inside].sum() - math.exp(epsilon) * law[j, inside].sum())
-            assert events <= mdp.delta_at(made, epsilon, distance) <= events + 1e-14
-    assert mdp.delta_at(made, 0.7 * 3.0, 3.0) <= 1e-14
+            assert events <= mdp.delta_at(made, distance, epsilon) <= events + 1e-14
+    assert mdp.delta_at(made, 3.0, 0.7 * 3.0) <= 1e-14
     assert mdp.delta_at(mdp.gaussian(mdp.Lp(2), 0.5), 1.0, 1.0) == pytest.approx(0.12693673750664395, rel=1e-9)
     with pytest.raises(NotPure, match="pure"):
         mdp.delta_at(mdp.laplace(mdp.Lp(2), 1.0), 1.0, 1.0)
@@ -134,7 +134,7 @@ def test_what_tells_two_secrets_apart_for_certain_has_a_delta_of_one_at_every_ep
     parts = mdp.policy(mdp.grid((1, 4)), [[0, 1], [2, 3]], parts="disclose")
     made = mdp.exponential(parts, 1.0)
     across = parts.metric.apart
-    assert [mdp.delta_at(made, epsilon, across) for epsilon in (1.0, 699.0, 701.0, 1e6)] == [1.0] * 4
+    assert [mdp.delta_at(made, across, epsilon) for epsilon in (1.0, 699.0, 701.0, 1e6)] == [1.0] * 4
     assert mdp.delta_at(made, 1.0, 1.0) <= 1e-14
 
 

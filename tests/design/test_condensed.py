@@ -39,7 +39,7 @@ def test_items_without_an_order_have_distances_that_must_be_a_metric():
 
 
 def test_an_alpha_that_matches_an_epsilon_by_confidence_is_not_that_epsilon():
-    """The published conversion, by the largest posterior under a uniform prior, on 100 ordered values."""
+    """A conversion in use, by the largest posterior under a uniform prior, on 100 ordered values."""
     n, epsilon = 100, 1.0
     distances = np.abs(np.arange(n)[:, None] - np.arange(n)).astype(float)
     goal = math.exp(epsilon) / (math.exp(epsilon) + n - 1)  # of randomised response

@@ -211,7 +211,7 @@ def concentrated(mechanism: Mechanism) -> ConcentratedGuarantee:
 MOST_EXACT = 512  # secrets up to which `concentrated` computes divergences
 
 
-def delta_at(mechanism: Mechanism, epsilon: float, distance: float) -> float:
+def delta_at(mechanism: Mechanism, distance: float, epsilon: float) -> float:
     """Return the least delta with Pr[M(x) in S] <= exp(epsilon) Pr[M(x') in S] + delta up to a distance.
 
     For a finite mechanism exactly, up to rounding, which is added: the largest sum_k max(z_ik - e^epsilon z_jk, 0) over

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def covered(tables: int, only: str, jobs: int, folder: Path, keep: Recorder) -> 
         for (name, _), place in zip(tasks, places, strict=True):
             made[name].append(place)
     else:
-        with ProcessPoolExecutor(jobs) as pool:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:  # threads of a solver do not fork
             waiting = [(name, pool.submit(piece, name, number, folder)) for name, number in tasks]
             for name, one in waiting:
                 made[name].append(one.result())

@@ -21,6 +21,7 @@ from metricdp.pictures.palette import STYLE, write_picture
 
 HERE = Path(__file__).resolve().parent.parent
 RESULTS, IMAGES = HERE / "docs" / "results", HERE / "docs" / "images"
+TICKS = (1, 3, 10, 30, 100, 300, 1000, 3000)
 SHOWN = {
     "rome": ("plain-5", "elastic-2", "scaled-10"),
     "nyc": ("plain-20", "elastic-6", "plain-10"),
@@ -99,7 +100,10 @@ def draw(city: str) -> None:
                 chart.set_aspect(1.0 / np.cos(np.radians(where[:, 0].mean())))
                 chart.set_axis_off()
                 chart.set_title(told(name) if column == 0 else "")
-            figure.colorbar(dots, ax=charts[:, column], label=words, shrink=0.5, location="bottom")
+            bar = figure.colorbar(dots, ax=charts[:, column], label=words, shrink=0.9, location="bottom")
+            bar.set_ticks([tick for tick in TICKS if scale.vmin <= tick <= scale.vmax])
+            bar.ax.xaxis.set_major_formatter("{x:g}")
+            bar.minorticks_off()
         write_picture(figure, IMAGES / f"elastic_{city}.png")
 
 

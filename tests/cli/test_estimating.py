@@ -65,11 +65,11 @@ def test_json_and_other_formats(here, capsys):
 def test_noise_on_the_earth_is_decoded_on_a_grid_that_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(3)
-    places = np.array([41.9, 12.5]) + rng.normal(size=(800, 2)) * 0.004
-    reports = mdp.laplace(mdp.Haversine(), 5.0).sample(places, rng=rng)
+    places = np.array([41.9, 12.5]) + rng.normal(size=(4000, 2)) * 0.004
+    reports = mdp.laplace(mdp.Haversine(), 2.0).sample(places, rng=rng)
     Path("out.csv").write_text("lat,lon\n" + "".join(f"{a},{b}\n" for a, b in reports.tolist()))
     grid = ["--grid", "41.88,12.48,41.92,12.52", "--cell", "1km"]
-    assert cli.main(["estimate", "out.csv", "--epsilon", "5/km", *grid, "-o", "density.csv"]) == 0
+    assert cli.main(["estimate", "out.csv", "--epsilon", "2/km", *grid, "-o", "density.csv"]) == 0
     rows = read("density.csv")
     middle = max(rows, key=lambda row: float(row["mass"]))
     assert abs(float(middle["lat"]) - 41.9) < 0.01

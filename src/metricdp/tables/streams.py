@@ -239,7 +239,7 @@ class Stream:
             f"Promise: any {budget.window:,} rows in a row of one person cost at most epsilon {budget.total:g} per km "
             "by which they move. Streams that differ longer are told apart by more, window after window.",
             f"Charged since the start: {done.charged / 1e6:.6g} per km, all persons together, a millionth for rows "
-            "that cost nothing. The books hold where everybody is: a run that was killed goes on from there.",
+            "that cost nothing. The books hold how many rows everybody had: a run that was killed goes on from there.",
         ]
         if step_seconds is not None:
             lines.append(a_day(budget, step_seconds))

@@ -70,7 +70,7 @@ from metricdp.cli import watching
 told = watching.Watch.progress
 def slowly(self, *bounds):
     told(self, *bounds)
-    time.sleep(0.05)  # after every round, so that somebody can come in between
+    time.sleep(0.5)  # after every round, so that somebody can come in between
 watching.Watch.progress = slowly
 sys.exit(cli.main())
 """

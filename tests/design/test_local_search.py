@@ -28,7 +28,7 @@ def lattice():
 def test_progress_rises_from_below_and_falls_from_above(lattice):
     problem, best = lattice
     seen = []
-    mdp.optimal(problem, window=9.0, gap=1e-3, seconds=1.0, progress=lambda *figures: seen.append(figures))
+    mdp.optimal(problem, window=9.0, gap=1e-3, seconds=5.0, progress=lambda *figures: seen.append(figures))
     lower, upper, seconds, iterations = np.array(seen).T
     assert len(seen) > 2
     for rising in (lower, -upper, seconds, iterations):

@@ -146,10 +146,25 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 def _converted(value: Any, kind: Any = None) -> NDArray[Any] | None:
     """Return an array, or None: what numpy says of a value it cannot convert shows the value."""
+    plain = _plain(value)
     try:
-        return np.asarray(value, dtype=kind)
+        return np.asarray(plain, dtype=kind)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _plain(value: Any) -> Any:
+    """Return a tensor of PyTorch as numpy can read it, or say what has to be done to it first; anything else as it is.
+
+    A report has no gradient, so a tensor with one is refused. bfloat16 becomes float32, which holds each of its values.
+    """
+    if not (type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "requires_grad")):
+        return value
+    if value.requires_grad:
+        raise InvalidInput("the tensor requires gradients, and reports have none: pass `tensor.detach()`.")
+    if value.device.type != "cpu":
+        raise InvalidInput(f"the tensor is on the device {value.device.type!r}: pass `tensor.cpu()`.")
+    return value.float() if str(value.dtype) == "torch.bfloat16" else value
 
 
 def _kind(value: object) -> str:

@@ -169,3 +169,15 @@ def test_an_objective_is_refused_where_the_builder_has_none(here: Path, capsys) 
     assert cli.main(line.split()) == 2
     assert "--objective is not an option of exponential" in capsys.readouterr().err
     assert building.builder_named("optimal").options.count("objective") == 1
+
+
+def test_a_page_named_like_the_points_does_not_replace_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = Path("cells.csv").read_text()
+    words = ["compare", "--points", "cells.csv", "--epsilon", "1", "--builders", "exponential", "-o", "cells.html"]
+    assert cli.main(words) == 0
+    assert Path("cells.html").exists()
+    assert "cells.csv is there and stays as it is" in capsys.readouterr().err
+    assert cli.main([*words, "--overwrite"]) == 0
+    assert Path("cells.csv").read_text() == before
+    assert cli.main([*words, "--overwrite", "-o", "cells.csv"]) == 2  # asked for by name: the source is never replaced
+    assert Path("cells.csv").read_text() == before

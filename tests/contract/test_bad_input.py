@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -108,3 +109,33 @@ def test_import_is_quick():
     code = "import time; t = time.process_time(); import metricdp; print(time.process_time() - t)"
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3)]
     assert min(float(run.stdout) for run in runs) < 0.5
+
+
+def tensor(values, *, requires_grad=False, device="cpu", dtype="torch.float32"):
+    """A stand-in for a tensor of PyTorch, which is not installed for the tests; it refuses numpy as PyTorch does."""
+
+    def read(self, dtype=None, copy=None):
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        if self.device.type != "cpu" or self.dtype == "torch.bfloat16":
+            raise TypeError("cannot be converted")
+        return np.asarray(values, dtype=dtype)
+
+    def widen(self):
+        return tensor(values, requires_grad=requires_grad, device=device)
+
+    made = type("Tensor", (), {"__module__": "torch", "__array__": read, "float": widen})()
+    made.requires_grad, made.device, made.dtype = requires_grad, SimpleNamespace(type=device), dtype
+    return made
+
+
+def test_tensors_are_read_or_refused_with_what_to_do():
+    noise, secrets = mdp.laplace(mdp.Lp(2), 1.0), [[1.0, 2.0], [3.0, 4.0]]
+    expected = noise.sample(np.array(secrets), rng=np.random.default_rng(1))
+    for dtype in ("torch.float32", "torch.bfloat16"):
+        drawn = noise.sample(tensor(secrets, dtype=dtype), rng=np.random.default_rng(1))
+        np.testing.assert_array_equal(drawn, expected)
+    for given, advice in (({"requires_grad": True}, "detach"), ({"device": "cuda"}, "cpu")):
+        for use in (noise.sample, lambda value: mdp.FiniteSpace(value, mdp.Lp(2))):
+            with pytest.raises(mdp.MetricdpError, match=advice):
+                use(tensor(secrets, **given))

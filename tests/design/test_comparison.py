@@ -248,3 +248,38 @@ def test_masks_and_small_spaces_are_compared_too() -> None:
     found = mdp.compare(few, [1.0], builders=["masked", "constopt", "weighted_exponential"], draws=100)
     assert [one.builder for one in found.trials] == ["masked", "constopt"]
     assert "it is exponential" in found.missing["weighted_exponential"]
+
+
+def test_mechanisms_and_functions_of_ones_own_stand_beside_named_builders(tmp_path: Path) -> None:
+    matrix = mdp.exponential(SPACE, 0.5).matrix
+    mine = mdp.from_matrix(SPACE, matrix, epsilon=0.5)
+
+    def halved(problem: mdp.Problem) -> mdp.MatrixMechanism:
+        return mdp.exponential(problem.inputs, problem.epsilon / 2)
+
+    place = tmp_path / "c.unfinished"
+    found = mdp.compare(SPACE, [0.25, 1.0], builders=["exponential", mine, halved], checkpoint=place)
+    losses = {(one.builder, one.epsilon): one.loss for one in found.trials}
+    expected = float((matrix / matrix.sum(axis=1, keepdims=True) * SPACE.distances).sum(axis=1).mean())
+    assert losses["own", 1.0] == pytest.approx(expected)
+    assert losses["halved", 1.0] == pytest.approx(expected)
+    assert ("own", 0.25) not in losses  # it leaks more than that
+    assert any(name.startswith("own at epsilon 0.25") for name in found.missing)
+    twice = mdp.compare(SPACE, [1.0], builders=[mine, mdp.exponential(SPACE, 1.0)])
+    assert {one.builder for one in twice.trials} == {"own", "own_2"}
+    with pytest.raises(InvalidInput, match="places that are compared"):
+        mdp.compare(SPACE, [1.0], builders=[mdp.exponential(mdp.grid((2, 2)), 1.0)])
+    with pytest.raises(InvalidInput, match="must hold names"):
+        mdp.compare(SPACE, [1.0], builders=[3])  # type: ignore[list-item]
+    with pytest.raises(InvalidInput, match="a list"):
+        mdp.compare(SPACE, [1.0], builders="exponential")
+    with pytest.raises(Infeasible, match="returned float"):
+        mdp.compare(SPACE, [1.0], builders=[lambda problem: 0.5])  # type: ignore[list-item,return-value]
+
+
+def test_a_matrix_in_the_place_of_the_objective_is_refused_with_the_way_to_give_it() -> None:
+    with pytest.raises(InvalidInput, match="loss=matrix"):
+        Measure("time", SPACE.distances)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="'expected' or 'worst'"):
+        Measure("time", "median")  # type: ignore[arg-type]
+    assert Measure("time", loss=SPACE.distances).costs(SPACE).shape == (len(SPACE),) * 2

@@ -229,3 +229,13 @@ def test_the_command_takes_unit_vectors_and_projections(tmp_path: Path, capsys: 
     asked = ["--metric", "l2", "--epsilon", "10000", "--projection", str(tmp_path / "matrix.npy")]
     assert main(["perturb", str(tmp_path / "in.npy"), *asked, *out]) == 0
     assert np.allclose(np.load(tmp_path / "out.npy"), VECTORS[:, :3], rtol=0, atol=0.02)
+
+
+def test_an_embedding_is_not_asked_for_kilometres(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = str(tmp_path / "t.parquet"), str(tmp_path / "out.parquet")
+    pq.write_table(pa.table({"embedding": pa.array(VECTORS.tolist(), pa.list_(pa.float32()))}), source)
+    for epsilon in ("5", "5/km"):
+        assert main(["perturb", source, "--columns", "embedding", "--epsilon", epsilon, "-o", out]) == 2
+        said = capsys.readouterr().err
+        assert "--metric l2" in said
+        assert "in km" not in said

@@ -53,7 +53,7 @@ def compare(
         where: Points of a file, roads, or cells of a map.
         epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
         output: Where results go, by the ending: .html a page, .png, .svg or .pdf a picture, .csv or .json numbers. May
-            be repeated; a CSV file is put beside the first.
+            be repeated; a CSV file is put beside the first, where no file has its name.
         builders: Names with commas between (`metricdp builders` lists them); all that fit unless given.
         loss: What a report costs: distance, squared, ground, time (with --roads), or a file with a matrix; several with
             commas.
@@ -111,11 +111,19 @@ def _targets(output: Sequence[str], source: str | None, *, overwrite: bool) -> l
     targets = list(dict.fromkeys(output))
     if bad := [name for name in targets if Path(name).suffix.lower() not in ENDINGS]:
         raise InvalidInput(f"{bad[0]!r} must be named .html, .png, .svg, .pdf, .csv or .json.")
-    beside = str(Path(targets[0]).with_suffix(".csv"))
-    targets += [] if beside in targets else [beside]
     for target in targets:
         check_target(target, source=source, overwrite=overwrite)
-    return targets
+    beside = Path(targets[0]).with_suffix(".csv")
+    if str(beside) in targets:
+        return targets
+    is_source = source is not None and beside.exists() and Path(source).exists() and beside.samefile(source)
+    if is_source or (beside.exists() and not overwrite):
+        print(
+            f"{beside} is there and stays as it is: name a CSV file with -o to have the numbers too.", file=sys.stderr
+        )
+        return targets
+    check_target(beside, source=source, overwrite=overwrite)
+    return [*targets, str(beside)]
 
 
 def _measures(losses: str, objectives: str, places: choices.Places, speed: float | None) -> list[Measure]:

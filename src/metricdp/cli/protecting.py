@@ -156,8 +156,9 @@ def _protection(
     if key is not None:
         raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
     chosen = choices.metric_named(metric)
-    level = choices.level_from(epsilon, protect, chosen.unit)
     source, table, vectors = at
+    tables.refuse_vectors(source, table, chosen)
+    level = choices.level_from(epsilon, protect, chosen.unit)
     noise = choices.noise_for(level, chosen, tables.dimension_in(source, table, chosen), vectors)
     level.kept(noise.guarantee)  # raises before anything is read
     return level, noise

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
-from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine, Metric
+from metricdp.errors import InvalidInput, MetricdpError
+from metricdp.metrics import Haversine, Lp, Metric
 
 if TYPE_CHECKING:
     from metricdp.tables.formats import Reading  # pyarrow is imported where something is read
@@ -73,6 +73,23 @@ class Source:
 
 
 AS_IT_IS = Source()
+
+
+def refuse_vectors(source: str, table: Source, metric: Metric) -> None:
+    """Refuse a column of vectors where places on the Earth are meant, before an epsilon is asked for its unit."""
+    if not isinstance(metric, Haversine) or table.names is None or source == STANDARD:
+        return
+    from metricdp.tables.vectors import WIDEST_PLACE
+
+    try:
+        width = dimension_in(source, table, Lp(2))
+    except MetricdpError:  # whoever reads the table says what is wrong with it
+        return
+    if width is not None and width > WIDEST_PLACE:
+        raise InvalidInput(
+            f"{', '.join(table.names)} has {width} numbers a row, and a place on the Earth has two: name the metric of "
+            "the vectors, such as --metric l2, or --metric angular for unit vectors. Epsilon then needs no unit."
+        )
 
 
 def dimension_in(source: str, table: Source, metric: Metric) -> int | None:

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from metricdp import wording
 from metricdp.arrays import as_positive, as_probabilities
 from metricdp.auditing.loss import packing_lower_bound
+from metricdp.design.builders import BUILDERS, Builder
 from metricdp.design.comparison.journal import Journal, Key, digest_of
 from metricdp.design.comparison.measures import Measure
-from metricdp.design.comparison.rivals import Question, Trial, chosen
+from metricdp.design.comparison.rivals import Own, Question, Trial, chosen
 from metricdp.errors import Infeasible, InvalidInput, MetricdpError
 from metricdp.spaces import FiniteSpace
 
@@ -112,7 +113,7 @@ def compare(
     space: FiniteSpace,
     epsilons: Sequence[float] | float,
     *,
-    builders: Sequence[str] | None = None,
+    builders: Sequence[str | Builder | Own] | None = None,
     measures: Sequence[Measure] | None = None,
     prior: ArrayLike | None = None,
     gap: float = 1e-3,
@@ -131,14 +132,15 @@ def compare(
     Args:
         space: The places, or words, with their metric.
         epsilons: How much may leak per distance, one or several.
-        builders: Names of builders; all that fit unless given.
+        builders: Names of builders; all that fit unless given. A mechanism of your own on these places may stand among
+            them, and so may a function that takes a `Problem` and returns a mechanism.
         measures: What is compared: `Measure(name, objective, loss, unit)`; the expected distance unless given.
         prior: How likely every place is; all alike unless given. It must be public.
         gap: How far the loss of a search may be from its optimum, as a share.
         seconds: When a search stops, each; None lets it go on until the gap is reached.
         draws: On how many draws a sampler is measured.
         checkpoint: A file in which figures are kept as they are found: the same call goes on from there. It is removed
-            when all is done.
+            when all is done. Only figures of builders that have a name are taken from it.
         progress: Told the finished share and what is being built.
     """
     levels = sorted(
@@ -157,6 +159,10 @@ def compare(
     journal = Journal(checkpoint, digest_of(question, asked))
     work = [(builder, level, measure) for measure in asked for level in levels for builder in fit]
     keys: list[Key] = [(builder.name, level, one.name, one.objective) for builder, level, one in work]
+    for builder, key in zip((builder for builder, *_ in work), keys, strict=True):
+        if builder not in tuple(BUILDERS):  # nobody knows whether it is what it was then
+            journal.done.pop(key, None)
+            journal.unbuilt.pop(key, None)
     continued = sum(key in journal.done or key in journal.unbuilt for key in keys)
     for number, (key, (builder, level, measure)) in enumerate(zip(keys, work, strict=True)):
         if progress is not None:

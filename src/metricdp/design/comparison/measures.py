@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats, Integers
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.metrics import Metric
 from metricdp.spaces import FiniteSpace
@@ -32,6 +33,16 @@ class Measure:
     loss: Any = None
     unit: str = ""
     about: str = "the distance from the truth to the report"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidInput(f"the name of a measure must be text, such as 'time', got {type(self.name).__name__}.")
+        if not isinstance(self.objective, str) or self.objective not in get_args(Objective):
+            given = repr(self.objective) if isinstance(self.objective, str) else type(self.objective).__name__
+            raise InvalidInput(
+                f"`objective` of a measure must be 'expected' or 'worst', got {given}. What a report costs, a "
+                "matrix or a function, is given as `loss`: Measure('time', loss=matrix)."
+            )
 
     @property
     def words(self) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,7 @@ from metricdp.spaces import Box, FiniteSpace
 
 MOST_ANCHORS = 3  # cells along an axis of an interpolated mechanism: a comparison is no place for a long search
 NEAREST = 10  # free reports of constopt, where there are as many
+Own = Mechanism | Callable[[Problem], Mechanism]  # not declared: a mechanism, or a function that makes one
 STARTS = ("space", "problem", "mechanism", "metric", "box")
 
 
@@ -91,6 +92,8 @@ class Question:
         if builder.start == "metric":
             return self._noise(builder, epsilon, measure)
         mechanism = self.made(builder, epsilon, measure)
+        if not isinstance(mechanism, Mechanism):
+            raise InvalidInput(f"it must return a mechanism, and returned {type(mechanism).__name__}.")
         promise, certificate = mechanism.guarantee, mechanism.certificate
         if certificate.interrupted:
             raise KeyboardInterrupt
@@ -194,14 +197,57 @@ class Question:
         )
 
 
-def chosen(question: Question, names: Sequence[str] | None) -> tuple[list[Builder], dict[str, str]]:
-    """Return the builders of a comparison and why others are left out: those that were named, or all that fit."""
-    wanted = list(BUILDERS) if names is None else [BUILDERS.named(name) for name in dict.fromkeys(names)]
+def chosen(question: Question, asked: Sequence[str | Builder | Own] | None) -> tuple[list[Builder], dict[str, str]]:
+    """Return the builders of a comparison and why others are left out: those that were asked for, or all that fit."""
+    if isinstance(asked, str):
+        raise InvalidInput(f"`builders` must be a list, such as [{asked!r}].")
+    wanted = list(BUILDERS) if asked is None else _asked(question.space, asked)
     reasons = {builder.name: question.unfit(builder) for builder in wanted}
-    if names is not None and "madlib" in reasons and reasons["madlib"].startswith("for places"):
+    if asked is not None and "madlib" in reasons and reasons["madlib"].startswith("for places"):
         reasons["madlib"] = ""  # asked for by its name
     fit = [builder for builder in wanted if not reasons[builder.name]]
     return fit, {name: reason for name, reason in reasons.items() if reason}
+
+
+def _asked(space: FiniteSpace, asked: Sequence[str | Builder | Own]) -> list[Builder]:
+    """Return what was asked for as builders, each once; what is given under a name that is taken gets a number."""
+    found: dict[str, Builder] = {}
+    for one in asked:
+        builder = BUILDERS.named(one) if isinstance(one, str) else _own(space, one)
+        if found.get(builder.name, builder) != builder:
+            number = next(n for n in range(2, len(asked) + 2) if f"{builder.name}_{n}" not in found)
+            builder = replace(builder, name=f"{builder.name}_{number}")
+        found[builder.name] = builder
+    return list(found.values())
+
+
+def _own(space: FiniteSpace, one: Builder | Own) -> Builder:
+    """Return the builder that stands for a mechanism of one's own, or for a function of a problem."""
+    if isinstance(one, Builder):
+        return one
+    if isinstance(one, Mechanism):
+        for side in (one.inputs, one.outputs):
+            if not (isinstance(side, FiniteSpace) and _are_same(side, space)):
+                raise InvalidInput("a mechanism of your own must take and report the places that are compared.")
+        return Builder("own", lambda problem: one, "a mechanism of one's own")
+    if callable(one):
+        declared = next((builder for builder in BUILDERS if builder.make is one or builder.function is one), None)
+        name = str(getattr(one, "__name__", "own"))
+        return declared or Builder(name if name.isidentifier() else "own", one, "a function of one's own")
+    raise InvalidInput(
+        "`builders` must hold names of builders, mechanisms on these places, or functions of a problem that return a "
+        f"mechanism, got {type(one).__name__}."
+    )
+
+
+def _are_same(side: FiniteSpace, space: FiniteSpace) -> bool:
+    """Tell whether two spaces have the same points, and the same distances between as many of them as a row holds."""
+    if side is space:
+        return True
+    if side.points.shape != space.points.shape or not np.array_equal(side.points, space.points):
+        return False
+    first, backwards = space.points, space.points[::-1]
+    return side.unit == space.unit and np.array_equal(side.metric(first, backwards), space.metric(first, backwards))
 
 
 def _most() -> int:

@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 
 from metricdp.cli import main
+from metricdp.cli.vocabularies import Words
 
 SCHEMA = Path(__file__).parents[2] / "src" / "metricdp" / "tables" / "text.schema.json"
 LONG = "the room was clean and the food was good. " * 24_000  # a megabyte
@@ -213,3 +214,24 @@ def test_words_of_a_list_have_vectors_or_are_measured_by_their_spelling(desk: De
     assert "leave it away with --points" in errors[2]
     Path("notes.csv").write_text("text\nTimes of year\n")
     assert "[MASK] stands once" in desk.done("notes.csv", "--mechanism", "b.mdp", "--unknown", "mask", "-o", "safe.csv")
+
+
+def test_a_wrong_column_is_said_before_a_mechanism_is_built(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Words, "made", lambda self: pytest.fail("a mechanism was built first"))
+    words = ["--vectors", "bundled", "--epsilon", "2", "-o", "out.csv"]
+    assert "txet" in desk.refused("reviews May.csv", "--column", "txet", *words)
+    assert "no.csv" in desk.refused("no.csv", "--column", "Text", *words)
+
+
+def test_a_piped_sentence_is_a_document_and_is_never_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "Anna Meier, the cleaner, had no time for us"
+    words = ["-", "--vectors", "bundled", "--words", "300", "--epsilon", "2", "-o", "-"]
+    for options, code in ((("--unknown", "mask"), 0), ((), 2), (("--column", "text"), 2), (("--from", "csv"), 2)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{sentence}\n".encode())))
+        status, out, err = desk.types(*words, *options)
+        assert status == code
+        assert "Meier" not in out + err
+        assert "cleaner" not in out + err
+        if code == 0:
+            assert len(out.splitlines()) == 1
+            assert out.count("[MASK]") >= 2

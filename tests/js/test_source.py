@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import browsers
+import metricdp as mdp
 from metricdp import shared, units, wording
 from metricdp.artifacts.storage import STORAGES
 from metricdp.metrics import EARTH_RADIUS_KM
@@ -166,3 +167,15 @@ def test_the_list_of_weak_keys_is_every_point_of_small_order() -> None:
         if (x * x - square) % prime == 0:
             found.add(times(order, (x, y))[1])
     assert sorted(y.to_bytes(32, "little").hex() for y in found) == sorted(shared.WEAK_KEYS)
+
+
+def test_the_first_example_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
+    private, _ = mdp.create_keys(tmp_path / "me")
+    crossings = mdp.FiniteSpace([[41.9, 12.501], [41.91, 12.51], [41.92, 12.49]], mdp.Haversine())
+    mdp.save(mdp.exponential(crossings, 10.0), tmp_path / "rome.mdp", key=private)
+    example = (FOLDER / "README.md").read_text().split("```js\n")[1].split("```")[0]
+    script = tmp_path / "example.mjs"
+    script.write_text(example.replace('"metricdp"', f'"{BUILT.as_uri()}"') + "\nconsole.log(JSON.stringify(point));\n")
+    done = node(script, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) in crossings.points.tolist()

@@ -80,3 +80,19 @@ def test_bad_input(certain):
         TextMechanism("beer")
     with pytest.raises(InvalidInput, match="refuse, drop, mask, spelling"):
         Rules(unknown="pass")
+
+
+def test_a_and_i_are_words_although_files_of_vectors_lack_them():
+    words = mdp.vocabulary(["an", "me", "not", "house", "tree"], np.eye(5) * 50)
+    texts = TextMechanism(mdp.exponential(words, 3.0), Rules(unknown="refuse"))
+    assert texts.protect(["A house", "I do"[:1], "isn't"[2:]]) == ["An house", "Me", "not"]
+    with_both = mdp.vocabulary(["a", "an", "i", "me"], np.eye(4) * 50)
+    own = TextMechanism(mdp.exponential(with_both, 3.0), Rules(unknown="refuse"))
+    assert own.protect(["a me i an"]) == ["a me i an"]
+
+
+def test_what_spelling_shows_is_said():
+    words = mdp.vocabulary(["silver", "gold"], np.eye(2) * 50)
+    texts = TextMechanism(mdp.exponential(words, 3.0), Rules(unknown="spelling"))
+    assert texts.protect(["Silva"]) == ["Silver"]
+    assert any("Not hidden" in line and "spelled" in line for line in texts.promise())

@@ -49,7 +49,7 @@ def reproduce(
     Args:
         name: The study.
         table: The number of a table or figure, as in the paper; may be repeated. All of them where it is left out.
-        full: The published size instead of a short version.
+        full: The published size and data, with the published numbers beside ours, instead of a short version.
         folder: Where pieces, tables, pictures and the page index.html go; the name of the study where it is left out.
         jobs: How many pieces run at a time, each in a process of its own.
         minutes: Begin no piece after that many minutes; 0 makes the tables and the page of what is there.

@@ -37,7 +37,7 @@ class TextSource:
             text#2 the second of two columns text. The only column of text unless given.
         separator: What stands between the cells of a CSV file; found out unless said.
         source_format: The format of the file, where its name does not say it; `metricdp formats` lists them. A .txt
-            file without --column has one document a line.
+            file and standard input have one document a line, unless --column or --from says otherwise.
         target_format: The format of the output, where its name does not say it.
     """
 
@@ -128,7 +128,7 @@ def text(
 ) -> int:
     """Protect texts: every word becomes a word drawn at random, the likelier the closer its meaning.
 
-    An example: `metricdp text reviews.csv --column text --vectors glove.npz --epsilon 3 --unknown mask -o out.csv`
+    An example: `metricdp text reviews.csv --column text --vectors glove.npz --epsilon 1.5 --unknown mask -o out.csv`
 
     With a mechanism that was made once: `metricdp text reviews.csv --mechanism words.mdp --unknown mask -o out.csv`
 
@@ -141,7 +141,8 @@ def text(
     Args:
         source: The table to protect: a CSV file with a header, Parquet, JSON Lines, a table of a database
             (shop.db::reviews) and more (`metricdp formats`); a .txt file with one document a line; a folder or
-            a pattern such as 'days/*.csv'; - for standard input.
+            a pattern such as 'days/*.csv'; - for standard input, one document
+            a line unless --column or --from is given.
         output: Where the protected table goes, in the format its name says (- for standard output); it appears when
             everything went well. A new folder for many files.
         table: How the table is read.
@@ -162,8 +163,10 @@ def text(
     if source is None or output is None:
         raise InvalidInput(
             "name the table and where the protected one goes: metricdp text reviews.csv --column text --vectors "
-            "glove.npz --epsilon 3 -o out.csv. To choose an epsilon: metricdp text --vectors glove.npz --choose."
+            "glove.npz --epsilon 1.5 -o out.csv. To choose an epsilon: metricdp text --vectors glove.npz --choose."
         )
+    if source != tables.STANDARD and not many.asked(source):  # these are checked when they are read
+        _check_first(source, output, table, leaving, overwrite=overwrite)
     mechanism = _mechanism(source, words, speech)
     options: dict[str, Any] = {
         "columns": table.names or None, **leaving.options(), "rng": choices.seeded(seed),
@@ -179,6 +182,17 @@ def text(
         made = summary.mechanism.words
         print("\n".join([*(f"  {line}" for line in word_pairs(made)), *staying_words(made), *files]))
     return 0
+
+
+def _check_first(source: str, output: str, table: TextSource, leaving: Leaving, *, overwrite: bool) -> None:
+    """Refuse a table or an output that does not fit before a mechanism is built, which takes minutes for many words."""
+    from metricdp.tables.care import Care
+    from metricdp.tables.texts import check_texts
+
+    if output != tables.STANDARD and Path(output).exists() and Path(output).is_file():
+        check_target(output, source=source, overwrite=overwrite)
+    care = Care.of(**leaving.options())
+    check_texts(source, columns=table.names or None, care=care, reading=_reading(source, output, table))
 
 
 def _mechanism(source: str, words: Words, speech: Speech) -> TextMechanism:
@@ -209,10 +223,11 @@ def _protected(
 def _reading(source: str, output: str, table: TextSource) -> Reading:
     """Return how the table is read: a .txt file without a column has one document a line."""
     read = tables.Source(separator=table.separator, source_format=table.source_format, decimal="point")
-    if table.source_format is None and not table.column and _is_plain(source):
+    if table.source_format is None and not table.column and (source == tables.STANDARD or _is_plain(source)):
         read = replace(read, source_format="lines")
     target = table.target_format
-    if target is None and _is_plain(output) and read.source_format == "lines":
+    plain = output == tables.STANDARD or _is_plain(output)
+    if target is None and plain and read.source_format == "lines":
         target = "lines"
     return read.reading(target)
 

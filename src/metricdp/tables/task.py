@@ -21,6 +21,7 @@ from metricdp.tables.patterns import expanded
 from metricdp.tables.persons import Charging, PerPerson
 
 OnError = Literal["fail", "drop", "null"]
+SENTENCE = 5  # words in the name of a column from which on it reads as a text
 LATITUDES = ("lat", "latitude")
 LONGITUDES = ("lon", "lng", "long", "longitude")
 AXES = ("x", "y", "z")
@@ -288,7 +289,7 @@ def check_present(names: Sequence[str], chosen: Sequence[str]) -> None:
     """Refuse columns that are not there, with those that are."""
     for name in chosen:
         if name not in names:
-            close = difflib.get_close_matches(str(name), [n for n in names if not reads_as_number(n)], n=1)
+            close = difflib.get_close_matches(str(name), [] if any(map(_is_value, names)) else names, n=1)
             raise InvalidInput(
                 f"no column {name!r}. {there_are(names)}" + (f" Did you mean {close[0]!r}?" if close else "")
             )
@@ -298,17 +299,18 @@ def there_are(names: Sequence[str]) -> str:
     """Say which columns a table has; names that look like a row of values are not shown."""
     if any(_is_value(name) for name in names):
         return (
-            f"There are {len(names)} columns, and some of their names are numbers, as if the table had no header and "
-            "its first row stood there: they are not shown."
+            f"There are {len(names)} columns, and some of their names are numbers or sentences, as if the table had no "
+            "header and its first row stood there: they are not shown."
         )
     shown = ", ".join(repr(name) for name in list(names)[:30])
     return f"The columns are {shown}{' and more' if len(names) > 30 else ''}." if names else "There are no columns."
 
 
 def _is_value(name: str) -> bool:
-    """Tell whether a name reads as a number that nobody numbers columns by: it may be the first row of a table."""
+    """Tell whether a name reads as a number that nobody numbers columns by, or as a text: a first row may be so."""
     numbered = name.strip().isdigit() and len(name.strip()) <= 4
-    return (reads_as_number(name) and not numbered) or bool(re.search(r"\d[.,]\d{3}", name))
+    number = (reads_as_number(name) and not numbered) or bool(re.search(r"\d[.,]\d{3}", name))
+    return number or len(name.split()) >= SENTENCE or "@" in name or "://" in name
 
 
 def reads_as_number(name: str) -> bool:

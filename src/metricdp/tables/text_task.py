@@ -43,22 +43,12 @@ class TextRequest:
 
         Columns that were named are flat ones: `review.text` is a column of that name.
         """
-        wanted = names_of(self.columns)
-        chosen = wanted or _the_one(schema)
-        if wanted:
-            check_present(schema.names, wanted)
-        there = schema.names if stored is None else stored
-        lists = [name for name in chosen if name not in there and name.endswith("]")]
-        if lists:
-            raise InvalidInput(
-                f"the column {lists[0].rpartition('[')[0]!r} holds lists: join the items of a row to one text first."
-            )
-        task = TextTask(self.mechanism, chosen, self.care)
-        refuse_unfit(schema, task)
-        return task
+        chosen = names_of(self.columns) or only_column(schema)
+        check_columns(schema, chosen, self.care, stored)
+        return TextTask(self.mechanism, chosen, self.care)
 
 
-def _the_one(schema: pa.Schema) -> tuple[str, ...]:
+def only_column(schema: pa.Schema) -> tuple[str, ...]:
     """Return the column that is meant where none was named: the only one of text, or the one that is called so."""
     texts = [field.name for field in schema if holds_text(field.type)]
     named = [name for name in texts if name.strip().lower() in TRIED]
@@ -68,10 +58,15 @@ def _the_one(schema: pa.Schema) -> tuple[str, ...]:
     return chosen
 
 
-def refuse_unfit(schema: pa.Schema, task: TextTask) -> None:
+def check_columns(schema: pa.Schema, chosen: Sequence[str], care: Care, stored: Sequence[str] | None = None) -> None:
     """Refuse a table whose columns are not there, not texts, or wanted for two things at once."""
-    chosen, care = task.columns, task.care
     check_present(schema.names, chosen)
+    there = schema.names if stored is None else stored
+    lists = [name for name in chosen if name not in there and name.endswith("]")]
+    if lists:
+        raise InvalidInput(
+            f"the column {lists[0].rpartition('[')[0]!r} holds lists: join the items of a row to one text first."
+        )
     if len(set(chosen)) < len(chosen):
         raise InvalidInput(f"the columns of texts must be different ones, got {', '.join(chosen)}.")
     for name in chosen:

@@ -24,7 +24,7 @@ from metricdp.tables.leaks import SAMPLED, SAMPLED_FROM
 from metricdp.tables.sources import OpenTable, open_table, outlet_like, share_told
 from metricdp.tables.task import names_of
 from metricdp.tables.text_pump import TextTally, pump_texts
-from metricdp.tables.text_task import TextRequest, TextTask
+from metricdp.tables.text_task import TextRequest, TextTask, check_columns, only_column
 from metricdp.text import TextMechanism
 
 Progress = Callable[[float], None]
@@ -137,6 +137,16 @@ def protect_texts(
     return TextSummary(
         str(source), shown, mechanism, task.columns, kept, tally, care, is_simulated(rng), seconds, notes
     )
+
+
+def check_texts(
+    source: str | os.PathLike[str], *, columns: Sequence[str] | str | None, care: Care, reading: Reading = AS_IT_IS
+) -> None:
+    """Refuse a table whose columns do not fit, before a mechanism is built for it, which may take minutes."""
+    wanted = names_of(columns)
+    with open_table(located(source, reading.source_format), wanted or None, reading, geographic=False) as table:
+        chosen = table.columns or wanted or only_column(table.schema)
+        check_columns(table.schema, chosen, care, table.reader.schema.names)
 
 
 def task_of(table: OpenTable, request: TextRequest) -> TextTask:

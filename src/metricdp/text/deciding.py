@@ -17,6 +17,7 @@ from metricdp.text.tokens import Token, forms
 KEEP, DRAW, NOISE, DROP, MASK, REFUSE = range(6)
 ACTIONS = {"refuse": REFUSE, "drop": DROP, "mask": MASK, "spelling": MASK}
 LONGEST_WORD = 64  # letters, that are looked up by spelling
+STAND_INS = {"a": "an", "i": "me", "n't": "not"}  # English words that files of vectors often lack, and which stands in
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +70,9 @@ def _known(text: str, codes: Mapping[str, int]) -> str | None:
     found = next((form for form in forms(text) if form in codes), None)
     if found is None and " " in text:
         found = next((form for form in forms(text.replace(" ", "_")) if form in codes), None)
+    if found is None:
+        other = next((STAND_INS[form] for form in forms(text) if form in STAND_INS), None)
+        found = other if other in codes else None
     return found
 
 

@@ -64,6 +64,7 @@ def text_rules(rules: TextRules) -> list[str]:
     """Return what happens to the tokens of a text, a sentence each."""
     lines = [
         "Words of the vocabulary are replaced by reports, each drawn for itself.",
+        "Where the vocabulary lacks the words a, I and n't, the words an, me and not are taken for them.",
         "Spaces and punctuation are kept as they are; characters that cannot be seen are removed.",
         UNKNOWN[rules.unknown].format(mask=rules.mask),
         "Web and e-mail addresses, @names and #tags count as words outside the vocabulary. No such word is ever "
@@ -150,6 +151,11 @@ def not_hidden(rules: TextRules) -> list[str]:
     shown = [f"how many words{known} a text has and in which order they stand", "punctuation and spaces"]
     if rules.unknown == "mask":
         shown.append("which words are outside the vocabulary")
+    if rules.unknown == "spelling":
+        shown.append(
+            "how words outside the vocabulary are spelled, as far as the words nearest by spelling show it (Silva may "
+            "become Silver)"
+        )
     if rules.keep:
         shown.append("the words of the list to keep and where they stand")
     if rules.case == "restore":

@@ -265,6 +265,12 @@ def summary(outcome: Outcome) -> Iterator[str]:
         count = len(outcome.rows[table.number])
         if count:
             yield f"{table.heading}: {count} rows in {outcome.folder / table.stem!s}.csv"
+            rows = outcome.rows[table.number]
+            if not outcome.request.full and not any(row.get("published") is not None for row in rows):
+                yield (
+                    f"{table.heading}: the short version is on other data than the paper's, so no published number "
+                    "stands beside ours; --full runs the published size"
+                )
         if missing := outcome.missing(table):
             yield (
                 f"{table.heading}: {len(missing)} pieces did not run; "

@@ -32,7 +32,7 @@ from metricdp.tables.people import PeopleCounter, spending_by
 from metricdp.tables.pump import Tell
 from metricdp.tables.spending import Spending
 from metricdp.tables.task import Request, Task
-from metricdp.tables.text_task import TextRequest, TextTask, refuse_unfit
+from metricdp.tables.text_task import TextRequest, TextTask, check_columns
 
 RETRIES = 3
 
@@ -149,7 +149,7 @@ def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple
             return table, None
         task = replace(parcel, file=file).task(table.schema.names)
         if isinstance(task, TextTask):
-            refuse_unfit(table.schema, task)  # a block may have other types than the first
+            check_columns(table.schema, task.columns, task.care)  # a block may have other types than the first
         return applied_to_table(table, task, Draws(key, f"block {number}", 0, applied)), None
     except Exception as error:
         return None, packed(error)

@@ -18,7 +18,7 @@ from metricdp.files import beside, existing_file
 from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader, Reading
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.task import OnError
-from metricdp.tables.text_task import TextTask, refuse_unfit
+from metricdp.tables.text_task import TextTask, check_columns
 
 VERSION = 3
 PARTITION_ROWS = 1 << 20
@@ -148,7 +148,7 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
         with parcel.opened(path) as table:
             task = parcel.task(table.schema.names)
             if isinstance(task, TextTask):
-                refuse_unfit(table.schema, task)
+                check_columns(table.schema, task.columns, task.care)
             reader = table.reader
             groups = _groups(reader) if isinstance(reader, ParquetReader) else [((), 0, _lines(path))]
         place = Path(name).relative_to(parent)

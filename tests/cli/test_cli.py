@@ -253,7 +253,11 @@ def test_compare_draws_and_writes(here: Path, capsys: pytest.CaptureFixture[str]
         assert float(row["lower_bound"]) <= float(row["loss"])
         assert float(row["certified_epsilon"]) <= float(row["epsilon"])
     assert "optimal" in capsys.readouterr().out
-    assert "file that is read" in refused(line.replace("compare.png", "cells.png"), capsys)
+    before = Path("cells.csv").read_bytes()  # the numbers would go there: only the picture is written
+    assert run(line.replace("compare.png", "cells.png")) == 0
+    assert Path("cells.csv").read_bytes() == before
+    assert Path("cells.png").exists()
+    assert "file that is read" in refused(line.replace("compare.png", "cells.csv"), capsys)
 
 
 @pytest.mark.parametrize(

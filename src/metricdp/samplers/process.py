@@ -98,7 +98,7 @@ class Process:
         self.close()
         self._listener.join(GRACE)  # to the end of the error stream
         how = (
-            self._finished if code is None
+            self._finished if code is None or self._finished != ENDED  # why it is read no further comes first
             else f"was killed by signal {-code}" if code < 0
             else f"ended with exit code {code}"
         )  # fmt: skip

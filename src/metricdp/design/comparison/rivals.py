@@ -26,7 +26,7 @@ from metricdp.mechanisms import (
 )
 from metricdp.metrics import Lp, covered
 from metricdp.problems import Problem
-from metricdp.spaces import Box, FiniteSpace
+from metricdp.spaces import Box, FiniteSpace, given
 
 MOST_ANCHORS = 3  # cells along an axis of an interpolated mechanism: a comparison is no place for a long search
 NEAREST = 10  # free reports of constopt, where there are as many
@@ -227,7 +227,8 @@ def _own(space: FiniteSpace, one: Builder | Own) -> Builder:
         return one
     if isinstance(one, Mechanism):
         for side in (one.inputs, one.outputs):
-            if not (isinstance(side, FiniteSpace) and _are_same(side, space)):
+            finite = side.finite
+            if finite is None or not _are_same(given(finite, FiniteSpace, "places"), space):
                 raise InvalidInput("a mechanism of your own must take and report the places that are compared.")
         return Builder("own", lambda problem: one, "a mechanism of one's own")
     if callable(one):

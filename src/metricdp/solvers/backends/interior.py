@@ -302,9 +302,17 @@ def sum_all(pool: ThreadPoolExecutor, work: Callable[[_Columns], Floats], chunks
 
 def _longest(point: Point) -> tuple[float, float]:
     """Return the steps to the boundary for slack and multipliers."""
-    shrink_slack = float((-point.slack_move / point.slack).max(initial=1e-12))
-    shrink_dual = float((-point.dual_move / point.dual).max(initial=1e-12))
-    return 1.0 / shrink_slack, 1.0 / shrink_dual
+    return _longest_along(point.slack, point.slack_move), _longest_along(point.dual, point.dual_move)
+
+
+def _longest_along(value: Floats, move: Floats) -> float:
+    """Return the largest step that keeps value + step * move from below 0.
+
+    A value that has underflowed to 0 allows no step down, and any step where it does not move.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shrink = -move / value
+    return 1.0 / float(np.fmax.reduce(shrink, axis=None, initial=1e-12))
 
 
 def _products(point: Point) -> Floats:

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import serving
+from metricdp.service import bodies
+from metricdp.service.batches import coded
 from metricdp.service.refusals import Refused
 from metricdp.service.streams import read_stream
 
@@ -166,6 +168,43 @@ def test_streams_that_are_no_batch_are_refused_in_a_sentence(running, name, body
     assert answer.status_code in (413, 422), (name, answer.text)
     assert answer.json()["message"].endswith(".")
     assert "97.31" not in answer.text
+
+
+def test_a_long_name_in_a_dictionary_is_refused_before_it_is_written_out(running):
+    rows = 400
+    name = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int16()), pa.array(["x" * 1_000_000]))
+    table = pa.table({"person": name, "lat": [41.0] * rows, "lon": [12.0] * rows})
+    assert send(running, table).status_code == 422
+    pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        with pytest.raises(Refused):
+            coded(pa.chunked_array([name]))
+    finally:
+        pa.set_memory_pool(before)
+    assert pool.max_memory() < 20_000_000  # 400 MB where every row has a copy of the name
+
+
+def test_persons_of_a_dictionary_are_named_once_in_the_order_of_their_rows():
+    dictionary = pa.array(["never", "b", "a", "b"])
+    column = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array([2, 3, 1, 2, 3]), dictionary)])
+    persons, codes = coded(column)
+    assert persons == ["a", "b"]
+    assert codes.tolist() == [0, 1, 1, 0, 1]
+
+
+def test_large_bodies_are_parsed_by_another_process(running, monkeypatch):
+    monkeypatch.setattr(bodies, "validated", lambda *unused: pytest.fail("parsed where releases are answered"))
+    rows = [{"person": f"{'p' * 90}{number}", "secret": {"lat": 41.0, "lon": 12.0}} for number in range(2500)]
+    body = {"request": uuid.uuid4().hex, "mechanism": "earth", "rows": rows}
+    assert len(json.dumps(body)) > bodies.SMALL
+    with running.client() as client:
+        found = client.post("/v1/release/batch", json=body)
+        assert found.status_code == 200
+        assert len(found.json()["reports"]) == 2500
+        wrong = client.post("/v1/release/batch", json=body | {"rows": [*rows, {"person": "x"}]})
+        assert wrong.status_code == 422
+        assert "`rows[2500].secret` is missing" in wrong.json()["message"]
 
 
 def test_forged_bytes_in_a_stream_are_refused_or_read_and_never_crash():

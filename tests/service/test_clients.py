@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 import uuid
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -81,6 +82,20 @@ def test_what_got_no_answer_is_sent_again_with_the_same_id():
         client.release("anna", 1.0)
     assert len(set(seen)) == 1
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize(
+    "header", ["Wed, 21 Oct 2015 07:28:00 GMT", "soon", "", "-3", "1e400", "Wed, 99 Oct 99999 07:28:00 GMT"]
+)
+def test_a_date_or_nonsense_in_retry_after_is_no_error(header, monkeypatch):
+    waited = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    answers = [httpx.Response(503, headers={"retry-after": header}), httpx.Response(200, json=[])]
+    client = Client("http://service", "token", transport=httpx.MockTransport(lambda request: answers.pop(0)))
+    with client:
+        assert client.mechanisms() == []
+    assert len(waited) == 1
+    assert 0.0 <= waited[0] <= 5.0
 
 
 def test_a_design_is_watched_and_fetched(client, tmp_path):

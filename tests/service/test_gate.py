@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 import uuid
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -14,8 +15,9 @@ import pytest
 import serving
 from metricdp.service import keys, protocol
 from metricdp.service.app import described
-from metricdp.service.gate import HEADERS, Rates, rule_for
+from metricdp.service.gate import HEADERS, Places, Rates, rule_for
 from metricdp.service.limits import Limits
+from metricdp.service.refusals import Refused
 
 OPEN = {"/health", "/ready"}
 NEEDED = {
@@ -138,6 +140,51 @@ def test_who_asks_too_often_waits_and_others_do_not():
     assert rates.take("a", 0.1) == 0.0
     assert rates.take("a", 0.1) > 0
     assert not any(Rates(0.0).take("a", 0.0) for _ in range(1000))
+
+
+def test_there_is_always_a_place_for_one_more_key():
+    places = Places(12)
+    with ExitStack() as stack:
+        counts = []
+        for key in "abc":
+            count = 0
+            while places.is_free(key):
+                stack.enter_context(places.taken(key, "busy"))
+                count += 1
+            counts.append(count)
+        assert counts == [6, 4, 2]  # a half, a third, and what is left
+        with pytest.raises(Refused), places.taken("a", "busy"):
+            pass
+    assert places.is_free("a")
+    assert not places._taken
+
+
+def test_slow_bodies_of_one_key_hold_up_no_other_key(tmp_path):
+    with ExitStack() as stack:
+        running = stack.enter_context(
+            serving.service(tmp_path, policy="1000/km ever, 10 ever", limits=Limits(rate=0, waiting=8, seconds=60))
+        )
+        host, port = running.url.removeprefix("http://").split(":")
+        for path in ["/v1/release"] * 8 + ["/v1/release/batch"] * 4:
+            line = stack.enter_context(socket.create_connection((host, int(port)), timeout=30))
+            head = f"POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {running.tokens['release']}\r\n"
+            line.sendall(f"{head}content-length: 100\r\ncontent-type: application/json\r\n\r\n{{".encode())
+        own = running.post("/v1/release", release("somebody"), "release")
+        while own.status_code != 429:  # until the slow ones have arrived
+            own = running.post("/v1/release", release("somebody"), "release")
+        assert running.post("/v1/release", release("anybody")).status_code == 200
+        batch = {"request": uuid.uuid4().hex, "mechanism": "earth", "rows": []}
+        batch["rows"].append({"person": "anybody", "secret": {"lat": 41.0, "lon": 12.0}})
+        assert running.post("/v1/release/batch", batch).status_code == 200
+
+
+@pytest.mark.parametrize("where", ["header", "query"])
+def test_a_head_that_is_too_large_is_refused_when_it_comes_at_once_too(running, where):
+    large = "x" * 20_000
+    with running.client() as client:
+        given = {"headers": {"x-large": large}} if where == "header" else {"params": {"x": large}}
+        assert client.get("/v1/mechanisms", **given).status_code in (400, 431)
+        assert client.get("/v1/mechanisms", headers={"x-large": "x" * 8_000}).status_code == 200
 
 
 def test_too_much_at_once_is_turned_away_at_once_and_costs_nothing(tmp_path):

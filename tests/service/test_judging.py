@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from metricdp.service import bodies
+
 POINTS = [[0.0], [1.0], [3.0]]
 
 
@@ -31,6 +33,16 @@ def test_a_matrix_is_judged_exactly(running):
     assert found["verdict"] == "violated"
     assert found["witness"]["secret"] in (0, 1, 2)
     assert found["basis"] == "proof"
+
+
+def test_audits_are_parsed_and_judged_by_another_process(running, monkeypatch):
+    monkeypatch.setattr(bodies, "validated", lambda *unused: pytest.fail("parsed where releases are answered"))
+    matrix, worst = geometric(1.0)
+    body = {"kind": "matrix", "matrix": matrix, "points": POINTS, "metric": "l1", "epsilon": worst * 1.001}
+    assert running.post("/v1/audit", body, "read").json()["verdict"] == "holds"
+    wide = {"kind": "matrix", "matrix": [[1.0] * 1200] * 3, "points": POINTS, "metric": "l1", "epsilon": 1.0}
+    assert running.post("/v1/audit", wide, "read").status_code == 413
+    assert running.post("/v1/audit", body | {"matrix": "none"}, "read").status_code == 422
 
 
 def test_samples_can_refute_and_never_prove(running):

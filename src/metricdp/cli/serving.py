@@ -54,7 +54,7 @@ class Bounds:
         rows: The most rows of one batch.
         seconds: How long one request may take.
         rate: Requests a second of one key on average, 0 for no limit.
-        waiting: Requests at work or waiting at one time; more are answered 429.
+        waiting: Requests at work or waiting at one time, at most half of them of one key; more are answered 429.
     """
 
     body: int = 64 * 1024

@@ -1,4 +1,6 @@
-"""Work that may take long, in a process of its own that can be ended: audits, so that none delays a release."""
+"""Work that may take long, in a process of its own that can be ended: audits and large bodies, so that none delays a
+release.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +25,21 @@ class Apart:
         self._asked = 0
         self._turn = asyncio.Lock()
 
-    async def run(
-        self, work: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any], seconds: float
-    ) -> Any:
+    async def run(self, work: Callable[..., Any], *arguments: Any, seconds: float) -> Any:
         """Return what the work gives, or refuse: it takes too long, or others wait already."""
         if self._asked >= WAITING:
-            raise too_busy("enough audits are at work or waiting; ask again in a moment.", retry=5.0)
+            raise too_busy("enough requests of this kind are at work or waiting; ask again in a moment.", retry=5.0)
         self._asked += 1
         try:
             async with self._turn:
-                return await self._one(work, request, seconds)
+                return await self._one(work, arguments, seconds)
         finally:
             self._asked -= 1
 
-    async def _one(self, work: Callable[..., Any], request: dict[str, Any], seconds: float) -> Any:
+    async def _one(self, work: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> Any:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=calm)
-        future = asyncio.get_running_loop().run_in_executor(self._pool, work, request)
+        future = asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
         try:
             async with asyncio.timeout(seconds):
                 return await future

@@ -85,6 +85,7 @@ def application(settings: Settings, served: list[Served]) -> Gate:
                 await state.till.close()
                 state.jobs.stop()
                 state.apart.end()
+                state.reading.end()
                 state.threads.shutdown()
                 state.ledger.close()
 
@@ -123,6 +124,7 @@ def _opened(settings: Settings, shelf: Shelf, counters: Counters, jobs: str) -> 
         till=Till(ledger, waiting=limits.waiting, counters=counters),
         jobs=Jobs(jobs, limits),
         apart=Apart(),
+        reading=Apart(),
         threads=ThreadPoolExecutor(4 + limits.batches, thread_name_prefix="service"),
     )
 

@@ -75,12 +75,22 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str], Integers]:
     whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if whole.null_count or (pa.types.is_dictionary(whole.type) and whole.dictionary.null_count):
         raise Refused(422, "invalid", "every row needs a person: some have none.")
-    plain = whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
-    named = plain.cast(pa.string()).dictionary_encode()  # by first occurrence, and nobody else
+    if pa.types.is_dictionary(whole.type):  # never written out: one long name may stand for every row
+        indices = whole.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        used, codes = np.unique(indices, return_inverse=True)
+        names = whole.dictionary.take(pa.array(used))
+    else:
+        names, codes = whole, np.arange(len(whole))
+    named = names.cast(pa.string()).dictionary_encode()  # a dictionary may hold a name twice
     lengths = pc.min_max(pc.utf8_length(named.dictionary)).as_py()
     if lengths["min"] == 0 or (lengths["max"] or 0) > LONGEST_NAME:
         raise Refused(422, "invalid", f"a person must be a name of 1 to {LONGEST_NAME} letters.")
-    return named.dictionary.to_pylist(), named.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers = named.indices.to_numpy(zero_copy_only=False).astype(np.int64)[codes]
+    found, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # by first occurrence
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    return named.dictionary.take(pa.array(found[order])).to_pylist(), ranks[inverse]
 
 
 def settle(batch: Batch, books: Books, shelf: Shelf) -> Settled:

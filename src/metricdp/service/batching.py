@@ -9,23 +9,22 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pyarrow as pa
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from metricdp.arrays import Integers
 from metricdp.errors import MetricdpError
 from metricdp.ledger import BatchReceipt
 from metricdp.service.batches import Batch, Draw, Settled, coded, settle
+from metricdp.service.bodies import Rows, read_batch
 from metricdp.service.models import BatchAnswer, BatchRequest
 from metricdp.service.refusals import Refused, too_busy
-from metricdp.service.releasing import CHARGED, amount, body_of, refused, validated
+from metricdp.service.releasing import CHARGED, amount, body_of, parsed, refused
 from metricdp.service.state import State, key_of, state_of
 from metricdp.service.streams import MEDIA_TYPE, read_stream, write_stream
 
 router = APIRouter()
 BODY = body_of(BatchRequest)
 BODY["requestBody"]["content"][MEDIA_TYPE] = {"schema": {"type": "string", "format": "binary"}}
-ASKED = TypeAdapter(BatchRequest)
 ANSWERS: dict[int | str, dict[str, Any]] = {
     **CHARGED,
     200: {
@@ -65,7 +64,8 @@ async def release_batch(
             options = (mechanism, person, on_refusal, purpose, idempotency_key)
             work, finish = lambda: _from_arrow(state, body, *options), _as_arrow
         elif kind == "application/json":
-            work, finish = lambda: _from_json(state, body), _as_json
+            rows = await parsed(state, read_batch, body, state.limits.rows)
+            work, finish = lambda: _from_json(state, rows), _as_json
         else:
             raise Refused(415, "media_type", f"send application/json or {MEDIA_TYPE}.")
         loop = asyncio.get_running_loop()
@@ -101,14 +101,11 @@ def _charged(state: State, batch: Batch, key: str, draw: Draw) -> BatchReceipt:
     )  # fmt: skip
 
 
-def _from_json(state: State, body: bytes) -> Batch:
-    asked = validated(ASKED, body)
-    if len(asked.rows) > state.limits.rows:
-        raise Refused(413, "too_large", f"a batch has at most {state.limits.rows:,} rows: send it in parts.")
+def _from_json(state: State, asked: Rows) -> Batch:
     served = state.shelf.named(asked.mechanism)
-    persons, codes = coded(pa.chunked_array([[row.person for row in asked.rows]], pa.string()))
-    secrets = served.arrays([served.row(row.secret) for row in asked.rows])
-    return Batch(served, asked.request, asked.purpose, persons, codes, secrets, asked.on_refusal == "null")
+    persons, codes = coded(pa.chunked_array([asked.persons], pa.string()))
+    secrets = served.arrays([served.row(secret) for secret in asked.secrets])
+    return Batch(served, asked.request, asked.purpose, persons, codes, secrets, asked.partial)
 
 
 def _from_arrow(

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -334,10 +335,22 @@ class Client:
                 continue
             if answer.status_code not in AGAIN or attempt == last:
                 break
-            time.sleep(min(5.0, float(answer.headers.get("retry-after", "1"))))
+            time.sleep(_seconds(answer.headers.get("retry-after", "")))
         if answer.is_success:
             return answer
         raise _refusal(answer)
+
+
+def _seconds(retry_after: str) -> float:
+    """Return how long to wait by a Retry-After header, a number of seconds or a date: at most 5 s, else 1 s."""
+    try:
+        if retry_after.strip().isdigit():
+            found = float(retry_after)
+        else:
+            found = parsedate_to_datetime(retry_after).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError):
+        found = 1.0
+    return min(5.0, max(0.0, found))
 
 
 def _refusal(answer: httpx.Response) -> ServiceError:

@@ -12,17 +12,17 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from metricdp.errors import MetricdpError
+from metricdp.service.bodies import read_design
 from metricdp.service.building import builder_of, space_of
 from metricdp.service.jobs import ENDED, Job
 from metricdp.service.models import DesignRequest, JobAnswer, Refusal
 from metricdp.service.refusals import Refused, unfit
-from metricdp.service.releasing import DENIED, body_of, in_thread, read
+from metricdp.service.releasing import DENIED, body_of, check_media_type, in_thread, parsed
 from metricdp.service.state import State, key_of, state_of
 
 router = APIRouter()
 LOOK = 0.2  # seconds between two looks at the events of a job
 ALIVE = 15.0  # seconds after which a comment keeps a quiet stream open
-DIMENSIONS = 64
 JOB: dict[int | str, dict[str, Any]] = {**DENIED, 404: {"model": Refusal, "description": "No such job of this key."}}
 FILE: dict[int | str, dict[str, Any]] = {
     **JOB,
@@ -40,16 +40,15 @@ STREAM: dict[int | str, dict[str, Any]] = {
 )  # fmt: skip
 async def design(request: Request) -> Response:
     """Begin to design a mechanism on points; what is asked for is checked now, the search runs as a job."""
-    state, body = state_of(request), await read(request, DesignRequest)
-    most = state.limits.points
-    if len(body.points) > most or max(len(point) for point in body.points) > DIMENSIONS:
-        raise Refused(413, "too_large", f"a design takes at most {most:,} points of {DIMENSIONS} coordinates.")
+    check_media_type(request)
+    state = state_of(request)
+    body = await parsed(state, read_design, await request.body(), state.limits.points)
     try:
-        builder_of(body.builder)
-        space_of(body.points, body.metric)
+        builder_of(body["builder"])
+        space_of(body["points"], body["metric"])
     except MetricdpError as error:
         raise unfit(error) from None
-    job = await in_thread(state, lambda: state.jobs.start(key_of(request), body.model_dump()))
+    job = await in_thread(state, lambda: state.jobs.start(key_of(request), body))
     return _answer(job, 202)
 
 

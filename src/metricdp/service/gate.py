@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from metricdp.service import logs
 from metricdp.service.counters import Counters
 from metricdp.service.keys import Key, Keyring
-from metricdp.service.limits import Limits
+from metricdp.service.limits import LARGEST_HEAD, Limits
 from metricdp.service.refusals import Refused, mistake, too_busy
 
 Scope = MutableMapping[str, Any]
@@ -34,6 +35,8 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"strict-transport-security", b"max-age=31536000"),
 ]
+BUSY = "the service has enough to do, or enough of this key; ask again in a moment. Nothing was charged."
+BUSY_LARGE = "enough large requests are at work, or enough of this key; ask again in a moment. Nothing was charged."
 MOST_BUCKETS = 10_000
 KEY, VISIT = "metricdp.key", "metricdp.visit"  # what the application finds in the scope of a request
 
@@ -91,13 +94,45 @@ class Rates:
         return 0.0 if left >= 1.0 else (1.0 - left) / self._rate
 
 
+class Places:
+    """Places for requests at work, so many in all, and a share of them for every key.
+
+    With n keys at work a key has at most 1 / (n + 1) of all places: there is always room for one more key, however many
+    requests of one key come or how slowly their bodies arrive.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken: dict[str, int] = {}
+
+    def is_free(self, key: str) -> bool:
+        """Tell whether there is a place for a request of a key."""
+        keys = len(self._taken) + (key not in self._taken)
+        share = max(1, self._most // (keys + 1))
+        return sum(self._taken.values()) < self._most and self._taken.get(key, 0) < share
+
+    @contextmanager
+    def taken(self, key: str, sentence: str) -> Iterator[None]:
+        """Take a place for as long as a request is at work, or refuse it with a sentence."""
+        if not self.is_free(key):
+            raise too_busy(sentence)
+        self._taken[key] = self._taken.get(key, 0) + 1
+        try:
+            yield
+        finally:
+            self._taken[key] -= 1
+            if not self._taken[key]:
+                del self._taken[key]
+
+
 class Gate:
     """The application with a gate around it."""
 
     def __init__(self, app: Any, *, keys: Keyring, limits: Limits, counters: Counters) -> None:
         self.app, self._keys, self._limits, self._counters = app, keys, limits, counters
         self._rates = Rates(limits.rate)
-        self._at_work = self._large = 0
+        self._at_work = 0
+        self._places, self._large = Places(limits.waiting), Places(limits.batches + 2)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -130,34 +165,29 @@ class Gate:
             self._note(visit, rule, time.perf_counter() - started)
 
     async def _admitted(self, visit: _Visit, rule: Rule) -> None:
-        if rule.scope is not None:
-            if self._at_work > self._limits.waiting:
-                raise too_busy("the service has enough to do; ask again in a moment. Nothing was charged.")
-            visit.key = self._known(visit.header(b"authorization"), rule.scope)
-            wait = self._rates.take(visit.key.id, time.monotonic())
-            if wait:
-                raise too_busy("this key asks more often than it may. Nothing was charged.", retry=wait)
-            visit.scope[KEY] = visit.key.id
+        visit.check_head()
+        if rule.scope is None:
+            visit.check_length()
+            await self._timed(visit)
+            return
+        visit.key = self._known(visit.header(b"authorization"), rule.scope)
+        wait = self._rates.take(visit.key.id, time.monotonic())
+        if wait:
+            raise too_busy("this key asks more often than it may. Nothing was charged.", retry=wait)
+        visit.scope[KEY] = visit.key.id
         visit.check_length()
-        if rule.large:
-            await self._taken(visit)
-            return
-        if rule.lasting:
-            await self.app(visit.scope, visit.receive, visit.send)
-            return
+        with self._places.taken(visit.key.id, BUSY):
+            if rule.lasting:
+                await self.app(visit.scope, visit.receive, visit.send)
+            elif rule.large:
+                with self._large.taken(visit.key.id, BUSY_LARGE):  # few, since each is held in memory whole
+                    await self._timed(visit)
+            else:
+                await self._timed(visit)
+
+    async def _timed(self, visit: _Visit) -> None:
         async with asyncio.timeout(self._limits.seconds):
             await self.app(visit.scope, visit.receive, visit.send)
-
-    async def _taken(self, visit: _Visit) -> None:
-        """Let few large requests in at one time, since each is held in memory whole."""
-        if self._large >= self._limits.batches + 2:
-            raise too_busy("enough large requests are at work; ask again in a moment. Nothing was charged.")
-        self._large += 1
-        try:
-            async with asyncio.timeout(self._limits.seconds):
-                await self.app(visit.scope, visit.receive, visit.send)
-        finally:
-            self._large -= 1
 
     def _known(self, header: bytes, needed: str) -> Key:
         """Return the key of a request that may do what it asks for."""
@@ -199,6 +229,15 @@ class _Visit:
     def header(self, name: bytes) -> bytes:
         found: bytes = next((value for key, value in self.scope["headers"] if key == name), b"")
         return found
+
+    def check_head(self) -> None:
+        """Refuse a head that is too large; h11 bounds only one that has not arrived whole."""
+        parts = [self.scope.get("raw_path") or b"", self.scope["query_string"]]
+        parts += [part for header in self.scope["headers"] for part in header]
+        if sum(len(part) + 2 for part in parts) > LARGEST_HEAD:
+            raise Refused(
+                431, "head", f"the address and the headers are larger than {LARGEST_HEAD:,} bytes together: send less."
+            )
 
     def check_length(self) -> None:
         """Refuse a body by the length it names, before it is read."""

@@ -6,19 +6,16 @@ import json
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from metricdp.errors import MetricdpError
-from metricdp.service.building import audited
-from metricdp.service.models import AuditAnswer, AuditRequest, MatrixAudit, SamplesAudit
-from metricdp.service.refusals import Refused, unfit
-from metricdp.service.releasing import DENIED, body_of, read
+from metricdp.service.bodies import judge
+from metricdp.service.models import AuditAnswer, MatrixAudit, SamplesAudit
+from metricdp.service.refusals import unfit
+from metricdp.service.releasing import DENIED, body_of, check_media_type
 from metricdp.service.state import state_of
 
 router = APIRouter()
-ASKED: TypeAdapter[MatrixAudit | SamplesAudit] = TypeAdapter(AuditRequest)
-DIMENSIONS = 64  # of points, secrets and reports
 
 
 @router.post(
@@ -27,23 +24,13 @@ DIMENSIONS = 64  # of points, secrets and reports
 )  # fmt: skip
 async def audit(request: Request) -> Response:
     """Say what a mechanism really leaks: exactly for a matrix, by evidence for samples."""
-    state, body = state_of(request), await read(request, ASKED)
+    check_media_type(request)
+    state, body = state_of(request), await request.body()
     limits = state.limits
-    if isinstance(body, MatrixAudit):
-        sides = max(len(body.matrix), len(body.points), max(len(row) for row in body.matrix))
-        width = max(len(row) for row in body.points)
-        _bounded(sides, limits.points, "secrets and reports")
-    else:
-        _bounded(max(len(body.secrets), len(body.reports)), limits.rows, "rows")
-        width = max(len(row) for row in (*body.secrets, *body.reports))
-    _bounded(width, DIMENSIONS, "coordinates")
     try:
-        found: dict[str, Any] = await state.apart.run(audited, body.model_dump(), 0.9 * limits.seconds)
+        found: dict[str, Any] = await state.apart.run(
+            judge, body, limits.points, limits.rows, seconds=0.9 * limits.seconds
+        )
     except MetricdpError as error:
         raise unfit(error) from None
     return Response(json.dumps(found, allow_nan=False), media_type="application/json")
-
-
-def _bounded(count: int, most: int, what: str) -> None:
-    if count > most:
-        raise Refused(413, "too_large", f"an audit takes at most {most:,} {what}.")

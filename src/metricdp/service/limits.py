@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 
 from metricdp.errors import InvalidInput
 
+LARGEST_HEAD = 16 * 1024  # bytes of a request line and its headers
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -20,7 +22,8 @@ class Limits:
         seconds: How long one request may take, from its first byte to its answer; then it is answered 503.
         design_seconds: How long one design may search.
         rate: Requests a second of one key, on average; twice as many may come at once. 0 for no limit.
-        waiting: Requests at work or waiting at one time; more are answered 429 at once.
+        waiting: Requests at work or waiting at one time; more are answered 429 at once. One key has at most half of
+            them, two keys a third each, and so on: there is always room for another key.
         batches: Batches at work at one time.
         connections: Open connections at one time.
         designs: Designs at work at one time on this machine; four times as many may wait.

@@ -55,6 +55,9 @@ class Refused(Exception):
         super().__init__(kind)
         self.status, self.kind, self.sentence, self.retry, self.details = status, kind, sentence, retry, details
 
+    def __reduce__(self) -> tuple[Any, ...]:  # a refusal may come from a process of its own
+        return _again, (self.status, self.kind, self.sentence, self.retry, self.details)
+
     def response(self) -> JSONResponse:
         """Return the answer."""
         headers = {} if self.retry is None else {"Retry-After": str(max(1, round(self.retry)))}
@@ -64,6 +67,10 @@ class Refused(Exception):
             headers["Connection"] = "close"  # the rest of the body is not waited for
         content = {"error": self.kind, "message": self.sentence, **self.details}
         return JSONResponse(content, self.status, headers=headers)
+
+
+def _again(status: int, kind: str, sentence: str, retry: float | None, details: dict[str, Any]) -> Refused:
+    return Refused(status, kind, sentence, retry=retry, **details)
 
 
 def too_busy(sentence: str, *, retry: float = 1.0) -> Refused:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, MetricdpError
 from metricdp.ledger import Receipt, Release
 from metricdp.ledger.amounts import account_for, charge_of, in_words
+from metricdp.service.bodies import SMALL
 from metricdp.service.drawing import Drawing
 from metricdp.service.models import (
     BudgetAnswer,
@@ -23,7 +25,7 @@ from metricdp.service.models import (
     ReleaseAnswer,
     ReleaseRequest,
 )
-from metricdp.service.refusals import Refused, malformed, unfit
+from metricdp.service.refusals import Refused, unfit
 from metricdp.service.served import Served
 from metricdp.service.state import State, key_of, state_of
 from metricdp.service.till import out_of_reach
@@ -152,20 +154,11 @@ async def in_thread(state: State, work: Any) -> Any:
     return await asyncio.get_running_loop().run_in_executor(state.threads, work)
 
 
-async def read(request: Request, kind: type[T] | TypeAdapter[T]) -> T:
-    """Return a large body as what it is described as: read when its turn has come, validated in a thread."""
-    check_media_type(request)
-    body, adapter = await request.body(), kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
-    found: T = await in_thread(state_of(request), lambda: validated(adapter, body))
-    return found
-
-
-def validated(adapter: TypeAdapter[T], body: bytes) -> T:
-    """Return JSON as what it is described as, or refuse it without its values."""
-    try:
-        return adapter.validate_json(body)
-    except ValidationError as error:
-        raise malformed(error.errors(include_input=False, include_context=False, include_url=False)) from None
+async def parsed(state: State, work: Callable[[bytes, int], T], body: bytes, most: int) -> T:
+    """Return what work reads in a body: a large one in a process of its own, so that releases go on."""
+    if len(body) <= SMALL:
+        return cast(T, await in_thread(state, lambda: work(body, most)))
+    return cast(T, await state.reading.run(work, body, most, seconds=0.9 * state.limits.seconds))
 
 
 def check_media_type(request: Request) -> None:

@@ -15,14 +15,13 @@ from typing import Any
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
 from metricdp.files import existing_file
 from metricdp.service import logs
-from metricdp.service.limits import Limits
+from metricdp.service.limits import LARGEST_HEAD, Limits
 
 # How long one thread may keep the interpreter while another waits. Every answer that is sent lets go of it for a
 # moment; with Python's 5 ms the thread that commits would keep it each time, and answers would leave one in 5 ms.
 SWITCH = 0.0002
 GRACE = 30  # seconds that requests at work have to end
 KEPT_OPEN = 15  # seconds that a connection without a request stays open
-HEADERS = 16 * 1024  # bytes of a request line and its headers
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def configuration(app: Any, door: Door, limits: Limits, *, processes: int = 1) -
         limit_concurrency=limits.connections,
         timeout_keep_alive=KEPT_OPEN,
         timeout_graceful_shutdown=GRACE,
-        h11_max_incomplete_event_size=HEADERS,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
         ssl_certfile=door.certificate,
         ssl_keyfile=door.private_key,
     )

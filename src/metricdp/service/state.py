@@ -30,7 +30,8 @@ class State:
     counters: Counters
     till: Till
     jobs: Jobs
-    apart: Apart
+    apart: Apart  # where audits are judged
+    reading: Apart  # where large bodies are parsed
     threads: ThreadPoolExecutor
     batches: int = 0  # at work
     looked: tuple[float, bool] = (

@@ -2,6 +2,7 @@
 
 python benchmarks/betting.py draws        median draws to refute noise of a larger epsilon, and what others need
 python benchmarks/betting.py alarms       false alarms over 2,000 correct mechanisms of all builders (`correct.py`)
+python benchmarks/betting.py shared       false alarms of honest samplers whose reports of one call share randomness
 python benchmarks/betting.py bounds       lower bounds of epsilon at a million draws, in one and two dimensions
 python benchmarks/betting.py defects      re-implementations of published defects, each with claim and draws needed
 
@@ -158,6 +159,49 @@ def measure_alarms(keep: Recorder, audits: int, draws: int, minutes: float, furt
     )
 
 
+def sharing(rng: np.random.Generator) -> dict[str, Sampler]:
+    """Return samplers that keep epsilon 1 on a line, and whose reports of one call share something."""
+
+    def noisy(x: Any, count: int) -> Any:
+        return np.round((x + rng.laplace(size=count)) * 2.0**20) / 2.0**20
+
+    def dithered(x: Any, count: int) -> Any:
+        offset = 0.5 * rng.integers(0, 8)
+        return 4.0 * np.round((x + rng.laplace(size=count) - offset) / 4.0) + offset
+
+    def numbered(x: Any, count: int) -> Any:
+        others = [np.round(rng.normal(size=count), 3) for _ in range(4)]
+        return np.stack([noisy(x, count), *others, np.full(count, np.round(rng.normal(), 2))], axis=1)
+
+    return {
+        "the offset of a lattice": dithered,
+        "a number in column 6": numbered,
+        "the whole report": lambda x, count: np.full(count, noisy(x, 1)[0]),
+    }
+
+
+def measure_shared(keep: Recorder, audits: int, draws: int) -> None:
+    for name in sharing(np.random.default_rng(0)):
+        alarms = {True: 0, False: 0}
+        for seed in range(audits):
+            for independent in alarms:
+                rng = np.random.default_rng(seed)
+                report = mdp.audit_sampler(
+                    sharing(rng)[name], secrets=[0.0, 1.0], metric=mdp.Lp(1), epsilon=1.0, draws=draws, rng=rng,
+                    independent=independent,
+                )  # fmt: skip
+                alarms[independent] += report.verdict == "violated"
+        text = f"{alarms[False]} of {audits}; {alarms[True]} with independent=True, which is not true of it"
+        print(f"{name}: {text}", flush=True)
+        keep(
+            "betting",
+            f"false alarms at 99 % of an honest sampler whose reports of one call share {name}, {draws:,} draws",
+            asked="at most 1 %",
+            measured=text,
+            alarms=[alarms[False], alarms[True]],
+        )
+
+
 def measure_bounds(keep: Recorder, runs: int) -> None:
     cases = [
         ("the line", mdp.laplace(mdp.Lp(1), 1.0, dimension=1), [[0.0], [1.0]], mdp.Lp(1)),
@@ -174,8 +218,9 @@ def measure_bounds(keep: Recorder, runs: int) -> None:
             start = time.process_time()
             true = mechanism.guarantee
             report = mdp.audit_sampler(
-                draw, secrets=secrets, metric=metric, epsilon=true.epsilon, slack=true.slack, draws=1_000_000, rng=rng
-            )
+                draw, secrets=secrets, metric=metric, epsilon=true.epsilon, slack=true.slack, draws=1_000_000, rng=rng,
+                independent=True,
+            )  # fmt: skip
             seconds.append(time.process_time() - start)
             bounds.append(report.epsilon)
         text = f"{min(bounds):.3g} to {max(bounds):.3g} of 1 in {runs} runs"
@@ -288,7 +333,7 @@ def measure_defects(keep: Recorder) -> None:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("what", choices=["draws", "alarms", "bounds", "defects"])
+    parser.add_argument("what", choices=["draws", "alarms", "shared", "bounds", "defects"])
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--audits", type=int, default=2000)
     parser.add_argument("--draws", type=int, default=1000)
@@ -301,6 +346,8 @@ def main() -> None:
         measure_draws(keep, chosen.runs, chosen.least)
     elif chosen.what == "alarms":
         measure_alarms(keep, chosen.audits, chosen.draws, chosen.minutes, chosen.further)
+    elif chosen.what == "shared":
+        measure_shared(keep, min(chosen.audits, 200), chosen.draws)
     elif chosen.what == "bounds":
         measure_bounds(keep, min(chosen.runs, 5))
     else:

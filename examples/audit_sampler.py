@@ -23,4 +23,4 @@ def right(x, count):
 for draw in (hasty, right):
     report = mdp.audit_sampler(draw, secrets=[0.0, 1.0, 2.0], metric=mdp.Lp(1), epsilon=1.0, draws=20_000)
     print(report.verdict, f"after {report.draws} draws, at least epsilon {report.epsilon:.2f}")
-    print(report.witness, report.power, *report.findings)
+    print(report.witness or report.power, *report.findings)

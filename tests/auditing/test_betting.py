@@ -171,21 +171,68 @@ def test_recorded_rows_that_cannot_be_judged_are_refused():
         mdp.audit_samples([1.0, 1.0], [0.0, 1.0], metric=LINE, epsilon=1.0)
 
 
-def test_the_leak_that_would_have_been_found_is_found():
-    draws = 6000
+@pytest.mark.parametrize("draws", [6000, 20_000])
+def test_the_leak_that_would_have_been_found_is_found(draws):
     power = judged(laplace(1.0), secrets=[0.0, 1.0], draws=draws).power
-    found = re.findall(r"epsilon ([\d.]+) in reports that make up (\d+)%", power)
-    assert [share for _, share in found] == ["10", "1"][: len(found)]
-    for epsilon, percent in found:
+    found = re.findall(r"makes up (\d+)% of the reports and leaks epsilon ([\d.]+)", power)
+    assert [share for share, _ in found] == ["10", "1"][: len(found)]
+    assert found
+    for percent, epsilon in found:
         likely = 1.0 / (1.0 + math.exp(-float(epsilon)))
         rng, mass = np.random.default_rng(8), 0.01 * float(percent)
 
         def draw(x, count, rng=rng, mass=mass, likely=likely):
             share = 2.0 * mass * (likely if x == 0.0 else 1.0 - likely)
-            return np.where(rng.random(count) < share, 7, rng.integers(0, 4, count))
+            return np.where(rng.random(count) < share, 7.0, on_lattice(rng.laplace(size=count)))
 
         verdicts = [judged(draw, seed, secrets=[0.0, 1.0], draws=draws).verdict for seed in range(8)]
-        assert verdicts.count("violated") >= 6
+        assert verdicts.count("violated") >= 6  # 95 % each: fewer have a probability of 0.6 %
+
+
+def test_true_values_among_recorded_rows_would_have_been_found():
+    rng = np.random.default_rng(6)
+    secrets = rng.uniform(0, 8, 5000)
+    reports = on_lattice(secrets + rng.laplace(size=5000))
+    power = mdp.audit_samples(secrets, reports, metric=LINE, epsilon=1.0, rng=rng).power
+    (percent,) = re.findall(r"(\d+)% of the reports are the true value", power)
+    verdicts = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        told = np.where(rng.random(5000) < 0.01 * float(percent), secrets, reports)
+        verdicts.append(mdp.audit_samples(secrets, told, metric=LINE, epsilon=1.0, rng=rng).verdict)
+    assert verdicts.count("violated") >= 4
+
+
+def test_few_draws_claim_no_power():
+    assert "makes up" not in judged(laplace(1.0), draws=50).power
+
+
+def test_only_a_refutation_has_a_witness_and_no_ratio_is_made_of_what_was_chosen():
+    assert judged(laplace(1.0), draws=2000).witness is None
+    refuted = judged(laplace(3.0))
+    assert math.isnan(refuted.witness.ratio)
+    assert "ratio" not in str(refuted)
+
+
+def test_the_sentence_says_that_epsilon_is_a_lower_bound():
+    kept, refuted = judged(laplace(1.0), draws=2000), judged(laplace(3.0))
+    assert kept.is_lower_bound
+    assert str(kept).startswith(f"not refuted: leaks at least epsilon {kept.epsilon:.12g} (99 %) (claimed 1)")
+    assert str(refuted).startswith(f"violated: leaks at least epsilon {refuted.epsilon:.12g} (99 %) (claimed 1)")
+    assert "asking stopped there" in str(refuted)
+    assert "asking stopped there" not in str(kept)
+
+
+def test_an_excess_that_is_rounding_is_said_to_be_rounding():
+    matrix = np.array([[math.e, 1.0], [1.0, math.e]]) / (1.0 + math.e)
+    points = np.array([[0.0], [1.0]])
+    found = mdp.audit(matrix, metric=LINE, points=points).epsilon
+    claimed = found * (1.0 - 2e-16)
+    report = mdp.audit(matrix, metric=LINE, points=points, epsilon=claimed)
+    assert (report.verdict, bool(report.rounding)) == ("violated", True)
+    assert report.rounding in str(report)
+    assert mdp.audit(matrix, metric=LINE, points=points, epsilon=0.999).rounding == ""
+    assert mdp.audit(matrix, metric=LINE, points=points, epsilon=1.001).rounding == ""
 
 
 def test_the_wealth_is_a_fair_game_by_brute_force():

@@ -1,7 +1,7 @@
 """Auditing: what a mechanism really leaks and really costs."""
 
 from metricdp.auditing.accuracy import accuracy_radius
-from metricdp.auditing.betting import audit_sampler, audit_samples
+from metricdp.auditing.betting import PROBED, audit_sampler, audit_samples
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.concentrated import ConcentratedReport, audit_concentrated, concentrated, delta_at
 from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
@@ -18,6 +18,7 @@ from metricdp.auditing.traces import bounded_range, trace_leakage
 from metricdp.mechanisms import Witness
 
 __all__ = [
+    "PROBED",
     "AuditReport",
     "Claim",
     "ConcentratedReport",

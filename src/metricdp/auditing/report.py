@@ -11,6 +11,7 @@ from metricdp.mechanisms import Witness
 from metricdp.metrics import Metric, precision_note
 
 Basis = Literal["proof", "theorem", "samples"]
+ROUNDING = 1.0 + 1e-12  # an excess below this comes from rounding, not from a mistake in the mechanism
 Verdict = Literal["holds", "violated", "not refuted", "cannot judge"]
 
 
@@ -33,11 +34,12 @@ class AuditReport:
     `basis` says what it rests on: "proof" (every pair, or every cell of the domain, in directed rounding), "theorem"
     (a formula whose conditions were checked) or "samples", which can only refute. `epsilon` is the smallest epsilon for
     which the promise is kept: for a proof or a theorem an upper bound (an exact audit's is tight to the last digits),
-    for samples a lower bound at the stated confidence. `refuted` says that more than what was claimed is shown to leak.
+    for samples a lower bound at the stated confidence (`is_lower_bound`): much more may leak. `refuted` says that more
+    than what was claimed is shown to leak.
     `pairs` counts the pairs, or the cells, that were judged one by one.
 
-    Audits of samples also say how many reports were bet on (`draws`), which leak those would have found (`power`) and
-    what else was seen (`findings`).
+    Audits of samples also say how many reports were bet on (`draws`), a leak that those would have found (`power`) and
+    what else was seen (`findings`). They name a witness only where they refute.
 
     `obstacle` is a sentence on what stands in the way of a verdict, and `vacuous` marks a promise about a single
     secret, which no mechanism can break: there is nothing to tell apart.
@@ -85,6 +87,21 @@ class AuditReport:
         return ""
 
     @property
+    def is_lower_bound(self) -> bool:
+        """Whether `epsilon` is a lower bound of what leaks, as samples give it."""
+        return self.basis == "samples"
+
+    @property
+    def rounding(self) -> str:
+        """What is to be said where an exact audit finds no more than rounding above the claim, as a sentence."""
+        if not self.refuted or self.claimed is None or self.is_lower_bound or self.epsilon > ROUNDING * self.claimed:
+            return ""
+        return (
+            f"The excess of {self.epsilon - self.claimed:.1g} is what rounding of the probabilities does: claim "
+            f"{self.epsilon!r}, or build with a slightly smaller epsilon."
+        )
+
+    @property
     def kept(self) -> bool:
         """Whether the promise is kept for certain: it holds, or it is about a single secret."""
         return self.verdict == "holds" or (self.vacuous and not self.refuted)
@@ -96,26 +113,30 @@ class AuditReport:
 
     def __str__(self) -> str:
         claim = "" if self.claimed is None else f" (claimed {self.claimed:.12g})"
-        text = f"{self.verdict}: epsilon {self.epsilon:.12g}{claim}, by {self.basis}, {self.method}"
+        text = f"{self.verdict}: {self._found}{claim}, by {self.basis}, {self.method}"
         if self.pairs:
             text += f", {self.pairs} {'pair' if self.pairs == 1 else 'pairs'}"
         if self.witness is not None:
-            text += f"; worst at {self.witness}"
-        said = [self.reason, self.power, *(str(finding) for finding in self.findings)]
+            text += f"; {'seen at' if self.is_lower_bound else 'worst at'} {self.witness}"
+        said = [self.reason, self.rounding, self.power, *(str(finding) for finding in self.findings)]
         return ". ".join([text, " ".join(part for part in said if part)]) if any(said) else text
+
+    @property
+    def _found(self) -> str:
+        if not self.is_lower_bound:
+            return f"epsilon {self.epsilon:.12g}"
+        return f"leaks at least epsilon {self.epsilon:.12g} ({100.0 * self.confidence:.6g} %)"
 
     def _repr_html_(self) -> str:
         rows = [
             ("claimed", "nothing" if self.claimed is None else f"{self.claimed:.12g}"),
-            ("epsilon", f"{self.epsilon:.12g}" + (f", slack {self.slack:.6g}" if self.slack else "")),
+            ("found", self._found + (f", slack {self.slack:.6g}" if self.slack else "")),
             ("by", f"{self.basis}: {self.method}"),
             ("pairs judged", f"{self.pairs:,}"),
         ]
-        if self.basis == "samples":
-            rows.append(("confidence", f"{self.confidence:g}"))
         if self.witness is not None:
-            rows.append(("worst at", str(self.witness)))
-        rows += [("why", self.reason)] if self.reason else []
+            rows.append(("seen at" if self.is_lower_bound else "worst at", str(self.witness)))
+        rows += [("why", self.reason or self.rounding)] if self.reason or self.rounding else []
         rows += [("power", self.power)] if self.power else []
         return card(self.verdict, [*rows, *((finding.kind, str(finding)) for finding in self.findings)])
 

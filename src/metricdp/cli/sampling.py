@@ -15,7 +15,7 @@ import numpy as np
 import metricdp
 from metricdp import wording
 from metricdp.arrays import Points
-from metricdp.auditing import AuditReport
+from metricdp.auditing import PROBED, AuditReport
 from metricdp.cli import secrets
 from metricdp.cli.choices import Epsilon
 from metricdp.cli.tables import AS_IT_IS, Source
@@ -61,6 +61,8 @@ class Foreign:
         rate: For --url: calls a second at most.
         function: For --module: the function that draws.
         timeout: Seconds to wait for an answer: 60, and 10 for --url, unless said.
+        independent: The reports of one call are drawn independently of each other. They are then asked for many at a
+            time, which is faster; without it every report that is judged comes from a call of its own.
     """
 
     command: str | None = None
@@ -75,6 +77,7 @@ class Foreign:
     rate: float = 5.0
     function: str = "sample"
     timeout: float | None = None
+    independent: bool = False
 
     @property
     def way(self) -> str:
@@ -181,13 +184,14 @@ def audit_asked(
             confidence=promise.confidence,
             draws=_draws(foreign, promise),
             slack=slack,
+            independent=foreign.independent,
             progress=progress,
         )
     return report, asked.metric.unit
 
 
 def _draws(foreign: Foreign, promise: Promise) -> int:
-    several = "{count}" in f"{foreign.body}{foreign.url}"
+    several = foreign.independent and "{count}" in f"{foreign.body}{foreign.url}"
     return promise.draws or (FEW_CALLS if foreign.url is not None and not several else 100_000)
 
 
@@ -236,7 +240,10 @@ def _opened(
             str(foreign.url), synthetic=foreign.synthetic, body=foreign.body, found=foreign.found,
             columns=asked.columns, rate=foreign.rate, patience=foreign.timeout or 10.0, headers=_header(foreign.header),
         )  # fmt: skip
-        print(made.announcement(_draws(foreign, promise), len(asked.points)), file=sys.stderr, flush=True)
+        said = made.announcement(
+            _draws(foreign, promise), len(asked.points), independent=foreign.independent, probes=PROBED
+        )
+        print(said, file=sys.stderr, flush=True)
     with made as draw:
         yield draw
 

@@ -171,7 +171,7 @@ def report_json(report: AuditReport | ConcentratedReport, unit: str) -> str:
     """Return an audit report as JSON; numbers that are not finite become text."""
     values = dataclasses.asdict(report) | {"verdict": report.verdict, "reason": report.reason, "unit": unit}
     if isinstance(report, AuditReport):
-        values["margin"] = report.margin
+        values |= {"margin": report.margin, "epsilon_is": "lower bound" if report.is_lower_bound else "upper bound"}
     else:
         values["promise"] = "concentrated, not pure"
     return json.dumps(_finite(values), indent=2, sort_keys=True, allow_nan=False)

@@ -89,7 +89,8 @@ class Witness:
     """The two secrets and the report at which a mechanism leaks most: p(report | secret) / p(report | other).
 
     Codes (-1 where a continuous side has none), and the coordinates behind them where the spaces are known. The ratio
-    is infinite where `other` never gives that report.
+    is infinite where `other` never gives that report, and not a number where an audit of samples found the pair: it
+    shows that the pair is told apart, not by how much at this report.
     """
 
     secret: int
@@ -109,7 +110,8 @@ class Witness:
             str(code) if code >= 0 or place is None else str(place)  # continuous secrets have coordinates only
             for code, place in zip(named, (self.secret_at, self.other_at, self.report_at), strict=True)
         )
-        return f"secrets {one} and {two}, report {seen}, ratio {self.ratio:.6g}"
+        ratio = "" if math.isnan(self.ratio) else f", ratio {self.ratio:.6g}"
+        return f"secrets {one} and {two}, report {seen}{ratio}"
 
     def located(self, inputs: FiniteSpace, outputs: FiniteSpace) -> Witness:
         """Return the witness with the coordinates of its codes."""

@@ -36,19 +36,26 @@ class CommandSampler(Restarted):
 
     def __call__(self, secret: Any, count: int) -> Points:
         """Return `count` reports for a secret, one a row."""
-        line = line_of(secret)
+        return self.each([secret] * count)
+
+    def each(self, secrets: Sequence[Any]) -> Points:
+        """Return one report for every secret, in their order, one a row."""
+        if len(secrets) == 0:
+            return np.empty((0, 1))
+        lines = [line_of(secret) for secret in secrets]
+        hide = "\n".join(dict.fromkeys(lines))
         answers: list[str] = []
         if self._process is None:
             self._process = self._started()
-            answers = self._process.ask(line + "\n", 1, hide=line)
-            self._nothing_left(line, LISTEN, first=answers[0])
+            answers = self._process.ask(lines[0] + "\n", 1, hide=hide)
+            self._nothing_left(hide, LISTEN, first=answers[0])
         else:
-            self._nothing_left(line)  # what came late belongs to no secret
-        while len(answers) < count:
-            some = min(AT_ONCE, count - len(answers))
-            answers += self._process.ask((line + "\n") * some, some, hide=line)
-        self._nothing_left(line)
-        return reports_of(answers, "the command", hide=line) if count else np.empty((0, 1))
+            self._nothing_left(hide)  # what came late belongs to no secret
+        while len(answers) < len(lines):
+            some = lines[len(answers) : len(answers) + AT_ONCE]
+            answers += self._process.ask("\n".join(some) + "\n", len(some), hide=hide)
+        self._nothing_left(hide)
+        return reports_of(answers, "the command", hide=hide)
 
     def _started(self) -> Process:
         environment = {"PYTHONUNBUFFERED": "1", **os.environ}

@@ -33,9 +33,9 @@ try {
   const sample = await sampler();
   answer({ ready: true });
   for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
-    const { secret, count } = JSON.parse(line);
+    const { secrets } = JSON.parse(line);
     const reports = [];
-    for (let drawn = 0; drawn < count; drawn += 1) {
+    for (const secret of secrets) {
       const report = await sample(Array.isArray(secret) ? [...secret] : secret);
       if (report === undefined) throw new Error("the function returned nothing");
       reports.push(written(report));

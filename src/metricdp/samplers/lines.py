@@ -82,8 +82,8 @@ def reports_of(lines: Sequence[str], who: str, *, hide: str = "") -> Points:
 
 
 def shown(text: str, hide: str = "", *, longest: int = SHOWN) -> str:
-    """Return foreign text fit for an error: short, printable, with `<secret>` where it repeats the secret."""
-    for part in sorted({hide, *hide.split(",")} - {""}, key=len, reverse=True):
+    """Return foreign text fit for an error: short, printable, with `<secret>` where it repeats a line of `hide`."""
+    for part in sorted({*hide.split("\n"), *re.split("[,\n]", hide)} - {""}, key=len, reverse=True):
         if len(part) > 2:
             text = text.replace(part, "<secret>")
     clean = "".join(letter if letter.isprintable() else " " for letter in text).strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +48,21 @@ class NodeSampler(Restarted):
         self._patience = as_positive(patience, "patience")
 
     def __call__(self, secret: Any, count: int) -> Points:
-        """Return `count` reports for a secret, one a row."""
-        value, hide = plain(secret), line_of(secret)
-        sent = value[0] if isinstance(value, list) and len(value) == 1 else value
+        """Return `count` reports for a secret, one a row: the function is called once for each."""
+        return self.each([secret] * count)
+
+    def each(self, secrets: Sequence[Any]) -> Points:
+        """Return one report for every secret, in their order, one a row: the function is called once for each."""
+        values = [plain(secret) for secret in secrets]
+        sent = [value[0] if isinstance(value, list) and len(value) == 1 else value for value in values]
+        hide = "\n".join(dict.fromkeys(line_of(secret) for secret in secrets))
         if self._process is None:
             self._process = Process(self._words, patience=self._patience, who="the module in Node")
             self._asked("", hide)  # it says that it is ready
         items: list[Any] = []
-        while len(items) < count:
-            some = min(AT_ONCE, count - len(items))
-            items += self._asked(json.dumps({"secret": sent, "count": some}) + "\n", hide)["reports"]
+        while len(items) < len(sent):
+            some = sent[len(items) : len(items) + AT_ONCE]
+            items += self._asked(json.dumps({"secrets": some}) + "\n", hide)["reports"]
         return reports_from(items, "the module") if items else np.empty((0, 1))
 
     def _asked(self, text: str, hide: str) -> dict[str, Any]:

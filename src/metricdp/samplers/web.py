@@ -73,9 +73,14 @@ class WebSampler:
         self._connection: http.client.HTTPConnection | None = None
         self._next = 0.0
 
-    def announcement(self, draws: int, secrets: int) -> str:
-        """Say how many calls an audit will make at most, how fast, and what they hold."""
-        calls = draws if self.several == 1 else -(-draws // self.several) + secrets
+    def announcement(self, draws: int, secrets: int, *, independent: bool = False, probes: tuple[int, int]) -> str:
+        """Say how many calls an audit will make at most, how fast, and what they hold.
+
+        `probes` is how many calls for several reports compare calls with each other, and how many reports these are.
+        """
+        together = independent and self.several > 1
+        calls = -(-draws // self.several) + secrets if together else draws
+        calls += probes[0] if self.several > 1 else probes[0] * probes[1]
         return (
             f"{self.where.netloc} will be called at most {calls:,} times, at most {self.rate:g} times a second "
             f"({_duration(calls / self.rate)}). It is told {secrets} secrets, which you said are made up."
@@ -84,10 +89,11 @@ class WebSampler:
     def __call__(self, secret: Any, count: int) -> Points:
         """Return at least `count` reports for a secret, one a row: what a call brings beyond is given too."""
         items: list[Any] = []
+        wanted = 1 if count == 1 else self.several
         while len(items) < count:
-            came = self._reports(self._answer(secret, self.several), many=self.several > 1)
+            came = self._reports(self._answer(secret, wanted), many=self.several > 1)
             if not came:
-                raise SamplerFailure(f"{self._who} was asked for {self.several} reports and gave none.")
+                raise SamplerFailure(f"{self._who} was asked for {wanted} reports and gave none.")
             items += came
         return reports_from(items, self._who, columns=self.columns) if items else np.empty((0, 1))
 

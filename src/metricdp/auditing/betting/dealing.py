@@ -1,8 +1,14 @@
-"""Rounds with a sampler: coins first, then as many reports of every secret as they ask for."""
+"""Rounds with a sampler: the coins first, then the reports that they ask for.
+
+Every report that is bet on comes from a call of its own, and calls are made in the order of the coins. Whatever the
+reports of one call share (an offset, a batch number, a time) is then drawn anew for every coin, or is known from
+before it, so that it tells nothing about the coin.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,102 +20,119 @@ from metricdp.errors import InvalidInput
 from metricdp.randomness import Source
 
 SILENT = 8  # calls without a report after which nobody asks again
+PROBE = 32  # reports in a call that is compared with another one for the same secret
+PROBES = 4  # calls for one secret until it is clear whether they repeat
+PROBED = 2 * PROBES, PROBE  # for the two secrets of a pair: how many calls at most, and of how many reports
 
 
-class Pool:
-    """Reports of one secret that nobody has bet on yet, in random order.
+@runtime_checkable
+class Sequential(Protocol):
+    """A sampler that answers many calls at once: one report for every secret, in their order."""
 
-    Whoever sorts reports, or gives more than were asked for, could otherwise make the first ones telling. The coin
-    says how many are taken, so that it stays fair however many came.
-    """
+    def each(self, secrets: Sequence[Any]) -> Any:
+        """Return one report for every secret."""
 
-    def __init__(self, draw: Draw, secret: Any, source: Source) -> None:
-        self._draw, self._secret, self._source = draw, secret, source
-        self._held: Points | None = None
-        self.calls = Calls()
 
-    def take(self, count: int, like: tuple[int, str] | None) -> Points:
-        """Return `count` reports, asking for more where too few are left; `like` is the width and kind of others."""
-        silent = 0
-        while self._held is None or len(self._held) < count:
-            missing = max(count - (0 if self._held is None else len(self._held)), 1)
-            rows = self.ask(missing * 2**silent, like)
-            silent = 0 if len(rows) else silent + 1
-            if silent == SILENT:
-                raise InvalidInput(
-                    f"the sampler gave no report for a secret in {SILENT} calls, so that nothing can be judged."
-                )
+class Sampler:
+    """The sampler that is judged: it is called, what it gives is checked, and what is odd about its calls is noted."""
+
+    def __init__(self, draw: Draw, secrets: Sequence[Any], source: Source) -> None:
+        self.draw, self.secrets, self.source = draw, secrets, source
+        self.calls = [Calls() for _ in secrets]
+        self.like: tuple[int, str] | None = None  # the width and the kind of its reports
+
+    def probe(self, number: int) -> None:
+        """Call twice for many reports of one secret, and further where the calls look alike."""
+        calls = self.calls[number]
+        while calls.made < 2 or (calls.is_doubtful and calls.made < PROBES):
+            self.call(number, PROBE)
+
+    def call(self, number: int, count: int) -> Points:
+        """Call once for reports of one secret; where none come, ask for more; return all that came, in random order."""
+        for silent in range(SILENT):
+            wanted = count * 2**silent
+            width = self.like[0] if self.like else np.asarray(self.secrets[number]).size
+            rows = self._checked(
+                as_reports(self.draw(self.secrets[number], wanted), width=None if width == wanted else width)
+            )
+            self.calls[number].note(wanted, rows)
             if len(rows):
-                self._held = rows if self._held is None else np.concatenate([self._held, rows])
-        taken, self._held = self._held[:count], self._held[count:]
-        return taken
+                return rows if len(rows) == 1 else np.asarray(rows[shuffled(len(rows), self.source)])
+        raise InvalidInput(f"the sampler gave no report for a secret in {SILENT} calls, so that nothing can be judged.")
 
-    def ask(self, count: int, like: tuple[int, str] | None) -> Points:
-        """Call the sampler once and return what came, in random order."""
-        width = like[0] if like else np.asarray(self._secret).size
-        rows = as_reports(self._draw(self._secret, count), width=None if width == count else width)
-        if like and len(rows) and (rows.shape[1], rows.dtype.kind) != like:
+    def one_by_one(self, asked: Integers) -> Points:
+        """Return a report for every secret that is asked for, each from a call of its own, in this order."""
+        numbers = asked.tolist()
+        if not isinstance(self.draw, Sequential):
+            return np.concatenate([self.call(number, 1)[:1] for number in numbers])
+        rows = self._checked(as_reports(self.draw.each([self.secrets[number] for number in numbers]), width=None))
+        if len(rows) != len(numbers):
+            raise InvalidInput(
+                f"the sampler gave {len(rows)} reports for {len(numbers)} secrets, one was due for each."
+            )
+        for number in np.unique(asked).tolist():
+            self.calls[number].note_singles(rows[asked == number])
+        return rows
+
+    def _checked(self, rows: Points) -> Points:
+        if len(rows) == 0:
+            return rows
+        self.like = self.like or (rows.shape[1], rows.dtype.kind)
+        if (rows.shape[1], rows.dtype.kind) != self.like:
             words = {"U": "text", "f": "numbers"}
             raise InvalidInput(
-                f"the sampler gave rows of {like[0]} columns of {words[like[1]]}, then of {rows.shape[1]} columns of "
-                f"{words[rows.dtype.kind]}: reports must keep their shape."
+                f"the sampler gave rows of {self.like[0]} columns of {words[self.like[1]]}, then of {rows.shape[1]} "
+                f"columns of {words[rows.dtype.kind]}: reports must keep their shape."
             )
-        mixed = rows[shuffled(len(rows), self._source)]
-        self.calls.note(count, rows, mixed)
-        return mixed
+        return rows
+
+
+class Pools:
+    """Reports by the hundred: every secret is called once for all its rounds, and what is left over is kept for later.
+
+    This is fair only where the reports of one call are drawn independently of each other. They are shuffled: a sampler
+    that sorts them, or gives more than were asked for, could otherwise make the first ones telling.
+    """
+
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler = sampler
+        self._held: dict[int, Points] = {}
+
+    def take(self, asked: Integers) -> Points:
+        """Return a report for every secret that is asked for."""
+        found, inverse, counts = np.unique(asked, return_inverse=True, return_counts=True)
+        parts = [np.zeros(0)] * len(found)
+        for place in shuffled(len(found), self._sampler.source).tolist():
+            parts[place] = self._of(int(found[place]), int(counts[place]))
+        order = np.argsort(inverse, kind="stable")
+        together = np.concatenate(parts)
+        reports = np.empty_like(together)
+        reports[order] = together
+        return reports
+
+    def _of(self, number: int, count: int) -> Points:
+        held = self._held.get(number)
+        while held is None or len(held) < count:
+            more = self._sampler.call(number, count - (0 if held is None else len(held)))
+            held = more if held is None else np.concatenate([held, more])
+        self._held[number] = held[count:]
+        return held[:count]
 
 
 class Dealer:
-    """Deals rounds: which pairs, which way the coins fell, what the sampler reported.
+    """Deals rounds: which pairs, which way the coins fell, what the sampler reported."""
 
-    In batches, every secret is called once for all its rounds, in random order of the secrets. One at a time, the
-    sampler is asked in the order of the coins for a single report, which is right for samplers with a memory too.
-    """
-
-    def __init__(self, arena: Arena, pairs: Integers, pools: list[Pool], source: Source) -> None:
-        self.arena, self.pairs, self.pools, self.source = arena, pairs, pools, source
-        self.like: tuple[int, str] | None = None
+    def __init__(self, arena: Arena, pairs: Integers, sampler: Sampler, *, independent: bool) -> None:
+        self.arena, self.pairs, self.sampler = arena, pairs, sampler
+        self._take = Pools(sampler).take if independent else sampler.one_by_one
         self.drawn = 0
-        self.singly = False
-        self.last: Points | None = None
-
-    @property
-    def calls(self) -> list[Calls]:
-        """What is known of the calls for every secret."""
-        return [pool.calls for pool in self.pools]
 
     def deal(self, shares: Integers) -> Rounds:
-        """Return so many rounds of every pair."""
+        """Return so many rounds of every pair, in random order."""
+        source = self.sampler.source
         pair = np.repeat(np.arange(len(shares)), shares)
-        if self.singly:
-            pair = pair[shuffled(len(pair), self.source)]
-        coins = (self.source.words(len(pair)) >> np.uint64(63)).astype(np.int64)
-        asked = self.pairs[pair, coins]
-        reports = self._singles(asked) if self.singly else self._batches(asked)
-        self.drawn, self.last = self.drawn + len(pair), reports
+        pair = pair[shuffled(len(pair), source)]
+        coins = (source.words(len(pair)) >> np.uint64(63)).astype(np.int64)
+        reports = self._take(self.pairs[pair, coins])
+        self.drawn += len(pair)
         return Rounds(self.arena, self.pairs[pair, 0], self.pairs[pair, 1], pair, pair, coins, reports)
-
-    def call_again(self) -> None:
-        """See to it that every secret that was asked about was asked twice, so that calls can be compared."""
-        for pool in self.pools:
-            if pool.calls.made == 1:
-                pool.ask(max(8, min(pool.calls.asked, 1000)), self.like)
-
-    def _batches(self, asked: Integers) -> Points:
-        places, parts = [], []
-        secrets = np.unique(asked)
-        for secret in secrets[shuffled(len(secrets), self.source)].tolist():
-            at = np.flatnonzero(asked == secret)
-            parts.append(self._known(self.pools[secret].take(len(at), self.like)))
-            places.append(at)
-        together = np.concatenate(parts)
-        reports = np.empty_like(together)
-        reports[np.concatenate(places)] = together
-        return reports
-
-    def _singles(self, asked: Integers) -> Points:
-        return np.concatenate([self._known(self.pools[secret].take(1, self.like)) for secret in asked.tolist()])
-
-    def _known(self, rows: Points) -> Points:
-        self.like = self.like or (rows.shape[1], rows.dtype.kind)
-        return rows

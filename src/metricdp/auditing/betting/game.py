@@ -63,7 +63,9 @@ def _by_distance(arena: Arena, *, alone: bool) -> list[Belief]:
     if alone and len(reach) > 1:
         found.append(Belief(Lean(pooled=False), Scale(reach, Lean.positions, together=False), 2.0))
     found.append(_counted(arena, Lean(pooled=not alone), 2.0))
-    found.append(_counted(arena, Bins("the distances to both secrets", looks.distances, (4, 6), pooled=not alone), 1.0))
+    found.append(
+        _counted(arena, Bins("the pair of distances to both secrets", looks.distances, (4, 6), pooled=not alone), 1.0)
+    )
     return found
 
 
@@ -72,7 +74,7 @@ def _by_coordinates(arena: Arena, reports: Points) -> list[Belief]:
     found = []
     if width <= 3:
         bins = {1: (32,), 2: (8, 8), 3: (4, 4, 4)}[width]
-        found.append(_counted(arena, Bins("the coordinates of the report", looks.coordinates, bins, pooled=False), 1.0))
+        found.append(_counted(arena, Bins("the place of the report", looks.coordinates, bins, pooled=False), 1.0))
     if 1 < width <= 8:
         found += [
             _counted(arena, Bins(f"coordinate {k + 1}", looks.coordinate(k), (16,), pooled=False), 0.5)

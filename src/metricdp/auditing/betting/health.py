@@ -1,10 +1,11 @@
-"""What makes a sampler unfit for bets in batches: calls that repeat, reports of a call that hang together, drift.
+"""What is said of a sampler beside the bets: calls that repeat, reports that are missing, laws that drift.
 
 None of it convicts: a mechanism may be seeded, cached or slow to settle and still keep its promise for every report.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,10 +15,9 @@ from metricdp.auditing.betting.received import Draw, as_reports
 from metricdp.auditing.betting.rounds import identities
 from metricdp.auditing.report import Finding
 
-KEPT_CALLS, KEPT_ROWS = 64, 256
+KEPT_ROWS = 256  # of one call, to be compared with others
+KEPT_ENDS = 512  # reports of a secret that are kept of the first and of the last ones
 CHANCE = 25.0  # e^-25: what nobody sees by chance
-DOUBT = 6.0  # e^-6: what is looked into before anyone is convicted
-BLOCK = 40  # reports that are compared with others as one
 
 
 @runtime_checkable
@@ -29,49 +29,66 @@ class Restartable(Protocol):
 
 
 class Calls:
-    """What the calls for one secret gave: whether one repeats another, whether reports of one hang together."""
+    """What the calls for one secret gave: how many reports, whether calls repeat, how the first ones and the last look.
+
+    `coincidence` is the logarithm of the chance that so many calls in a row repeat by accident.
+    """
 
     def __init__(self) -> None:
-        self.first: Words | None = None
-        self.coincidence = 0.0  # the logarithm of the chance that so many calls in a row repeat by accident
+        self.coincidence = 0.0
         self.asked = self.received = self.made = 0
-        self._kept: list[Points] = []
-        self._every = 1
+        self._first: Words | None = None
+        self._early: list[Points] = []
+        self._late: deque[Points] = deque(maxlen=KEPT_ENDS)
 
-    def note(self, asked: int, received: Points, mixed: Points) -> None:
-        """Note a call: how many were asked for, the rows as received, and the same in random order."""
-        self.asked, self.received = self.asked + asked, self.received + len(received)
-        if len(received) == 0:
+    def note(self, asked: int, rows: Points) -> None:
+        """Note a call: how many reports were asked for, and what came."""
+        self.asked, self.received, self.made = self.asked + asked, self.received + len(rows), self.made + 1
+        if len(rows) == 0:
             return
-        names = identities(received[:KEPT_ROWS])
-        if self.first is not None and not self.repeats:
-            chance = coincidence(names, self.first)
-            self.coincidence = self.coincidence + chance if chance < 0.0 else 0.0
-        if self.first is None or len(names) > len(self.first):
-            self.first = names
-        if self.made % self._every == 0:
-            self._kept.append(mixed[:KEPT_ROWS])
-        if len(self._kept) > KEPT_CALLS:
-            self._kept, self._every = self._kept[::2], 2 * self._every
-        self.made += 1
+        if asked > 1:
+            self._compare(identities(rows[:KEPT_ROWS]))
+        self._keep(rows[0])
+
+    def note_singles(self, rows: Points) -> None:
+        """Note calls that gave one report each."""
+        self.asked, self.received, self.made = self.asked + len(rows), self.received + len(rows), self.made + len(rows)
+        for row in rows[:KEPT_ENDS]:
+            self._keep(row)
+        for row in rows[KEPT_ENDS:][-KEPT_ENDS:]:
+            self._keep(row)
 
     @property
-    def repeats(self) -> bool:
+    def is_repeated(self) -> bool:
         """Whether calls gave the same draws again, beyond chance."""
         return self.coincidence < -CHANCE
 
-    def unlike(self) -> tuple[float, float]:
-        """Return the p-values of all calls having one law, and of the early ones having that of the late ones."""
-        rows = np.concatenate(self._kept) if self._kept else np.zeros((0, 1))
-        sizes = np.array([len(part) for part in self._kept], dtype=np.int64)
-        size = min(BLOCK, max(1, len(rows) // 4))
-        block = np.unique((np.cumsum(sizes) - sizes) // size, return_inverse=True)[1].repeat(sizes)
-        if len(rows) == 0 or block[-1] == 0:  # a call stays in one block
-            return 1.0, 1.0
-        half = (block > np.median(block)).astype(np.int64)
-        tests = [(_homogeneous(codes, block), _homogeneous(codes, half)) for codes in _cells(rows)]
-        lowest = np.min(tests, axis=0) * len(tests)
-        return min(1.0, float(lowest[0])), min(1.0, float(lowest[1]))
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether calls look alike, and one more may tell whether that is chance."""
+        return -CHANCE <= self.coincidence < 0.0
+
+    def drift(self) -> float:
+        """Return the p-value of the first reports having the law of the last ones."""
+        if len(self._late) < KEPT_ENDS:
+            return 1.0
+        rows = np.stack([*self._early, *self._late])
+        half = (np.arange(len(rows)) >= len(self._early)).astype(np.int64)
+        tests = [_homogeneous(codes, half) for codes in _cells(rows)]
+        return min(1.0, min(tests) * len(tests))
+
+    def _keep(self, row: Points) -> None:
+        if len(self._early) < KEPT_ENDS:
+            self._early.append(row)
+        else:
+            self._late.append(row)
+
+    def _compare(self, names: Words) -> None:
+        if self._first is not None and not self.is_repeated:
+            chance = coincidence(names, self._first)
+            self.coincidence = self.coincidence + chance if chance < 0.0 else 0.0
+        if self._first is None or len(names) > len(self._first):
+            self._first = names
 
 
 def coincidence(one: Words, two: Words) -> float:
@@ -131,7 +148,7 @@ def seed_finding(draw: Draw, secret: Any) -> tuple[Finding, ...]:
 
 
 def health_findings(calls: list[Calls]) -> tuple[Finding, ...]:
-    """Say what was seen of the calls: rows that are missing or too many, repeated draws, drift, calls that differ."""
+    """Say what was seen of the calls: reports that are missing or too many, repeated draws, drift."""
     found = []
     asked, received = sum(one.asked for one in calls), sum(one.received for one in calls)
     if asked != received:
@@ -140,29 +157,21 @@ def health_findings(calls: list[Calls]) -> tuple[Finding, ...]:
         found.append(
             Finding(
                 "rows",
-                f"Asked for {asked:,} reports the sampler gave {received:,}. What came is judged as it came; whoever "
-                "can count reports may learn from their number" + (", which depends on the secret." if uneven else "."),
+                f"Asked for {asked:,} reports the sampler gave {received:,}. What came is judged as it came; somebody "
+                "who counts reports may learn from their number"
+                + (", which depends on the secret." if uneven else "."),
             )
         )
-    if any(one.repeats for one in calls):
+    if any(one.is_repeated for one in calls):
         found.append(
             Finding(
                 "memory",
-                "Calls for one secret gave the same draws again: a fixed seed or a memory. Only one call a secret was "
-                "judged, and repeated reports are not protected by fresh noise.",
+                "Calls for one secret gave the same draws again: a fixed seed or a memory. Fresh noise does not "
+                "protect a report that is repeated.",
             )
         )
-    tests = [one.unlike() for one in calls]
-    if min((late for _, late in tests), default=1.0) * len(tests) < 1e-6:
+    elif min((one.drift() for one in calls), default=1.0) * len(calls) < 1e-6:
         found.append(
             Finding("drift", "Later reports of a secret follow another law than earlier ones: a state drifts.")
         )
-    elif min((every for every, _ in tests), default=1.0) * len(tests) < 1e-6:
-        found.append(Finding("calls", "Reports of one call hang together: they were not drawn independently."))
     return tuple(found)
-
-
-def doubtful(calls: list[Calls]) -> bool:
-    """Tell whether calls look so different that a conviction needs reports that were asked for one at a time."""
-    unlike = min((min(one.unlike()) for one in calls), default=1.0) * len(calls) < 1e-3
-    return unlike or any(one.coincidence < -DOUBT for one in calls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,26 +15,34 @@ from metricdp.mechanisms import Witness
 
 
 def outcome(
-    game: Game, confidence: tuple[float, float], method: str, pairs: int, findings: tuple[Finding, ...] = ()
+    game: Game,
+    confidence: float,
+    method: str,
+    pairs: int,
+    findings: tuple[Finding, ...] = (),
+    *,
+    asked: bool = False,
 ) -> AuditReport:
-    """Return the report of a game that is over, with the confidence stated and the one this game is judged at."""
-    stated, judged = confidence
+    """Return the report of a game that is over; a sampler that was `asked` is asked no further once it is refuted.
+
+    Only a refutation has a witness: where nothing is refuted, the pair that looks worst is worst by chance.
+    """
     wealth, arena = game.wealth, game.arena
-    refuted = wealth.refuted(judged)
-    place = _telling(game, game.beliefs[wealth.best])
+    refuted = wealth.refuted(confidence)
+    place = _telling(game, game.beliefs[wealth.best]) if refuted else None
     return AuditReport(
         claimed=arena.epsilon,
-        epsilon=wealth.bound(judged),
+        epsilon=wealth.bound(confidence),
         basis="samples",
-        method=method,
+        method=f"{method}; asking stopped there" if refuted and asked else method,
         refuted=refuted,
-        confidence=stated,
+        confidence=confidence,
         witness=None if place is None else place.witness,
         slack=arena.slack,
         pairs=pairs,
         draws=game.rounds,
-        power="" if refuted else power(game, judged),
-        findings=(*(_convicting(game, judged) if refuted else ()), *findings),
+        power="" if refuted else power(game, confidence),
+        findings=(*(_convicting(game, confidence) if refuted else ()), *findings),
     )
 
 
@@ -47,7 +56,7 @@ class _Place:
 
 
 def _convicting(game: Game, confidence: float) -> tuple[Finding, ...]:
-    """Say which looks convict: every one that multiplied its share by 1/alpha, the richest first."""
+    """Say which looks convict: every one that multiplied its share by 1/alpha, exact events first, then the richest."""
     wealth = game.wealth
     own = wealth.log_shares + wealth.logs[:, wealth.claim]
     enough = np.flatnonzero(wealth.logs[:, wealth.claim] >= -np.log1p(-confidence))
@@ -61,7 +70,7 @@ def _convicting(game: Game, confidence: float) -> tuple[Finding, ...]:
             together = game.arena.slots == 1 and len(game.arena.levels) > 1
             sentence = _sentence(belief.look.says(place.cell), place, together=together)
             found.setdefault(kind, Finding(kind, sentence, convicts=True))
-    return tuple(found.values())
+    return tuple(sorted(found.values(), key=lambda finding: finding.kind == "law"))
 
 
 def _sentence(what: str, place: _Place, *, together: bool) -> str:
@@ -107,11 +116,11 @@ def _telling(game: Game, belief: Belief) -> _Place | None:
     side = int(ones[best] > zeros[best])
     row = int(np.flatnonzero((inverse == best) & (past.coins == side))[0])
     seen = int(max(zeros[best], ones[best])), int(min(zeros[best], ones[best]))
-    ratio = float(share[best] / (1.0 - share[best]))
-    return _Place(int(found[best] % look.size), seen, _witness(past, row, side, ratio))
+    return _Place(int(found[best] % look.size), seen, _witness(past, row, side))
 
 
-def _witness(past: Rounds, row: int, side: int, ratio: float) -> Witness:
+def _witness(past: Rounds, row: int, side: int) -> Witness:
+    """Return the pair and the report of a round; its ratio is not known, since it was chosen by what was seen."""
     pair = (int(past.first[row]), int(past.second[row]))
     secret, other = pair[side], pair[1 - side]
     points = past.arena.points
@@ -119,7 +128,7 @@ def _witness(past: Rounds, row: int, side: int, ratio: float) -> Witness:
         secret,
         other,
         -1,
-        ratio,
+        math.nan,
         secret_at=tuple(points[secret].ravel().tolist()),
         other_at=tuple(points[other].ravel().tolist()),
         report_at=tuple(past.reports[row].ravel().tolist()),

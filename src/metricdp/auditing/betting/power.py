@@ -1,42 +1,103 @@
-"""What would have been found: the leak that these rounds would have refuted."""
+"""What would have been found: one kind of leak, planted in simulated reports and bet on as the game bets.
+
+A leak can take any form, and no number covers them all. Where pairs are learned one by one, the leak is a value that
+comes back bit for bit; where all pairs are learned together, it is the true value. The simulation counts the wealth of
+the one look that is made for this leak; whatever the other looks win comes on top.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from metricdp.auditing.betting.game import Game
+from metricdp.auditing.betting.books import Counts
+from metricdp.auditing.betting.exact_events import Truth
+from metricdp.auditing.betting.game import LEARNING, Belief, Game, batch_size
+from metricdp.auditing.betting.looks import Values
+from metricdp.auditing.betting.wealth import Wealth
 
-RARE = (0.1, 0.01)
+RARE = (0.1, 0.01)  # how much of all reports a leak makes up
+RUNS = 200  # simulated audits
+FOUND = 0.95  # of which so many must refute
+NOTHING = "No leak in a tenth of the reports or less is sure to be found with so few draws."
 
 
 def power(game: Game, confidence: float) -> str:
-    """Say which leak would have been found with these rounds, in reports that are not too rare.
+    """Say which planted leak these rounds would have found in at least 95 % of simulated audits."""
+    together = game.arena.slots == 1 and len(game.arena.levels) > 1
+    kind = Truth if together else Values
+    belief = next((belief for belief in game.beliefs if isinstance(belief.look, kind)), None)
+    if belief is None:
+        return "Which leak these draws would have found is not known."
+    return _true_values(game, belief, confidence) if together else _values(game, belief, confidence)
 
-    A set of reports of mass m, averaged over both secrets, that betrays the pair with log-odds e d multiplies the
-    wealth by about exp(n m KL(q || s)), q = 1 / (1 + exp(-e d - slack)), less what learning q costs.
-    """
-    found = [(mass, _least(game, confidence, mass)) for mass in RARE]
-    parts = [
-        f"epsilon {least:.3g} in reports that make up {mass:.0%} of all" for mass, least in found if np.isfinite(least)
-    ]
+
+def _values(game: Game, belief: Belief, confidence: float) -> str:
+    level = int(np.argmax(game.played))
+    steps = game.wealth.candidates[game.wealth.claim + 1 :]
+    parts = []
+    for mass in RARE:
+        low, high = 0, len(steps)  # the smallest step that is found, by halving
+        while low < high:
+            middle = (low + high) // 2
+            if _share_found(game, belief, confidence, level, mass, float(steps[middle])) >= FOUND:
+                high = middle
+            else:
+                low = middle + 1
+        if low < len(steps):
+            parts.append(f"makes up {mass:.0%} of the reports and leaks epsilon {steps[low]:.3g}")
     if not parts:
-        return f"So few draws find no leak in reports that make up less than {RARE[0]:.0%} of all."
-    return f"These draws would have found a leak of {', or of '.join(parts)}, and of less in more frequent ones."
+        return NOTHING
+    return (
+        f"At the pair that was asked most, in {game.played[level]:,.0f} rounds, at least {FOUND:.0%} of such audits "
+        f"find a value that comes back bit for bit and {', or '.join(parts)} (simulated). A leak that is spread over "
+        "many values, or rarer, may need more draws."
+    )
 
 
-def _least(game: Game, confidence: float, mass: float) -> float:
-    """Return the smallest epsilon of a leak of this mass that is found at some pair."""
-    wealth, arena = game.wealth, game.arena
-    share = 1.0 / sum(belief.share for belief in game.beliefs)
-    rounds = np.maximum(game.played, 1e-9)
-    if arena.slots == 1:  # pairs are learned together: rounds of similar distances count together
-        rounds = np.full(len(rounds), rounds.sum() / 4.0)
-    seen = rounds * mass
-    needed = -np.log1p(-confidence) - np.log(share) + 0.5 * np.log(np.maximum(seen, 1.0)) + 3.0
-    steps = np.concatenate([wealth.candidates[wealth.claim + 1 :], arena.epsilon * np.geomspace(100.0, 1e4, 30)])
-    q = np.minimum(1.0 / (1.0 + np.exp(-steps[:, None] * arena.levels - arena.slack)), 0.9999)
-    s = wealth.limit[wealth.claim]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = np.where(q > s, q * np.log(q / s) + (1.0 - q) * np.log((1.0 - q) / (1.0 - s)), 0.0)
-    enough = np.any((seen * rate >= needed) & (game.played > 0), axis=1)
-    return float(steps[int(np.argmax(enough))]) if enough.any() else float("inf")
+def _true_values(game: Game, belief: Belief, confidence: float) -> str:
+    found = [mass for mass in RARE if _share_found(game, belief, confidence, None, mass, np.inf) >= FOUND]
+    if not found:
+        return NOTHING
+    return (
+        f"At least {FOUND:.0%} of such audits find it where {found[-1]:.0%} of the reports are the true value "
+        "(simulated). Other leaks may need more draws."
+    )
+
+
+def _share_found(
+    game: Game, belief: Belief, confidence: float, level: int | None, mass: float, epsilon: float
+) -> float:
+    """Return the share of simulated audits that refute a leak at one level, or at all levels as they were played."""
+    arena, rng = game.arena, np.random.default_rng(0)  # which audits are simulated is no secret
+    played = game.played if level is None else np.where(np.arange(len(game.played)) == level, game.played, 0.0)
+    wealth = Wealth(arena.epsilon, arena.slack, arena.levels, np.ones(1), alone=True)
+    cells = 2 if level is None else 1  # the true value is one of two: the first secret or the second
+    book, slots = Counts(RUNS, cells, belief.book.shrink if isinstance(belief.book, Counts) else 1.0), np.arange(RUNS)
+    earned, refuted = np.full(RUNS, np.log(belief.share / sum(one.share for one in game.beliefs))), np.zeros(RUNS, bool)
+    known = np.full(RUNS, level is None)  # a value is bet on once it was learned, the true one from the beginning
+    for size, learns in _batches(game.rounds):
+        levels = rng.choice(len(played), size=RUNS, p=played / played.sum())
+        odds = np.exp(-epsilon * arena.levels[levels] - arena.slack)
+        for cell in range(cells):
+            hits = rng.binomial(size, mass * float(played.sum()) / game.rounds / cells, RUNS)
+            likely = rng.binomial(hits, 1.0 / (1.0 + odds)).astype(np.float64)
+            seen = (likely, hits - likely) if cell == 0 else (hits - likely, likely)
+            where = np.full(RUNS, cell)
+            gains = wealth.bet(0, levels, book.believe(slots, levels, where), seen)
+            earned += np.where(known, gains, 0.0)
+            book.add(slots, levels, where, seen)
+        refuted |= earned >= -np.log1p(-confidence)
+        if learns:
+            known |= book.seen.sum(axis=(0, 2)) > 1
+    return float(refuted.mean())
+
+
+def _batches(rounds: int) -> Iterator[tuple[int, bool]]:
+    """Return the sizes of the batches of a game, and whether looks learn anew after each."""
+    drawn = 0
+    while drawn < rounds:
+        size = min(batch_size(drawn), rounds - drawn)
+        yield size, bool(np.any((drawn < LEARNING) & (drawn + size >= LEARNING)))
+        drawn += size

@@ -42,6 +42,10 @@ def audit_samples(
     are easiest to refute. The bets are those of `audit_sampler`, and so is the report; a row is used at most once. The
     witness names rows of `secrets`.
 
+    The level rests on rows that were drawn independently of each other: rows of one call that share an offset or a
+    batch number can convict a sampler that keeps its promise. Where the sampler can be called, `audit_sampler` assumes
+    less.
+
     Args:
         secrets: The true values, one a row.
         reports: What was reported for them, one a row: numbers or text.
@@ -71,7 +75,7 @@ def audit_samples(
     if game is None:
         raise InvalidInput("no two secrets are finitely far apart, so that nothing can be compared.")
     method = f"bets on {game.rounds:,} of {len(points):,} recorded reports of {len(distinct):,} secrets"
-    report = outcome(game, (confidence, confidence), method, pairs)
+    report = outcome(game, confidence, f"{method}, taken to be drawn independently", pairs)
     if report.witness is None:
         return report
     one, two = (int(rows[code]) for code in (report.witness.secret, report.witness.other))

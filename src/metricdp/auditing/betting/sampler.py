@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import as_points
-from metricdp.auditing.betting.dealing import Dealer, Pool
+from metricdp.auditing.betting.dealing import Dealer, Sampler
 from metricdp.auditing.betting.game import Game, batch_size, shares
-from metricdp.auditing.betting.health import DOUBT, doubtful, health_findings, seed_finding
+from metricdp.auditing.betting.health import health_findings, seed_finding
 from metricdp.auditing.betting.outcome import outcome
 from metricdp.auditing.betting.pairing import chosen_pairs
 from metricdp.auditing.betting.received import Draw, checked_claim
@@ -21,7 +21,6 @@ from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
 from metricdp.randomness import Randomness, fresh_stream, source_of
 
-BATCHES = 0.9  # the share of the level that rounds in batches get
 Progress = Callable[[float, float], None]
 
 
@@ -36,6 +35,7 @@ def audit_sampler(
     draws: int = 100_000,
     slack: float = 0.0,
     pairs: Sequence[tuple[int, int]] | None = None,
+    independent: bool = False,
     progress: Progress | None = None,
     rng: Randomness = None,
 ) -> AuditReport:
@@ -51,10 +51,17 @@ def audit_sampler(
     repeat, the secret itself, low bits and lattices. If the promise holds, their wealth reaches 1 / (1 - confidence)
     with probability at most 1 - confidence, whenever one stops. Pairs that have won more are asked more often.
 
-    The verdict is "violated" or "not refuted", never "holds". `report.epsilon` is a lower bound of what leaks at the
-    stated confidence, `witness` the pair and a report that give it away, `power` the leak that these draws would
-    have found, `findings` what else was seen. Where reports of one call hang together or a state drifts, they are asked
-    for one at a time; where calls repeat, one call a secret is judged.
+    Every report that is bet on comes from a call of its own, `draw(secret, 1)`, and calls are made in the order of the
+    coins. So the level holds for every sampler of which one report keeps the promise, given all that it said before:
+    what reports of one call share, such as the offset of a lattice or a batch number, convicts nobody. A sampler that
+    answers many calls at once may have a method `each(secrets)`, one report for every secret in their order.
+
+    With `independent` you say that the reports of one call are drawn independently of each other. Then reports are
+    asked for by the hundred, which is faster, and the level rests on what you said.
+
+    The verdict is "violated", "not refuted", or "cannot judge" where calls repeat; never "holds". `report.epsilon` is a
+    lower bound of what leaks at the stated confidence, `witness` the pair and a report that give it away, `power` a
+    leak that these draws would have found, `findings` what else was seen.
 
     Args:
         draw: The sampler. It is given the secrets as they stand in `secrets`.
@@ -65,6 +72,7 @@ def audit_sampler(
         draws: The largest number of reports to bet on, in all.
         slack: What the promise allows beside epsilon * d.
         pairs: Which secrets to compare, as positions in `secrets`; otherwise all, or the most telling ones of many.
+        independent: The reports of one call are drawn independently of each other.
         progress: Called with the share of the draws made and the lower bound so far.
         rng: Randomness of the coins, cryptographic by default.
 
@@ -84,68 +92,56 @@ def audit_sampler(
     chosen, apart = chosen_pairs(points, metric, pairs, claimed)
     source = fresh_stream() if rng is None else source_of(rng)
     arena = Arena(points, metric, claimed, slack, apart * UP, len(chosen))
-    dealer = Dealer(arena, chosen, [Pool(draw, secret, source) for secret in secrets], source)
+    sampler = Sampler(draw, list(secrets), source)
     seeds = seed_finding(draw, secrets[int(chosen[0, 0])])
-    table = _Table(dealer, int(draws), confidence, progress)
-    game, judged = table.play()
-    findings = (*seeds, *health_findings(dealer.calls))
-    method = f"bets on {game.rounds:,} reports of {len(points)} secrets"
-    return outcome(game, (confidence, judged), f"{method}{table.manner}", len(chosen), findings)
+    for number in chosen[0].tolist():
+        sampler.probe(number)
+    repeated = any(calls.is_repeated for calls in sampler.calls)
+    if repeated and not independent:
+        return AuditReport(
+            claimed=claimed,
+            epsilon=0.0,
+            basis="samples",
+            method="calls compared with each other, no bets",
+            confidence=confidence,
+            slack=slack,
+            pairs=len(chosen),
+            obstacle="Calls for one secret give the same draws again, so that one report tells the next: nothing can "
+            "be bet on them. Let the sampler draw afresh in every call; or, where the reports of one call are drawn "
+            "independently of each other, say so (independent=True, --independent), and one call a secret is judged.",
+            findings=(*seeds, *health_findings(sampler.calls)),
+        )
+    if repeated:
+        game, manner = _single_calls(arena, chosen, sampler, int(draws)), ", one call for every secret"
+    else:
+        dealer = Dealer(arena, chosen, sampler, independent=independent)
+        game, manner = _play(dealer, int(draws), confidence, progress), "" if independent else ", one a call"
+    manner += ", taken to be independent in a call" if independent else ""
+    method = f"bets on {game.rounds:,} reports of {len(points)} secrets{manner}"
+    findings = (*seeds, *health_findings(sampler.calls))
+    return outcome(game, confidence, method, len(chosen), findings, asked=True)
 
 
-class _Table:
-    """Plays until the claim is refuted or the draws are spent, in a manner that suits the sampler.
+def _play(dealer: Dealer, draws: int, confidence: float, progress: Progress | None) -> Game:
+    """Play until the claim is refuted or the draws are spent."""
+    game: Game | None = None
+    while True:
+        size = min(batch_size(game.rounds if game else 0), draws - dealer.drawn)
+        rounds = dealer.deal(shares(game, len(dealer.pairs), size, dealer.sampler.source))
+        game = game or Game(dealer.arena, rounds.reports)
+        game.play(rounds)
+        if progress is not None:
+            progress(dealer.drawn / draws, game.wealth.bound(confidence))
+        if game.wealth.refuted(confidence) or dealer.drawn >= draws:
+            return game
 
-    The level alpha = 1 - confidence is shared out: 0.9 alpha for rounds in batches. Where calls repeat, or reports of
-    a call hang together, whatever the batches have won is thrown away, and 0.1 alpha is left for a new game: on a
-    single call for every secret, or on reports that are asked for one at a time.
-    """
 
-    def __init__(self, dealer: Dealer, draws: int, confidence: float, progress: Progress | None) -> None:
-        self.dealer, self.draws, self.progress = dealer, draws, progress
-        self.alpha = 1.0 - confidence
-        self.manner = ""
-
-    def play(self) -> tuple[Game, float]:
-        """Return the game that counts, and the confidence it is judged at."""
-        game, fit = self._rounds(1.0 - BATCHES * self.alpha)
-        if fit:
-            return game, 1.0 - BATCHES * self.alpha
-        if any(calls.coincidence < -DOUBT for calls in self.dealer.calls):
-            return self._single_calls(), 1.0 - (1.0 - BATCHES) * self.alpha
-        self.dealer.singly = True
-        self.manner = ", asked for one at a time"
-        return self._rounds(1.0 - (1.0 - BATCHES) * self.alpha)[0], 1.0 - (1.0 - BATCHES) * self.alpha
-
-    def _rounds(self, confidence: float) -> tuple[Game, bool]:
-        """Play a new game; tell whether its rounds were fit for it."""
-        dealer, game = self.dealer, None
-        if dealer.drawn >= self.draws and dealer.last is not None:  # nothing is left to ask with
-            return Game(dealer.arena, dealer.last), True
-        while True:
-            size = min(batch_size(game.rounds if game else 0), self.draws - dealer.drawn)
-            rounds = dealer.deal(shares(game, len(dealer.pairs), size, dealer.source))
-            if not dealer.singly and any(calls.repeats for calls in dealer.calls):
-                return game or Game(dealer.arena, rounds.reports), False
-            game = game or Game(dealer.arena, rounds.reports)
-            game.play(rounds)
-            if self.progress is not None:
-                self.progress(dealer.drawn / self.draws, game.wealth.bound(confidence))
-            if game.wealth.refuted(confidence):
-                dealer.call_again()
-                return game, dealer.singly or not doubtful(dealer.calls)
-            if dealer.drawn >= self.draws:
-                return game, True
-
-    def _single_calls(self) -> Game:
-        """Ask once for every secret, and bet on those reports alone."""
-        dealer, arena = self.dealer, self.dealer.arena
-        self.manner = ", one call for every secret"
-        used = np.unique(dealer.pairs)
-        count = max(1, (self.draws - dealer.drawn) // len(used))
-        parts = {int(secret): dealer.pools[secret].ask(count, dealer.like) for secret in used}
-        secret = np.concatenate([np.full(len(rows), one) for one, rows in parts.items()])
-        rows = np.concatenate(list(parts.values()))
-        shelf = Shelf(rows, secret, len(arena.points), dealer.source)
-        game, _ = play_pairs(shelf, arena.points, arena.metric, (arena.epsilon, arena.slack), dealer.pairs)
-        return game or Game(arena, rows)
+def _single_calls(arena: Arena, pairs: Any, sampler: Sampler, draws: int) -> Game:
+    """Ask once for every secret, and bet on those reports alone."""
+    used = np.unique(pairs)
+    parts = {int(secret): sampler.call(int(secret), max(1, draws // len(used))) for secret in used}
+    secret = np.concatenate([np.full(len(rows), one) for one, rows in parts.items()])
+    rows = np.concatenate(list(parts.values()))
+    shelf = Shelf(rows, secret, len(arena.points), sampler.source)
+    game, _ = play_pairs(shelf, arena.points, arena.metric, (arena.epsilon, arena.slack), pairs)
+    return game or Game(arena, rows)

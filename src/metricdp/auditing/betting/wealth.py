@@ -22,10 +22,10 @@ def candidates(claimed: float) -> Floats:
 
 
 class Wealth:
-    """The wealth of several beliefs against every candidate of epsilon, in logarithms."""
+    """The wealth of several beliefs against every candidate of epsilon, or the claim `alone`, in logarithms."""
 
-    def __init__(self, claimed: float, slack: float, levels: Floats, shares: Floats) -> None:
-        self.candidates = candidates(claimed)
+    def __init__(self, claimed: float, slack: float, levels: Floats, shares: Floats, *, alone: bool = False) -> None:
+        self.candidates = np.array([claimed]) if alone else candidates(claimed)
         self.claim = int(np.searchsorted(self.candidates, claimed))
         odds = self.candidates[:, None] * levels + slack
         self.limit = 1.0 / (1.0 + np.exp(-odds))  # s of every candidate at every distance

@@ -32,7 +32,7 @@ class Entry:
         who: The package, or the paper or program that is re-implemented.
         mechanism: Which of its mechanisms.
         claim: What is claimed, in words.
-        epsilon: The claim as a number, per unit of the metric.
+        epsilon: The claim as a number, per unit of the metric; where nothing is claimed, what it is held against.
         metric: How far secrets are apart; given when it is judged.
         secrets: What is asked about, given when it is judged.
         draw: A sampler `draw(secret, count)`; or
@@ -41,6 +41,7 @@ class Entry:
         note: What is behind it, precisely and kindly.
         draws: How many reports are asked for at most.
         slack: What the claim allows beside epsilon times the distance.
+        claims: Whether anything is claimed: what nobody promised is not violated, it would not be kept.
     """
 
     key: str
@@ -56,6 +57,7 @@ class Entry:
     note: str = ""
     draws: int = DRAWS
     slack: float = 0.0
+    claims: bool = True
 
 
 def judged(entry: Entry, scale: float) -> list[Row]:
@@ -71,7 +73,7 @@ def judged(entry: Entry, scale: float) -> list[Row]:
     return [
         {
             **row,
-            "verdict": report.verdict,
+            "verdict": "would not keep it" if report.refuted and not entry.claims else report.verdict,
             "draws": report.draws or None,
             "leaks_at_least": float(report.epsilon),
             "witness": _witness(report),

@@ -47,6 +47,7 @@ STUDY = Study(
     notes=(
         "`leaks_at_least` is the epsilon that is shown to leak, in the unit of the claim: from draws a lower bound at "
         "99 % confidence, from matrices exact. `draws` is how many reports it took; asking stops at the refutation.",
+        "\"would not keep it\" stands where nothing is claimed: the promise is one that it is held against.",
         "A row is about one version of one mechanism at one setting. It says nothing about the rest of a package.",
     ),
 )  # fmt: skip

@@ -22,7 +22,7 @@ QUICK = ["android", "mldp-vickrey", "mldp-unknown", "geopriv4j", "privkit", "geo
 @pytest.mark.parametrize("key", QUICK)
 def test_published_defects_are_refuted_with_few_draws(key: str) -> None:
     (row,) = judged(BOARD[key][1], 0.2)
-    assert row["verdict"] == "violated"
+    assert row["verdict"] == ("would not keep it" if key == "android" else "violated")  # Android claims nothing
     assert 0 < row["draws"] < 20_000
     assert row["leaks_at_least"] >= BOARD[key][1].epsilon
     assert " against " in row["witness"]

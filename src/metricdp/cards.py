@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+
+from metricdp.rendering import escape
 
 
 def card(title: str, rows: Sequence[tuple[str, str]]) -> str:

@@ -21,9 +21,14 @@ import importlib
 from importlib.util import find_spec
 from types import ModuleType
 
+from metricdp.rendering import printable
+
 
 class MetricdpError(Exception):
-    """The base of all errors raised by metricdp."""
+    """The base of all errors raised by metricdp; what a file wrote into its words is shown, never obeyed."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InvalidInput(MetricdpError, ValueError):

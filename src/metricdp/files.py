@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.ledger_files import refuse_ledger
+from metricdp.rendering import is_address, is_broken_address
 
 try:
     import fcntl
@@ -42,10 +44,23 @@ def existing_file(path: str | os.PathLike[str], what: str = "file") -> Path:
     return place
 
 
+def is_server(place: str) -> bool:
+    """Tell whether a ledger lies on a server rather than in a file; an address that was mistyped is refused.
+
+    Taken for a file, such an address would be printed by whoever does not find the file, with the password in it.
+    """
+    if is_broken_address(place):
+        raise InvalidInput(
+            "the ledger must be a file such as 'budget.db', or an address such as postgresql://user@host/database. "
+            "What was given looks like an address, but has no '://' where it belongs: write the address out."
+        )
+    return is_address(place)
+
+
 def link_notes(paths: Sequence[Path]) -> tuple[str, ...]:
-    """Say which sources are symbolic links and what was read instead."""
+    """Say which sources are symbolic links and what was read instead; by file names, since reports repeat it."""
     links = [path for path in paths if path.is_symlink()]
-    shown = [f"{str(path)!r} is a symbolic link: {os.path.realpath(path)!r} was read." for path in links[:3]]
+    shown = [f"{path.name!r} is a symbolic link: {Path(os.path.realpath(path)).name!r} was read." for path in links[:3]]
     return (*shown, f"{len(links) - 3} more sources are links.") if len(links) > 3 else tuple(shown)
 
 
@@ -53,6 +68,13 @@ def check_target(
     target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, overwrite: bool = True
 ) -> Path:
     """Return where the output will be put, or raise before any work is done."""
+    refuse_ledger(target)
+    return _checked_target(target, source, overwrite=overwrite)
+
+
+def _checked_target(target: str | os.PathLike[str], source: str | os.PathLike[str] | None, *, overwrite: bool) -> Path:
+    if os.fspath(target) == "-":
+        raise OutputProblem("this cannot go to standard output: name a file (one that is called - is named ./-).")
     place = in_its_folder(target)
     if place.exists():
         if source is not None and Path(source).exists() and os.path.samefile(place, source):
@@ -141,7 +163,7 @@ def replacing(
     its permissions; until then the new file is readable by its owner only. Without `overwrite` a target that is there,
     or that somebody else makes meanwhile, is an error.
     """
-    place = check_target(target, source=source, overwrite=overwrite)
+    place = _checked_target(target, source, overwrite=overwrite)
     try:
         partial, handle, mode = _new_partial(place)
     except OSError as error:

@@ -150,7 +150,7 @@ def test_no_bound_is_drawn_where_none_is_known(story):
     )
     page = report_html(bare)
     assert 'class="bound"' not in page
-    assert "No mechanism below" not in page
+    assert "None with these reports below" not in page
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

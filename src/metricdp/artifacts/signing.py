@@ -31,6 +31,7 @@ from metricdp.files import check_target, existing_file
 
 PURPOSE = shared.SIGNATURE_PURPOSE.encode() + b"\0"
 BLANK = "0" * 128
+LONGEST_KEY = 1 << 16  # bytes of a key file that are looked at
 PRIME = 2**255 - 19
 PathLike = str | os.PathLike[str]
 
@@ -58,6 +59,10 @@ def _write(place: Path, data: bytes, mode: int) -> None:
 def read_private(path: PathLike) -> Ed25519PrivateKey:
     """Read a private key that only its owner can read."""
     place = existing_file(path, "key file")
+    if b"PUBLIC KEY" in place.read_bytes()[:LONGEST_KEY]:
+        raise InvalidInput(
+            f"{str(path)!r} is a public key, with which nobody can sign: name the private one, usually ending in .key."
+        )
     if os.name == "posix" and place.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InvalidInput(f"the key file {str(path)!r} can be read by others: chmod 600 it, or make a new pair.")
     try:

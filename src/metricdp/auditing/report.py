@@ -9,6 +9,7 @@ from typing import Literal
 from metricdp.cards import card
 from metricdp.mechanisms import Witness
 from metricdp.metrics import Metric, precision_note
+from metricdp.rendering import printable
 
 Basis = Literal["proof", "theorem", "samples"]
 ROUNDING = 1.0 + 1e-12  # an excess below this comes from rounding, not from a mistake in the mechanism
@@ -24,7 +25,7 @@ class Finding:
     convicts: bool = False
 
     def __str__(self) -> str:
-        return self.sentence
+        return printable(self.sentence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +120,7 @@ class AuditReport:
         if self.witness is not None:
             text += f"; {'seen at' if self.is_lower_bound else 'worst at'} {self.witness}"
         said = [self.reason, self.rounding, self.power, *(str(finding) for finding in self.findings)]
-        return ". ".join([text, " ".join(part for part in said if part)]) if any(said) else text
+        return printable(". ".join([text, " ".join(part for part in said if part)]) if any(said) else text)
 
     @property
     def _found(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from metricdp.files import replacing
 from metricdp.pictures import page, palette, vector
 from metricdp.pictures.loss import loss_plot
 from metricdp.pictures.story import Comparison, Contender
+from metricdp.rendering import escape
 
 FORMAT, VERSION = "metricdp.compare", 1
 
@@ -89,8 +89,8 @@ def _measure_section(compared: Compared, measure: Measure) -> str:
         if one.lower_bound > 0:
             least = escape(wording.distance(one.lower_bound, one.unit, "down"))
             caption += (
-                f' <span class="boundkey">The dashed line is {least}: proven, no mechanism with this promise can do '
-                "better.</span>"
+                f' <span class="boundkey">The dashed line is {least}: proven, '
+                f"{wording.rivals(one.unit)} can do better.</span>"
             )
         figures.append(
             f'<figure class="card" style="margin-bottom:1.2rem">{vector.bars_html(one)}'

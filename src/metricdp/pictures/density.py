@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from metricdp.files import replacing
 from metricdp.metrics import Haversine
 from metricdp.pictures import page, palette
 from metricdp.pictures.vector import MAP_WIDTH
+from metricdp.rendering import escape
 from metricdp.spaces import FiniteSpace
 
 SHOWN_ROWS = 25  # of the table on a page

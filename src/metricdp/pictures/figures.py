@@ -25,7 +25,7 @@ def map_plot(scene: Map, axes: Any = None, *, title: str = "", arrows: int = 60)
 
 
 def loss_bars(comparison: Comparison, axes: Any = None, *, title: str = "") -> Any:
-    """Draw loss by mechanism under one promise, with the bound that no mechanism can beat."""
+    """Draw loss by mechanism under one promise, with the bound for all mechanisms that report the same."""
     with palette.styled():
         axes = palette.axes(8.0, 1.4 + 0.5 * len(comparison.contenders)) if axes is None else axes
         draw_bars(axes, comparison)
@@ -93,7 +93,7 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
     ]
     if certificate.lower_bound > 0:
         least = wording.distance(certificate.lower_bound, guarantee.unit, "down")
-        rows.append(("No mechanism below", f"{least} (gap {wording.gap(certificate.gap)})"))
+        rows.append(("None with these reports below", f"{least} (gap {wording.gap(certificate.gap)})"))
     rows.append(("Method", f"{certificate.method}, {certificate.seconds:.1f} s"))
     return rows
 
@@ -175,7 +175,7 @@ def draw_bars(axes: Any, comparison: Comparison) -> None:
         axes.text(
             comparison.lower_bound,
             len(entries) - 0.38,
-            f" no mechanism with this promise below {least}",
+            f" none with this promise and these reports below {least}",
             color=palette.BOUND,
             fontsize=9.5,
             va="bottom",

@@ -1,4 +1,4 @@
-"""Loss against epsilon for several mechanisms, with what no mechanism can beat."""
+"""Loss against epsilon for several mechanisms, with what no mechanism that reports the same can beat."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def loss_plot(comparisons: Sequence[Comparison], axes: Any = None, *, unit: str 
         if any(value > 0 for _, value in bound):
             # A smaller epsilon is a stronger promise: the bound at each epsilon holds for everything to its left too.
             shade = {"color": palette.LINE, "alpha": 0.5, "linewidth": 0}
-            axes.fill_between(*zip(*bound, strict=True), step="pre", label="no mechanism can be here", **shade)
+            axes.fill_between(
+                *zip(*bound, strict=True), step="pre", label="no mechanism with these reports can be here", **shade
+            )
             axes.plot(*zip(*bound, strict=True), "_", color=palette.INK, markersize=16, label="proven lower bound")
         axes.set_xlabel(f"epsilon per {unit}" if unit else "epsilon per unit of distance")
         axes.set_ylabel(wording.objective(objective) + (f" in {shown}" if shown else ""))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
 
 from metricdp import wording
 from metricdp.mechanisms import Guarantee
+from metricdp.rendering import escape
 
 
 def whole_page(title: str, parts: Sequence[str]) -> str:
@@ -62,15 +62,19 @@ def meaning_table(guarantee: Guarantee) -> str:
     )
 
 
-def repeat_block(listing: Sequence[tuple[str, str]], commands: Sequence[str]) -> str:
+def repeat_block(named: Sequence[tuple[str, str]], commands: Sequence[str]) -> str:
     """Return the files of a report with what each is, and the commands that make them again."""
     rows = "".join(
         f'<tr><td class="file"><code>{escape(name)}</code></td><td>{escape(meaning)}</td></tr>'
-        for name, meaning in listing
+        for name, meaning in named
     )
     table = f'<div class="card"><table><tbody>{rows}</tbody></table></div>' if rows else ""
-    lines = escape("\n".join(commands))
-    return table + (f"<pre><code>{lines}</code></pre>" if lines else "")
+    return table + (listing(commands) if commands else "")
+
+
+def listing(lines: Sequence[str]) -> str:
+    """Return lines as they are typed, one below the other."""
+    return "<pre><code>" + "\n".join(escape(line) for line in lines) + "</code></pre>"
 
 
 def footer(credit: str = "") -> str:

@@ -6,10 +6,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from html import escape
 from typing import Any, Protocol
 
 from metricdp import wording
+from metricdp.rendering import escape, printable
 
 OFTEN = 0.1  # seconds between two updates
 
@@ -79,14 +79,14 @@ class _Terminal:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        words = TextColumn("{task.description}"), TextColumn("{task.fields[words]}")
+        words = [TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[words]}")]
         columns = (words[0], BarColumn(bar_width=24), TimeElapsedColumn(), words[1])
         self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
         self._bars.start()
-        self._task = self._bars.add_task(title, total=1.0, words="")
+        self._task = self._bars.add_task(printable(title), total=1.0, words="")
 
     def update(self, share: float | None, words: str) -> None:
-        self._bars.update(self._task, completed=share, words=words)
+        self._bars.update(self._task, completed=share, words=printable(words))
 
     def close(self) -> None:
         self._bars.stop()

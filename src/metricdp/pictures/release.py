@@ -85,6 +85,8 @@ class Release:
     columns: tuple[str, ...]
     scenes: tuple[Scene, ...]
     laws: tuple[NoiseLaw, ...]
+    together: float | None = None  # how far apart places may lie in every row of a person for a factor of two
+    whole_history: str = ""  # what all rows of a person are worth, in distances
     person: str = ""  # what the rows of the person with the most add up to, in short
     people: tuple[str, ...] = ()  # sentences on rows of one person and on releasing twice
     kept: tuple[str, ...] = ()  # columns that stayed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 
 from metricdp import wording
@@ -11,6 +10,7 @@ from metricdp.files import replacing
 from metricdp.mechanisms import Guarantee
 from metricdp.pictures import page, scenes
 from metricdp.pictures.release import NoiseLaw, Release, Scene, ShareOfBudget
+from metricdp.rendering import escape
 
 SECRET_PAGE = (
     "This page shows secrets: true positions were asked for (--show-secrets). Treat it like the table itself, and "
@@ -49,6 +49,9 @@ def release_html(release: Release) -> str:
 def _head(release: Release) -> str:
     guarantee = release.guarantee
     facts = [_first_fact(guarantee)]
+    if release.together:
+        words = "apart in every row, histories of one person differ by at most a factor of two in all their reports"
+        facts.insert(0, (wording.short_distance(release.together, guarantee.unit), words))
     for law in release.laws[:2]:
         radius = _radius(law)
         which = "around a report, or less," if release.shares else "around a report"
@@ -60,7 +63,7 @@ def _head(release: Release) -> str:
     head = page.header(
         "metricdp report",
         release.title,
-        wording.lead(guarantee),
+        " ".join(part for part in (release.whole_history, wording.lead(guarantee)) if part),
         facts,
         [release.simulated] if release.simulated else [],
     )
@@ -226,4 +229,4 @@ def _kept(release: Release) -> str:
 
 def _cite(release: Release) -> str:
     text, entry = release.citation
-    return page.section("How to cite", f"<p>{escape(text)}</p><pre><code>{escape(entry)}</code></pre>") if text else ""
+    return page.section("How to cite", f"<p>{escape(text)}</p>{page.listing(entry.splitlines())}") if text else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from html import escape
 from pathlib import Path
 
 from metricdp import wording
@@ -11,6 +10,7 @@ from metricdp.files import replacing
 from metricdp.pictures import page, vector
 from metricdp.pictures.figures import certificate_rows
 from metricdp.pictures.story import Story
+from metricdp.rendering import escape
 
 
 def write_report(story: Story, path: str | Path) -> Path:
@@ -91,8 +91,8 @@ def _losses(story: Story) -> str:
     if comparison.lower_bound > 0:
         bound = wording.distance(comparison.lower_bound, comparison.unit, "down")
         caption = (
-            f'{caption} <span class="boundkey">The dashed line is {escape(bound)}: proven, no mechanism with this '
-            "promise can do better.</span>"
+            f'{caption} <span class="boundkey">The dashed line is {escape(bound)}: proven, '
+            f"{wording.rivals(comparison.unit)} can do better.</span>"
         )
     return (
         "<section><h2>What it costs</h2><p>Privacy costs accuracy. How much depends on the mechanism, at the "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from metricdp.arrays import Floats
 from metricdp.metrics import KM_PER_DEGREE
 from metricdp.pictures.release import NoiseLaw, Scene
 from metricdp.pictures.vector import MAP_WIDTH, dots, path
+from metricdp.rendering import escape
 
 ACROSS = 44  # hexagons in the width of a picture
 SHOWN = 0.99  # share of the reports that a picture must show, far ones left out

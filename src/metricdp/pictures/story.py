@@ -35,7 +35,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Mechanisms under one promise and one objective, with the loss that no mechanism can go below.
+    """Mechanisms under one promise and one objective, with the loss below which none that reports the same can go.
 
     A bound belongs to an objective (with its prior and loss) and to a promise. One that lies above the loss of a
     mechanism it speaks about belongs to something else, and is refused here, before anybody draws it.
@@ -69,7 +69,7 @@ class Comparison:
         return min(self.lower_bound, entry.loss) if entry.bounded else None
 
     def gap_of(self, entry: Contender) -> float | None:
-        """Return (loss - bound) / loss: the most that any mechanism with this promise could save."""
+        """Return (loss - bound) / loss: the most that any with this promise and these reports could save."""
         bound = self.bound_of(entry)
         if bound is None:
             return None

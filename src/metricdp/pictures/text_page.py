@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 from metricdp import wording
@@ -12,6 +11,7 @@ from metricdp.files import replacing
 from metricdp.pictures import page
 from metricdp.pictures.release import WordExample
 from metricdp.pictures.vector import MAP_WIDTH
+from metricdp.rendering import escape
 from metricdp.text.worth import Worth
 
 LINES = (("unchanged", "words unchanged"), ("recovered", "attacker right"), ("accuracy", "accuracy of the task"))
@@ -61,9 +61,7 @@ def text_html(told: TextPage) -> str:
             page.section("What epsilons do", _worths(told.worths)),
             page.section("What stayed in the table", page.bullets(told.stayed)),
             page.section("Files, and how to repeat", page.repeat_block(told.files, told.repeat)),
-            page.section(
-                "How to cite", f"<p>{escape(text)}</p><pre><code>{escape(entry)}</code></pre>" if text else ""
-            ),
+            page.section("How to cite", f"<p>{escape(text)}</p>{page.listing(entry.splitlines())}" if text else ""),
             page.footer(),
         ],
     )

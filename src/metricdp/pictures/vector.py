@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.metrics import KM_PER_DEGREE
 from metricdp.pictures.story import Comparison, Contender, Map
+from metricdp.rendering import escape
 
 MAP_WIDTH = 960.0
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from metricdp.arrays import Points, as_positive
 from metricdp.errors import InvalidInput, SamplerFailure
+from metricdp.rendering import address, is_address, place
 from metricdp.samplers.answers import reports_from
 from metricdp.samplers.lines import line_of, plain, shown
 
@@ -195,7 +196,8 @@ def _duration(seconds: float) -> str:
 def _address(url: str) -> Any:
     where = urlsplit(url.strip())
     if where.scheme not in ("http", "https") or not where.hostname:
-        raise InvalidInput(f"`url` must be an address such as https://example.org/report, got {shown(url)!r}.")
+        got = address(url) if is_address(url) else place(url.partition("?")[0])  # what follows may hold a token
+        raise InvalidInput(f"`url` must be an address such as https://example.org/report, got {shown(got)!r}.")
     if where.username is not None or where.password is not None:
         raise InvalidInput("`url` must not hold a name or a password: addresses end in logs. Use a header.")
     return where

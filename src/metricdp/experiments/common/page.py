@@ -26,7 +26,8 @@ TITLES = {
 }
 READING = (
     "Each row shows the published number, ours with the method exactly as published, ours with what keeps the promise, "
-    "and a bound that no mechanism with the same promise can beat. An empty cell was not measured or does not exist; "
+    "and a bound for all mechanisms with the same promise and reports. An empty cell was not measured or does not "
+    "exist; "
     "± is half the 95 % interval of a mean over repetitions, and a percentage how far ours lies from the published."
 )
 SPREADS = {"corrected": "spread", "as_published": "as_published_spread"}

@@ -1,0 +1,152 @@
+"""How foreign text, addresses and paths are shown: the one place that every printed or stored sentence passes.
+
+Text that comes from a file may hold characters that move a cursor, hide words or begin a line of their own; they are
+written out (`printable`). An address of a database may hold a password; only its host and database are shown
+(`address`). A path names people and machines; what leaves the machine holds file names only (`file_name`).
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import logging
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+HIDDEN = "..."
+# C0, DEL, C1, soft hyphen, marks and overrides of direction, zero-width letters, separators, lone surrogates, tags
+UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_HOST = re.compile(r"(?P<host>[A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?(?P<database>/[A-Za-z0-9._-]*)?\Z")
+_SCHEME = re.compile(r".*?(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)\Z", re.DOTALL)
+_LIKE_ADDRESS = re.compile(
+    r"\s*(?:postgres\w*|psycopg\w*)[+\w]*:|(?![A-Za-z]:[\\/]).*:.*@|.*\b(?:password|sslpassword)\s*=", re.I
+)
+# what stands before the @ of an address, also of one that a path has shortened to `postgresql:/`, and in its query
+_PASSWORD = re.compile(r"(?<=:/)/?[^\s@:'\"]*:[^\s'\"]*(?=@)|(?<=password=)[^\s&'\"]+")
+_AMOUNT = re.compile(r"(?:[a-z]+ )?\d[\d.]*(?:e[+-]?\d+)?(?:/[A-Za-z]+2?)?(?: [a-z]+)*")  # 40/km per day, 3/km2
+_NOT_PATHS = ("--columns", "--column", "--id", "--drop", "--coarsen", "--keep", "--accuracy-column", "--separator")
+
+
+def printable(text: str) -> str:
+    r"""Return text on one line, with control characters written out: a line break becomes `\n`.
+
+    The password of an address is left out wherever the address was given, be it as the name of a table or of a column.
+    """
+    if "@" in text or "password" in text:
+        text = _PASSWORD.sub(HIDDEN, text)
+    return UNSAFE.sub(_escape, text)
+
+
+def escape(text: str) -> str:
+    """Return text for a page: printable, and with no letter that HTML reads as its own."""
+    return html.escape(printable(text))
+
+
+def json_text(value: Any, *, indent: int | None = 2, sort_keys: bool = False, ascii_only: bool = True) -> str:
+    """Return plain values as JSON without a raw control character; numbers that JSON does not know are refused."""
+    text = json.dumps(value, indent=indent, sort_keys=sort_keys, ensure_ascii=ascii_only, allow_nan=False)
+    return UNSAFE.sub(_escape_json, text)
+
+
+def is_address(place: str) -> bool:
+    """Tell whether a place is the address of a server rather than a file."""
+    return "://" in place
+
+
+def is_broken_address(place: str) -> bool:
+    """Tell whether a place looks like an address that was mistyped: it may hold a password, and is no file name."""
+    return not is_address(place) and _LIKE_ADDRESS.match(place) is not None
+
+
+def address(place: str) -> str:
+    """Return an address with its host and database at most; what cannot be told apart for certain is left out."""
+    found = _SCHEME.match(place)
+    if found is None:
+        return HIDDEN
+    rest = found["rest"]
+    asked, at = rest.find("?"), rest.rfind("@")
+    if 0 <= asked < at:  # a password may hold a question mark, and a question a password: nothing here is certain
+        return f"{found['scheme']}://{HIDDEN}"
+    parts = _HOST.match(re.split(r"[?#;]", rest[at + 1 :], maxsplit=1)[0])
+    return f"{found['scheme']}://{HIDDEN if parts is None else parts['host'] + (parts['database'] or '')}"
+
+
+def place(text: str) -> str:
+    """Return a place as its owner may see it: a path as it was typed, an address without what is secret."""
+    return address(text) if is_address(text) else HIDDEN if is_broken_address(text) else text
+
+
+def file_name(path: str | os.PathLike[str]) -> str:
+    """Return what a path is called outside this machine: its last name."""
+    text = os.fspath(path)
+    if is_address(text) or is_broken_address(text):
+        return place(text)
+    trailing = text.replace("\\", "/") if re.match(r"[A-Za-z]:\\|\\\\", text) else text
+    return trailing.rstrip("/").rpartition("/")[2] or HIDDEN
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Return a command as others may see it: file names, hosts, and no seed, which undoes the noise."""
+    shown: list[str] = []
+    option = ""
+    for word in words:
+        name, equals, value = word.partition("=")
+        if option == "--seed" or word == "--seed" or word.startswith("--seed="):
+            option = "--seed" if word == "--seed" else ""
+            continue
+        if word.startswith("--") and equals:
+            shown.append(f"{name}={_word(name, value)}")
+            option = ""
+        elif word.startswith("-") and word[1:2].isalpha() and len(word) > 2 and not word.startswith("--"):
+            shown.append(word[:2] + _word("", word[2:]))  # -o/folder/file
+            option = ""
+        elif word.startswith("-"):
+            shown.append(word)
+            option = word
+        else:
+            shown.append(_word(option, word))
+            option = ""
+    return shlex.join(["metricdp", *shown])
+
+
+class Printable(logging.Filter):
+    """Makes the sentence of a log record printable, whoever listens to it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Put the whole sentence in place of the record's parts."""
+        record.msg, record.args = printable(record.getMessage()), None
+        return True
+
+
+for _name in ("metricdp", "metricdp.ledger"):  # what they say may name columns, files and servers
+    logging.getLogger(_name).addFilter(Printable())
+
+
+def _word(option: str, word: str) -> str:
+    if is_address(word) or is_broken_address(word):
+        return place(word)
+    if "/" not in word and "\\" not in word:
+        return word
+    if option in _NOT_PATHS and not word.startswith(("/", "~", ".")):
+        return word
+    if all(_AMOUNT.fullmatch(part.strip()) for part in word.split(",")):
+        return word
+    head, equals, path = word.partition("=")  # name=file
+    return f"{head}={file_name(path)}" if equals and "/" not in head else file_name(word)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+def _escape_json(found: re.Match[str]) -> str:
+    if found[0] == "\n":  # between the lines: inside of texts it is written out already
+        return "\n"
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

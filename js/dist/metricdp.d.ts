@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 6c42700266585a377e410de59a7b1949f7650ad07a30686a1acad33130bd29a6.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 bb02ef6d586c2ca4ff454439ddb2f1f8f649014efc322e7f18893705f440495e.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */
@@ -103,7 +103,7 @@ export type Guarantee = Readonly<{
 }>;
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * secret), a bound for all mechanisms with this promise and these reports, the audited epsilon (where the promise has one) and the pair
  * that it comes from. The loss is null after pruning.
  */
 export type Certificate = Readonly<{
@@ -308,7 +308,7 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
  */
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * secret), a bound for all mechanisms with this promise and these reports, the audited epsilon (where the promise has one) and the pair
  * that it comes from. The loss is null after pruning.
  * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate

@@ -21,17 +21,25 @@ export function nearShare(position, ratio) {
   return [Math.min(share, 0.5), length];
 }
 
-/** Flip a coin that comes up with exactly the probability theta; `exactly` gives the position as a fraction. */
-export function flip(position, ratio, exactly, source) {
+/**
+ * Flip a coin that comes up with exactly the probability theta; `exactly` gives the position as a fraction. A position of 0 must be
+ * 0 exactly; `blur` is what another one may be off by, beyond a rounding of itself.
+ */
+export function flip(position, ratio, exactly, source, blur = 0) {
   source.next();
   const { high, low } = source;
   if (position <= 0) return false;
   const [share, length] = nearShare(position, ratio);
   const level = (high * 4294967296 + low) * 2 ** -64;
-  const band = share * ((32 + 8 * length) * ULP) + 2 ** -62;
+  const band = share * ((32 + 8 * length) * ULP) + 2 ** -62 + 1.01 * blur * steepest(ratio, length);
   if (Math.abs(level - share) > band) return level < share;
   const [top, bottom] = exactly();
   return exactFlip(top, bottom, ratio, high, low, source);
+}
+
+/** Return the largest slope of the share of the far anchor, or a little more. */
+function steepest(ratio, length) {
+  return ratio > 0 ? length * (Math.exp(-ratio) / -Math.expm1(-ratio) + 0.5) * (1 + 64 * ULP) : 1;
 }
 
 /** Return the mixture of the laws of rows with these weights. */

@@ -1,9 +1,14 @@
 /** Mechanisms on a box: laws at a grid of anchors and a rule for the points between them. */
 
+import { settled } from "./balls.js";
 import { flip, mixed, nearShare, readRatios } from "./curves.js";
 import { refuse } from "./errors.js";
-import { drawShares, readRows, shares, sumOf } from "./rows.js";
-import { toWhole, wholesOf } from "./whole.js";
+import { readRows, sumOf } from "./rows.js";
+import { Bits, toWhole, wholesOf } from "./whole.js";
+
+const UNSURE = 2 ** -30; // far above the rounding of a geometric mean in doubles
+const ABSENT = -1e6; // the logarithm of a probability of 0 in a geometric mean
+const DEEP = 1300n; // places of balls, for the smallest doubles
 
 function intervalOf(axis, x) {
   let low = 0;
@@ -19,7 +24,8 @@ function intervalOf(axis, x) {
 function positionIn(axis, cell, x) {
   const [below, above] = [x - axis[cell], axis[cell + 1] - x];
   const upper = above < below;
-  return [Math.min((upper ? above : below) / (axis[cell + 1] - axis[cell]), 0.5), upper];
+  const away = upper ? above : below;
+  return [away > 0 ? Math.min(Math.max(away / (axis[cell + 1] - axis[cell]), Number.MIN_VALUE), 0.5) : 0, upper];
 }
 
 /** Return one of the two anchors around a coordinate, the far one with probability theta. */
@@ -57,13 +63,75 @@ function geometric(table, corners) {
   for (const [row, weight] of corners) {
     table.law(row).forEach((value, k) => {
       if (value > 0) possible[k] = 1;
-      exponents[k] += weight * Math.max(Math.log(value), -1e6);
+      exponents[k] += weight * Math.max(Math.log(value), ABSENT);
     });
   }
   const largest = exponents.reduce((a, b, k) => (possible[k] ? Math.max(a, b) : a), -Infinity);
   const masses = exponents.map((value, k) => (possible[k] ? Math.exp(value - largest) : 0));
   const total = sumOf(masses);
   return masses.map((mass) => mass / total);
+}
+
+/** Draw from the geometric mean at a point, exactly: in doubles where they leave no doubt, in balls elsewhere. */
+function drawGeometric({ axes, table, point, masses }, source) {
+  source.next();
+  const { high, low } = source;
+  const level = (high * 4294967296 + low) * 2 ** -64;
+  let [sum, found, unsure] = [0, -1, level <= UNSURE];
+  for (let k = 0; k < masses.length; k++) {
+    sum += masses[k];
+    if (Math.abs(sum - level) <= UNSURE) unsure = true;
+    if (found < 0 && sum > level) found = k;
+  }
+  return found < 0 || unsure ? drawMeanExactly({ axes, table, point }, new Bits(high, low, source)) : found;
+}
+
+/** Return the anchors around a point that have a share of it, with their multilinear weights as fractions. */
+function exactCorners(axes, point) {
+  let corners = [[0, 1n, 1n]];
+  axes.forEach((axis, l) => {
+    const cell = intervalOf(axis, point[l]);
+    const [low, high, here] = [toWhole(axis[cell]), toWhole(axis[cell + 1]), toWhole(point[l])];
+    const sides = [[cell, high - here], [cell + 1, here - low]].filter(([, part]) => part > 0n);
+    corners = corners.flatMap(([at, top, bottom]) => sides.map(([side, part]) => [at * axis.length + side, top * part, bottom * (high - low)]));
+  });
+  return corners;
+}
+
+/** Return one report of the geometric mean in balls of whole numbers: the word, then as many more bits as it takes. */
+function drawMeanExactly({ axes, table, point }, bits) {
+  const corners = exactCorners(axes, point).map(([row, top, bottom]) => {
+    const weights = new Array(table.reports).fill(0n);
+    wholesOf(Array.from(table.weights(row), Number)).forEach((weight, k) => (weights[table.report(k)] = weight));
+    return { top, bottom, weights, total: weights.reduce((sum, weight) => sum + weight, 0n) };
+  });
+  const used = [];
+  for (let k = 0; k < table.reports; k++) if (isUsed(table, k)) used.push(k);
+  return settled((balls, words) => {
+    while (bits.count < 64n * words) bits.more();
+    const terms = used.map((k) => {
+      let sum = { m: 0n, r: 0n };
+      for (const { top, bottom, weights, total } of corners) {
+        const log = weights[k] > 0n ? balls.log(balls.fraction(weights[k], total)) : balls.double(ABSENT);
+        sum = balls.add(sum, balls.multiply(balls.fraction(top, bottom), log));
+      }
+      return balls.exp(sum);
+    });
+    const total = terms.reduce((sum, term) => balls.add(sum, term));
+    const target = balls.multiply(balls.uniform(bits.word, bits.count), total);
+    let running = { m: 0n, r: 0n };
+    for (let at = 0; at < used.length - 1; at++) {
+      running = balls.add(running, terms[at]);
+      if (balls.below(target, running)) return used[at];
+    }
+    return used[used.length - 1];
+  }, DEEP);
+}
+
+/** Tell whether any anchor reports something. */
+function isUsed(table, report) {
+  for (let row = 0; row < table.rows; row++) if (table.law(row)[report] > 0) return true;
+  return false;
 }
 
 function readAxes(names, box, file) {
@@ -97,9 +165,7 @@ export function readInterpolated(body, file) {
       axes.forEach((axis, l) => (row = row * axis.length + rounded(axis, ratios[l], point[l], source)));
       return table.draw(row, source);
     }
-    const masses = lawAt(point);
-    source.next();
-    return drawShares(shares(masses), () => wholesOf(masses), source);
+    return drawGeometric({ axes, table, point, masses: lawAt(point) }, source);
   };
   return { inputs, outputs, table, draw, law: lawAt };
 }

@@ -80,10 +80,11 @@ class KernelRows {
     const low = word * 2 ** -64 * total - own;
     const high = low + 2 ** -64 * total;
     if (!(low >= 0)) return high + margin < 0 || others === 0 ? row : undefined; // undefined too where a term is no number
+    const final = row === terms.length - 1 ? row - 1 : terms.length - 1; // no report lies beyond, whatever the sums say
     let before = 0;
     for (let k = 0; k < terms.length; k++) {
       const after = before + terms[k];
-      if (after > low) return before + margin < low && (after >= others || high + margin < after) ? k : undefined;
+      if (after > low) return before + margin < low && (k === final || high + margin < after) ? k : undefined;
       before = after;
     }
     return undefined;

@@ -28,7 +28,7 @@ import { largestFactor, meaningHead, meanings, promised, reachOf, shortOfParts, 
  */
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * secret), a bound for all mechanisms with this promise and these reports, the audited epsilon (where the promise has one) and the pair
  * that it comes from. The loss is null after pruning.
  * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate

@@ -57,7 +57,7 @@ function fixedLog(value, bits) {
 }
 
 /** A word followed by as many further random bits as are asked for. */
-class Bits {
+export class Bits {
   constructor(high, low, source) {
     this.word = (BigInt(high) << 32n) | BigInt(low);
     this.count = 64n;

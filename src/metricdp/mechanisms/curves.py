@@ -24,6 +24,7 @@ from metricdp.randomness import Source
 
 ULP = 2.0**-52
 LOG_TWO = float(np.log(2.0))
+TINIEST = 5e-324  # the least double above 0: a position that a quotient loses is still one
 STEEPEST = 700.0  # e^-a is an ordinary double up to here
 LARGEST_RATIO = (
     shared.LARGEST_RATIO
@@ -79,16 +80,22 @@ def speed(ratio: Floats) -> tuple[Floats, Floats]:
 
 
 def flips(
-    share: Floats, position: Floats, ratio: Floats, exact: Callable[[int], tuple[Any, float]], source: Source
+    share: Floats,
+    position: Floats,
+    ratio: Floats,
+    exact: Callable[[int], tuple[Any, float]],
+    source: Source,
+    blur: Floats | float = 0.0,
 ) -> Booleans:
     """Return coin flips that come up with exactly the probability theta, not its rounded value.
 
     A 64-bit word is compared with theta computed in doubles, whose relative error is below (32 + 8 L) ulp; a word
-    inside that band is decided by `exact(index)`, which returns the position as an exact rational, and the ratio.
+    inside that band is decided by `exact(index)`, which returns the position as an exact rational, and the ratio. A
+    position of 0 must be 0 exactly; `blur` is what the others may be off by, beyond a rounding of themselves.
     """
     words: Words = source.words(share.size)
     level = words.astype(np.float64) * 2.0**-64
-    band = share * ((32.0 + 8.0 * curve_length(ratio)) * ULP) + 2.0**-62
+    band = share * ((32.0 + 8.0 * curve_length(ratio)) * ULP) + 2.0**-62 + 1.01 * blur * speed(ratio)[1]
     heads = level < share
     for at in np.flatnonzero(np.abs(level - share) <= band * (position > 0)):
         heads[at] = _exact_flip(*exact(int(at)), int(words[at]), source)

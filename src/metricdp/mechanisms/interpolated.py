@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.curves import cell_of, checked_ratios, flips, near_share
+from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flips, near_share
+from metricdp.mechanisms.noise.deciding import ball, below, exact, settled
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, Source, source_of
@@ -24,6 +25,8 @@ Rule = Literal["exact", "direction", "log", "relaxed"]
 RULES = ("exact", "direction", "log", "relaxed")
 ROUNDING_RULES = ("exact", "direction")
 BATCH = 1 << 17
+UNSURE = 2.0**-30  # far above the rounding of a geometric mean in doubles: of logarithms down to -745, and of -1e6
+ABSENT = -1e6  # the logarithm of a probability of 0 in a geometric mean
 MOST_AXES = 8
 
 
@@ -40,9 +43,9 @@ class InterpolatedMechanism:
     `ratios[l][j]` the log-ratio a that shapes theta on interval j of axis l.
 
     Guarantee: `auditing.lipschitz` proves a Lipschitz constant of all log-probabilities on the whole box, cell by cell.
-    For the rounding rules what is sampled is exactly this law: the coin flips and the draws of the rows are exact with
-    respect to the stored numbers. Probabilities that are computed (`log_density`, and the log rules) carry the
-    rounding of doubles, about 1e-15 relative.
+    What is sampled is exactly this law: the coin flips, the draws of the rows and those of the geometric means are
+    exact with respect to the stored numbers. Probabilities that are computed (`log_density`) carry the rounding of
+    doubles, about 1e-15 relative.
     """
 
     inputs: Box
@@ -117,9 +120,41 @@ class InterpolatedMechanism:
         level = (words.astype(np.float64) + 0.5) * 2.0**-64 * thresholds[:, -1]
         away = np.abs(thresholds - level[:, None]).min(axis=1)
         codes = (thresholds <= level[:, None]).sum(axis=1)
-        for at in np.flatnonzero(away <= (laws.shape[1] + 8) * 2.0**-52):  # too close to call in doubles
-            codes[at] = RowSampler(laws[at : at + 1]).exact(0, int(words[at]), source)
+        for at in np.flatnonzero(away <= UNSURE):  # too close to call in doubles
+            codes[at] = self._draw_exactly(points[at], int(words[at]), source)
         return np.asarray(np.minimum(codes, laws.shape[1] - 1), dtype=np.int64)
+
+    def _draw_exactly(self, point: Floats, word: int, source: Source) -> int:
+        """Return one report of the geometric mean in interval arithmetic: the word, then as many more as it takes."""
+        import flint
+
+        corners = _exact_corners(self.axes, point)
+        laws = [[Fraction(float(value)) for value in self.matrix[anchor]] for anchor, _ in corners]
+        sums = [sum(law, Fraction(0)) for law in laws]
+        used = np.flatnonzero((self.matrix > 0).any(axis=0)).tolist()
+        known = [word]
+
+        def attempt(count: int) -> int:
+            while len(known) < count:
+                known.append(int(source.words(1)[0]))
+            logs = [
+                [exact(law[k] / total).log() if law[k] else flint.arb(ABSENT) for k in used]
+                for law, total in zip(laws, sums, strict=True)
+            ]
+            shares = [exact(share) for _, share in corners]
+            terms = [
+                sum((s * log[k] for s, log in zip(shares, logs, strict=True)), flint.arb(0)) for k in range(len(used))
+            ]
+            terms = [term.exp() for term in terms]
+            digits = sum(one << 64 * (count - 1 - place) for place, one in enumerate(known[:count]))
+            target, running = ball(digits, 64 * count) * sum(terms, flint.arb(0)), flint.arb(0)
+            for k, term in zip(used[:-1], terms[:-1], strict=True):
+                running += term
+                if below(target, running):
+                    return int(k)
+            return int(used[-1])
+
+        return settled(attempt)
 
     def weights(self, secrets: Any, /) -> Any:
         """Return the sparse points x anchors matrix of rounding probabilities, or of multilinear weights."""
@@ -138,7 +173,7 @@ class InterpolatedMechanism:
         used = (self.matrix > 0).any(axis=0)
         with np.errstate(divide="ignore"):
             logs = np.log(self._laws[:, used])
-        exponents = corner_weights(self.axes, None, points) @ np.maximum(logs, -1e6)
+        exponents = corner_weights(self.axes, None, points) @ np.maximum(logs, ABSENT)
         exponents -= exponents.max(axis=1, keepdims=True)
         result = np.zeros((len(points), self.matrix.shape[1]))
         masses = np.exp(exponents)
@@ -217,12 +252,26 @@ def rounded(axis: Floats, ratios: Floats, x: Floats, source: Source) -> Integers
 def _near_position(axis: Floats, cell: Integers, x: Floats) -> tuple[Floats, Booleans]:
     """Return the distance to the nearer anchor over the width, and whether that is the upper one.
 
-    Both differences are single roundings, so that positions next to either anchor keep their relative accuracy.
+    Both differences are single roundings, so that positions next to either anchor keep their relative accuracy; it is 0
+    at the anchor alone.
     """
     low, high = axis[cell], axis[cell + 1]
-    below, above = x - low, high - x
-    upper = above < below
-    return np.minimum(np.where(upper, above, below) / (high - low), 0.5), upper
+    from_low, from_high = x - low, high - x
+    upper = from_high < from_low
+    away = np.where(upper, from_high, from_low)
+    return np.where(away > 0, np.clip(away / (high - low), TINIEST, 0.5), 0.0), upper
+
+
+def _exact_corners(axes: tuple[Floats, ...], point: Floats) -> list[tuple[int, Fraction]]:
+    """Return the anchors around a point that have a share of it, with their multilinear weights."""
+    corners = [(0, Fraction(1))]
+    for axis, x in zip(axes, point.tolist(), strict=True):
+        cell = int(cell_of(axis, np.array([x]))[0])
+        low, high = Fraction(float(axis[cell])), Fraction(float(axis[cell + 1]))
+        along = (Fraction(x) - low) / (high - low)
+        sides = ((cell, 1 - along), (cell + 1, along))
+        corners = [(at * len(axis) + side, share * part) for at, share in corners for side, part in sides if part]
+    return corners
 
 
 def _exact_position(axis: Floats, cell: int, x: float, upper: bool) -> Any:

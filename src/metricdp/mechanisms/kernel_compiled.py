@@ -62,6 +62,7 @@ def locate(terms, codes, starts, words, error, reports, sure):  # type: ignore[n
         row, code = terms[i], codes[i]
         own = row[code]
         row[code] = 0.0
+        final = size - 2 if code == size - 1 else size - 1  # no report lies beyond, whatever the sums say
         ends = np.empty(chunks)
         others = 0.0
         for c in range(chunks):
@@ -84,8 +85,7 @@ def locate(terms, codes, starts, words, error, reports, sure):  # type: ignore[n
             for k in range(c * CHUNK, min((c + 1) * CHUNK, size)):
                 after = before + row[k]
                 if low < after:
-                    last = after >= others  # nothing lies beyond
-                    reports[q], sure[q] = k, before + margin < low and (last or high + margin < after)
+                    reports[q], sure[q] = k, before + margin < low and (k == final or high + margin < after)
                     break
                 before = after
 

@@ -8,8 +8,10 @@ drawn by proposals (`kernel_proposals`); for all others the row is made.
 With t_k the terms of the others, O their sum and t the secret's own, report k is the first with
 t + t_0 + ... + t_k > U (t + O), that is t_0 + ... + t_k > U (t + O) - t. Any sum of others in doubles is within e O of
 the true one (`KernelLaw.error`), so that both sides are within 2 e O + 16 u (t + O) of each other's truth: where the
-two differ by more at both ends of a report's part, that report is what the ideal law gives. Otherwise the row is
-computed again in interval arithmetic, in growing precision, until one report owns all that U is known to lie in.
+two differ by more at both ends of a report's part, that report is what the ideal law gives. The part of the last report
+has one end. A term that a sum of doubles absorbs still has its part: only its place says that a report is the last.
+Otherwise the row is computed again in interval arithmetic, in growing precision, until one report owns all that U is
+known to lie in.
 
 What is asked is not remembered: rows are made for the distinct secrets of one call and forgotten. The time of a call
 grows with how many distinct secrets need their row in it.
@@ -95,7 +97,8 @@ def _row_located(terms: Floats, code: int, words: Words, error: float) -> tuple[
     at = np.searchsorted(sums, low, side="right")
     inside = np.minimum(at, len(sums) - 1)
     before, after = np.where(at > 0, sums[np.maximum(inside, 1) - 1], 0.0), sums[inside]
-    mine, last = low < 0.0, after >= others  # nothing lies beyond
+    final = len(sums) - 1 - (code == len(sums) - 1)  # no report lies beyond, whatever the sums say
+    mine, last = low < 0.0, inside == final
     sure = (at < len(sums)) & (before + margin < low) & (last | (high + margin < after))
     return np.where(mine, code, inside), np.where(mine, (high + margin < 0.0) | (others == 0.0), sure)
 

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen
+from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic, frozen
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.curves import checked_ratios, flips, near_share
+from metricdp.mechanisms.curves import TINIEST, checked_ratios, flips, near_share
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace, Streets, given
 
+ROUNDINGS = 4 * 2.0**-53  # of a quotient, a product and a difference, for every piece
 TINIEST_RATIO = 1e-300  # a street has a length, so its anchors may differ
 
 
@@ -110,21 +111,20 @@ class StreetMechanism:
         """Return one report code for every place."""
         places = self.inputs.encode(secrets)
         source = source_of(rng)
-        near, far, position = located(self.pieces, places)
+        step, position, beyond = _positions(self.pieces, places)
+        near, far = _anchors(self.pieces, places, step, beyond)
         street = places[:, 0].astype(np.int64)
         ratio = self.ratios[street]
-        network, counts = self.inputs.network, self.counts
 
         def exactly(at: int) -> tuple[Any, float]:
             import flint
 
-            here = Fraction(float(places[at, 1])) * int(counts[street[at]])
-            here /= Fraction(float(network.lengths[street[at]]))
-            here -= here.numerator // here.denominator
-            value = here if position[at] == 0 or float(here) < 0.5 else 1 - here
+            along = _exact_steps(self.pieces, int(street[at]), float(places[at, 1])) - int(step[at])
+            value = 1 - along if beyond[at] else along
             return flint.fmpq(value.numerator, value.denominator), float(ratio[at])
 
-        away = flips(near_share(position, ratio), position, ratio, exactly, source)
+        blur = np.asarray(ROUNDINGS * self.counts[street], dtype=np.float64)
+        away = flips(near_share(position, ratio), position, ratio, exactly, source, blur)
         return self._sampler.draw(np.where(away, far, near), source)
 
     def probabilities(self, secrets: Any, /) -> Floats:
@@ -142,14 +142,41 @@ class StreetMechanism:
 
 def located(pieces: Pieces, places: Floats) -> tuple[Integers, Integers, Floats]:
     """Return the near and the far anchor of every place, and how far along the piece it is from the near one."""
+    step, position, beyond = _positions(pieces, places)
+    return *_anchors(pieces, places, step, beyond), position
+
+
+def _anchors(pieces: Pieces, places: Floats, step: Integers, beyond: Booleans) -> tuple[Integers, Integers]:
     street = places[:, 0].astype(np.int64)
-    steps = places[:, 1] / pieces.streets.network.lengths[street] * pieces.counts[street]
-    step = np.minimum(steps.astype(np.int64), pieces.counts[street] - 1)
-    along = np.clip(steps - step, 0.0, 1.0)
     lower, upper = pieces.anchor(street, step), pieces.anchor(street, step + 1)
+    return np.where(beyond, upper, lower), np.where(beyond, lower, upper)
+
+
+def _positions(pieces: Pieces, places: Floats) -> tuple[Integers, Floats, Booleans]:
+    """Return the piece of every place, how far from its nearer end it is, and whether that is the upper one.
+
+    Doubles are off by at most ROUNDINGS times the number of pieces. A place that may lie on either side of a cut is
+    found exactly, so that the piece is the true one and a position of 0 is the cut itself.
+    """
+    street, offset = places[:, 0].astype(np.int64), places[:, 1]
+    lengths, counts = pieces.streets.network.lengths[street], pieces.counts[street]
+    steps = offset / lengths * counts
+    step = np.minimum(steps.astype(np.int64), counts - 1)
+    along = np.clip(steps - step, 0.0, 1.0)
     beyond = along > 0.5
     position = np.where(beyond, 1.0 - along, along)
-    return np.where(beyond, upper, lower), np.where(beyond, lower, upper), position
+    for at in np.flatnonzero((position <= ROUNDINGS * counts) & (offset > 0) & (offset < lengths)).tolist():
+        exact = _exact_steps(pieces, int(street[at]), float(offset[at]))
+        step[at] = exact.numerator // exact.denominator
+        here = exact - int(step[at])
+        beyond[at] = 2 * here > 1
+        position[at] = max(float(min(here, 1 - here)), TINIEST) if here else 0.0
+    return step, position, beyond
+
+
+def _exact_steps(pieces: Pieces, street: int, offset: float) -> Fraction:
+    """Return the length up to a place in pieces of its street."""
+    return Fraction(offset) * int(pieces.counts[street]) / Fraction(float(pieces.streets.network.lengths[street]))
 
 
 def street_weights(pieces: Pieces, ratios: Floats, places: Floats) -> Any:

@@ -17,6 +17,7 @@ from metricdp.metrics.neighbours import MARGIN, SCALE, WIDEST_TREE, Rows, by_row
 from metricdp.metrics.rounding import GRID, LIBRARY, SMALLEST, UNIT, lowered, on_grid, shrinking
 from metricdp.shared import EARTH_RADIUS_KM, LARGEST_COORDINATE
 
+MOST_P = 1e6  # the numbers that noise is made of have the exponent 1 / p, which doubles lose beyond about 1e12
 LOG_REACH = 20.0  # distances from 2^-20 to 2^20 need no scaling before their powers are taken
 STEEPEST = 85.0  # degrees of latitude up to which a flat map is offered
 CLOSE = 1e-12  # whitened distances less certain than this are measured again from the difference of the two points
@@ -52,8 +53,8 @@ class Lp:
     proven: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not self.p >= 1:
-            raise InvalidInput(f"`p` must be from 1 to infinity, got {self.p}.")
+        if not (1 <= self.p <= MOST_P or self.p == math.inf):
+            raise InvalidInput(f"`p` must be from 1 to {MOST_P:,.0f}, or math.inf, got {self.p}.")
         object.__setattr__(self, "p", float(self.p))
 
     def __call__(self, a: Points, b: Points, /) -> Floats:

@@ -3311,17 +3311,25 @@ function nearShare(position, ratio) {
   return [Math.min(share, 0.5), length];
 }
 
-/** Flip a coin that comes up with exactly the probability theta; `exactly` gives the position as a fraction. */
-function flip(position, ratio, exactly, source) {
+/**
+ * Flip a coin that comes up with exactly the probability theta; `exactly` gives the position as a fraction. A position of 0 must be
+ * 0 exactly; `blur` is what another one may be off by, beyond a rounding of itself.
+ */
+function flip(position, ratio, exactly, source, blur = 0) {
   source.next();
   const { high, low } = source;
   if (position <= 0) return false;
   const [share, length] = nearShare(position, ratio);
   const level = (high * 4294967296 + low) * 2 ** -64;
-  const band = share * ((32 + 8 * length) * ULP) + 2 ** -62;
+  const band = share * ((32 + 8 * length) * ULP) + 2 ** -62 + 1.01 * blur * steepest(ratio, length);
   if (Math.abs(level - share) > band) return level < share;
   const [top, bottom] = exactly();
   return exactFlip(top, bottom, ratio, high, low, source);
+}
+
+/** Return the largest slope of the share of the far anchor, or a little more. */
+function steepest(ratio, length) {
+  return ratio > 0 ? length * (Math.exp(-ratio) / -Math.expm1(-ratio) + 0.5) * (1 + 64 * ULP) : 1;
 }
 
 /** Return the mixture of the laws of rows with these weights. */
@@ -3528,6 +3536,10 @@ function checkedRows(table) {
 /** Mechanisms on a box: laws at a grid of anchors and a rule for the points between them. */
 
 
+const UNSURE = 2 ** -30; // far above the rounding of a geometric mean in doubles
+const ABSENT = -1e6; // the logarithm of a probability of 0 in a geometric mean
+const DEEP = 1300n; // places of balls, for the smallest doubles
+
 function intervalOf(axis, x) {
   let low = 0;
   let high = axis.length - 2; // the last anchor belongs to the last interval
@@ -3542,7 +3554,8 @@ function intervalOf(axis, x) {
 function positionIn(axis, cell, x) {
   const [below, above] = [x - axis[cell], axis[cell + 1] - x];
   const upper = above < below;
-  return [Math.min((upper ? above : below) / (axis[cell + 1] - axis[cell]), 0.5), upper];
+  const away = upper ? above : below;
+  return [away > 0 ? Math.min(Math.max(away / (axis[cell + 1] - axis[cell]), Number.MIN_VALUE), 0.5) : 0, upper];
 }
 
 /** Return one of the two anchors around a coordinate, the far one with probability theta. */
@@ -3580,13 +3593,75 @@ function geometric(table, corners) {
   for (const [row, weight] of corners) {
     table.law(row).forEach((value, k) => {
       if (value > 0) possible[k] = 1;
-      exponents[k] += weight * Math.max(Math.log(value), -1e6);
+      exponents[k] += weight * Math.max(Math.log(value), ABSENT);
     });
   }
   const largest = exponents.reduce((a, b, k) => (possible[k] ? Math.max(a, b) : a), -Infinity);
   const masses = exponents.map((value, k) => (possible[k] ? Math.exp(value - largest) : 0));
   const total = sumOf(masses);
   return masses.map((mass) => mass / total);
+}
+
+/** Draw from the geometric mean at a point, exactly: in doubles where they leave no doubt, in balls elsewhere. */
+function drawGeometric({ axes, table, point, masses }, source) {
+  source.next();
+  const { high, low } = source;
+  const level = (high * 4294967296 + low) * 2 ** -64;
+  let [sum, found, unsure] = [0, -1, level <= UNSURE];
+  for (let k = 0; k < masses.length; k++) {
+    sum += masses[k];
+    if (Math.abs(sum - level) <= UNSURE) unsure = true;
+    if (found < 0 && sum > level) found = k;
+  }
+  return found < 0 || unsure ? drawMeanExactly({ axes, table, point }, new Bits(high, low, source)) : found;
+}
+
+/** Return the anchors around a point that have a share of it, with their multilinear weights as fractions. */
+function exactCorners(axes, point) {
+  let corners = [[0, 1n, 1n]];
+  axes.forEach((axis, l) => {
+    const cell = intervalOf(axis, point[l]);
+    const [low, high, here] = [toWhole(axis[cell]), toWhole(axis[cell + 1]), toWhole(point[l])];
+    const sides = [[cell, high - here], [cell + 1, here - low]].filter(([, part]) => part > 0n);
+    corners = corners.flatMap(([at, top, bottom]) => sides.map(([side, part]) => [at * axis.length + side, top * part, bottom * (high - low)]));
+  });
+  return corners;
+}
+
+/** Return one report of the geometric mean in balls of whole numbers: the word, then as many more bits as it takes. */
+function drawMeanExactly({ axes, table, point }, bits) {
+  const corners = exactCorners(axes, point).map(([row, top, bottom]) => {
+    const weights = new Array(table.reports).fill(0n);
+    wholesOf(Array.from(table.weights(row), Number)).forEach((weight, k) => (weights[table.report(k)] = weight));
+    return { top, bottom, weights, total: weights.reduce((sum, weight) => sum + weight, 0n) };
+  });
+  const used = [];
+  for (let k = 0; k < table.reports; k++) if (isUsed(table, k)) used.push(k);
+  return settled((balls, words) => {
+    while (bits.count < 64n * words) bits.more();
+    const terms = used.map((k) => {
+      let sum = { m: 0n, r: 0n };
+      for (const { top, bottom, weights, total } of corners) {
+        const log = weights[k] > 0n ? balls.log(balls.fraction(weights[k], total)) : balls.double(ABSENT);
+        sum = balls.add(sum, balls.multiply(balls.fraction(top, bottom), log));
+      }
+      return balls.exp(sum);
+    });
+    const total = terms.reduce((sum, term) => balls.add(sum, term));
+    const target = balls.multiply(balls.uniform(bits.word, bits.count), total);
+    let running = { m: 0n, r: 0n };
+    for (let at = 0; at < used.length - 1; at++) {
+      running = balls.add(running, terms[at]);
+      if (balls.below(target, running)) return used[at];
+    }
+    return used[used.length - 1];
+  }, DEEP);
+}
+
+/** Tell whether any anchor reports something. */
+function isUsed(table, report) {
+  for (let row = 0; row < table.rows; row++) if (table.law(row)[report] > 0) return true;
+  return false;
 }
 
 function readAxes(names, box, file) {
@@ -3620,9 +3695,7 @@ function readInterpolated(body, file) {
       axes.forEach((axis, l) => (row = row * axis.length + rounded(axis, ratios[l], point[l], source)));
       return table.draw(row, source);
     }
-    const masses = lawAt(point);
-    source.next();
-    return drawShares(shares(masses), () => wholesOf(masses), source);
+    return drawGeometric({ axes, table, point, masses: lawAt(point) }, source);
   };
   return { inputs, outputs, table, draw, law: lawAt };
 }
@@ -4064,10 +4137,11 @@ class KernelRows {
     const low = word * 2 ** -64 * total - own;
     const high = low + 2 ** -64 * total;
     if (!(low >= 0)) return high + margin < 0 || others === 0 ? row : undefined; // undefined too where a term is no number
+    const final = row === terms.length - 1 ? row - 1 : terms.length - 1; // no report lies beyond, whatever the sums say
     let before = 0;
     for (let k = 0; k < terms.length; k++) {
       const after = before + terms[k];
-      if (after > low) return before + margin < low && (after >= others || high + margin < after) ? k : undefined;
+      if (after > low) return before + margin < low && (k === final || high + margin < after) ? k : undefined;
       before = after;
     }
     return undefined;
@@ -4620,6 +4694,8 @@ function checkSum(entries, parts, file, promise) {
 /** Laws at crossings and cuts of streets, interpolated to every place along them. */
 
 
+const ROUNDINGS = 4 * 2 ** -53; // of a quotient, a product and a difference, for every piece
+
 /** Read a mechanism along streets. */
 function readStreets(body, file) {
   const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
@@ -4638,22 +4714,38 @@ function readStreets(body, file) {
     if (step === 0) return edges[2 * street];
     return step === counts[street] ? edges[2 * street + 1] : firstCut[street] + step - 1;
   };
-  const located = ([street, offset]) => {
+  /** Return the length up to a place in pieces of its street, as a fraction. */
+  const exactSteps = ([street, offset]) => [toWhole(offset) * BigInt(counts[street]), toWhole(lengths[street])];
+  // Doubles are off by at most ROUNDINGS a piece. A place that may lie on either side of a cut is found exactly, so that the
+  // piece is the true one and a position of 0 is the cut itself.
+  const positionOf = ([street, offset]) => {
     const steps = (offset / lengths[street]) * counts[street];
     const step = Math.min(Math.floor(steps), counts[street] - 1);
     const along = Math.min(Math.max(steps - step, 0), 1);
-    const [lower, upper] = [anchor(street, step), anchor(street, step + 1)];
-    return along > 0.5 ? [upper, lower, 1 - along] : [lower, upper, along];
+    const beyond = along > 0.5;
+    const position = beyond ? 1 - along : along;
+    if (position > ROUNDINGS * counts[street] || !(offset > 0 && offset < lengths[street])) return { step, position, beyond };
+    const [top, bottom] = exactSteps([street, offset]);
+    const here = top % bottom;
+    const above = 2n * here > bottom;
+    const share = Number(((above ? bottom - here : here) << 1000n) / bottom) * 2 ** -1000;
+    return { step: Number(top / bottom), position: here === 0n ? 0 : Math.max(share, Number.MIN_VALUE), beyond: above };
+  };
+  const located = (place) => {
+    const { step, position, beyond } = positionOf(place);
+    const [lower, upper] = [anchor(place[0], step), anchor(place[0], step + 1)];
+    return beyond ? [upper, lower, position] : [lower, upper, position];
   };
   const draw = (place, source) => {
-    const [street, offset] = place;
     const [near, far, position] = located(place);
     const exactly = () => {
-      const bottom = toWhole(lengths[street]);
-      const top = (toWhole(offset) * BigInt(counts[street])) % bottom;
-      return 2n * top < bottom ? [top, bottom] : [bottom - top, bottom];
+      const [top, bottom] = exactSteps(place);
+      const { step, beyond } = positionOf(place);
+      const along = top - BigInt(step) * bottom;
+      return [beyond ? bottom - along : along, bottom];
     };
-    return table.draw(flip(position, ratios[street], exactly, source) ? far : near, source);
+    const blur = ROUNDINGS * counts[place[0]];
+    return table.draw(flip(position, ratios[place[0]], exactly, source, blur) ? far : near, source);
   };
   const law = (place) => {
     const [near, far, position] = located(place);
@@ -5420,7 +5512,7 @@ function prunedParts(parts, kind, codes, rule) {
  */
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound that no mechanism with this promise goes below, the audited epsilon (where the promise has one) and the pair
+ * secret), a bound for all mechanisms with this promise and these reports, the audited epsilon (where the promise has one) and the pair
  * that it comes from. The loss is null after pruning.
  * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate

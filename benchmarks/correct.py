@@ -1,4 +1,4 @@
-"""Small correct mechanisms of every builder, to count the false alarms of audits on."""
+"""Small correct mechanisms of many builders, to count the false alarms of audits on."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Case:
 
 
 def correct_mechanisms(rng: np.random.Generator, number: int) -> Iterator[Case]:
-    """Yield mechanisms on random points with a random epsilon and prior; over 24 numbers every kind of builder.
+    """Yield mechanisms on random points with a random epsilon and prior; over 24 numbers every builder named here.
 
     What takes a program of its own comes with every fourth number, windows with every 24th: building takes longer than
     the audit.

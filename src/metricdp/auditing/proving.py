@@ -17,6 +17,7 @@ from metricdp.mechanisms import Witness
 ULP = 2.0**-52
 PROOF_BITS = (128, 512, 4096)  # more where a claim lies within the rounding of the first
 PROVEN_TIES = 1_000  # pairs equal to rounding that are decided one by one; the rest keep their float bound
+PROVEN_REPORTS = 20_000  # reports of such pairs, since a pair of kernels ties at every report behind one of its two
 
 Candidate = tuple[int, int, int, float]  # secret, other, report, and the distance of the two secrets
 
@@ -91,15 +92,16 @@ class Prover:
         with self._flint.ctx.workprec(PROOF_BITS[0]):
             highest, broken = arb(0), False
             worst: Candidate | None = None
-            reached = -np.inf
+            reached, judged = -np.inf, 0
             for count, at in enumerate(np.argsort(-ceilings, kind="stable").tolist()):
                 rest = float(ceilings[at]) + 8 * ULP * abs(float(ceilings[at]))  # no pair from here on can exceed it
                 if rest < reached:
                     break
-                if count >= PROVEN_TIES and (rest <= claim or broken):
+                if (count >= PROVEN_TIES or judged >= PROVEN_REPORTS) and (rest <= claim or broken):
                     highest = highest.max(arb(max(rest, 0.0)))
                     break
                 for candidate in candidates(at):
+                    judged += 1
                     value, above = self.leak(candidate, claim)
                     highest, broken = highest.max(value), broken or above
                     floor = float(value.mid()) - 8 * ULP * abs(float(value.mid()))

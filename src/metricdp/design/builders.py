@@ -104,14 +104,14 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
             "guess after seeing them", "mechanism", ("base", *STAKES), dense=True),
     Builder("madlib", "metricdp.design.laplace:madlib", "noise on the vector of a word, then the nearest word",
             "space"),
-    Builder("optimal", "metricdp.design.optimal:optimal", "the least loss there can be, with a proven gap",
-            "problem", (*SEARCH, "objective", "solver", "window"), progress=True),
+    Builder("optimal", "metricdp.design.optimal:optimal", "the least loss for these reports, with a proven gap",
+            "problem", (*SEARCH, "objective", "solver", "window", "reports"), progress=True),
     Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
-            "problem", STAKES, dense=True),
+            "problem", (*STAKES, "reports"), dense=True),
     Builder("hierarchical", "metricdp.design.hierarchical:hierarchical", "several steps down a tree of places, whose "
             "budgets add up", "problem", STAKES, own={"branching": int, "growth": float}, dense=True),
     Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "
-            "charged", "problem", (*SEARCH, "objective", "stretch"), dense=True, progress=True),
+            "charged", "problem", (*SEARCH, "objective", "stretch", "reports"), dense=True, progress=True),
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
             "report; it counts the worst loss unless told otherwise", "problem",
             (*STAKES, "seconds", "nearest", "objective"), objective="worst", dense=True),

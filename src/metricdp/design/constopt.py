@@ -9,14 +9,17 @@ from typing import Literal
 
 import numpy as np
 
+from metricdp import deadlines
 from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.certify import certify, safe_epsilon
 from metricdp.design.exponential import Budget
 from metricdp.design.parts import Share, falls_apart, part_by_part
+from metricdp.design.timely import in_time
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
+from metricdp.mechanisms.base import Objective
 from metricdp.problems import Problem
 from metricdp.solvers.program import Status
 from metricdp.solvers.repair.recombine import repair
@@ -72,11 +75,20 @@ def constopt(
         raise InvalidInput(f"`nearest` must be from 1 to {size}, got {nearest}.")
     if budget not in ("certified", "half"):
         raise InvalidInput(f"`budget` must be 'certified' or 'half', got {budget!r}.")
-    ends = None if seconds is None else started + as_positive(seconds, "seconds")
-    search = _Search(problem, nearest, budget, objective, ends)
     several = [penalty] if isinstance(penalty, int | float) else penalty
     if several is not None and not len(several):
         raise InvalidInput("`penalty` must be a positive number or several, got none.")
+
+    def search() -> MatrixMechanism:
+        left = deadlines.least_left(seconds)
+        ends = None if left is None else time.perf_counter() + left
+        return _built(_Search(problem, nearest, budget, objective, ends), several, started)
+
+    return in_time(problem, seconds, search, objective=objective)
+
+
+def _built(search: _Search, several: Sequence[float] | None, started: float) -> MatrixMechanism:
+    problem, nearest, objective = search.problem, search.nearest, search.objective
     found, note = search.ended(several)
     metric_loss = np.array_equal(problem.loss, problem.inputs.distances)  # then the packing bound applies
     return certify(
@@ -115,9 +127,12 @@ class _Late(SolverFailure):
 class _Search:
     """Looks for the penalty and the inner budget of least loss; every law it compares keeps the promise."""
 
-    def __init__(self, problem: Problem, nearest: int, budget: Budget, objective: str, ends: float | None) -> None:
+    def __init__(
+        self, problem: Problem, nearest: int, budget: Budget, objective: Objective, ends: float | None
+    ) -> None:
         self.problem, self.budget, self.ends = problem, budget, ends
         self.best: _Attempt | None = None
+        self.nearest, self.objective = nearest, objective
         self.distances = problem.inputs.distances
         self.free = replacements(self.distances, nearest)
         self.learned: list[tuple[Integers, Integers]] = []  # rows that one program lacked, the next one has

@@ -12,6 +12,7 @@ promise; `published` builds that variant for comparison and says so.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,9 +21,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import deadlines
 from metricdp.arrays import Floats, Integers, as_codes
 from metricdp.auditing.exact import audit_matrix
 from metricdp.design.certify import bound_below, certify, losses_of
+from metricdp.design.timely import in_time
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
 from metricdp.problems import Problem
@@ -45,6 +48,9 @@ class Quotient:
 
     def __len__(self) -> int:
         return len(self.cost)
+
+
+SEARCHES = 0.8  # of the time, in which programs are solved
 
 
 def contextual(
@@ -79,19 +85,28 @@ def contextual(
         raise InvalidInput("the refined program protects all pairs; leave `radius` out of the problem.")
     if (classes is None) != (chosen == "full"):
         raise InvalidInput(f"the {chosen} program {'takes no' if chosen == 'full' else 'needs'} `classes`.")
+    limit = None if seconds is None else SEARCHES * seconds  # the rest is for the audit
     if chosen == "full":
-        solution = _solved(problem.cost, near_closure(problem), gap=gap, seconds=seconds, solver=solver)
-        return certify(
-            problem,
-            solution.matrix,
-            method=f"contextual, full program, {solution.method}",
-            started=started,
-            lower_bound=solution.lower_bound,
-            note=solution.note,
-        )
+
+        def build() -> MatrixMechanism:
+            solution = _solved(problem.cost, near_closure(problem), gap=gap, seconds=seconds, solver=solver)
+            return certify(
+                problem,
+                solution.matrix,
+                method=f"contextual, full program, {solution.method}",
+                started=started,
+                lower_bound=solution.lower_bound,
+                note=solution.note,
+            )
+
+        if problem.radius is None:
+            return in_time(problem, seconds, build)
+        with deadlines.within(limit):
+            return build()
     reduced = quotient_of(problem, classes)
     shrink = 1.0 - REFINE_MARGIN if chosen == "refined" else 1.0
-    solution = _solved(reduced.cost, reduced.log_ratios * shrink, gap=gap, seconds=seconds, solver=solver)
+    with deadlines.within(limit):
+        solution = _solved(reduced.cost, reduced.log_ratios * shrink, gap=gap, seconds=seconds, solver=solver)
     matrix, method = solution.matrix[reduced.labels], f"contextual, {len(reduced)} classes, {solution.method}"
     if chosen == "refined":
         matrix = refined_from(problem, reduced, matrix)
@@ -259,6 +274,8 @@ def published(
     started = time.perf_counter()
     chosen = as_codes(groups, int(np.max(np.asarray(groups))) + 1, "groups")
     matrix = np.zeros(problem.cost.shape)
+    ends = math.inf if seconds is None else deadlines.clock() + SEARCHES * seconds  # of all groups together
+    groups_left = len(np.unique(chosen))
     for group in np.unique(chosen):
         members = chosen == group
         weight = np.where(members, problem.prior, 0.0)
@@ -272,7 +289,10 @@ def published(
             radius=problem.radius,
         )
         reduced = quotient_of(part, blankets[int(group)])
-        solution = _solved(reduced.cost, reduced.log_ratios, gap=gap, seconds=seconds)
+        share = None if seconds is None else max((ends - deadlines.clock()) / groups_left, 0.01)
+        groups_left -= 1
+        with deadlines.within(share):
+            solution = _solved(reduced.cost, reduced.log_ratios, gap=gap, seconds=share)
         matrix[members] = solution.matrix[reduced.labels][members]
     report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon)
     promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="none")

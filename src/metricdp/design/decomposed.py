@@ -13,10 +13,12 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse.csgraph import connected_components, shortest_path
 
+from metricdp import deadlines
 from metricdp.arrays import Booleans, Floats, Integers, as_positive
 from metricdp.checkpoints import Checkpoint, opened
 from metricdp.design.certify import certify
 from metricdp.design.optimal import exact_edges
+from metricdp.design.timely import in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
@@ -33,6 +35,7 @@ from metricdp.solvers.repair.recombine import Repaired, recombine
 Executor: TypeAlias = str | WorkersFactory | None
 Start: TypeAlias = Literal["engine", "kernels"]
 ENGINE_GAP = 1e-2  # how well the whole program is solved before the blocks are
+BEGINS = 4.0  # times that a run goes through its multipliers before its first round
 ENGINE_SHARE = 0.5  # of the time there is
 CROWDED = 0.8  # share of secrets on the boundary from which on the master is the whole problem, and left to the engine
 SAME_LENGTH = 1.0 + 1e-12  # a path this little longer than the distance is the distance, rounded
@@ -133,6 +136,23 @@ def decomposed(
         as_positive(seconds, "seconds")
     reach = None if neighbours is None else as_positive(neighbours, "neighbours")
     workers, place = _workers(executor), opened(checkpoint, resume=resume)
+    if start not in ("engine", "kernels"):
+        raise InvalidInput(f"`start` must be 'engine' or 'kernels', got {start!r}.")
+
+    def build() -> MatrixMechanism:
+        left = deadlines.least_left(seconds)
+        end = None if left is None else time.perf_counter() + left
+        options = _Options(gap, end, start, stabilise, workers, place, progress)
+        return _built(problem, blocks, partition, reach, options, started)
+
+    return build() if problem.radius is not None else in_time(problem, seconds, build)
+
+
+def _built(
+    problem: Problem, blocks: int, partition: PartitionName, reach: float | None, options: _Options, started: float
+) -> MatrixMechanism:
+    """Cut the secrets into blocks, run the decomposition and repair its best matrix."""
+    end, gap = options.end, options.gap
     graph = Neighbours.of(problem, reach=reach)
     points = problem.inputs.points
     labels = cut_graph(
@@ -142,10 +162,6 @@ def decomposed(
         distances=problem.inputs.distances,
         records=None if points.dtype.kind == "U" else points.reshape(len(points), -1).astype(np.float64),
     )
-    end = None if seconds is None else started + seconds - 1e-8 * len(points) ** 2 * problem.cost.shape[1]
-    if start not in ("engine", "kernels"):
-        raise InvalidInput(f"`start` must be 'engine' or 'kernels', got {start!r}.")
-    options = _Options(gap, end, start, stabilise, workers, place, progress)
     half = end if graph.stretch == 1.0 or end is None else 0.5 * (end + time.perf_counter())
     answer, first = _solved(problem.cost, graph, graph.log_ratios, labels, "", replace(options, end=half))
     candidates = [answer.matrix, first] if answer.matrix.size else [first]
@@ -235,8 +251,17 @@ def _solved(
         crowded = len(program.boundary) >= CROWDED * len(cost)
         rough = options.gap if crowded else max(options.gap, ENGINE_GAP)
         limit = options.left(1.0 if crowded else ENGINE_SHARE)
+        numbers = float(program.log_ratios.size) * cost.shape[1]  # of the multipliers that the run begins with
+        if limit is not None:
+            limit = max(0.01, min(limit, deadlines.left() - BEGINS * numbers * deadlines.per_number()))
         found, interrupted = engine(cost, log_ratios, graph.adjacency, graph.members(), gap=rough, seconds=limit)
         memory = found if found.upper < first.upper else replace(found, best=first.best, upper=first.upper)
+    if memory.best is not None and deadlines.limited() and not deadlines.fits(float(log_ratios.size) * cost.shape[1]):
+        late = BendersSolution(
+            memory.best, memory.upper * unit, memory.lower * unit, memory.proof, (), 0.0, Status.LIMIT
+        )
+        assert first.best is not None
+        return late, first.best
     run = Benders(
         program,
         gap=options.gap,

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.kernel_pairs import KernelProver
@@ -44,6 +45,7 @@ FIRST_ROWS = 384  # whose pairs give the first guess
 NEW_PAIRS = 32  # that a round adds to those that decide
 OF_ONE_WORD = 4
 MOST_ROUNDS = 24
+ROUNDS_LEFT = 3.5  # another round, one with half of epsilon, its audit and its loss
 STEPS, FEWER_STEPS = 34, 20  # bisections: a to within 2^-35 epsilon, 2^-21 in interval arithmetic
 OPEN = 1e-7  # pairs whose rounding may cost more than this share of epsilon are decided in interval arithmetic
 MOST_OPEN = 8  # of them
@@ -148,6 +150,7 @@ class _Search:
         with doing("finding the pairs that leak most"):
             inner = self._started(goal)
         for number in range(MOST_ROUNDS):
+            before = deadlines.clock()
             law = self._law(inner)
             sums = self._sums(law, number)
             words = f"judging all pairs, round {number + 1}"
@@ -158,6 +161,8 @@ class _Search:
             with doing("finding the steepest kernel for these pairs"):
                 self._add(law, worst.pairs)
                 inner = min(self._largest(goal), float(np.nextafter(inner, 0.0)))
+            if deadlines.left() < ROUNDS_LEFT * (deadlines.clock() - before):
+                break  # half of epsilon always keeps the promise
         law = self._law(goal / 2)
         return law, self._sums(law, MOST_ROUNDS), None
 

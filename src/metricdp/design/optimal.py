@@ -1,4 +1,4 @@
-"""Optimal mechanisms: least loss under the promise, exactly private, with a proven gap to the optimum."""
+"""Optimal mechanisms: least loss for a promise and given reports, exactly private, with a proven gap."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import time
 
 import numpy as np
 
+from metricdp import deadlines
 from metricdp.arrays import Floats
+from metricdp.deadlines import least_left
 from metricdp.design.balanced import kernels_part, optimal_kernel
 from metricdp.design.certify import certify
 from metricdp.design.local import FEW, optimal_local
 from metricdp.design.parts import Share, falls_apart, part_by_part
+from metricdp.design.timely import TooShort, in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
@@ -41,15 +44,17 @@ def optimal(
     subject to z_ik <= exp(epsilon d_ij) z_jk for all pairs, rows summing to one.
 
     The answer is repaired to strict feasibility and audited exactly; `certificate.lower_bound` comes from a dual and
-    needs no solver's tolerance. The search ends at the asked `gap`, at `seconds` or on Ctrl-C; then the best certified
-    mechanism so far comes back, and `certificate.note` says that the gap was missed.
+    needs no solver's tolerance. It holds for every mechanism with this promise and these reports; others may cost less:
+    `outputs="finer"` of a problem adds reports between the secrets. The search ends at the asked `gap`, at `seconds` or
+    on Ctrl-C; then the best certified mechanism so far comes back, and `certificate.note` says that the gap was missed.
 
     Above 4,096 secrets, or where a `window` is given (a distance), the program has variables near every report only and
-    a LocalMechanism comes back: nothing is n x n, and the lower bound still holds for all mechanisms. What the windows
-    cost is stated in `certificate.note`. This takes the extra `fast`, and `solver` None, FirstOrder() or Gpu().
+    a LocalMechanism comes back: nothing is n x n, and the lower bound still holds for all mechanisms with these
+    reports. What the windows cost is stated in `certificate.note`. This takes the extra `fast`, and `solver` None,
+    FirstOrder() or Gpu().
 
     Where secrets are far apart in units of 1 / epsilon, as the words of a vocabulary are (asked from 1,000 words on),
-    the optimum over all mechanisms is a kernel, w_k exp(-epsilon d_ik) with weights that make its rows sum to one: a
+    the optimum is a kernel, w_k exp(-epsilon d_ik) with weights that make its rows sum to one: a
     KernelMechanism comes back then, with a bound that proves how near the optimum it is.
 
     `start` is a mechanism for as many secrets and reports from which the search begins: that of yesterday's prior, or
@@ -75,16 +80,44 @@ def optimal(
 
         return part_by_part(problem, build, objective=objective)
     if objective == "expected" and window is None and solver is None and start is None and _may_be_kernel(problem):
-        found = optimal_kernel(problem, gap=gap, seconds=seconds, progress=progress)
-        if len(problem.inputs) > FEW or found.certificate.gap <= gap:
-            return found
-        start = found  # what the program finds is no worse
+        with deadlines.within(seconds):
+            found = optimal_kernel(problem, gap=gap, seconds=seconds, progress=progress)
+            if len(problem.inputs) > FEW or found.certificate.gap <= gap:
+                return found
+            try:  # what the program finds is no worse
+                return in_time(
+                    problem,
+                    least_left(seconds),
+                    lambda: _dense(problem, objective, gap, seconds, solver, progress, found, started),
+                )
+            except TooShort:
+                return found
     if window is not None or len(problem.inputs) > FEW:
         if objective != "expected":
             raise InvalidInput(f"the worst loss is minimised for at most {FEW:,} secrets, without `window`.")
-        return optimal_local(
-            problem, window=window, gap=gap, seconds=seconds, solver=solver, progress=progress, start=start
-        )
+        with deadlines.within(seconds):
+            return optimal_local(
+                problem, window=window, gap=gap, seconds=seconds, solver=solver, progress=progress, start=start
+            )
+
+    def search() -> MatrixMechanism:
+        return _dense(problem, objective, gap, seconds, solver, progress, start, started)
+
+    return in_time(problem, seconds, search, objective=objective)
+
+
+def _dense(
+    problem: Problem,
+    objective: Objective,
+    gap: float,
+    seconds: float | None,
+    solver: Solver | None,
+    progress: Progress | None,
+    start: FiniteMechanism | None,
+    started: float,
+) -> MatrixMechanism:
+    """Build with all variables, rows times reports."""
+    seconds = least_left(seconds)
     if objective == "worst":
         if problem.radius is not None:
             raise InvalidInput("`radius` is for the expected loss; the worst loss protects all pairs.")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 
+from metricdp import deadlines
 from metricdp.arrays import as_positive
 from metricdp.auditing.exact import within
 from metricdp.design.certify import certify
 from metricdp.design.parts import Share, falls_apart, part_by_part
+from metricdp.design.timely import in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
@@ -16,6 +18,7 @@ from metricdp.solvers import Edges, Progress, RatioSolution, Status, solve_parts
 from metricdp.solvers.edges import measured_stretch
 from metricdp.solvers.edges import spanner as greedy_spanner
 
+FOR_THE_MATRIX = 0.7  # of the time that is left; the rest is for the bound
 BOUND_GAP = 1e-2  # how well the bound is solved for
 
 
@@ -52,25 +55,37 @@ def spanner(
         return part_by_part(problem, build, objective=objective)
     if objective == "worst" and problem.radius is not None:
         raise InvalidInput("`radius` is for the expected loss; the worst loss protects all pairs.")
+
+    def search() -> MatrixMechanism:
+        return _built(problem, objective, as_positive(stretch, "stretch"), gap, progress, started)
+
+    return in_time(problem, seconds, search, objective=objective)
+
+
+def _built(
+    problem: Problem, objective: Objective, stretch: float, gap: float, progress: Progress | None, started: float
+) -> MatrixMechanism:
+    """Choose the edges, solve on them for the mechanism, and once more for the bound."""
     distances = within(problem.inputs.distances, problem.radius)  # infinite: a pair the promise leaves out
-    pairs = greedy_spanner(distances, as_positive(stretch, "stretch"))
+    pairs = greedy_spanner(distances, stretch)
     measured = measured_stretch(distances, pairs)
     lengths = distances[pairs[:, 0], pairs[:, 1]]
 
-    def solved(epsilon: float, gap: float) -> RatioSolution:
+    def solved(epsilon: float, gap: float, share: float) -> RatioSolution:
         edges = Edges(pairs, epsilon * lengths)
+        seconds = deadlines.least_left(max(share * deadlines.left(), 0.01))
         if objective == "expected":
             return solve_parts(problem.cost, edges, gap=gap, seconds=seconds, progress=progress)
         from metricdp.solvers.minimax import solve_minimax
 
         return solve_minimax(problem.loss, edges=edges, gap=gap, seconds=seconds, progress=progress)
 
-    answer = solved(problem.epsilon / measured, gap)
+    answer = solved(problem.epsilon / measured, gap, FOR_THE_MATRIX)
     # The same edges at the full epsilon are some of all constraints: their optimum bounds every mechanism's loss.
     stopped, bound = answer.status is Status.INTERRUPTED, None
     if not stopped:  # then nobody waits for another program
         try:
-            other = solved(problem.epsilon, max(gap, BOUND_GAP))
+            other = solved(problem.epsilon, max(gap, BOUND_GAP), 1.0)
             stopped, bound = other.status is Status.INTERRUPTED, other.lower_bound
         except KeyboardInterrupt:
             stopped = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from metricdp.cards import card
 from metricdp.errors import InvalidInput
 from metricdp.metrics import covered
 from metricdp.problems.losses import FunctionLoss, Loss, MetricLoss, NearLoss, SpaceLoss, TableLoss
+from metricdp.rendering import printable
 from metricdp.spaces import Augmented, FiniteSpace, Near, given
 
 ROWS = 1024  # secrets whose near losses are evaluated at a time
@@ -31,6 +32,10 @@ class Problem:
     promise is in levels), or as `NearLoss`, a sparse table of near pairs with bounds of all others. `prior[i]` is how
     likely the secret i is; it defaults to uniform. `radius` limits the promise, on purpose, to pairs this close; in
     a policy graph of several parts to pairs of one part at most.
+
+    `outputs` are the candidate reports, the secrets themselves unless given: a space, or "finer", which adds places
+    between them (`inputs.finer()`). More candidates cost time and no privacy, and may lower the loss: a lower bound of
+    a certificate speaks about mechanisms with these reports alone.
 
     Whole matrices (`loss`, `cost`, `log_ratios`) are computed when they are first asked for. Where there are too many
     pairs, `losses`, `near_losses`, `least_beyond` and `most_beyond` say what a solver has to know without them.
@@ -48,12 +53,15 @@ class Problem:
         inputs: FiniteSpace | Augmented,
         epsilon: float,
         *,
-        outputs: FiniteSpace | None = None,
+        outputs: FiniteSpace | Literal["finer"] | None = None,
         loss: ArrayLike | Callable[[Any, Any], Any] | FiniteSpace | NearLoss | None = None,
         prior: ArrayLike | None = None,
         radius: float | None = None,
     ) -> None:
         inputs = given(getattr(inputs, "finite", inputs), FiniteSpace, "inputs")
+        if isinstance(outputs, str) and outputs != "finer":
+            raise InvalidInput(f'`outputs` must be a space of candidate reports or "finer", got {outputs!r}.')
+        outputs = inputs.finer() if isinstance(outputs, str) else outputs
         reports = inputs if outputs is None else given(outputs, FiniteSpace, "outputs")
         n = len(inputs)
         weights = np.full(n, 1.0 / n) if prior is None else as_probabilities(prior, n)
@@ -137,7 +145,7 @@ class Problem:
         return frozen(ratios)
 
     def __repr__(self) -> str:
-        return "Problem(" + ", ".join(f"{name}: {value}" for name, value in self._facts()) + ")"
+        return printable("Problem(" + ", ".join(f"{name}: {value}" for name, value in self._facts()) + ")")
 
     def _repr_html_(self) -> str:
         return card("Problem", self._facts())

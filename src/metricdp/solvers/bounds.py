@@ -15,6 +15,7 @@ from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers.program import SparseMatrix
 
 UNIT = float(np.finfo(np.float64).eps) / 2
+QUICK_STEPS, ROOM = 12, 1e-9  # of the search for a quick bound, and how much room sums keep for rounding
 MOST_LOG_RATIO = 300.0  # e^w stays finite; heavier edges get no multiplier
 
 
@@ -58,6 +59,38 @@ def row_minima(cost: Floats) -> float:
     width = np.shape(cost)[1]
     least = lower_bound(cost, np.empty((0, 2), dtype=np.int64), np.empty(0), np.empty((0, width)))
     return max(least, 0.0) if cost.min() >= 0.0 else least  # nothing costs less than nothing
+
+
+def quick_bound(cost: Floats, log_ratios: Floats, weights: Floats) -> float:
+    """Return a number no larger than the loss of any matrix that keeps all ratios, in a few passes over the costs.
+
+    Of all ratios it uses those between every report's own row i(k), where it costs least, and all others. With
+    x_k = z_i(k)k these are e^-w x_k <= z_jk <= e^w x_k, so that for any mu
+
+        sum_jk c_jk z_jk  =  sum_j mu_j + sum_jk (c_jk - mu_j) z_jk  >=  sum_j mu_j + sum_k x_k F_k(mu),
+        F_k(mu) = sum_j (c_jk - mu_j)^+ e^-w_j,i(k) - sum_j (mu_j - c_jk)^+ e^w_j,i(k).
+
+    The largest mu = r `weights` is searched for which no F_k is negative, with room for every rounding. In the plane it
+    is about three quarters of the optimum.
+    """
+    trivial = row_minima(cost)
+    between = log_ratios[:, cost.argmin(axis=0)] * (1.0 + ROUNDED_DOWN)
+    with np.errstate(over="ignore"):
+        near, far = np.exp(between), np.exp(-between)
+
+    def holds(r: float) -> bool:
+        apart = cost - r * weights[:, None]
+        above, below = np.maximum(apart, 0.0) * far, np.maximum(-apart, 0.0)
+        np.multiply(below, near, out=below, where=below > 0.0)  # nothing times infinity is nothing
+        gained, lost = above.sum(axis=0), below.sum(axis=0)
+        size = ((np.abs(cost) + r * weights[:, None]) * far).sum(axis=0) + lost
+        return bool(np.all(gained - lost >= ROOM * size))
+
+    low, high = 0.0, float(cost.sum(axis=0).min() / weights.sum())
+    for _ in range(QUICK_STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return max(trivial, low * float(weights.sum()) * (1.0 - ROOM)) if low > 0.0 else trivial
 
 
 def _gather(size: int, edges: Integers, log_ratios: Floats) -> SparseMatrix:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from metricdp.deadlines import least_left
 from metricdp.errors import InvalidInput
 from metricdp.solvers.backends.chains import chain_of_blocks
 from metricdp.solvers.backends.clarabel import Clarabel
@@ -47,7 +48,8 @@ class Tunable(Protocol):
 def auto(program: RatioProgram, *, gap: float = 1e-3, seconds: float | None = None) -> Solver:
     """Return the solver for a program: interior point, unless the first-order method is faster or all that fits."""
     work, memory = interior_needs(program)
-    limit = PATIENCE if seconds is None else seconds
+    limit = least_left(seconds)
+    limit = PATIENCE if limit is None else limit
     possible = memory <= MEMORY and STEPS * work / OPERATIONS <= limit
     rough = program.cost.size > ROUGH_SIZE and gap >= ROUGH_GAP
     return FirstOrder() if find_spec("numba") is not None and (rough or not possible) else Interior()

@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
+from metricdp import deadlines
 from metricdp.arrays import Floats
+from metricdp.deadlines import least_left
 from metricdp.errors import SolverFailure
 from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima
 from metricdp.solvers.program import Edges, Progress, Status, unit_of
@@ -47,17 +49,22 @@ def solve_by_columns(
 ) -> ColumnsSolution:
     """Generate columns until the mixture costs at most `gap` more than the bound; `start` are columns of the cone."""
     started = time.perf_counter()
-    unit = unit_of(cost)
+    numbers = 2.0 * len(edges.pairs) * cost.shape[1]  # of the multipliers, from which the bound is computed at the end
+    unit, limit = unit_of(cost), least_left(seconds)
+    limit = None if limit is None else limit - numbers * deadlines.per_number()
     master, pricing = _Master(cost / unit), _Pricing(len(cost), edges)
     master.add(np.concatenate([start, np.ones((len(cost), 1))], axis=1))
     multipliers: Floats = np.zeros((2, len(edges.pairs), cost.shape[1]))
     bound, proven, status, rounds = -np.inf, row_minima(cost), Status.LIMIT, 0
     centre: Floats | None = None
     try:
-        while rounds < ROUNDS and (seconds is None or time.perf_counter() - started < seconds):
+        while rounds < ROUNDS and (limit is None or time.perf_counter() - started < limit):
             value, prices = master.solve()
             asked = prices if centre is None else SMOOTH * centre + (1.0 - SMOOTH) * prices
-            rays, thetas, found = pricing.best(master.cost - asked[:, None])
+            priced = pricing.best(master.cost - asked[:, None])
+            if priced is None:
+                break
+            rays, thetas, found = priced
             rounds += 1
             reached = float(asked.sum() + len(cost) * thetas.min())
             if reached > bound:
@@ -75,8 +82,12 @@ def solve_by_columns(
                 centre = None  # without smoothing, the prices of the master decide
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    master.solve()
-    exact = lower_bound(cost, edges.pairs, edges.log_ratios, unit * multipliers)
+    except _Late:
+        status = Status.LIMIT
+    if status is not Status.LIMIT:  # then time is up, and the last mixture stands
+        master.solve()
+    known = bound > -np.inf and deadlines.fits(multipliers.size)
+    exact = lower_bound(cost, edges.pairs, edges.log_ratios, unit * multipliers) if known else proven
     return ColumnsSolution(master.mixture(), max(proven, exact), rounds, master.count, status)
 
 
@@ -88,7 +99,7 @@ class _Master:
         self._rays: list[Floats] = []
         self._reports: list[int] = []
         self._highs = _model(np.empty(0), sparse.csc_matrix((len(cost), 0)), np.ones(len(cost)), np.ones(len(cost)))
-        self._amounts: Floats = np.empty(0)
+        self._amounts: Floats = np.empty(0)  # of the last mixture that was found
 
     @property
     def count(self) -> int:
@@ -146,13 +157,15 @@ class _Pricing:
         lower = np.append(np.full(count, -np.inf), 1.0)
         self._highs = _model(np.zeros(size), rows, lower, np.append(np.zeros(count), 1.0))
 
-    def best(self, reduced: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return for every report the cheapest column, what it costs, and the multipliers of its ratios."""
+    def best(self, reduced: Floats) -> tuple[Floats, Floats, Floats] | None:
+        """Return for every report the cheapest column, its cost and the multipliers of its ratios; None if late."""
         reports, half = reduced.shape[1], len(self._heavy)
         rays, thetas = np.empty((self._size, reports)), np.empty(reports)
         multipliers = np.empty((2, half, reports))
         every = np.arange(self._size, dtype=np.int32)
         for report in range(reports):
+            if not deadlines.fits(multipliers.size):
+                return None
             self._highs.changeColsCost(self._size, every, np.ascontiguousarray(reduced[:, report]))
             _run(self._highs)
             answer = self._highs.getSolution()
@@ -181,10 +194,18 @@ def _model(cost: Floats, rows: Any, lower: Floats, upper: Floats) -> Any:
     return highs
 
 
+class _Late(SolverFailure):
+    """Time is up."""
+
+
 def _run(highs: Any) -> None:
     highspy = importlib.import_module("highspy")
+    if deadlines.limited():
+        highs.setOptionValue("time_limit", highs.getRunTime() + max(deadlines.left(), 0.01))
     run_on_one_thread(highspy, highs)
     found = highs.getModelStatus()
+    if found == highspy.HighsModelStatus.kTimeLimit:
+        raise _Late("the columns were not priced before the limit: allow more seconds.")
     if found != highspy.HighsModelStatus.kOptimal:
         highs.clearSolver()  # once more from the beginning
         run_on_one_thread(highspy, highs)

@@ -12,10 +12,17 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse.csgraph import shortest_path
 
+from metricdp import deadlines
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.errors import InvalidInput
+from metricdp.errors import InvalidInput, SolverFailure
 
 BETWEEN = 1e-12  # relative: a detour no longer than this counts as no detour
+
+
+def _ask() -> None:
+    """Refuse to go on behind a deadline: pairs that are half chosen are of no use."""
+    if deadlines.left() <= 0.0:
+        raise SolverFailure("the pairs to begin with were not chosen before the limit: allow more seconds.")
 
 
 def all_pairs(size: int) -> Integers:
@@ -38,6 +45,7 @@ def non_redundant(distances: Floats, *, stretch: float = 1.0) -> Integers:
     kept = []
     shorter = np.empty((size, size))
     for i in range(size):
+        _ask()
         row = distances[i]
         others = np.arange(i + 1, size)
         if not others.size:
@@ -64,6 +72,7 @@ def near_pairs(distances: Floats, *, stretch: float, reach: int = 96) -> Integer
     reach = min(reach, size - 1)
     kept = []
     for i in range(size):
+        _ask()
         near = np.argpartition(distances[i], reach)[: reach + 1]
         near = near[near != i]
         row = distances[i, near]
@@ -131,6 +140,7 @@ def spanner(distances: Floats, stretch: float) -> Integers:
             kept.append(e)
             through = np.minimum(path[:, i, None] + (length[e] + path[j]), path[:, j, None] + (length[e] + path[i]))
             np.minimum(path, through, out=path)
+            _ask()
     return pairs[np.sort(np.array(kept, dtype=np.int64))]
 
 

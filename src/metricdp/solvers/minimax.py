@@ -8,16 +8,18 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
+from metricdp import deadlines
 from metricdp.arrays import Floats, Integers, as_matrix, as_positive
+from metricdp.deadlines import least_left
 from metricdp.errors import SolverFailure
 from metricdp.solvers.answer import RatioSolution, shortfall
 from metricdp.solvers.backends.clarabel import Clarabel
 from metricdp.solvers.backends.interior import Interior
 from metricdp.solvers.bounds import lower_bound, relative_gap
 from metricdp.solvers.edges import all_pairs, non_redundant, unique_pairs, violated_pairs
-from metricdp.solvers.program import Edges, LinearProgram, Progress, RatioProgram, Status
+from metricdp.solvers.program import Edges, LinearProgram, Progress, RatioProgram, Status, least
 from metricdp.solvers.repair.quotient import class_means, classes_of, quotient
-from metricdp.solvers.repair.recombine import LEAST_COLUMN, closed, safe_log_ratios, shifted, strict
+from metricdp.solvers.repair.recombine import LEAST_COLUMN, closed, kernel_mixture, safe_log_ratios, shifted, strict
 from metricdp.solvers.search import Options, Task
 from metricdp.solvers.solve import checked_log_ratios
 
@@ -76,7 +78,7 @@ class _Minimax:
         self.log_ratios, _ = quotient(log_ratios, cost, self.labels)
         self.lower, self.upper = -np.inf, np.inf
         self.matrix: Floats | None = None
-        self.iterations = 0
+        self.iterations, self.repairing = 0, 0.0
         self.method = ""
         self.proof: tuple[Integers, Floats] = (
             np.empty((0, 2), dtype=np.int64),
@@ -113,6 +115,8 @@ class _Minimax:
         """Solve, bound and repair on more and more pairs."""
         n, gap, seconds = len(self.cost), self.options.gap, self.options.seconds
         assert self.edges is not None
+        if deadlines.limited():
+            self._first()
         pairs = self.edges.pairs
         while True:
             primal, dual, prior = self._solve(pairs)
@@ -126,7 +130,7 @@ class _Minimax:
                 return
             if self.status is Status.INTERRUPTED:
                 return
-            if seconds is not None and spent > 0.6 * seconds:
+            if (seconds is not None and spent > 0.6 * seconds) or deadlines.left() <= self.repairing:
                 self.status = Status.LIMIT
                 return
             if self.exact or len(pairs) == n * (n - 1) // 2:
@@ -141,6 +145,9 @@ class _Minimax:
         program = RatioProgram(self.cost, pairs, self.relaxed[pairs[:, 0], pairs[:, 1]])
         seconds = self.options.seconds
         left = None if seconds is None else seconds - (time.perf_counter() - self.options.started)
+        numbers = 2.0 * len(pairs) * self.cost.shape[1]  # of the multipliers, from which a bound is computed
+        remaining = deadlines.left() - 2.0 * self.repairing - numbers * deadlines.per_number()
+        left = least(left, None if remaining == float("inf") else max(remaining, 0.01))
         assert isinstance(self.options.solver, Interior)
         solver = self.options.solver.tuned(gap=self.options.gap, seconds=left, upper=self._worst)
         answer, prior = solver.solve_worst(program)
@@ -152,6 +159,8 @@ class _Minimax:
 
     def _bound(self, pairs: Integers, dual: Floats, prior: Floats) -> None:
         # the float prior sums to one only to rounding: divide by a sum rounded away from the bound
+        if self.matrix is not None and not deadlines.fits(dual.size):
+            return  # the bound so far stands
         weighed = prior[:, None] * self.cost
         log_ratios = self.relaxed[pairs[:, 0], pairs[:, 1]]
         value = lower_bound(weighed, pairs, log_ratios, dual)
@@ -161,13 +170,22 @@ class _Minimax:
         if value > self.lower:
             self.lower, self.proof = value, (pairs, dual)
 
+    def _first(self) -> None:
+        """Keep an answer that needs no solver, and learn how long a repair takes on this machine now."""
+        started = deadlines.clock()
+        found = kernel_mixture(self.cost[np.unique(self.labels, return_index=True)[1]], self.log_ratios)
+        self.upper, self.matrix, self.method = self._worst(found.matrix), found.matrix, found.method
+        self.repairing = deadlines.clock() - started
+
     def _repair(self, primal: Floats, prior: Floats) -> None:
         """Keep the best of shift repair and of the best combination for the worst row."""
+        if self.matrix is not None and deadlines.left() < self.repairing:
+            return  # what there is stays
         shrunk = safe_log_ratios(self.log_ratios)
         columns = closed(class_means(primal, self.labels), shrunk)
         law = columns.mean(axis=0) / columns.mean(axis=0).sum()
         candidates = [("shift", shifted(columns, shrunk, law))]
-        if self._worst(candidates[0][1]) > self.lower * (1.0 + 0.1 * self.options.gap):
+        if self._worst(candidates[0][1]) > self.lower * (1.0 + 0.1 * self.options.gap) and deadlines.left() > 0.0:
             candidates.append(("combination", self._combined(columns, shrunk, prior)))
         name, matrix = min(candidates, key=lambda item: self._worst(item[1]))
         matrix = strict(matrix, self.log_ratios)
@@ -200,7 +218,8 @@ class _Minimax:
             lower=np.concatenate([np.zeros(count), [-np.inf]]),
             upper=np.full(count + 1, np.inf),
         )
-        amount = np.maximum(Clarabel(tolerance=1e-9).solve_linear(program).primal[:-1], 0.0)
+        limit = least_left(deadlines.left() / 3.0 if deadlines.limited() else None)
+        amount = np.maximum(Clarabel(tolerance=1e-9, seconds=limit).solve_linear(program).primal[:-1], 0.0)
         result = np.zeros((n, m))
         np.add.at(result.T, report, (rays * amount).T)
         result[:, result.max(axis=0) < LEAST_COLUMN] = 0.0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.answer import RatioSolution, shortfall
@@ -16,7 +17,7 @@ from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima
 from metricdp.solvers.choice import Tunable, auto, solver_name
 from metricdp.solvers.edges import all_pairs, near_pairs, non_redundant, unique_pairs
 from metricdp.solvers.program import Edges, Progress, RatioProgram, Solution, Solver, Status, Warm
-from metricdp.solvers.repair.host import Repair, repair_of
+from metricdp.solvers.repair.host import HostRepair, Repair, repair_of
 from metricdp.solvers.repair.recombine import Repaired
 from metricdp.stages import KEEPS, doing, now
 
@@ -55,6 +56,7 @@ class Search:
         self._task, self._options = task, options
         self._repair: Repair = repair_of(options.solver, task.cost, task.log_ratios)
         self._iterations = 0
+        self._bounding = 0.0  # seconds that a bound takes from its prices
         self._pairs: Integers | None = None
         self._status = Status.STALLED
         self._method = "closed form"
@@ -67,6 +69,9 @@ class Search:
         self._best: Repaired | None = None
         if options.start is not None:
             self._best = self._candidate(options.start)
+        large = len(task.cost) * task.cost.size >= deadlines.LARGE
+        if large and deadlines.limited() and isinstance(self._repair, HostRepair) and min(task.cost.shape) > 1:
+            self._take(self._repair.first())  # whatever comes, there is an answer
 
     def run(self) -> RatioSolution:
         """Return the best matrix with its proof."""
@@ -97,9 +102,13 @@ class Search:
         with doing("choosing pairs"):
             pairs = self._first_pairs()
         while True:
+            if self._best is not None and self._left() <= 0.0:
+                self._status = Status.LIMIT
+                return
             solution = self._solve(pairs)
             self._bound(pairs, solution)
             stopped = self._status is Status.INTERRUPTED and self._best is not None  # then nobody waits for a repair
+            stopped = stopped or (self._best is not None and deadlines.left() < self._repair.seconds)
             if not self._closed() and not stopped:
                 self._take(self._candidate(solution.primal))
             if self._closed() or self._status is Status.INTERRUPTED or len(pairs) == n * (n - 1) // 2:
@@ -127,6 +136,8 @@ class Search:
 
     def _solve(self, pairs: Integers) -> Solution:
         self._pairs = pairs
+        if deadlines.limited():
+            self._bounding = max(self._bounding, 2.0 * len(pairs) * self._task.cost.shape[1] * deadlines.per_number())
         program = RatioProgram(self._task.cost, pairs, self._task.log_ratios[pairs[:, 0], pairs[:, 1]])
         solver = self._solver(program)
         before = self._iterations
@@ -155,11 +166,13 @@ class Search:
         if not isinstance(solver, Tunable):
             return solver
         if solver.wants_start and self._start is None:
-            # the best mixture of kernels is a good start and a first answer
-            first = self._candidate(np.full(self._task.cost.shape, 1.0 / self._task.cost.shape[1]))
-            self._take(first)
-            self._start = first.matrix
-        left = None if options.seconds is None else max(self._left(), 1e-3)
+            if self._best is None or not deadlines.limited():
+                # the best mixture of kernels is a good start and a first answer
+                self._take(self._candidate(np.full(self._task.cost.shape, 1.0 / self._task.cost.shape[1])))
+            assert self._best is not None
+            self._start = self._best.matrix
+        remaining = self._left()
+        left = None if remaining == float("inf") else max(remaining, 1e-3)
         return solver.tuned(gap=options.gap, seconds=left, upper=self._upper)
 
     def _upper(self, matrix: Any) -> float:
@@ -184,14 +197,19 @@ class Search:
     def _left(self) -> float:
         """Return the seconds left, less what a last repair takes."""
         seconds = self._options.seconds
-        return float("inf") if seconds is None else seconds - self._elapsed() - self._repair.seconds
+        own = float("inf") if seconds is None else seconds - self._elapsed()
+        return min(own, deadlines.left()) - self._repair.seconds - self._bounding
 
     def _bound(self, pairs: Integers, solution: Solution) -> None:
         """Evaluate the bound from the multipliers: what a solver says of its own bound is not asked."""
         task = self._task
+        if self._best is not None and not deadlines.fits(solution.dual.size):
+            return  # the bound so far stands
+        started = deadlines.clock()
         value = lower_bound(task.cost, pairs, task.log_ratios[pairs[:, 0], pairs[:, 1]], solution.dual)
         if value > self._lower:
             self._lower, self._proof = value, (pairs, solution.dual)
+        self._bounding = deadlines.clock() - started
 
     def _candidate(self, matrix: Any) -> Repaired:
         # what is within the gap: upper - lower <= gap |upper|

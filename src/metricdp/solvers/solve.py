@@ -10,6 +10,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
+from metricdp import deadlines
 from metricdp.arrays import Floats, as_matrix, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.solvers.answer import RatioSolution, shortfall
@@ -96,7 +97,10 @@ def solve_parts(
         rows = np.flatnonzero(label == part)
         inside = label[edges.pairs[:, 0]] == part
         own = Edges(np.searchsorted(rows, edges.pairs[inside]), edges.log_ratios[inside])
-        answer = solve_ratio(costs[rows], edges=own, gap=gap, seconds=seconds, solver=solver, progress=progress)
+        left = None if seconds is None else seconds - (time.perf_counter() - started)
+        left = deadlines.least_left(left)  # a part has its share of what is left
+        share = None if left is None else left * len(rows) / np.count_nonzero(label >= part)
+        answer = solve_ratio(costs[rows], edges=own, gap=gap, seconds=share, solver=solver, progress=progress)
         matrix[rows] = answer.matrix
         found.append(answer)
         proofs.append(Edges(rows[answer.edges.pairs], answer.edges.log_ratios))

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from metricdp.arrays import Floats, Integers
+from metricdp.deadlines import least_left
 from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.backends.joined import JoinedProgram, solve_joined
 from metricdp.solvers.program import LinearProgram, Status
@@ -153,6 +154,7 @@ class TiedProgram:
 
         Its rows sum to one, and ln z_uw - ln z_vw is at most a d_uv plus the difference that normalising makes.
         """
+        seconds = least_left(seconds)
         ends = None if seconds is None else time.perf_counter() + seconds
         for _ in range(ROUNDS):
             found = self._answer(ends)

@@ -1,4 +1,4 @@
-"""What no mechanism on a vocabulary can go below, from the constraints that tie every word to its own report.
+"""What none that reports words of a vocabulary can go below, from the constraints that tie every word to its report.
 
 Of all constraints keep z_kk <= exp(epsilon d_ik) z_ik: report k is the less likely from i the farther away i is, but no
 less. The dual of that smaller program, with cost p_i d_ik, has one number per secret,
@@ -30,7 +30,7 @@ VANISHING = 1e-250  # more than the kernel has beyond the largest exponent
 
 
 def star_bound(problem: Problem, products: Products) -> float:
-    """Return a proven lower bound of the expected distance of any mechanism with the promise of a problem."""
+    """Return a proven lower bound of the expected distance of any with the promise and reports of a problem."""
     law = KernelLaw(problem.inputs, problem.epsilon, None, LARGEST_EXPONENT / problem.epsilon)
     with doing("measuring what words cost each other"):
         costs, nearest = _costs(law, problem.prior)

@@ -19,10 +19,12 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.auditing.kernels import blocks_of
+from metricdp.deadlines import least_left
 from metricdp.design.balanced.bound import star_bound
 from metricdp.design.balanced.products import Products
 from metricdp.design.certify import MARGIN, bound_below
 from metricdp.design.kernels import KernelOrder, kernel
+from metricdp.design.timely import refuse_too_short
 from metricdp.mechanisms import KernelMechanism
 from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT, KernelLaw
 from metricdp.metrics import pairwise
@@ -38,6 +40,8 @@ LEAST_WEIGHT = 1e-9  # relative to the largest, of a word that would need a nega
 CLOSINGS, STRICTER = 8, 0.98  # rounds in which neighbours rise to what a slope needs, which is a little less
 STEPS = 6  # bisections of the inner budget, where no weights balance the kernel at all of epsilon
 SAMPLE = 48  # secrets whose normalisers are looked at
+KERNEL_CHECKS = 800.0  # a kernel and its proof take as long as the check of so many ratios for every pair, at least
+KERNEL_AGAIN = 1.5  # how much longer the kernel takes than the bound and the weights
 CROWDED = 3.0  # the usual normaliser from which on words hide behind each other, and this is not the way
 
 
@@ -56,8 +60,12 @@ def kernels_part(problem: Problem) -> bool:
 def optimal_kernel(
     problem: Problem, *, gap: float, seconds: float | None = None, progress: Progress | None = None
 ) -> KernelMechanism:
-    """Build the kernel of least expected distance that is found, proven private, with a bound for all mechanisms."""
+    """Build the kernel of least expected distance that is found, proven private, with a bound for these reports."""
     started = time.perf_counter()
+    refuse_too_short(
+        KERNEL_CHECKS * float(len(problem.inputs)) ** 2,
+        f"a kernel of {len(problem.inputs):,} secrets: weighing, proving and auditing it",
+    )
     goal = problem.epsilon * (1.0 - MARGIN)
     products = Products(problem.inputs, goal)
     bound = star_bound(problem, products)
@@ -67,7 +75,9 @@ def optimal_kernel(
     why = "words that others are worth more than are still reported, which the bound does not know"
     if weights is None:
         del products  # a few hundred megabytes to two gigabytes, before the next ones
-        left = None if seconds is None else seconds - (time.perf_counter() - started)
+        spent = time.perf_counter() - started
+        left = least_left(None if seconds is None else seconds - spent)
+        left = None if left is None else left - KERNEL_AGAIN * spent
         weights, why = _nearly_balanced(problem, left), "words crowd, so that a part of epsilon pays for normalisers"
     found = kernel(problem, KernelOrder(np.log(weights), name="optimal (expected loss, kernels in balance)"))
     certificate = found.certificate

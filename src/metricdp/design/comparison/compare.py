@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -18,6 +17,7 @@ from metricdp.design.comparison.journal import Journal, Key, digest_of
 from metricdp.design.comparison.measures import Measure
 from metricdp.design.comparison.rivals import Own, Question, Trial, chosen
 from metricdp.errors import Infeasible, InvalidInput, MetricdpError
+from metricdp.rendering import escape
 from metricdp.spaces import FiniteSpace
 
 PACKED = 400  # places up to which the bound by packings is computed
@@ -38,7 +38,7 @@ class Compared:
     continued: int = 0  # figures that an earlier run had left
 
     def bound(self, trial: Trial) -> float | None:
-        """Return the loss that no mechanism with this promise goes below; None where nothing is known."""
+        """Return the loss below which none with this promise and these reports goes; None where nothing is known."""
         found = self.bounds.get((trial.measure, trial.objective, trial.epsilon), 0.0)
         return min(found, trial.high) if found > 0 else None
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.design.comparison.measures import Figure, Measure, exactly, simulated
@@ -91,7 +92,8 @@ class Question:
         started = time.perf_counter()
         if builder.start == "metric":
             return self._noise(builder, epsilon, measure)
-        mechanism = self.made(builder, epsilon, measure)
+        with deadlines.within(self.seconds):  # also for builders that take no seconds themselves
+            mechanism = self.made(builder, epsilon, measure)
         if not isinstance(mechanism, Mechanism):
             raise InvalidInput(f"it must return a mechanism, and returned {type(mechanism).__name__}.")
         promise, certificate = mechanism.guarantee, mechanism.certificate

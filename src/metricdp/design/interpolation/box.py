@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from metricdp import deadlines
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.auditing.bounds import trivial_lower_bound
 from metricdp.auditing.lipschitz import Proof, prove
@@ -41,6 +42,9 @@ MOST_ANCHORS = 2500
 WASTE = 1e-3  # how much of the promise the proof may leave unused before the budgets grow
 STRETCHES = 3
 NEGLIGIBLE = 1e-4  # a report nowhere likelier than this under the even split is left out of the direction program
+
+
+SEARCHES = 0.8  # of the time, in which programs are solved
 
 
 def interpolated(
@@ -80,7 +84,7 @@ def interpolated(
             the rest from the constraint, the least true loss wins), or one positive number per axis.
         gap: relative gap of the anchors' program (default 1e-3), or of the certificate with "refine" (default 0.05).
         seconds: about how long all programs may take together.
-        bound: whether to compute the lower bound for any mechanism (otherwise the trivial one is stated).
+        bound: whether to compute the lower bound for all with these reports (otherwise the trivial one is stated).
 
     Guarantee: the constant is proven cell by cell for the stored laws; otherwise `NotPrivate` is raised. "relaxed"
         keeps no promise between anchors, and its basis is "none".
@@ -90,29 +94,31 @@ def interpolated(
     if getattr(box, "network", None) is not None:
         if rule not in ("exact", "direction") or budget is not None or split is not None:
             raise InvalidInput("on a road network the rule is 'exact': there are no axes to split a budget over.")
-        return along_streets(
-            box,
-            outputs,
-            epsilon,
-            loss=loss,
-            prior=prior,
-            pieces=anchors,
-            gap=1e-3 if gap is None else gap,
-            seconds=seconds,
-            bound=bound,
-            progress=progress,
-        )
-    task = Task.of(box, outputs, epsilon, rule, budget, split)
-    if isinstance(anchors, str):
-        if anchors != "refine":
-            raise InvalidInput(f"`anchors` must be cells along each axis, coordinates or 'refine', got {anchors!r}.")
-        goal = as_positive(0.05 if gap is None else gap, "gap")
-        return _refined(task, loss, prior, goal, seconds, progress)
-    axes = anchor_axes(task.box, anchors)
-    samples = samples_of(task, axes, loss, prior)
-    tolerance = as_positive(1e-3 if gap is None else gap, "gap")
-    lower = bound_of(task, samples, seconds) if bound else trivial_lower_bound(samples.losses, samples.weights)
-    return _designed(task, axes, samples, lower, tolerance, seconds, progress)
+        with deadlines.within(None if seconds is None else SEARCHES * seconds):
+            return along_streets(
+                box,
+                outputs,
+                epsilon,
+                loss=loss,
+                prior=prior,
+                pieces=anchors,
+                gap=1e-3 if gap is None else gap,
+                seconds=seconds,
+                bound=bound,
+                progress=progress,
+            )
+    with deadlines.within(None if seconds is None else SEARCHES * seconds):  # the rest is for the proof
+        task = Task.of(box, outputs, epsilon, rule, budget, split)
+        if isinstance(anchors, str):
+            if anchors != "refine":
+                raise InvalidInput(f"`anchors` must be cells on each axis, coordinates or 'refine', got {anchors!r}.")
+            goal = as_positive(0.05 if gap is None else gap, "gap")
+            return _refined(task, loss, prior, goal, seconds, progress)
+        axes = anchor_axes(task.box, anchors)
+        samples = samples_of(task, axes, loss, prior)
+        tolerance = as_positive(1e-3 if gap is None else gap, "gap")
+        lower = bound_of(task, samples, seconds) if bound else trivial_lower_bound(samples.losses, samples.weights)
+        return _designed(task, axes, samples, lower, tolerance, seconds, progress)
 
 
 @dataclass(frozen=True)
@@ -327,7 +333,7 @@ def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float, not
     if task.rule == "relaxed":
         notes.append(
             f"NOT private at epsilon {task.epsilon:g}: its constant is between {reached_slope(best.mechanism):.6g} "
-            f"(reached) and {proof.epsilon:.6g} (proven); no mechanism that is private loses less than {lower:.6g}"
+            f"(reached) and {proof.epsilon:.6g} (proven); no private one with these reports loses less than {lower:.6g}"
         )
         lower = trivial_lower_bound(samples.losses, samples.weights)  # all that binds a mechanism without a promise
     elif not proof.epsilon <= task.epsilon:

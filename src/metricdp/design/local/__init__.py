@@ -1,4 +1,4 @@
-"""Optimal mechanisms of whole cities: variables near every report, a bound for all mechanisms, nothing n x n."""
+"""Optimal mechanisms of whole cities: variables near every report, a bound for these reports, nothing n x n."""
 
 from metricdp.design.local.build import FEW, optimal_local
 

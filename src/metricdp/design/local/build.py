@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metricdp import deadlines
 from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local, streets_of
+from metricdp.auditing.report import AuditReport
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.design.certify import bound_below
 from metricdp.design.local.budget import ADVICE, refuse_too_large, spaced
 from metricdp.design.local.edges import spanner_of
 from metricdp.design.local.order import Order, spatial_order
+from metricdp.design.timely import refuse_too_short
 from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, FiniteMechanism, Guarantee, LocalMechanism, Stakes
 from metricdp.mechanisms.local_rows import row_chunks
@@ -43,6 +47,8 @@ SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
 STRETCHES = ((4e-2, 1.03, 1.01), (2e-2, 1.014, 1.006), (8e-3, 1.008, 1.002), (0.0, 1.004, 1.001))
 FLAT = 3  # coordinates up to which secrets are places
 LEAST_CUT = 8.0  # windows reach at least so far, in units of 1 / epsilon
+# windows, a first law and its audit take as long as the check of so many ratios for every entry, at least
+PLACE_CHECKS, STREET_CHECKS = 8_000.0, 2_000.0
 SAMPLE, MEASURED = 24, 6_000_000  # secrets from which distances across the city are measured, and distances at most
 
 
@@ -66,9 +72,11 @@ def optimal_local(
     with doing("looking how far windows reach"):
         plan = plan_of(problem, None if window is None else as_positive(window, "window"), gap)
         refuse_too_large(problem, plan.window, plan.reach)
+        _refuse_too_short(problem, plan)
     with doing("choosing pairs"):
         graph, kept = edges_of(problem.inputs, problem.epsilon, plan.window, gap)
     with doing("measuring distances in windows"):
+        _ask()
         near = problem.inputs.near(plan.window, problem.outputs)
     if int(near.counts.min()) == 0:
         lost = int(np.argmin(near.counts))
@@ -77,30 +85,40 @@ def optimal_local(
             "every secret, or a larger `window`."
         )
     with doing("laying out windows"):
+        _ask()
         order = spatial_order(problem.inputs, problem.outputs, near)
         task = task_of(problem, plan, (graph, kept), near, order)
     if start is not None:
         task = replace(task, start=_law_of(start, near)[order.origin])
     spent = time.perf_counter() - started
     left = least(options.seconds, None if seconds is None else seconds - spent)
-    options = replace(options, seconds=left, progress=_shifted(progress, spent))
+    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
+
+    def audit(law: LocalLaw) -> AuditReport:
+        return audit_local(problem.inputs, _in_own_order(law, problem, near, order), Claim.of(promise, None, None))
+
+    options = replace(options, seconds=left, progress=_shifted(progress, spent), audit=lambda law: audit(law).kept)
     try:
         with doing("solving"):
             answer = solve_local(task, options)
     except MemoryError as error:  # of this machine or of a GPU
         raise SolverFailure(f"{len(near.codes):,} entries of windows do not fit into memory. {ADVICE}") from error
     with doing(AUDITING):
-        return _certified(problem, near, order, answer, plan, started)
+        return _certified(problem, near, order, answer, plan, audit, started)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How far windows reach: the solver's variables, the stored weights; and what lies beyond costs on average."""
+    """How far windows reach: the solver's variables, the stored weights; and what lies beyond costs on average.
+
+    `entries` is about how many pairs of a secret and a report lie within windows.
+    """
 
     gap: float
     reach: float
     window: float
     across: float
+    entries: float
 
 
 def plan_of(problem: Problem, window: float | None, gap: float) -> Plan:
@@ -127,7 +145,20 @@ def plan_of(problem: Problem, window: float | None, gap: float) -> Plan:
             f"{n:,} secrets (at most {spread.max():.3g} apart): nothing is local. Raise epsilon, take at most {FEW:,} "
             f"secrets or a smaller `window`, or {_instead(problem)}."
         )
-    return Plan(gap, reach, stored, across)
+    entries = float((spread <= stored).sum(axis=1).mean()) * n
+    return Plan(gap, reach, stored, across, entries)
+
+
+def _refuse_too_short(problem: Problem, plan: Plan) -> None:
+    """Refuse at once where windows and a first law would take longer than there is time."""
+    checks = STREET_CHECKS if streets_of(problem.inputs) is not None else PLACE_CHECKS
+    what = f"windows with {plan.entries:,.0f} entries: laying them out, a first law and its audit"
+    refuse_too_short(checks * plan.entries, what, "fewer places or a smaller `window`", spare=deadlines.SPARE)
+
+
+def _ask() -> None:
+    if deadlines.left() <= -deadlines.SPARE:
+        raise SolverFailure("the windows were not laid out before the limit: allow more seconds.")
 
 
 def _instead(problem: Problem) -> str:
@@ -233,14 +264,19 @@ def _shifted(progress: Progress | None, before: float) -> Progress | None:
 
 
 def _certified(
-    problem: Problem, near: Near, order: Order, answer: LocalSolution, plan: Plan, started: float
+    problem: Problem,
+    near: Near,
+    order: Order,
+    answer: LocalSolution,
+    plan: Plan,
+    audit: Callable[[LocalLaw], AuditReport],
+    started: float,
 ) -> LocalMechanism:
     """Audit the law and return it as a mechanism, or raise."""
     promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
     law, found = answer.law, None
     for attempt in range(ATTEMPTS):
-        stored = _in_own_order(law, problem, near, order)
-        found = audit_local(problem.inputs, stored, Claim.of(promise, None, None))
+        found = audit(law)
         if found.kept or not math.isfinite(found.epsilon):
             break
         # some pair's way along edges makes more of a detour than was measured: keep that much less, and twice as much
@@ -248,6 +284,7 @@ def _certified(
         excess = 1.0 - problem.epsilon / found.epsilon + 1e-7
         law = answer.tightened(max(1.0 - excess * 2.0 ** max(attempt - 1, 0), 0.5))
     assert found is not None
+    stored = _in_own_order(law, problem, near, order)
     if not found.kept:
         raise NotPrivate(
             f"a law on windows does not keep its promise: {found}. Nothing was returned; a larger `window` may help."

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
+from metricdp.deadlines import least_left
 from metricdp.solvers.program import (
     LinearProgram,
     Progress,
@@ -107,8 +108,8 @@ class Clarabel:
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = (
             1e-8 if self.tolerance is None else self.tolerance
         )
-        if self.seconds is not None:
-            settings.time_limit = self.seconds
+        if (limit := least_left(self.seconds)) is not None:
+            settings.time_limit = limit
         unit = unit_of(program.cost)
         answer = clarabel.DefaultSolver(
             sparse.csc_matrix((width, width)), program.cost / unit, matrix, np.concatenate(right), cones, settings

@@ -11,6 +11,7 @@ References: Nesterov and Todd (1997); Andersen, Roos and Terlaky (2003), on seco
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ import scipy.sparse as sparse
 from scipy.linalg import lapack
 
 from metricdp.arrays import Floats, Integers
+from metricdp.deadlines import left
 from metricdp.errors import SolverFailure
 
 MOST_STEPS = 150
@@ -39,6 +41,7 @@ class ElementProgram:
 def solve_elements(program: ElementProgram, start: Floats, *, gap: float, seconds: float | None = None) -> Floats:
     """Return a strictly feasible matrix within about `gap` (relative) of the best; `start` is strictly feasible."""
     began = time.perf_counter()
+    limit = min(left(), math.inf if seconds is None else seconds)
     forms = _Forms(program)
     scale = float(np.abs(program.cost).max()) or 1.0
     cost = program.cost / scale
@@ -54,7 +57,7 @@ def solve_elements(program: ElementProgram, start: Floats, *, gap: float, second
         wanted = SHARE * gap * max(abs(float((cost * matrix).sum())), 1e-12)
         if between <= wanted and float(np.abs(matrix * residual).sum()) <= wanted:
             break
-        if seconds is not None and time.perf_counter() - began > seconds:
+        if time.perf_counter() - began > limit:
             break
         step = _step(forms, (matrix, slack, dual), residual)
         if step is None:

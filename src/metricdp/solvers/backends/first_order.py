@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats
+from metricdp.deadlines import least_left
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
 from metricdp.solvers.program import Progress, RatioProgram, Solution, Status, Warm, least
@@ -87,6 +88,7 @@ class FirstOrder:
     def drive(self, state: Iterates, progress: Progress | None) -> Solution:
         """Run the restarts and look at the bounds now and then, wherever the iterates live."""
         started = time.perf_counter()
+        seconds = least_left(self.seconds)
         status = Status.LIMIT
         gap = 1e-3 if self.gap is None else self.gap
         weight, total, since = self.weight, 0, 0
@@ -104,7 +106,7 @@ class FirstOrder:
                 if since == 1:
                     reference = previous = error
                 spent = time.perf_counter() - started
-                late = self.seconds is not None and spent + longest > self.seconds
+                late = seconds is not None and spent + longest > seconds
                 if total >= due or late:
                     value, gained = state.lower(), np.inf
                     if value > lower:

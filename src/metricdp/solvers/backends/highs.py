@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sparse
 
+from metricdp.deadlines import least_left
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.solvers.program import (
     LinearProgram,
@@ -86,8 +87,8 @@ class Highs:
             "run_crossover": "off",
             **ONE_THREAD,
         }
-        if self.seconds is not None:
-            options["time_limit"] = float(self.seconds)
+        if (limit := least_left(self.seconds)) is not None:
+            options["time_limit"] = limit
         for name, value in options.items():
             _check(highspy, highs.setOptionValue(name, value), f"option {name}={value!r}")
         rows = sparse.csc_matrix(program.rows)

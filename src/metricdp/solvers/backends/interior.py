@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from metricdp.arrays import Floats
+from metricdp.deadlines import least_left
 from metricdp.errors import SolverFailure
 from metricdp.solvers.backends.chains import ChainFactor, Pattern, chain_of_blocks
 from metricdp.solvers.backends.coupling import Average, Coupling, Point, Worst
@@ -33,6 +34,8 @@ from metricdp.solvers.program import (
     row_scaling,
 )
 from metricdp.threads import cores, one_thread_per_product
+
+STEP_PACE = 6e9  # operations a second, less than small blocks reach on two cores
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,11 @@ class Interior:
 
     def _run(self, run: _Run, program: RatioProgram, progress: Progress | None) -> Solution:
         started = time.perf_counter()
+        seconds = least_left(self.seconds)
         status = Status.LIMIT
         goal = 1e-6 if self.gap is None else self.gap
         lower, dual = -np.inf, run.duals()
-        done = 0
+        done, longest, before = 0, 0.0, 0.0
         with one_thread_per_product(), ThreadPoolExecutor(max_workers=cores()) as pool:
             try:
                 for done in range(self.iterations + 1):
@@ -87,7 +91,11 @@ class Interior:
                     if objective - lower <= goal * abs(objective):
                         status = Status.OPTIMAL
                         break
-                    if self.seconds is not None and spent * (1 + 1.2 / (done + 1)) > self.seconds:
+                    longest, before = max(longest, spent - before), spent
+                    if (
+                        seconds is not None
+                        and spent + 1.2 * max(longest, run.first_step if done == 0 else 0.0) > seconds
+                    ):
                         break
                     if done == self.iterations or not run.step(pool, self.correctors):
                         break
@@ -124,6 +132,7 @@ class _Run:
         self.small = small[:, None]
         chain = chain_of_blocks(n, program.edges)
         self.pattern = Pattern.of(chain, program.edges)
+        self.first_step = m * chain.work() / STEP_PACE  # how long a step takes, about, before one was measured
         start = np.full((n, m), 1.0 / m) if warm is None else 0.9 * warm + 0.1 / m
         width = max(1, min(-(-m // (2 * cores())), int(4e6 // max(count, n)) or 1))
         self.chunks = [

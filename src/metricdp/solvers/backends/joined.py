@@ -18,6 +18,7 @@ import scipy.sparse as sparse
 from scipy.linalg import lapack
 
 from metricdp.arrays import Floats, Integers
+from metricdp.deadlines import least_left
 from metricdp.solvers.program import Solution, SparseMatrix, Status
 
 MOST_STEPS = 100
@@ -51,7 +52,10 @@ def solve_joined(program: JoinedProgram, *, tolerance: float = 1e-6, seconds: fl
     cost = cost / (float(np.abs(cost).max()) or 1.0)
     point = _Point.first(rows)
     status, count, stuck = Status.LIMIT, 0, False
+    limit, spent, longest = least_left(seconds), 0.0, 0.0
     while count < MOST_STEPS:
+        longest = max(longest, time.perf_counter() - started - spent)
+        spent = time.perf_counter() - started
         primal, dual = rows.times(point.x) - point.slack - rows.right, cost - rows.back(point.dual)
         value = float(cost @ point.x)
         between = float(point.slack @ point.dual)
@@ -61,7 +65,7 @@ def solve_joined(program: JoinedProgram, *, tolerance: float = 1e-6, seconds: fl
         if between <= near * small and lost <= tolerance:
             status = Status.OPTIMAL
             break
-        if seconds is not None and time.perf_counter() - started > seconds:
+        if limit is not None and spent + longest > limit:
             break
         length = point.advance(rows, primal, dual)
         if length is None:

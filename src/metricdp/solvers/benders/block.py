@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from metricdp.arrays import Floats, Integers
+from metricdp.deadlines import least_left
 from metricdp.errors import SolverFailure
 from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.backends.warm import Basis, WarmModel
@@ -23,6 +24,10 @@ from metricdp.solvers.bounds import MOST_LOG_RATIO
 from metricdp.solvers.program import LinearProgram, Status
 
 ROUNDS = 200
+
+
+class TimeUp(SolverFailure):
+    """A block was not solved before the deadline; what there was before it stands."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +172,9 @@ class Subproblem:
         """Solve, add the broken ratio rows, and so on; return how that ended."""
         status = Status.OPTIMAL
         for _ in range(ROUNDS):
-            status = self._model.solve()
+            status = self._model.solve(seconds=least_left())
+            if status is Status.LIMIT:
+                raise TimeUp(f"block {self._block.number} was not solved before the limit.")
             if status is not Status.OPTIMAL or not self._separate(self._solution()):
                 break
         return status
@@ -250,6 +257,8 @@ class Subproblem:
                 upper=np.concatenate([upper, np.full(len(one), np.inf)]),
             )
             answer = Highs(method="simplex", tolerance=1e-9).solve_linear(program)
+            if answer.status is Status.LIMIT:
+                raise TimeUp(f"block {self._block.number} was not solved before the limit.")
             if answer.status is not Status.OPTIMAL:
                 raise SolverFailure(f"block {self._block.number}: phase 1, which has a solution: {answer.message}.")
             solution = answer.primal[: n * m].reshape(n, m) * self._block.scale

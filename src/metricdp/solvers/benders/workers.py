@@ -16,9 +16,10 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from metricdp import deadlines
 from metricdp.arrays import Floats
 from metricdp.errors import SolverFailure
-from metricdp.solvers.benders.block import Answer, Block, State, Subproblem
+from metricdp.solvers.benders.block import Answer, Block, State, Subproblem, TimeUp
 
 RESTARTS = 20  # in one round, over all workers
 
@@ -30,6 +31,7 @@ class Request:
     block: int
     boundary: Floats
     keep_state: bool
+    seconds: float | None = None  # the clock of whoever asks is not the worker's: how long it may take
 
 
 class Workers(Protocol):
@@ -50,6 +52,11 @@ class Desk:
         self._models: dict[int, Subproblem] = {}
 
     def answer(self, request: Request) -> Answer:
+        """Return the answer; `TimeUp` where that takes longer than the request allows."""
+        with deadlines.within(request.seconds):
+            return self._answer(request)
+
+    def _answer(self, request: Request) -> Answer:
         if request.block not in self._models:
             state = self._states.pop(request.block, None)
             self._models[request.block] = Subproblem(self._blocks[request.block], state)
@@ -65,7 +72,7 @@ class LocalWorkers:
         self._pool = ThreadPoolExecutor(max_workers=max(1, size))
 
     def solve(self, boundaries: Mapping[int, Floats], *, keep_states: bool) -> dict[int, Answer]:
-        requests = [Request(b, rows, keep_states) for b, rows in boundaries.items()]
+        requests = [Request(b, rows, keep_states, deadlines.least_left()) for b, rows in boundaries.items()]
         return {answer.block: answer for answer in self._pool.map(self._desk.answer, requests)}
 
     def close(self) -> None:
@@ -103,8 +110,10 @@ class RemoteWorkers:
         while pending:
             block = next(iter(pending))
             try:
-                answer = self._receive(pending[block], patience)
+                answer = self._receive(pending[block], min(patience, max(deadlines.left(), 0.01)))
             except WorkerLost as reason:
+                if deadlines.left() <= 0.0:
+                    raise TimeUp("the blocks were not solved before the limit.") from reason
                 left -= 1
                 if left < 0:
                     raise SolverFailure(
@@ -132,7 +141,7 @@ class RemoteWorkers:
         self._desks[worker] = self._start(held, self._first_states(held))
 
     def _send(self, block: int, rows: Floats) -> Any:
-        request = Request(block, rows, True)
+        request = Request(block, rows, True, deadlines.least_left())
         return self._submit(self._desks[self._worker_of[block]], request)
 
     def close(self) -> None:

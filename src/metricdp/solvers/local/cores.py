@@ -78,7 +78,7 @@ class LocalCores:
         )  # fmt: skip
 
     def lower(self) -> float:
-        """Return the lower bound of y' for all mechanisms."""
+        """Return the lower bound of y' for all mechanisms with these reports."""
         return bound_of(self.program, self.dual_point)
 
     def objective(self) -> float:

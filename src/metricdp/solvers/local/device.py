@@ -117,7 +117,7 @@ class LocalDevice:
         return primal, dual
 
     def lower(self) -> float:
-        """Return the lower bound of y' for all mechanisms."""
+        """Return the lower bound of y' for all mechanisms with these reports."""
         slopes, least = self.cupy.empty(self.program.windows.size), self.cupy.empty(self.rows)
         slack = np.float64(self.program.slack)
         launch(

@@ -1,4 +1,4 @@
-"""A ratio program on windows: what is minimised, and what no mechanism at all can go below."""
+"""A ratio program on windows: what is minimised, and what no mechanism with these reports can go below."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LocalProgram:
 
 
 def bound_of(program: LocalProgram, dual: NDArray[np.float32]) -> float:
-    """Return the lower bound of multipliers, whoever found them, for all mechanisms."""
+    """Return the lower bound of multipliers, whoever found them, for all mechanisms with these reports."""
     windows, inside = program.windows, program.inside
     factor, ratio = program.factors
     slopes, least = np.empty(windows.size), np.empty(windows.rows)

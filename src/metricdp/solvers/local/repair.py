@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.local.windows import Graph, Windows, loops
@@ -60,11 +61,19 @@ class Closing(Protocol):
 
 
 def repaired(
-    closing: Closing, point: Any, windows: Windows, graph: Graph, log_ratios: Floats, rounding: float = ROUNDED
+    closing: Closing,
+    point: Any,
+    windows: Windows,
+    graph: Graph,
+    log_ratios: Floats,
+    rounding: float = ROUNDED,
+    *,
+    to_the_end: bool = False,
 ) -> LocalLaw:
     """Return a law that keeps `log_ratios` along the edges of a graph, background included, also once it is rounded.
 
     `rounding` is what that may add to a log ratio; an edge that allows less than this has equal rows at its ends.
+    Behind a deadline it fails, unless it is to go `to_the_end`.
     """
     closing.load(point)
     spare = rounding + max(ROUNDED, 0.1 * rounding)  # and something for slopes
@@ -73,6 +82,8 @@ def repaired(
     totals, target = np.empty(0), 1.0
     first, second = graph.pairs[:, 0], graph.pairs[:, 1]
     for number in range(ROUNDS):
+        if deadlines.left() <= 0.0 and not to_the_end:
+            raise SolverFailure("a law was not repaired before the limit: allow more seconds.")
         left = np.maximum(log_ratios - charge, 0.0)
         decay = np.exp(-left)
         closing.close(decay, touched)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from metricdp import deadlines
 from metricdp.arrays import Floats
 from metricdp.errors import SolverFailure
 from metricdp.metrics import Rows
@@ -17,11 +18,12 @@ from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.local.program import LocalProgram, bound_of, summed
 from metricdp.solvers.local.repair import Closing, HostClosing, LocalLaw, repaired
 from metricdp.solvers.local.windows import Graph, Windows
-from metricdp.solvers.program import Progress, Solution, Status
+from metricdp.solvers.program import Progress, Solution, Status, least
 from metricdp.stages import KEEPS, doing, now
 
 # primal weights; the heaviest is for degree 1, since steps are 1 / (weight degree)
 LIGHTEST, WEIGHT, HEAVIEST = 0.3, 3.0, 84.0
+AGAIN = 1.5  # how much longer the audit of the result may take than that of the first law
 Place = Literal["cores", "gpu"]
 
 
@@ -57,6 +59,7 @@ class LocalOptions:
     place: Place = "cores"
     iterations: int = 200_000
     progress: Progress | None = None
+    audit: Callable[[LocalLaw], bool] | None = None  # whether a law keeps all pairs; the audit of a first one is timed
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,8 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         nonlocal best, value
         try:
             with doing("repairing"):
-                law = repaired(closing, point, windows, task.kept, task.kept.log_ratios)
+                first = best is None and deadlines.left() > -deadlines.SPARE
+                law = repaired(closing, point, windows, task.kept, task.kept.log_ratios, to_the_end=first)
         except SolverFailure:
             if best is None:
                 raise
@@ -96,11 +100,19 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
 
     lower = summed(_row_minima(program))
     start = start_of(program, task)
-    if task.start is not None:
+    kept_back, begun = 0.0, deadlines.clock()
+    if task.start is not None or deadlines.limited():
         upper(start)  # what comes back is no worse
+    repairing = deadlines.clock() - begun
+    if best is not None and deadlines.limited() and options.audit is not None:
+        begun = deadlines.clock()
+        kept = options.audit(best)
+        audited = deadlines.clock() - begun
+        kept_back = AGAIN * (audited if kept else 2.0 * audited + repairing)  # what is not kept is repaired again
     left = None if options.seconds is None else max(options.seconds - (time.perf_counter() - started), 1e-3)
     heaviest = HEAVIEST / float(task.graph.degrees.mean())
     weights = (LIGHTEST, max(heaviest, 2.0 * LIGHTEST))
+    left = least(left, None if not deadlines.limited() else max(deadlines.left() - kept_back, 1e-3))
     driver = FirstOrder(options.gap, left, options.iterations, min(WEIGHT, heaviest / 3.0), weights, upper=upper)
     before = time.perf_counter() - started
 
@@ -109,17 +121,18 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
             options.progress(max(lower, low), min(value, high), before + seconds, iterations)
 
     state = _iterates(program, start, options.place)
-    answer = driver.drive(state, report)
+    with deadlines.within(None, reserve=kept_back):
+        answer = driver.drive(state, report)
     if best is None:  # time was up at once: no worse than the kernel it began with
         upper(start)
         upper(state.primal())
     assert best is not None
-    law, kept = best, task.kept.log_ratios
+    law, ratios = best, task.kept.log_ratios
 
     def tightened(share: float) -> LocalLaw:
-        nonlocal law, kept
-        kept = kept * share
-        law = repaired(closing, law.values[positions], windows, task.kept, kept)
+        nonlocal law, ratios
+        ratios = ratios * share
+        law = repaired(closing, law.values[positions], windows, task.kept, ratios, to_the_end=True)
         return law
 
     bound = max(lower, bound_of(program, answer.dual))  # what the iterates said of their own bound is not asked

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from metricdp.deadlines import clock
 from metricdp.errors import import_extra
 
 
-def best_combination(rays: Any, cost: Any, *, iterations: int = 60, arrays: ModuleType = np) -> Any:
+def best_combination(
+    rays: Any, cost: Any, *, iterations: int = 60, arrays: ModuleType = np, seconds: float = math.inf
+) -> Any:
     """Return w by a dense predictor-corrector method; `arrays` is numpy, or cupy for arrays on a GPU.
+
+    It ends after `seconds` with what it has: the rows are then no closer to one than they have come.
 
     Normal equations (rays D rays^T) dy = r with D = w / s, so a step costs n^2 t operations.
     """
@@ -23,7 +29,12 @@ def best_combination(rays: Any, cost: Any, *, iterations: int = 60, arrays: Modu
     spread = price - price.min()
     slack = spread + 0.1 * spread.mean() + 1e-3
     diagonal_of = arrays.arange(n)
+    before, longest, end = clock(), 0.0, clock() + seconds
     for _ in range(iterations):
+        now = clock()
+        longest, before = max(longest, now - before), now
+        if now + longest > end:
+            break
         residual = 1.0 - rays @ amount
         level = float(amount @ slack) / count
         objective = float(price @ amount)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.edges import nearest
@@ -20,6 +21,8 @@ from metricdp.solvers.repair.quotient import class_means, merged
 HIGHEST = 600.0  # min(W, T) is a metric too; keeps e^-W a normal number and costs about m e^-T
 LEAST_COLUMN = 1e-30  # columns nowhere larger than this become zero columns
 MIXES = (0.0, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 1e-5)
+SHARE = 1.0 / 3.0  # of the time that is left, which one combination may take
+FEW_STEPS, STEP_PACE = 12, 1e9  # steps of a combination that is of use; entries squared that a second brings
 BUMPS = (0.1, 1.0)  # how much larger or smaller a column becomes around one row
 
 
@@ -93,7 +96,7 @@ def combine(columns: Floats, cost: Floats, shrunk: Floats, pairs: Integers | Non
     rays /= rays.max(axis=0)
     prices = cost.T @ rays
     report = prices.argmin(axis=0)
-    amount = best_combination(rays, prices[report, np.arange(len(report))])
+    amount = best_combination(rays, prices[report, np.arange(len(report))], seconds=SHARE * deadlines.left())
     chosen = np.flatnonzero(amount > 0)
     chosen = chosen[np.argsort(report[chosen], kind="stable")]
     result = np.zeros((n, m))
@@ -163,6 +166,26 @@ def strict(matrix: Floats, log_ratios: Floats) -> Floats:
     )
 
 
+def kernel_mixture(cost: Floats, log_ratios: Floats) -> Repaired:
+    """Return a strictly feasible matrix at the least cost of time: kernels e^-W(., i), each at its best report.
+
+    Kernels keep all ratios as they are, so that nothing is closed and no program is solved.
+    """
+    classes = merged(log_ratios, cost)
+    if classes is not None:
+        labels, between, costs = classes
+        whole = kernel_mixture(costs, between)
+        return replace(whole, matrix=whole.matrix[labels])
+    shrunk = safe_log_ratios(log_ratios)
+    kernels = np.exp(-shrunk)
+    columns = np.zeros(cost.shape)
+    np.add.at(columns.T, (cost.T @ kernels).argmin(axis=0), kernels.T)
+    found = [shifted(columns, shrunk, best_constant(cost)), np.tile(best_constant(cost), (len(cost), 1))]
+    best = min(found, key=lambda matrix: float((matrix * cost).sum()))
+    result = strict(best, log_ratios)
+    return Repaired(result, float((result * cost).sum()), "kernels")
+
+
 def recombine(
     matrix: Floats, cost: Floats, log_ratios: Floats, *, pairs: Integers | None = None, enough: float = -np.inf
 ) -> Repaired:
@@ -184,13 +207,22 @@ def recombine(
     promise = float((cost * columns / np.maximum(sums, 1e-300)).sum())
     found = [("shift", shifted(columns, shrunk, best_constant(cost)))]
     values = [float((found[0][1] * cost).sum())]
-    if values[-1] > enough:
+    if values[-1] > enough and _fits(cost, len(cost) + columns.shape[1] + 1):
         found.append(("combination", combine(columns, cost, shrunk)))
         values.append(float((found[-1][1] * cost).sum()))
-    if min(values) > enough and min(values) > promise + 1e-4 * abs(promise):
+    if (
+        min(values) > enough
+        and min(values) > promise + 1e-4 * abs(promise)
+        and _fits(cost, 9 * len(cost) + columns.shape[1])
+    ):
         near = nearest(log_ratios, 8) if pairs is None else pairs
         found.append(("local combination", combine(columns, cost, shrunk, near)))
         values.append(float((found[-1][1] * cost).sum()))
     best = int(np.argmin(values))
     result = strict(found[best][1], log_ratios)
     return Repaired(result, float((result * cost).sum()), found[best][0])
+
+
+def _fits(cost: Floats, count: int) -> bool:
+    """Tell whether a few steps of a combination of so many columns fit into a third of the time that is left."""
+    return deadlines.left() * SHARE >= FEW_STEPS * len(cost) ** 2 * count / STEP_PACE

@@ -9,8 +9,10 @@ from scipy.stats import norm
 
 import metricdp as mdp
 from metricdp.decoding.bins import binned
+from metricdp.decoding.decoders import Evidence, decoder_for
 from metricdp.decoding.enclosing import Enclosing
 from metricdp.decoding.nodes import nodes_of
+from metricdp.decoding.reading import readables
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -33,6 +35,23 @@ def test_weights_enclose_at_every_place_and_bound_nearly_as_high_as_any_do(seed)
         )  # fmt: skip
         assert bound(weights[:, column]) <= -best.fun + 1e-6
         assert bound(weights[:, column]) >= -best.fun - 0.01
+
+
+def test_bounds_are_on_the_right_side_on_average_though_the_reports_choose_their_weights():
+    """Weights that knew the reports they are applied to are .04 too low from above; the error of 40 tables is .01."""
+    rng = np.random.default_rng(5)
+    masses, noise = np.random.default_rng(3).dirichlet(np.full(16, 0.4)), mdp.exponential(mdp.grid((4, 4)), 1.5)
+    codes, source = np.random.default_rng(4).choice(16, 200, p=masses), readables([noise])[0]
+    truth = np.bincount(codes, minlength=16) / 200
+    below, above = np.zeros(16), np.zeros(16)
+    for _ in range(40):
+        evidence = Evidence(
+            source.law, source.counted(noise.sample(codes, rng=rng)), truth, truth @ noise.matrix, "table"
+        )
+        found = decoder_for(evidence, "bounded").measure(None, 1.96)
+        below, above = below + found.below.values / 40, above + found.above.values / 40
+    assert np.all(below <= truth + 0.02)
+    assert np.all(above >= truth - 0.02)
 
 
 def test_places_all_over_cells_know_which_cells_they_touch():
@@ -61,7 +80,9 @@ def test_where_everybody_is_in_a_corner_of_the_cell_nothing_assumed_holds_and_eq
     assert found.method == "bounded"
     assert np.all((found.lower <= truth) & (truth <= found.upper))
     assert np.all((found.lower <= found.masses) & (found.masses <= found.upper))
-    assert np.mean(found.upper - found.lower) < 0.4  # bounds say something even here, where borders hide the most
+    # Bounds say something even here, where borders hide the most. They are wider than before (0.4): nobody need be in
+    # the grid, and half of the reports chooses weights for the other.
+    assert np.mean(found.upper - found.lower) < 0.45
     left = found.region([0, 1, 2])
     assert left.lower <= truth[:3].sum() <= left.upper
     assert any("nothing is assumed" in note for note in found.notes)

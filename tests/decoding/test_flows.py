@@ -53,8 +53,10 @@ def test_intervals_of_flows_cover():
         moved += (moves.lower <= share) & (share <= moves.upper)
     assert np.all(hits / 80 >= 0.85)
     assert np.all(moved / 80 >= 0.85)
-    assert 0.92 <= moved.mean() / 80 <= 0.98
-    assert 0.93 <= hits.mean() / 80 <= 0.97
+    # Half a pair at either end, and 3/4 of the chance of error: what nobody went is nearly always held. Without either
+    # pairs of real trips were held 67 to 78 % in the worst case, so more than stated on average is what must be true.
+    assert moved.mean() / 80 >= 0.93
+    assert 0.93 <= hits.mean() / 80 <= 0.99
 
 
 def test_likeliest_flows_are_shares_and_give_transitions():
@@ -87,3 +89,36 @@ def test_where_nobody_is_known_to_have_left_a_share_may_be_anything():
     moves = mdp.estimate_flows(quiet.sample(start, rng=rng), quiet.sample(start, rng=rng), quiet).transitions()
     assert np.all(moves.lower[3] == 0)
     assert np.all(moves.upper[3] == 1)
+
+
+def test_intervals_of_flows_hold_where_hardly_a_pair_is_noisy():
+    """Estimates move in whole pairs there. 0.95 gives fewer than 33 of 40 for a pair once in 2,000 at most."""
+    near, rng = mdp.exponential(LINE, 7.0), np.random.default_rng(6)
+    start, end = np.repeat(np.arange(4), 320), np.tile(np.repeat(np.arange(4), 80), 4)
+    truth, hits = np.bincount(start * 4 + end, minlength=16).reshape(4, 4) / 1280, np.zeros((4, 4))
+    for _ in range(40):
+        found = mdp.estimate_flows(near.sample(start, rng=rng), near.sample(end, rng=rng), near)
+        hits += (found.lower <= truth) & (truth <= found.upper)
+    assert hits.min() >= 33
+
+
+def test_shares_of_destinations_hold_where_single_pairs_decide():
+    """Where a pair's report went astray nothing of it is seen. 0.95 gives fewer than 160 of 180 once in 10,000."""
+    line, rng = mdp.FiniteSpace(np.arange(8.0)[:, None], mdp.Lp(2)), np.random.default_rng(6)
+    flows = np.zeros((8, 8), dtype=int)
+    flows[3, [0, 2, 4, 6]], flows[0, 0], flows[7, 7] = [1, 1, 11, 1], 100, 100
+    start, end = np.divmod(np.repeat(np.arange(64), flows.ravel()), 8)
+    noise, share, hits = mdp.exponential(line, 2.5), flows[3] / 14, 0
+    for _ in range(60):
+        moves = mdp.estimate_flows(noise.sample(start, rng=rng), noise.sample(end, rng=rng), noise).transitions()
+        assert np.all(moves.lower <= moves.upper)
+        hits += ((moves.lower[3] <= share) & (share <= moves.upper[3]))[[0, 2, 6]].sum()
+    assert hits >= 160  # 147 without half a pair and the variance under smoothed masses
+
+
+def test_flows_of_places_anywhere_need_an_assumption_that_is_said():
+    cells, noise = mdp.grid((2, 2)), mdp.laplace(mdp.Lp(2), 5.0)
+    reports = noise.sample(np.zeros((50, 2)))
+    with pytest.raises(mdp.MetricdpError, match="say within='cell', which assumes"):
+        mdp.estimate_flows(reports, reports, noise, cells=cells)
+    assert "Assumed" in mdp.estimate_flows(reports, reports, noise, cells=cells, within="cell").notes[0]

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Floats, Integers, frozen
 from metricdp.auditing import accuracy_radius
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import GaussianNoise, Mechanism, SphericalGaussian, SphericalLaplace, VectorLaplace
@@ -28,8 +29,9 @@ from metricdp.spaces import FiniteSpace, Space
 INSIDE = 3  # points along each axis of a cell in which secrets may lie
 MOST_BINS = 4_096
 Noise = VectorLaplace | SphericalLaplace | GaussianNoise | SphericalGaussian
+NEAR = 14.0  # units of noise around a place beyond which hardly a report lies
 CHUNK = 1 << 21  # densities that are held at once
-FAR = 0.9  # the share of noise that stays within the margin around the cells
+FAR = 0.999  # the share of noise that stays within the margin around the cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +60,46 @@ class Bins:
         return np.where(inside, np.ravel_multi_index(clipped, self.shape), self.size - 1).astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """Wide bins, each a block of fine ones."""
+
+    fine: Bins
+    wide: Bins
+    blocks: tuple[int, ...]
+
+    def counts(self, counts: Floats) -> Floats:
+        """Return counts of wide bins from those of fine ones; the last counts what is beyond all."""
+        table = counts[:-1].reshape(self.fine.shape)
+        for axis, block in enumerate(self.blocks):
+            table = np.add.reduceat(table, np.arange(0, table.shape[axis], block), axis=axis)
+        return np.append(table.ravel(), counts[-1])
+
+
+def coarse(fine: Bins, units: Floats, most: int) -> Coarse:
+    """Return wide bins about a unit of noise wide, `most` of them at most."""
+    wanted = 1.0
+    while True:
+        blocks = [max(1, round(wanted / unit)) for unit in units.tolist()]
+        counts = [math.ceil(side / block) for side, block in zip(fine.shape, blocks, strict=True)]
+        if math.prod(counts) <= most:
+            break
+        wanted *= 1.2
+    edges = [np.unique(np.append(axis[::block], axis[-1])) for axis, block in zip(fine.edges, blocks, strict=True)]
+    return Coarse(fine, Bins(tuple(edges)), tuple(blocks))
+
+
 def binned(
     mechanism: Mechanism, cells: FiniteSpace, *, within: str, nodes: Floats | None = None
 ) -> tuple[Bins, Floats]:
     """Return bins for the reports of noise around cells, and the law from cells, or from places in them, to bins."""
+    noise = noise_for(mechanism, cells)
+    bins = _bins_for(noise, cells, finely=nodes is not None)
+    return bins, law_of(noise, cells, bins, within=within, nodes=nodes)
+
+
+def noise_for(mechanism: Mechanism, cells: FiniteSpace) -> Noise:
+    """Return the mechanism if it is noise that is decoded on such cells."""
     if not isinstance(mechanism, Noise) or mechanism.inputs.dimension > 2:
         raise InvalidInput(
             f"reports of {type(mechanism).__name__} are decoded on the line, in the plane and on the Earth only; put "
@@ -71,17 +109,22 @@ def binned(
         raise InvalidInput(
             f"`cells` must have {mechanism.inputs.dimension} coordinates like the secrets, got {cells.width}."
         )
-    bins = _bins_for(mechanism, cells, finely=nodes is not None)
+    return mechanism
+
+
+def law_of(mechanism: Noise, cells: FiniteSpace, bins: Bins, *, within: str, nodes: Floats | None = None) -> Floats:
+    """Return the law from cells, or from places in them, to bins."""
     if nodes is not None:
         table = np.zeros((len(nodes), bins.size))
-        table[:, :-1] = _masses(mechanism, nodes, bins)
+        for row, place in enumerate(nodes):
+            table[row] = _masses_near(mechanism, place, bins)
     else:
         table = np.zeros((len(cells), bins.size))
         for places, share in points_within(cells, mechanism.inputs, within=within):
             table[:, :-1] += share * _masses(mechanism, places, bins)
     inside = table.sum(axis=1)
     table[:, -1] = np.maximum(1.0 - inside, 0.0)
-    return bins, table / table.sum(axis=1, keepdims=True)
+    return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
 def rates_of(mechanism: Mechanism, places: Floats) -> Floats:
@@ -98,6 +141,20 @@ def _level(mechanism: Mechanism) -> float:
     return float(mechanism.guarantee.epsilon)
 
 
+def units_of(mechanism: Noise, edges: tuple[Floats, ...]) -> Floats:
+    """Return how wide bins between edges are along each axis, in units of noise."""
+    places = np.stack([np.array([axis[0], axis[-1]]) for axis in edges], axis=1)
+    steps = np.array([float(np.diff(axis).mean()) for axis in edges])
+    return np.asarray(rates_of(mechanism, places) * steps)
+
+
+@cache
+def gauss(count: int) -> tuple[Floats, Floats]:
+    """Return nodes and weights of Gauss and Legendre from -1 to 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return frozen(nodes), frozen(weights)
+
+
 def points_within(cells: FiniteSpace, inputs: Space, *, within: str) -> Iterator[tuple[Floats, float]]:
     """Yield one place in every cell with the share of the cell it stands for: its point, or nodes all over it."""
     places = np.asarray(cells.coordinates, dtype=np.float64)
@@ -105,7 +162,7 @@ def points_within(cells: FiniteSpace, inputs: Space, *, within: str) -> Iterator
     if steps is None:
         yield places, 1.0
         return
-    nodes, weights = np.polynomial.legendre.leggauss(INSIDE)
+    nodes, weights = gauss(INSIDE)
     for at in product(range(INSIDE), repeat=len(steps)):
         moved = places + 0.5 * nodes[list(at)] * steps
         if not inputs.legal(moved).all():  # cells at the border of a box: what lies outside is no secret
@@ -124,6 +181,38 @@ def spacing_of(places: Floats) -> Floats | None:
             return None
         steps.append(float(gaps.mean()))
     return np.array(steps)
+
+
+def boxes_of(cells: FiniteSpace) -> Floats:
+    """Return low and high ends of the cells of a regular grid along two axes (cells x 2 x 2); a line has one row."""
+    places = np.asarray(cells.coordinates, dtype=np.float64)
+    steps = spacing_of(places)
+    assert steps is not None
+    found = np.stack([places - 0.5 * steps, places + 0.5 * steps], axis=1)
+    if places.shape[1] == 1:
+        ends = np.broadcast_to(np.array([[[-0.5], [0.5]]]), found.shape)
+        found = np.concatenate([ends, found], axis=2)
+    return np.asarray(found)
+
+
+def fine_bins(mechanism: Noise, cells: FiniteSpace, around: float, apart: float, most: int) -> Bins:
+    """Return bins of one width along each axis, `apart` units of noise or more, and `around` units past the cells."""
+    places, pitch = np.asarray(cells.coordinates, dtype=np.float64), mechanism.lattice.pitch
+    steps = spacing_of(places)
+    assert steps is not None
+    rates = rates_of(mechanism, places)
+    low, high = (edge(places, axis=0) for edge in (np.min, np.max))
+    start, stop = low - 0.5 * steps - around / rates, high + 0.5 * steps + around / rates
+    width = np.maximum(np.floor(apart / rates / pitch), 1.0)  # so many points of the lattice
+    while float(np.prod(np.ceil((stop - start) / (width * pitch)))) > most:
+        width = np.ceil(1.25 * width)
+    edges = []
+    for begin, end, step in zip(start, stop, width, strict=True):
+        first, count = math.floor(begin / pitch), math.ceil((end - begin) / (step * pitch)) + 1
+        edges.append((first + step * np.arange(count + 1) - 0.5) * pitch)
+    if isinstance(mechanism, SphericalLaplace | SphericalGaussian):
+        edges = [axis[np.abs(axis) <= most] for axis, most in zip(edges, (90.0, 180.0), strict=True)]
+    return Bins(tuple(edges))
 
 
 def _bins_for(mechanism: Noise, cells: FiniteSpace, *, finely: bool = False) -> Bins:
@@ -166,7 +255,7 @@ def _masses(mechanism: Noise, places: Floats, bins: Bins) -> Floats:
     size = max(1, CHUNK // len(points))
     for first in range(0, len(places), size):
         part = places[first : first + size]
-        heights = _density(mechanism, part, points) * shares
+        heights = density(mechanism, part, points) * shares
         result[first : first + len(part)] = _summed(heights, bins.shape, count)
     if isinstance(mechanism, GaussianNoise | SphericalGaussian):
         return result
@@ -174,6 +263,21 @@ def _masses(mechanism: Noise, places: Floats, bins: Bins) -> Floats:
     for row in np.flatnonzero(own < bins.size - 1).tolist():  # the density has its kink in the bin of the place itself
         result[row, own[row]] = _own_mass(mechanism, places[row], bins, int(own[row]))
     return result
+
+
+def _masses_near(mechanism: Noise, place: Floats, bins: Bins) -> Floats:
+    """Return the masses of the bins around one place that matter, none for the others and for what is beyond all."""
+    reach = NEAR / rates_of(mechanism, place[None])
+    spans = []
+    for value, axis, far in zip(place, bins.edges, reach, strict=True):
+        first, last = np.searchsorted(axis, [value - far, value + far]).tolist()
+        spans.append((max(first - 1, 0), min(last, len(axis) - 1)))
+    found = np.zeros(bins.shape)
+    if all(first < last for first, last in spans):
+        near = Bins(tuple(axis[first : last + 1] for axis, (first, last) in zip(bins.edges, spans, strict=True)))
+        part = _masses(mechanism, place[None], near).reshape(near.shape)
+        found[tuple(slice(first, last) for first, last in spans)] = part
+    return np.append(found.ravel(), 0.0)
 
 
 def _own_mass(mechanism: Noise, place: Floats, bins: Bins, code: int) -> float:
@@ -184,10 +288,10 @@ def _own_mass(mechanism: Noise, place: Floats, bins: Bins, code: int) -> float:
         cut = np.unique([axis[index], min(max(value, axis[index]), axis[index + 1]), axis[index + 1]])
         axes.append(_nodes(cut, 24))
     points, shares = _grid([nodes for nodes, _ in axes]), _outer([weights for _, weights in axes])
-    return float((_density(mechanism, place[None], points) @ shares)[0])
+    return float((density(mechanism, place[None], points) @ shares)[0])
 
 
-def _density(mechanism: Noise, places: Floats, points: Floats) -> Floats:
+def density(mechanism: Noise, places: Floats, points: Floats) -> Floats:
     """Return f(y | x) per volume of coordinates, places x points."""
     metric = mechanism.inputs.metric
     apart = metric(places[:, None, :], points[None, :, :])
@@ -208,7 +312,7 @@ def _density(mechanism: Noise, places: Floats, points: Floats) -> Floats:
 
 def _nodes(edges: Floats, count: int) -> tuple[Floats, Floats]:
     """Return nodes and weights of Gauss and Legendre on every interval between edges, in order."""
-    nodes, weights = np.polynomial.legendre.leggauss(count)
+    nodes, weights = gauss(count)
     widths = np.diff(edges)
     places = edges[:-1, None] + 0.5 * (nodes + 1.0) * widths[:, None]
     return places.ravel(), (0.5 * weights * widths[:, None]).ravel()

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import math
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.decoding.bayes import Progress
+from metricdp.decoding.bayes import Progress, likeliest
 from metricdp.decoding.enclosing import Enclosing
+from metricdp.decoding.halves import split
 from metricdp.decoding.laws import DenseLaw, Law
-from metricdp.decoding.moments import Statistic, Sums, of_population, of_table, part_cumulants
+from metricdp.decoding.moments import LEAST, Statistic, Sums, of_population, of_table, part_cumulants, together
 from metricdp.decoding.nodes import Nodes
 from metricdp.decoding.weights import Unbiased
 from metricdp.errors import InvalidInput
@@ -35,16 +36,27 @@ PUBLIC_SHARE = 0.1  # of the uniform masses in the scale of weights: a report th
 SMOOTHED = 0.02  # of the uniform masses where the moments that an interval leans on are taken
 REPLICATES = 399  # tables drawn anew where intervals of a whole city are to hold together
 PROBES = 100  # random directions that measure errors where no table is made: 7 % wrong, and 1.2 % wider for it
+ROUGH_STEPS = 200  # of iterative Bayes, for errors
+ROUGH = 1e-4  # nats a report: near enough for errors
+WHOLE = 1.0  # of the variance under smoothed masses: half of few reports that are noisy may show none at all
+MOST_STEP = 2.0  # reports: with more noise the steps are finer than the noise is wide
+ROOM = 0.75  # of the chance of error, where "at least" is said: the rest is for what three moments do not describe
 MOST_STEPS = 2_000
 SOLVED = 1e-9  # relative residual
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What bounds sums of masses from below and from above: of unbiased estimates both are the same."""
+    """What bounds sums of masses from below and from above: of unbiased estimates both are the same.
+
+    Either end of an interval is made for a chance of error `room` times that asked for, and lies `step` farther out:
+    reports come whole, and half of one is what no distribution of three moments knows of.
+    """
 
     below: Statistic
     above: Statistic
+    room: float = 1.0
+    step: Floats | float = 0.0
 
     @property
     def values(self) -> Floats:
@@ -59,8 +71,9 @@ class Measured:
         )
 
     def interval(self, chance: float) -> tuple[Floats, Floats]:
-        """Return lower and upper ends, each wrong with that chance at most."""
-        return self.below.lower(chance), self.above.upper(chance)
+        """Return lower and upper ends, each wrong with that chance at most; where chance crosses them, the wider."""
+        lower, upper = self.below.lower(self.room * chance), self.above.upper(self.room * chance)
+        return np.minimum(lower, upper) - self.step, np.maximum(lower, upper) + self.step
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +107,15 @@ class Evidence:
         masses = (1.0 - SMOOTHED) * self.masses + SMOOTHED / len(self.masses)
         return masses, self.law.forward(masses)
 
-    def statistic(self, weights: Floats, sums: Floats, masses: Floats) -> Statistic:
-        """Return the means of weights w, one column each, with A w = g; `masses` stand for the secrets in moments."""
+    def statistic(self, weights: Floats, sums: Floats, masses: Floats, *, least: float = LEAST) -> Statistic:
+        """Return the means of weights w, one column each, with A w = g; `masses` stand for the secrets in moments.
+
+        The variance is at least the share `least` of that under smoothed masses.
+        """
         shares, total, (smooth, expected) = self.shares, self.total, self.smooth
         if self.target == "population":
             cumulants = [part_cumulants(one, weights, self.parts) for one in (shares, expected)]
-            return of_population(shares @ weights, cumulants[0], cumulants[1], total)
+            return of_population(shares @ weights, cumulants[0], cumulants[1], total, least)
         twice, thrice = (self.law.backward((weights**power).T).T for power in (2, 3))
         seen, rough = (
             Sums(
@@ -112,7 +128,17 @@ class Evidence:
             for p, q in ((masses, shares), (smooth, expected))
         )
         apart = (self.part_means(weights) ** 2).sum(axis=0) - seen.powers[0] ** 2
-        return of_table(seen, rough, apart, total)
+        return of_table(seen, rough, apart, total, least)
+
+    def half_report(self, weights: Floats) -> Floats | float:
+        """Return what half a report moves an estimate, for every column of weights; of a population, nothing is left.
+
+        Where hardly any report is noisy, the error of a table is a few whole reports. What is drawn from a population
+        is a count too, and the intervals of counts know of it.
+        """
+        if self.target == "population":
+            return 0.0
+        return np.asarray(0.5 * np.minimum(np.abs(weights).max(axis=0), MOST_STEP) / self.total)
 
     def part_means(self, weights: Floats) -> Floats:
         """Return sqrt(share) times the mean of weights, one row a mechanism of the table."""
@@ -149,8 +175,8 @@ class DenseDecoder:
             )
 
     def measure(self, sums: Floats | None, quantile: float) -> Measured:
-        found = self.weighed(sums)[2]
-        return Measured(found, found)
+        weights, _, found = self.weighed(sums)
+        return Measured(found, found, 1.0, self.evidence.half_report(weights))
 
     def weighed(self, sums: Floats | None) -> tuple[Floats, Floats, Statistic]:
         """Return the weights of sums, the sums (all cells where None), and the statistic."""
@@ -174,7 +200,11 @@ class DenseDecoder:
 
 
 class BoundedDecoder:
-    """Weights that enclose sums of cells, whatever the secrets are; with `nodes`, wherever in the cells they lie."""
+    """Weights that enclose sums of cells, whatever the secrets are; with `nodes`, wherever in the cells they lie.
+
+    One half of the reports says which weights bound best, and they are applied to the other half: weights that knew the
+    reports they are applied to would fit their chance, and cover less often than stated.
+    """
 
     method: Method = "bounded"
     condition: float | None = None
@@ -183,22 +213,36 @@ class BoundedDecoder:
         self, evidence: Evidence, law: DenseLaw, nodes: Nodes | None = None, progress: Progress | None = None
     ) -> None:
         self.evidence, self.law, self.nodes, self._progress = evidence, law, nodes, progress
-        masses = (1.0 - PUBLIC_SHARE) * evidence.masses + PUBLIC_SHARE / len(evidence.masses)
-        self._enclosing = Enclosing(law.matrix, masses, evidence.total)
+        halves = split(evidence.counts, zlib.crc32(np.ascontiguousarray(evidence.counts).tobytes()))
+        first, second = (replace(evidence, counts=half.astype(np.float64)) for half in halves)
+        whole = [(evidence, evidence)]
+        self._pairs = [(first, second), (second, first)] if min(first.total, second.total) > 0 else whole
 
     def measure(self, sums: Floats | None, quantile: float) -> Measured:
         nodes, cells = self.nodes, self.law.shape[0] if self.nodes is None else self.nodes.touching.shape[1]
         wanted = np.eye(cells) if sums is None else sums
         inside, perhaps = (wanted, wanted) if nodes is None else (nodes.surely(wanted), nodes.perhaps(wanted))
-        below = self._enclosing.below(inside, quantile, self._half(0.0))
-        above = -self._enclosing.below(-perhaps, quantile, self._half(0.5))
-        return Measured(
-            *(self.evidence.statistic(w, self.law.matrix @ w, self.evidence.masses) for w in (below, above))
-        )
+        found: tuple[list[Statistic], list[Statistic]] = ([], [])
+        steps, least = np.zeros(wanted.shape[1]), WHOLE if self.evidence.target == "table" else LEAST
+        for number, (choosing, applied) in enumerate(self._pairs):
+            enclosing, done = self._enclosing(choosing), number / len(self._pairs)
+            below = enclosing.below(inside, quantile, self._part(done))
+            above = -enclosing.below(-perhaps, quantile, self._part(done + 0.5 / len(self._pairs)))
+            for kept, weights in zip(found, (below, above), strict=True):
+                sides = self.law.matrix @ weights
+                kept.append(applied.statistic(weights, sides, self.evidence.masses, least=least))
+                steps = np.maximum(steps, self.evidence.half_report(weights))
+        shares = [applied.total / self.evidence.total for _, applied in self._pairs]
+        return Measured(together(found[0], shares), together(found[1], shares), ROOM, steps)
 
-    def _half(self, done: float) -> Progress | None:
-        told = self._progress
-        return None if told is None else lambda share: told(done + 0.5 * share)
+    def _enclosing(self, half: Evidence) -> Enclosing:
+        likely = likeliest(self.law, half.shares, steps=ROUGH_STEPS, tolerance=ROUGH)
+        masses = (1.0 - PUBLIC_SHARE) * likely.masses + PUBLIC_SHARE / len(likely.masses)
+        return Enclosing(self.law.matrix, masses, self.evidence.total)
+
+    def _part(self, done: float) -> Progress | None:
+        told, size = self._progress, 0.5 / len(self._pairs)
+        return None if told is None else lambda share: told(done + size * share)
 
 
 class IterativeDecoder:

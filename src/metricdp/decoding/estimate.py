@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_codes, frozen
 from metricdp.cards import card
 from metricdp.decoding import saying
+from metricdp.decoding.anywhere import AnywhereDecoder
 from metricdp.decoding.bayes import Likeliest, Progress, likeliest
+from metricdp.decoding.bins import boxes_of
 from metricdp.decoding.bootstrap import bootstrapped
 from metricdp.decoding.decoders import (
     Decoder,
@@ -30,7 +32,7 @@ from metricdp.decoding.decoders import (
 )
 from metricdp.decoding.laws import DenseLaw, Law, stacked
 from metricdp.decoding.nodes import Nodes
-from metricdp.decoding.reading import Readable, check_reports, readables
+from metricdp.decoding.reading import Readable, check_inside, check_reports, readables
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace
@@ -65,7 +67,8 @@ class DensityEstimate:
     (which keeps every promise of coverage). Each interval holds the truth with a chance of `confidence`; all of them at
     once only where `simultaneous` is set. `target` says the truth of what: "table", the secrets behind these very
     reports, nothing assumed about them, or "population", from which they were drawn independently. `condition` is how
-    much the law of reports blurs at worst, and `effective` how many secrets told plainly would say as much.
+    much the law of reports blurs at worst, and `effective` how many secrets told plainly would say as much. Where
+    secrets may lie anywhere, `elsewhere` is the share of those outside all cells.
     """
 
     cells: FiniteSpace
@@ -81,6 +84,7 @@ class DensityEstimate:
     condition: float | None
     notes: tuple[str, ...]
     intervals: Intervals
+    elsewhere: Mass | None
     _evidence: Evidence = field(repr=False)
     _decoder: Decoder = field(repr=False)
     _found: Measured = field(repr=False)
@@ -156,7 +160,8 @@ def estimate_density(
         reports: One report a row: codes, coordinates or words as tables hold them. With several mechanisms a list of
             tables, one each; who was given which must not depend on the secret.
         mechanism: What the reports were drawn from, or several.
-        cells: For mechanisms that take secrets anywhere: a public grid (`mdp.grid`) in which all secrets lie.
+        cells: For mechanisms that take secrets anywhere: a public grid (`mdp.grid`); secrets outside it are counted as
+            `elsewhere`, or must not be many where something is assumed about places inside cells.
         within: Where in its cell of a regular grid a secret lies: "anywhere", of which nothing is assumed (bounded
             intervals); "cell", all over it with equal chance (so unless said with "linear"); "point", at the point.
         method: "linear", weighted least squares: unbiased whatever the secrets are, masses may be below 0. "em",
@@ -213,16 +218,27 @@ def decoded(
     if any(len(source.cells) != len(cells) or not _same(source.cells, cells) for source in sources[1:]):
         raise InvalidInput("several mechanisms in one table must have the same secrets in the same order.")
     laws = [source.law for source in sources]
-    check_reports(counts, laws)
-    law, tally = stacked(laws, [int(count.sum()) for count in counts]), np.concatenate(counts)
+    tallies = [source.tally(count) for source, count in zip(sources, counts, strict=True)]
+    check_inside(sources, counts)
+    check_reports(tallies, laws)
+    law, tally = stacked(laws, [int(count.sum()) for count in counts]), np.concatenate(tallies)
     total = float(tally.sum())
     likely = _likely(law, tally, how, _first_half(progress))
-    ends = np.cumsum([0, *(len(count) for count in counts)]).tolist()
+    ends = np.cumsum([0, *(len(count) for count in tallies)]).tolist()
     parts = tuple(slice(first, last) for first, last in pairwise(ends))
     evidence, nodes = Evidence(law, tally, likely.masses, likely.reports, how.target, parts), sources[0].nodes
-    cell_masses = likely.masses if nodes is None else nodes.shared(likely.masses)
+    cell_masses = likely.masses if nodes is None else nodes.shared(likely.masses[: len(nodes.places)])
     chance = saying.error_chance(how.confidence, len(cells) if how.simultaneous else 1)
-    decoder, found = _measured(evidence, how, nodes, saying.quantile(chance), _second_half(progress))
+    decoder: Decoder
+    outside: Mass | None = None
+    z, windows = saying.quantile(chance), [source.windows for source in sources if source.windows is not None]
+    if windows:
+        anywhere = AnywhereDecoder(windows, counts, boxes_of(cells), _second_half(progress))
+        decoder, found = anywhere, anywhere.measure(None, z)
+        rest = anywhere.elsewhere(saying.quantile(saying.error_chance(how.confidence)))
+        outside = mass_of(rest, how.confidence, 1.0 - float(cell_masses.sum()))
+    else:
+        decoder, found = _measured(evidence, how, nodes, z, _second_half(progress))
     lower, upper = _ends(decoder, found, how, chance)
     name: Asked = "em" if how.method == "em" else decoder.method
     if name == "linear":
@@ -231,10 +247,20 @@ def decoded(
         masses = np.clip(cell_masses, lower, upper) if name == "bounded" else cell_masses
     assumed = [source.assumed for source in sources if source.assumed][:1]
     notes = (*_notes(evidence, decoder, found, how, likely), *assumed)
+    if outside is not None:
+        told = (outside.mass, outside.lower, outside.upper)
+        wider = next((text for source in sources if source.outside and (text := source.outside.wider())), "")
+        notes = (*notes, saying.elsewhere(told, how.confidence, wider))
     return DensityEstimate(
         cells, frozen(masses), frozen(lower), frozen(upper), frozen(found.errors), int(total), how.confidence, name,
-        how.target, how.simultaneous, decoder.condition, notes, how.intervals, evidence, decoder, found,
+        how.target, how.simultaneous, decoder.condition, notes, how.intervals, outside, evidence, decoder, found,
     )  # fmt: skip
+
+
+def mass_of(found: Measured, confidence: float, likely: float) -> Mass:
+    """Return a mass with its interval, the likeliest one if that lies in it."""
+    lower, upper = (float(end[0]) for end in found.interval(saying.error_chance(confidence)))
+    return Mass(min(max(likely, lower), upper), lower, upper, float(found.errors[0]))
 
 
 def _likely(law: Law, tally: Floats, how: Request, progress: Progress | None) -> Likeliest:

@@ -16,6 +16,7 @@ tests of statistical hypotheses concerning several parameters", 1948.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,13 +134,13 @@ class Sums:
 Cumulants = tuple[Floats, Floats, Floats]
 
 
-def of_population(values: Floats, seen: Cumulants, smooth: Cumulants, total: float) -> Statistic:
+def of_population(values: Floats, seen: Cumulants, smooth: Cumulants, total: float, least: float = LEAST) -> Statistic:
     """Return the statistic of secrets that were drawn; `smooth` are cumulants under masses of which none is zero."""
     slope, bend = _quotient(smooth[1], smooth[0]), _quotient(smooth[2], smooth[0])
-    return Statistic(values, seen[0], seen[1], slope, bend, LEAST * smooth[0], total)
+    return Statistic(values, seen[0], seen[1], slope, bend, least * smooth[0], total)
 
 
-def of_table(seen: Sums, smooth: Sums, apart: Floats, total: float) -> Statistic:
+def of_table(seen: Sums, smooth: Sums, apart: Floats, total: float, least: float = LEAST) -> Statistic:
     """Return the statistic of secrets as they are: the noise alone. `apart` is the spread of means between parts."""
     variance = seen.powers[1] - seen.squares - apart
     third = seen.powers[2] - 3.0 * seen.own + 2.0 * seen.cubes
@@ -150,7 +151,17 @@ def of_table(seen: Sums, smooth: Sums, apart: Floats, total: float) -> Statistic
     level = _quotient(smooth.own, smooth.squares)
     bend = smooth.powers[3] - smooth.own_third - (3.0 * level - 2.0) * second
     slope, bend = _quotient(slope, second), _quotient(bend, second)
-    return Statistic(seen.powers[0], variance, third, slope, bend, LEAST * second, total)
+    return Statistic(seen.powers[0], variance, third, slope, bend, least * second, total)
+
+
+def together(parts: Sequence[Statistic], shares: Sequence[float]) -> Statistic:
+    """Return the statistic of a table from those of its parts, which have these shares of the reports."""
+
+    def mean(name: str) -> Floats:
+        return np.asarray(sum(share * getattr(part, name) for part, share in zip(parts, shares, strict=True)))
+
+    total = sum(part.total for part in parts)
+    return Statistic(mean("values"), mean("variance"), mean("third"), mean("slope"), mean("bend"), mean("floor"), total)
 
 
 def part_cumulants(shares: Floats, weights: Floats, parts: tuple[slice, ...]) -> Cumulants:

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, as_codes
 from metricdp.decoding import saying
-from metricdp.decoding.bins import Bins, binned, points_within, rates_of, spacing_of
+from metricdp.decoding.bins import (
+    FAR,
+    MOST_BINS,
+    Bins,
+    Coarse,
+    binned,
+    boxes_of,
+    coarse,
+    fine_bins,
+    law_of,
+    noise_for,
+    points_within,
+    rates_of,
+    spacing_of,
+)
 from metricdp.decoding.laws import DenseLaw, Law, finite_law
-from metricdp.decoding.nodes import Nodes, nodes_of
+from metricdp.decoding.nodes import Nodes, nodes_of, with_around
+from metricdp.decoding.windows import FINE, MARGIN, Windows
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism, ProductMechanism
 from metricdp.spaces import FiniteSpace, given
 
+MOST_FINE = 1 << 20
+MOST_KEPT = 10_000  # reports outside
+CHANCE = 1e-6  # that a table is refused though all its secrets lie in the cells
 FINITE = (MatrixMechanism, LocalMechanism, KernelMechanism)
 
 
@@ -26,11 +44,37 @@ class Counting(Protocol):
     def __call__(self, reports: Any, /) -> Integers: ...
 
 
+@dataclass(eq=False)
+class Outside:
+    """Reports that lie beyond all bins, as many as are needed to say where."""
+
+    cells: FiniteSpace
+    rows: list[Floats] = field(default_factory=list)
+
+    def keep(self, rows: Floats) -> None:
+        """Remember the first of them."""
+        room = MOST_KEPT - sum(len(part) for part in self.rows)
+        if room > 0 and len(rows):
+            self.rows.append(rows[:room])
+
+    def wider(self) -> str:
+        """Return a sentence with a grid that would hold them but for the outermost, or nothing where there are none."""
+        if not self.rows:
+            return ""
+        ends, places = boxes_of(self.cells), np.concatenate(self.rows)
+        width = places.shape[1]
+        low = np.minimum(ends[:, 0, -width:].min(axis=0), np.quantile(places, 0.005, axis=0))
+        high = np.maximum(ends[:, 1, -width:].max(axis=0), np.quantile(places, 0.995, axis=0))
+        corners = [*(np.floor(1e3 * low) / 1e3).tolist(), *(np.ceil(1e3 * high) / 1e3).tolist()]
+        return f" A grid that holds 99 % of them: --grid={','.join(f'{value:.10g}' for value in corners)}"
+
+
 @dataclass(frozen=True, eq=False)
 class Readable:
     """A mechanism as decoding sees it: cells, the law from cells to categories of reports, and how rows are counted.
 
-    With `nodes` the law is from places all over the cells instead.
+    With `nodes` the law is from places all over the cells instead. With `windows` rows are counted in bins finer than
+    the categories of the law, which `coarse` makes of them.
     """
 
     cells: FiniteSpace
@@ -38,11 +82,23 @@ class Readable:
     codes: Counting
     nodes: Nodes | None = None
     assumed: str = ""  # about secrets, in a sentence
+    windows: Windows | None = None
+    coarse: Coarse | None = None
+    outside: Outside | None = None
+
+    @property
+    def size(self) -> int:
+        """How many numbers `counted` returns."""
+        return self.law.shape[1] if self.coarse is None else self.coarse.fine.size
 
     def counted(self, reports: Any) -> Floats:
         """Return how often every category was reported; categories add up over batches of a table."""
         codes = self.codes(reports)
-        return np.bincount(codes, minlength=self.law.shape[1]).astype(np.float64)
+        return np.bincount(codes, minlength=self.size).astype(np.float64)
+
+    def tally(self, counts: Floats) -> Floats:
+        """Return what was counted as categories of the law."""
+        return counts if self.coarse is None else self.coarse.counts(counts)
 
 
 def readable(mechanism: Mechanism, cells: FiniteSpace | None = None, *, within: str = "anywhere") -> Readable:
@@ -68,8 +124,12 @@ def readables(
         about = saying.WITHIN["point" if steps is None else within]
         if within == "anywhere" and steps is not None and cells.width == loose[0].inputs.width:
             places = np.asarray(cells.coordinates, dtype=np.float64)
-            nodes = nodes_of(places, steps, np.max([rates_of(one, places) for one in loose], axis=0))
+            rates, noisy = np.max([rates_of(one, places) for one in loose], axis=0), loose[0].outputs.size is None
+            nodes = nodes_of(places, steps, rates, thin=noisy)
             limits = loose[0].inputs.limits
+            if noisy:
+                nodes = with_around(nodes, places, steps, rates)
+                about = saying.WHEREVER
             if limits is not None:  # cells at the border of a box: what lies outside is no secret
                 nodes = Nodes(np.clip(nodes.places, *limits), nodes.touching)
     return [_readable(one, cells, within, nodes, about) for one in mechanisms]
@@ -97,8 +157,17 @@ def _readable(
         outputs = given(mechanism.outputs.finite, FiniteSpace, "outputs")
         law = _tabled(mechanism, cells, outputs, within=within, nodes=places)
         return Readable(cells, law, _Coded(outputs), nodes, assumed)
-    bins, matrix = binned(mechanism, cells, within=within, nodes=places)
-    return Readable(cells, DenseLaw(matrix), _Binned(bins), nodes, assumed)
+    outside = Outside(cells)
+    if places is not None:
+        noise = noise_for(mechanism, cells)
+        windows = Windows(noise, fine_bins(noise, cells, 2.0 * MARGIN + 2.0, FINE, MOST_FINE))
+        wide = coarse(windows.bins, np.array(windows.units)[-len(windows.bins.edges) :], MOST_BINS // 2)
+        matrix = law_of(noise, cells, wide.wide, within=within, nodes=places)
+        far = np.eye(matrix.shape[1])[-1:]  # secrets far outside: no report of theirs lies in a bin
+        counting, whole = _Binned(windows.bins, outside), DenseLaw(np.concatenate([matrix, far]))
+        return Readable(cells, whole, counting, nodes, assumed, windows, wide, outside)
+    bins, matrix = binned(mechanism, cells, within=within)
+    return Readable(cells, DenseLaw(matrix), _Binned(bins, outside), None, assumed, outside=outside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +186,13 @@ class _Coded:
 @dataclass(frozen=True, eq=False)
 class _Binned:
     bins: Bins
+    outside: Outside
 
     def __call__(self, reports: Any, /) -> Integers:
-        return self.bins.codes(np.asarray(reports, dtype=np.float64))
+        rows = np.asarray(reports, dtype=np.float64)
+        codes = self.bins.codes(rows)
+        self.outside.keep(rows[codes == self.bins.size - 1])
+        return codes
 
 
 def _tabled(
@@ -146,4 +219,20 @@ def check_reports(counts: Sequence[Floats], laws: Sequence[Law]) -> None:
         if strange:
             raise InvalidInput(
                 f"{strange:,} reports never come from this mechanism: they were made by another one, or altered."
+            )
+
+
+def check_inside(sources: Sequence[Readable], counts: Sequence[Floats]) -> None:
+    """Refuse tables with more reports far outside the cells than noise around secrets in them brings there."""
+    from scipy.special import bdtrc
+
+    for source, count in zip(sources, counts, strict=True):
+        if source.outside is None or source.windows is not None:
+            continue
+        far, total = int(count[-1]), int(count.sum())
+        if far and bdtrc(far - 1, total, 1.0 - FAR) < CHANCE:
+            raise InvalidInput(
+                f"{far / total:.2%} of the reports ({far:,}) lie farther outside the cells than {FAR:.1%} of the noise "
+                "reaches: their secrets lie outside, and would be counted in cells at the border. Name a wider grid, "
+                f"or say within='anywhere' (--within anywhere), which counts them as elsewhere.{source.outside.wider()}"
             )

@@ -7,14 +7,15 @@ import math
 SKEWED = 0.3  # skewness of an estimate beyond which a normal interval rests on too few reports
 BLURRED = 0.01  # an effective size below this share of the reports is said to be small
 BOUNDED = (
-    "Intervals enclose whatever the secrets are, the price of what the noise cannot tell apart in them: they cover at "
-    "least as often as stated, usually more, and masses are the likeliest ones."
+    "Intervals enclose whatever the secrets are, the price of what the noise cannot tell apart in them, so "
+    "that they are usually wider than they need be; masses are the likeliest ones."
 )
 WITHIN = {
     "anywhere": "Secrets may lie anywhere in their cells: nothing is assumed but that they lie in the grid.",
     "cell": "Assumed: secrets lie all over each cell with equal chance. Real places do not, and then intervals miss.",
     "point": "Assumed: secrets lie at the points of the cells themselves.",
 }
+WHEREVER = "Secrets may lie anywhere in their cells or outside them all: nothing is assumed about them."
 FREE = "Decoding is post-processing: it spends no budget and tells nothing about a person beyond the promise."
 
 
@@ -71,3 +72,10 @@ def stopped(steps: int, left: float, *, fits: bool) -> str:
         f"Iterative Bayes was stopped after {steps:,} steps, at most {left:.3g} nats below the largest log-likelihood: "
         "its masses are a little smoother than the likeliest ones."
     )
+
+
+def elsewhere(share: tuple[float, float, float], confidence: float, wider: str) -> str:
+    """Say how many secrets lie outside the cells, and which grid would hold them."""
+    mass, lower, upper = (min(max(value, 0.0), 1.0) for value in share)
+    text = f"Elsewhere, outside all cells: {mass:.2%} of the secrets, {lower:.2%} to {upper:.2%} ({confidence:.0%})."
+    return text + (wider if lower > 0.0 else "")

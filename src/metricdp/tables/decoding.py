@@ -178,7 +178,7 @@ class _Counter:
         for number, group in enumerate(names.tolist()):
             if group not in self.found and len(self.found) >= MOST_GROUPS:
                 raise InvalidInput(f"--by makes more than {MOST_GROUPS:,} groups: choose a column with fewer values.")
-            parts = self.found.setdefault(group, [np.zeros(told.law.shape[1]) for told in self._told])
+            parts = self.found.setdefault(group, [np.zeros(told.size) for told in self._told])
             for at, told in enumerate(self._told):
                 chosen = np.flatnonzero((chosen_by == number) & (who == at))
                 if len(chosen):

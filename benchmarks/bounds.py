@@ -1,4 +1,4 @@
-"""Lower bounds against an independent optimum: random small problems, every builder that states a bound.
+"""Lower bounds against an independent optimum: random small problems, the builders that `BUILDERS` names here.
 
     python benchmarks/bounds.py                                        # 1,000 problems, lines in .benchmarks/
     python benchmarks/bounds.py --problems 10000 --workers 2 --record  # and the figure into benchmarks/results/

@@ -6,8 +6,8 @@
     python benchmarks/cities.py --gpu --record               # the figures of one GPU
 
 Loss is the distance, the prior uniform. The gap is (loss - bound) / loss: the loss is that of the audited law, its
-background included, and the bound holds for every mechanism on all pairs. Time runs from the loaded network to the
-audited mechanism; compiling (once on a machine) happens before, on a small network.
+background included, and the bound holds for every mechanism with these reports. Time runs from the loaded network to
+the audited mechanism; compiling (once on a machine) happens before, on a small network.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def main() -> None:
     which = "all" if chosen.nodes is None else "the"
     where = "" if chosen.nodes is None else " around the centre"
     words = f"{which} {len(city):,} crossings{where}: at most {1000 * certificate.loss:.1f} m on average, "
-    words += f"no mechanism below {1000 * certificate.lower_bound:.1f} m; {spread}"
+    words += f"none that reports crossings below {1000 * certificate.lower_bound:.1f} m; {spread}"
     recorder(chosen.record)("cities", WHAT, measured=words, picture=True, crossings=len(city), shares=shares)
     print(words)
 

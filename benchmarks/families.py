@@ -81,7 +81,7 @@ def judged(name: str, problem: mdp.Problem, bound: float) -> tuple[float, float,
 
 
 def main() -> None:
-    """Judge every builder on all spaces."""
+    """Judge these builders on all spaces."""
     parser = arguments(__doc__)
     parser.add_argument("--count", type=int, default=1_000)
     parser.add_argument("--only", nargs="*", default=BUILDERS)

@@ -122,7 +122,7 @@ def leak(matrix: Matrix, apart: Matrix) -> float:
 
 
 def main() -> None:
-    """Judge every builder on all spaces."""
+    """Judge these builders on all spaces."""
     parser = arguments(__doc__)
     parser.add_argument("--count", type=int, default=1_000)
     chosen = parser.parse_args()

@@ -101,7 +101,7 @@ def told(
     bound = None if found is None else found.lower_bound
     text = f"loss {loss:.4g}, {share:.2%} of words unchanged, {seconds:.0f} s, {memory:.1f} GB at most so far"
     if found is not None:
-        text += f"; no mechanism below {found.lower_bound:.4g} (gap {found.gap:.2g})"
+        text += f"; none that reports these words below {found.lower_bound:.4g} (gap {found.gap:.2g})"
     what = f"{size:,} words of {source}, epsilon {epsilon:g}, {prior} prior: {how}"
     print(f"{what}: {text}\n   {found.method if found else ''} {found.note if found else ''}", flush=True)
     keep(

@@ -32,7 +32,7 @@ print(mdp.audit(ordinal.matrix, metric=plain, points=np.arange(100), epsilon=1.0
 # The same alpha spent better.
 best = mdp.optimal(mdp.Problem(ages, low), gap=0.01).certificate
 for name, made in (("as published", ordinal), ("certified budget", mdp.exponential(ages, low))):
-    print(f"{name}: {made.certificate.loss / best.lower_bound - 1:.1%} above what no mechanism can beat")
+    print(f"{name}: {made.certificate.loss / best.lower_bound - 1:.1%} above what none with these reports can beat")
 
 # Items without an order: distances of one's own, which must be a metric.
 systems = mdp.Precomputed([[0, 1, 3], [1, 0, 3], [3, 3, 0]])  # two versions of one system, and another system

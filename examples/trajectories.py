@@ -19,7 +19,7 @@ print(f"{len(places)} places, {len(trips.augmented)} histories, {len(trips.walks
 
 mechanism = mdp.contextual(trips.problem, gap=1e-2)
 found = mechanism.certificate
-print(f"loss {found.loss:.3f} km, no mechanism below {found.lower_bound:.3f} km")
+print(f"loss {found.loss:.3f} km, none with these reports below {found.lower_bound:.3f} km")
 print(mdp.audit(mechanism))
 reports = trips.release(mechanism)  # one place for every step, drawn with cryptographic randomness
 print(f"the first trip is reported at {reports[trips.walks.trip == trips.walks.trip[0]].tolist()}")

@@ -45,7 +45,7 @@ def test_notebooks_run_in_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {kind for output in outputs for kind in output.get("data", {})}
     assert {"text/html", "image/png"} <= kinds
     pages = [output["data"]["text/html"] for output in outputs if "text/html" in output.get("data", {})]
-    assert any("no mechanism below" in page for page in pages)
+    assert any("none with these reports below" in page for page in pages)
     assert any("violated" in page for page in pages)
     assert any("Designing: done" in page for page in pages)  # the bar, without widgets
 

@@ -1,4 +1,4 @@
-"""A study of one's own: what privacy costs on grids that grow, beside what nobody can beat."""
+"""A study of one's own: what privacy costs on grids that grow, beside what none with the same reports can beat."""
 
 import sys
 from collections.abc import Iterator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 import tracemalloc
@@ -445,3 +446,20 @@ def test_a_weak_key_cannot_be_trusted(tmp_path: Path) -> None:
     path.write_text(f"-----BEGIN PUBLIC KEY-----\n{text}\n-----END PUBLIC KEY-----\n")
     with pytest.raises(InvalidInput, match="weak key"):
         loads(dumps(some_matrix()), trusted=path)
+
+
+def test_an_epsilon_is_checked_also_where_nothing_is_promised(tmp_path: Path) -> None:
+    """A box with the relaxed rule keeps no guarantee, but its certificate states what it leaks."""
+    points = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    outputs = mdp.FiniteSpace(np.array([[1.0, 1.0], [1.0, 3.0], [3.0, 1.0], [3.0, 3.0]]), mdp.Lp(2))
+    losses = np.linalg.norm(points[:, None] - outputs.points[None], axis=2)
+    box = mdp.Box([0, 0], [4, 4], mdp.Lp(2))
+    made = mdp.interpolated(
+        box, outputs, 0.8, loss=(points, losses), prior=np.full(3, 1 / 3), anchors=(3, 3), rule="relaxed"
+    )
+    assert made.guarantee.basis == "none"
+    mdp.save(made, tmp_path / "box.mdp")
+    assert mdp.load(tmp_path / "box.mdp").certificate.epsilon == made.certificate.epsilon
+    low = dataclasses.replace(made, certificate=dataclasses.replace(made.certificate, epsilon=1.0))
+    with pytest.raises(mdp.MetricdpError, match="certificate says epsilon 1"):
+        mdp.save(low, tmp_path / "low.mdp")

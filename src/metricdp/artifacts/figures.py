@@ -70,7 +70,7 @@ def _table(mechanism: MatrixMechanism, budget: Budget) -> tuple[str, ...]:
     budget.spend(measuring(inputs.metric, len(inputs), len(outputs), width_of(inputs.points)), "its loss")
     apart = inputs.distances_to(outputs)
     losses = (mechanism.matrix * apart).sum(axis=1) / mechanism.matrix.sum(axis=1)
-    least = apart.min(axis=1)  # what no mechanism at all goes below
+    least = apart.min(axis=1)  # what no mechanism with these reports goes below
     worst = certificate.objective == "worst"
     if not _same(certificate.loss, float(losses.max() if worst else losses.mean())):
         return UNVERIFIED

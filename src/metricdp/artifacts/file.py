@@ -36,7 +36,9 @@ from metricdp.artifacts.storage import Layout, Storage, layout_of, stored_layout
 from metricdp.auditing import AuditReport, ConcentratedReport, audit, audit_concentrated
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
+from metricdp.ledger_files import refuse_ledger
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism, ProductMechanism
+from metricdp.places.terms import licence_of
 
 VERSION = shared.VERSION
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
@@ -85,7 +87,7 @@ def dumps(
     mechanism: Mechanism,
     *,
     storage: Storage | None = None,
-    licence: str = "",
+    licence: str | None = None,
     key: PathLike | None = None,
     vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> bytes:
@@ -94,17 +96,19 @@ def dumps(
     `storage` says how its probabilities lie in the file: "dense", "sparse" (without zeros and unused reports) or
     "quantised" (whole multiples of a power of two, where `mdp.quantised` made them so). None takes the smallest. All
     keep every bit of the law; weights of a `LocalMechanism` that are of few kinds take two bytes each. `licence` says
-    who owns the data in the file and under which terms it may be handed on. `key` is a private key file from
-    `create_keys`: the file is then signed. `vectors` are files that hold the vectors of a vocabulary: the mechanism
+    who owns the data in the file and under which terms it may be handed on; None says it where the places are streets
+    that come with metricdp (OpenStreetMap, ODbL 1.0). `key` is a private key file from `create_keys`: the file is then
+    signed. `vectors` are files that hold the vectors of a vocabulary: the mechanism
     file then names them, with their checksums, instead of holding a second copy.
     """
     return _dumped(mechanism, Shelf.of(vectors), storage=storage, licence=licence, key=key)
 
 
 def _dumped(
-    mechanism: Mechanism, shelf: Shelf, *, storage: Storage | None, licence: str, key: PathLike | None
+    mechanism: Mechanism, shelf: Shelf, *, storage: Storage | None, licence: str | None, key: PathLike | None
 ) -> bytes:
     declared(MECHANISMS, mechanism)
+    licence = licence_of(mechanism) if licence is None else licence
     mechanism = with_distances(mechanism)
     layout = layout_of(mechanism, storage)
     if not isinstance(licence, str) or len(licence) > shared.LICENCE_LIMIT:
@@ -130,7 +134,7 @@ def save(
     path: PathLike,
     *,
     storage: Storage | None = None,
-    licence: str = "",
+    licence: str | None = None,
     key: PathLike | None = None,
     vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> Path:
@@ -140,6 +144,7 @@ def save(
     warning says where opening the file will take larger limits than `load` has.
     """
     shelf = Shelf.of(vectors)
+    refuse_ledger(path)
     data = _dumped(mechanism, shelf, storage=storage, licence=licence, key=key)
     with replacing(path) as partial:
         partial.write_bytes(data)
@@ -290,6 +295,7 @@ def _refuse_broken(mechanism: Mechanism, checksum: str = "") -> AuditReport | Co
             raise NotPrivate("its certificate says an epsilon, and its promise has none")
         return found
     if mechanism.guarantee.basis == "none":  # it promises nothing, and `perturb` refuses it
+        _refuse_understated(mechanism)
         return None
     for number, part in enumerate(mechanism.parts if isinstance(mechanism, ProductMechanism) else ()):
         try:
@@ -303,6 +309,15 @@ def _refuse_broken(mechanism: Mechanism, checksum: str = "") -> AuditReport | Co
     if not report.epsilon <= stated * (1.0 + 1e-9) <= mechanism.guarantee.epsilon * (1.0 + 2e-9):
         raise NotPrivate(f"its certificate says epsilon {stated:g}, the audit says {report}")
     return report
+
+
+def _refuse_understated(mechanism: Mechanism) -> None:
+    """Refuse an epsilon in the certificate below what the audit finds, although no guarantee rests on it."""
+    stated = mechanism.certificate.epsilon
+    if math.isfinite(stated):
+        found = audit(mechanism).epsilon
+        if found is not None and not found <= stated * (1.0 + 1e-9):
+            raise NotPrivate(f"its certificate says epsilon {stated:g}, the audit finds {found:g}")
 
 
 def _advice(error: CorruptFile) -> str:

@@ -11,6 +11,7 @@ from metricdp.auditing.judging import audit, judge
 from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
 from metricdp.auditing.local import audit_local
 from metricdp.auditing.loss import expected_loss, packing_lower_bound, quantile_loss, worst_loss
+from metricdp.auditing.positions import between_positions, position_factor
 from metricdp.auditing.report import AuditReport, Finding
 from metricdp.auditing.shuffling import shuffled_delta, shuffled_epsilon
 from metricdp.auditing.sparse import SparseLaw
@@ -34,6 +35,7 @@ __all__ = [
     "audit_matrix",
     "audit_sampler",
     "audit_samples",
+    "between_positions",
     "bottleneck_distance",
     "bounded_range",
     "concentrated",
@@ -45,6 +47,7 @@ __all__ = [
     "judge",
     "law_violations",
     "packing_lower_bound",
+    "position_factor",
     "posterior_leakage",
     "quantile_loss",
     "shuffled_delta",

@@ -28,6 +28,7 @@ from metricdp.mechanisms import (
     SphericalGaussian,
 )
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
+from metricdp.rendering import printable
 from metricdp.units import round_down
 
 Gaussian = GaussianNoise | SphericalGaussian
@@ -94,7 +95,7 @@ class ConcentratedReport:
             text += f", {self.pairs} pairs"
         if self.secret >= 0 and self.order is not None:
             text += f"; worst at secrets {self.secret} and {self.other}, order {self.order:.6g}"
-        return f"{text}. {self.reason}" if self.reason else text
+        return printable(f"{text}. {self.reason}" if self.reason else text)
 
     def _repr_html_(self) -> str:
         rows = [

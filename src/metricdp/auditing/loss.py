@@ -1,4 +1,4 @@
-"""What a mechanism costs, and what any mechanism must cost."""
+"""What a mechanism costs, and what any mechanism with the same reports must cost."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import shared
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, as_positive, frozen
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, as_positive, as_whole, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine, Metric, ShortestPath, covered, pairwise
+from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, covered, pairwise
 from metricdp.spaces.base import (
     exchange_hint,
     measured_rows,
@@ -25,9 +25,10 @@ from metricdp.spaces.base import (
     show_missing,
     space_card,
 )
+from metricdp.spaces.finer import finer_points
 from metricdp.spaces.near import Near, near_pairs
 from metricdp.spaces.search import Search, search_for
-from metricdp.spaces.snapping import widest
+from metricdp.spaces.snapping import grid_radius, nearest_pair, widest
 from metricdp.stages import doing
 
 ROUNDING = (
@@ -235,6 +236,48 @@ class FiniteSpace:
                 self.points, self.metric, self.coordinates, self.ground, near, most=np.inf if limit is None else limit
             )
         return self._charges[snap]
+
+    def span(self, apart: float, *, snap: float = 0.0) -> float:
+        """Return how far apart in the metric two secrets can be on which values `apart` from each other are put.
+
+        `apart` and `snap` are in the unit of `ground`. Where that is the metric it is apart + 2 snap, by the triangle
+        inequality; elsewhere max { d(s, s') : ground(s, s') <= apart + 2 snap }, for which all such pairs are measured.
+        """
+        if self.same_ground:
+            return apart + self.charge(snap)
+        near = apart + 2.0 * self.tolerance(snap)
+        return widest(self.points, self.metric, self.coordinates, self.ground, near, most=np.inf)
+
+    def finer(self, times: int = 2) -> FiniteSpace:
+        """Return the places with candidates between them, as reports of a problem: `mdp.Problem(outputs=...)`.
+
+        On a grid every step is cut into `times`; elsewhere the middles between neighbours are added. The promise is
+        about the secrets, so that more reports never cost privacy; what they may save is loss.
+        """
+        plain = isinstance(self.metric, Haversine | Lp) and not self.is_text and self.same_ground
+        if not plain or self.dimension > 3 or len(self) < 2:
+            raise InvalidInput(
+                "finer reports are made between points of up to three coordinates under l1, l2 or linf, and places on "
+                "the Earth: give `outputs` as a space of your own, under the metric of the secrets."
+            )
+        points = np.asarray(self.points, dtype=np.float64)
+        return FiniteSpace(finer_points(points, as_whole(times, "times", 2)), self.metric, columns=self.columns)
+
+    @cached_property
+    def nearest_pair(self) -> float:
+        """How far apart the two nearest secrets are: for points under an l_p norm and on the Earth."""
+        return nearest_pair(np.asarray(self.points, dtype=np.float64), self.metric)
+
+    @cached_property
+    def cell_radius(self) -> float | None:
+        """How far a position of a cell lies from its middle at most; None where no grid has these places as middles.
+
+        It is the largest distance of a corner: within a quarter of the globe the cosine of the distance is concave in
+        either coordinate, so that nothing inside a cell is farther away. Cells are as wide as the grid is spaced.
+        """
+        if self.is_text or self.coordinates.shape[1] != 2 or not isinstance(self.ground, Haversine | Lp):
+            return None
+        return grid_radius(np.asarray(self.coordinates, dtype=np.float64), self.ground)
 
     @cached_property
     def _charges(self) -> dict[float, float]:

@@ -12,6 +12,7 @@ from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric, pairwise, u
 
 BLOCK, PLAIN_BLOCK = 4096, 256  # secrets whose neighbours are looked for at a time, by a tree and by measuring
 PLAIN_LIMIT = 10_000  # secrets whose pairs are all measured where no tree can find the near ones
+EVEN = 1e-6  # by how much the steps of a grid may differ, relative to a step
 ROUNDING_UP = 1.0 + 1e-9  # pairs that lie at the limit count
 
 
@@ -26,6 +27,34 @@ def widest(points: Points, metric: Metric, coordinates: Points, ground: Metric, 
             away = metric(points[left], points[right])
             largest = max(largest, float(away[away <= most].max(initial=0.0)))
     return largest
+
+
+def nearest_pair(points: Points, metric: Metric) -> float:
+    """Return the least distance between two points, found by a tree."""
+    from scipy.spatial import cKDTree
+
+    rows = unit_vectors(points) if isinstance(metric, Haversine) else points
+    _, near = cKDTree(rows).query(rows, k=2, p=metric.p if isinstance(metric, Lp) else 2.0)
+    return float(np.asarray(metric(points, points[near[:, 1]])).min())
+
+
+def grid_radius(places: Points, ground: Metric) -> float | None:
+    """Return the largest distance between a corner of a cell and its middle; None where the places are no grid."""
+    axes = [np.unique(places[:, k]) for k in (0, 1)]
+    steps = [np.diff(axis) for axis in axes]
+    if min(len(axis) for axis in axes) < 2 or len(axes[0]) * len(axes[1]) != len(places):
+        return None
+    if any(np.ptp(step) > EVEN * step.max() for step in steps):
+        return None
+    half = np.array([step.max() / 2.0 for step in steps])
+    if isinstance(ground, Haversine) and not (half[0] < 22.5 and half[1] < 45.0):
+        return None
+    corners = [places + half * (up, right) for up in (-1.0, 1.0) for right in (-1.0, 1.0)]
+    if isinstance(ground, Haversine):
+        for corner in corners:
+            corner[:, 0] = np.clip(corner[:, 0], -90.0, 90.0)
+            corner[:, 1] = (corner[:, 1] + 180.0) % 360.0 - 180.0
+    return max(float(np.asarray(ground(corner, places)).max()) for corner in corners) * ROUNDING_UP
 
 
 def _near_pairs(places: Points, ground: Metric, near: float) -> Iterator[tuple[Integers, Integers]]:

@@ -5,6 +5,7 @@ what is promised or possible at most is rounded up, what is reached or proven at
 """
 
 from metricdp.wording.columns import (
+    FILES_STAY,
     Found,
     coarsened_columns,
     dropped_columns,
@@ -12,12 +13,14 @@ from metricdp.wording.columns import (
     looked_at,
     looked_at_names,
     refused_columns,
+    refused_names,
 )
 from metricdp.wording.concentrated import (
     Concentrated,
     concentrated_meanings,
     concentrated_promised,
     concentrated_short,
+    concentrated_whole_history,
     concentrated_wish,
     rho,
     together,
@@ -34,8 +37,25 @@ from metricdp.wording.documents import (
     unknown_words,
     word_pair,
 )
-from metricdp.wording.kinds import history, lead, meaning_lines, promised, released_again, row_promise, short
+from metricdp.wording.kinds import (
+    history,
+    lead,
+    meaning_lines,
+    promised,
+    promised_in_parts,
+    released_again,
+    row_promise,
+    short,
+)
 from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
+from metricdp.wording.positions import (
+    between_places,
+    listed_lines,
+    place_kept,
+    position_lines,
+    position_loss,
+    unlisted,
+)
 from metricdp.wording.promises import (
     INTERRUPTED,
     Certified,
@@ -59,7 +79,10 @@ from metricdp.wording.promises import (
     meanings,
     number,
     objective,
+    part_by_part,
+    parts_of,
     reach,
+    rivals,
     share,
     short_of_parts,
     snapped_loss,
@@ -74,9 +97,12 @@ from metricdp.wording.rows import (
     Snapped,
     kept,
     not_carried_over,
+    reach_together,
+    short_distance,
     simulated,
     snapped,
     uncounted,
+    whole_history,
     without_person,
 )
 from metricdp.wording.texts import not_hidden, text_promise, text_rules
@@ -98,6 +124,7 @@ from metricdp.wording.trips import (
 )
 
 __all__ = [
+    "FILES_STAY",
     "INTERRUPTED",
     "Certified",
     "Concentrated",
@@ -110,6 +137,7 @@ __all__ = [
     "accuracy",
     "along",
     "average_distance",
+    "between_places",
     "bound",
     "by_the_law",
     "certified",
@@ -121,6 +149,7 @@ __all__ = [
     "concentrated_meanings",
     "concentrated_promised",
     "concentrated_short",
+    "concentrated_whole_history",
     "concentrated_wish",
     "cost",
     "distance",
@@ -137,6 +166,7 @@ __all__ = [
     "largest_factor",
     "lead",
     "length",
+    "listed_lines",
     "looked_at",
     "looked_at_names",
     "loss",
@@ -148,19 +178,29 @@ __all__ = [
     "number",
     "objective",
     "open_in_texts",
+    "part_by_part",
+    "parts_of",
     "per_cent",
+    "place_kept",
+    "position_lines",
+    "position_loss",
     "predicted_cost",
     "predicted_loss",
     "predicted_promise",
     "promised",
+    "promised_in_parts",
     "reach",
+    "reach_together",
     "refused_columns",
+    "refused_names",
     "released_again",
     "report_promise",
     "rho",
+    "rivals",
     "row_promise",
     "share",
     "short",
+    "short_distance",
     "short_of_parts",
     "simulated",
     "snapped",
@@ -183,9 +223,11 @@ __all__ = [
     "uncounted",
     "units",
     "unknown_words",
+    "unlisted",
     "unverified",
     "usual_delta",
     "usual_delta_words",
+    "whole_history",
     "wish",
     "within",
     "without_person",

@@ -69,8 +69,8 @@ def found_columns(found: Sequence[Found]) -> list[str]:
 def remedies(found: Sequence[Found]) -> str:
     """Return the options that help."""
     dropped = list(dict.fromkeys(_top(item.column) for item in found if not item.is_time))
-    options = [f"--drop {_quoted(','.join(dropped))}"] if dropped else []
-    options += [f"--coarsen {_quoted(f'{item.column}=1h')}" for item in found if item.is_time]
+    options = [_option("--drop", ",".join(map(_plain, dropped)))] if dropped else []
+    options += [_option("--coarsen", f"{_plain(item.column)}=1h") for item in found if item.is_time]
     return f"{' '.join(options)} (or --keep and the names of those that may stay)"
 
 
@@ -79,9 +79,23 @@ def refused_columns(found: Sequence[Found]) -> str:
     return f"columns that stay may give the secret away, and --strict was asked for. {' '.join(found_columns(found))}"
 
 
-def looked_at(rows: int, among: int) -> str:
-    """Return on how many rows columns were looked at."""
-    of = f"{rows:,} of the first {among:,} rows" if rows < among else f"{rows:,} rows"
+FILES_STAY = "The names of files, and of folders that are no keys, leave as they are: see that they tell nothing."
+
+
+def refused_names(kind: str) -> str:
+    """Return why files are refused whose names, or those of their folders, give the secret away."""
+    shown = KINDS.get(kind, NAMED.get(kind, "{tell} something")).format(**PLURAL)
+    return (
+        f"names of files or folders leave as they are and may give the secret away: they {shown}; --strict was asked "
+        "for. Give them other names."
+    )
+
+
+def looked_at(rows: int, among: int, *, first: bool = False) -> str:
+    """Return on how many rows columns were looked at, among how many; among the first ones, or spread over all."""
+    of = f"the first {rows:,} rows" if first else f"{rows:,} rows"
+    if rows < among:
+        of = f"{rows:,} of the first {among:,} rows" if first else f"{rows:,} rows spread over all {among:,}"
     return (
         f"Columns were looked at by their names, and by their values on {of}: what was found is no proof that nothing "
         "else is there."
@@ -108,6 +122,15 @@ def coarsened_columns(steps: Sequence[tuple[str, str]]) -> str:
 
 def _top(column: str) -> str:
     return column.partition("[")[0]
+
+
+def _plain(column: str) -> str:
+    """Return a name with its commas marked: between names they part."""
+    return column.replace(",", "\\,")
+
+
+def _option(name: str, value: str) -> str:
+    return f"{name}={_quoted(value)}" if value.startswith("-") else f"{name} {_quoted(value)}"
 
 
 def _quoted(text: str) -> str:

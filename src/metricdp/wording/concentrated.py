@@ -165,6 +165,16 @@ def together(promise: Concentrated, times: int) -> str:
     )
 
 
+def concentrated_whole_history(all_of_them: Concentrated, whose: str) -> str:
+    """Return what all rows of a person together are worth, in distances; `all_of_them` is what they promise."""
+    return (
+        f"{whose}: of two histories whose {things(all_of_them.unit)} lie up to "
+        f"{distance(twice_as_likely(all_of_them), all_of_them.unit, 'down')} apart{along(all_of_them)} in every row no "
+        f"set of reports is more than twice as likely from one as from the other, plus delta {usual_delta_words()}; "
+        "farther apart by more. That is approximate, not pure."
+    )
+
+
 def _per(unit: str) -> str:
     return str(_words()["per"]["unit" if unit else "none"].format(unit=unit))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from metricdp.numerals import number
 from metricdp.wording import concentrated, promises, rows
 from metricdp.wording.concentrated import Concentrated
-from metricdp.wording.promises import Promise
+from metricdp.wording.promises import Promise, templates
 
 
 def promised(promise: Promise | Concentrated) -> str:
@@ -14,13 +15,27 @@ def promised(promise: Promise | Concentrated) -> str:
     )
 
 
+def promised_in_parts(promise: Promise | Concentrated) -> str:
+    """Return the promise in numbers, that of a sum of metrics part by part."""
+    parts = promises.parts_of(promise)
+    if isinstance(promise, Concentrated) or not parts:
+        return promised(promise)
+    slack = templates()["promise"]["slack"]
+    more = slack.format(slack=number(promise.slack, templates()["digits"]["slack"], "up")) if promise.slack else ""
+    return f"epsilon {promises.part_by_part(parts)}{more}, by {promise.basis}"
+
+
 def short(promise: Promise | Concentrated) -> str:
-    """Return the promise as one sentence."""
+    """Return the promise as one sentence, or as one for every part of a sum of metrics."""
+    if parts := promises.parts_of(promise):
+        return promises.short_of_parts(parts)
     return concentrated.concentrated_short(promise) if isinstance(promise, Concentrated) else promises.short(promise)
 
 
 def lead(promise: Promise | Concentrated) -> str:
-    """Return the promise as the opening sentence of a report."""
+    """Return the promise as the opening sentence of a report, or as one for every part of a sum of metrics."""
+    if parts := promises.parts_of(promise):
+        return promises.short_of_parts(parts)
     return concentrated.concentrated_short(promise) if isinstance(promise, Concentrated) else promises.lead(promise)
 
 
@@ -28,14 +43,22 @@ def meaning_lines(promise: Promise | Concentrated) -> list[str]:
     """Return the table that explains a promise, one line a distance."""
     if isinstance(promise, Concentrated):
         return concentrated.concentrated_meaning_lines(promise)
-    return promises.meaning_lines(promise)
+    different = {(part.epsilon, part.unit): part for part in promises.parts_of(promise)}
+    if not different:
+        return promises.meaning_lines(promise)
+    lines = []
+    for part in different.values():
+        rate = promises.epsilon(part.epsilon, part.unit)
+        lines.append(f"For a part with epsilon {rate}, while the other parts stay the same:")
+        lines += promises.meaning_lines(part)
+    return lines
 
 
 def row_promise(promise: Promise | Concentrated) -> str:
     """Return the promise for one row of a table."""
     if isinstance(promise, Concentrated):
         return rows.rows_promise(concentrated.concentrated_promised(promise))
-    return rows.rows_promise(promises.promised(promise))
+    return rows.rows_promise(promised_in_parts(promise))
 
 
 def history(promise: Promise | Concentrated, count: int, column: str, most: int) -> str:

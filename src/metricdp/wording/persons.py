@@ -8,7 +8,7 @@ from typing import Protocol
 from metricdp.numerals import number
 from metricdp.wording.concentrated import Concentrated, rho
 from metricdp.wording.kinds import promised
-from metricdp.wording.promises import Promise, distance, epsilon, templates
+from metricdp.wording.promises import Promise, distance, epsilon, part_by_part, parts_of, templates
 
 
 class Asked(Protocol):
@@ -45,7 +45,7 @@ class Spent(Protocol):
     @property
     def asked(self) -> Asked: ...
     @property
-    def levels(self) -> Sequence[Share]: ...
+    def released(self) -> Sequence[Share]: ...
     @property
     def amount(self) -> float: ...
     @property
@@ -65,9 +65,9 @@ def spread_promise(promise: Promise | Concentrated) -> str:
 
 def spent(spending: Spent, promise: Promise | Concentrated) -> list[str]:
     """Return what everybody's rows cost, how it was kept small, and what the table says about counts."""
-    asked, levels = spending.asked, spending.levels
+    asked, levels = spending.asked, spending.released
     persons = sum(level.persons for level in levels)
-    most = max(level.rows for level in levels)
+    most = max((level.rows for level in levels), default=0)
     lines = []
     if asked.at_most is not None:
         how = "the first in the table" if asked.which == "first" else "drawn by chance"
@@ -76,7 +76,7 @@ def spent(spending: Spent, promise: Promise | Concentrated) -> list[str]:
             f"{spending.left_out:,} rows were left out."
         )
     if asked.spread is not None and asked.budget is not None:
-        least, largest = (choose(level.amount for level in levels) for choose in (min, max))
+        least, largest = (choose((level.amount for level in levels), default=0.0) for choose in (min, max))
         shares = _rate(largest, promise)
         if least < largest:
             shares = f"from {number(least, _digits(), 'up')} to {shares}"
@@ -102,15 +102,16 @@ def spent_again(spending: Spent, promise: Promise | Concentrated) -> str:
     slack = number(2 * spending.slack, templates()["digits"]["slack"], "up")
     extra = templates()["promise"]["slack"].format(slack=slack) if spending.slack else ""
     total = _rate(2 * spending.amount, promise)
+    twice = "" if parts_of(promise) else f"2 x {number(spending.amount, _digits(), 'up')} = "
     return (
-        "Protecting this table a second time and releasing both costs every person as much again: 2 x "
-        f"{number(spending.amount, _digits(), 'up')} = {total}{extra} for all their rows."
+        "Protecting this table a second time and releasing both costs every person as much again: "
+        f"{twice}{total}{extra} for all their rows."
     )
 
 
 def spread_loss(spending: Spent, unit: str) -> str:
     """Return how far reports lie from the truth where rows have different promises."""
-    best, worst = (choose(level.loss for level in spending.levels) for choose in (min, max))
+    best, worst = (choose((level.loss for level in spending.released), default=0.0) for choose in (min, max))
     if best == worst:
         return f"On average a report lies {distance(best, unit)} from the truth."
     return (
@@ -127,6 +128,8 @@ def _rate(value: float, promise: Promise | Concentrated) -> str:
     """Return what something costs: an epsilon, or the rho of promises that are approximate."""
     if isinstance(promise, Concentrated):
         return f"rho {rho(value, promise.unit)} (concentrated, not pure)"
+    if parts := parts_of(promise):  # the amount counts the sum of metrics
+        return part_by_part(parts, value / promise.epsilon)
     return epsilon(value, promise.unit)
 
 

@@ -196,6 +196,26 @@ def short(promise: Promise) -> str:
     )
 
 
+def parts_of(promise: object) -> tuple[Promise, ...]:
+    """Return the guarantees of the parts of a sum of metrics, each in its own unit; none for other guarantees."""
+    found: tuple[Promise, ...] = getattr(promise, "parts", ())
+    return found
+
+
+def part_by_part(parts: Sequence[Promise], times: float = 1.0) -> str:
+    """Return what every part is promised in its own unit, so many times, and what parts of one unit add up to."""
+    said = [f"{epsilon(times * part.epsilon, part.unit)} ({type(part.metric).__name__})" for part in parts]
+    sums = {
+        unit: epsilon(times * sum(part.epsilon for part in parts if part.unit == unit), unit)
+        for unit in dict.fromkeys(part.unit for part in parts)
+        if sum(part.unit == unit for part in parts) > 1
+    }
+    if len(set(said)) == 1 and len(said) > 1:
+        return f"{said[0]} for each part, {sums[parts[0].unit]} for all {len(said)} parts together"
+    together = f", {' and '.join(sums.values())} where those of one unit move together" if sums else ""
+    return f"{', '.join(said[:-1])} and {said[-1]}, part by part{together}" if len(said) > 1 else said[0]
+
+
 def short_of_parts(promises: Sequence[Promise]) -> str:
     """Return the promise of a product: a sentence for every part."""
     template = templates()["short"]["part"]
@@ -262,12 +282,21 @@ def _row(promise: Promise, apart: float) -> Meaning:
 
 def meaning_lines(promise: Promise) -> list[str]:
     """Return the table that explains a promise, one line a distance."""
-    words = templates()["meaning"]
-    lines = [words["head"].format(things=things(promise.unit))]
-    for row in meanings(promise):
+    return [templates()["meaning"]["head"].format(things=things(promise.unit)), *meaning_rows(promise)]
+
+
+def meaning_rows(promise: Promise, least: float = 0.0) -> list[str]:
+    """Return the rows of that table; distances below `least` are left out, where no two secrets are so near."""
+    rows = [row for row in meanings(promise) if row.distance >= least]
+    if least > 0 and (not rows or rows[0].distance > least):
+        rows = [_row(promise, least), *rows]
+    lines = []
+    for row in rows:
         shown = "any" if math.isinf(row.factor) and promise.radius is not None else factor(row.factor)
         away = distance(row.distance, promise.unit)
-        lines.append(words["row"].format(distance=f"{away:>10}", factor=f"{shown:>8}", words=row.words))
+        lines.append(
+            templates()["meaning"]["row"].format(distance=f"{away:>10}", factor=f"{shown:>8}", words=row.words)
+        )
     return lines
 
 
@@ -338,8 +367,14 @@ def objective(kind: Objective) -> str:
 
 
 def bound(value: float, unit: str) -> str:
-    """Return the lower bound of a promise and an objective as half a sentence."""
-    return str(templates()["bound"].format(bound=distance(value, unit, "down")))
+    """Return the lower bound of a promise and an objective as half a sentence, with the mechanisms it speaks about."""
+    return str(templates()["bound"]["sentence"].format(rivals=rivals(unit), bound=distance(value, unit, "down")))
+
+
+def rivals(unit: str) -> str:
+    """Return which mechanisms a lower bound speaks about: others may report other places, and lose less."""
+    words = templates()
+    return str(words["bound"]["rivals"]["length" if unit in words["lengths"] else "other"])
 
 
 def _outside(promise: Promise) -> str:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
 from metricdp.numerals import number
-from metricdp.wording.promises import Promise, distance, epsilon, templates
+from metricdp.wording.promises import (
+    Promise,
+    along,
+    distance,
+    epsilon,
+    part_by_part,
+    parts_of,
+    templates,
+    things,
+)
 
 
 def rows_promise(promise: str) -> str:
@@ -78,8 +88,8 @@ def history(promise: Promise, count: int, column: str, most: int) -> str:
         count=f"{count:,}",
         column=column,
         rows=f"{most:,}",
-        epsilon=number(promise.epsilon, digits["epsilon"], "up"),
-        total=epsilon(most * promise.epsilon, promise.unit),
+        epsilon=_each(promise),
+        total=_total(promise, most),
         slack=templates()["promise"]["slack"].format(slack=slack) if promise.slack else "",
     )
 
@@ -90,10 +100,48 @@ def released_again(promise: Promise) -> str:
     slack = number(2 * promise.slack, digits["slack"], "up")
     return _of_rows(
         "twice",
-        epsilon=number(promise.epsilon, digits["epsilon"], "up"),
-        total=epsilon(2 * promise.epsilon, promise.unit),
+        epsilon=_each(promise),
+        total=_total(promise, 2),
         slack=templates()["promise"]["slack"].format(slack=slack) if promise.slack else "",
     )
+
+
+def _each(promise: Promise) -> str:
+    parts = parts_of(promise)
+    return f"({part_by_part(parts)})" if parts else number(promise.epsilon, templates()["digits"]["epsilon"], "up")
+
+
+def _total(promise: Promise, rows: int) -> str:
+    parts = parts_of(promise)
+    return part_by_part(parts, rows) if parts else epsilon(rows * promise.epsilon, promise.unit)
+
+
+def whole_history(promise: Promise, near: float, whose: str) -> str:
+    """Return what all rows of a person together are worth; `near` is what `reach_together` returns."""
+    if near <= 0.0:
+        return f"{whose}: the slack of all rows together is beyond a factor of two, however near their places are."
+    called = things(promise.unit)
+    return (
+        f"{whose}: the odds between two histories whose {called} lie up to {short_distance(near, promise.unit)} apart"
+        f"{along(promise)} in every row shift by at most a factor of two; farther apart by more."
+    )
+
+
+def reach_together(promise: Promise, total: float, slack: float) -> float:
+    """Return how far apart places may lie in every row for all rows together to keep a factor of two.
+
+    `total` is the epsilon of all rows: histories whose places lie d apart in every row differ by a factor of
+    exp(total * d + slack) at most.
+    """
+    near = max(0.0, math.log(2.0) - slack) / total if total > 0.0 else math.inf
+    return near if promise.radius is None else min(near, promise.radius)
+
+
+def short_distance(value: float, unit: str) -> str:
+    """Return a distance as people say it, rounded down, in centimetres below a metre."""
+    if unit == "km" and 0.0 < value < 1e-3:
+        return f"{number(1e5 * value, 2, 'down')} cm"
+    return distance(value, unit, "down")
 
 
 def _of_rows(kind: str, **values: str) -> str:

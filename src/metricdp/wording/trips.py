@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metricdp.numerals import number
-from metricdp.wording.promises import distance, epsilon
+from metricdp.wording.promises import distance, epsilon, rivals
 
 
 def report_promise(rate: float, slack: float, reach: float, unit: str) -> str:
@@ -24,10 +24,10 @@ def trip_promise(one: float, all_places: float, reports: int, unit: str) -> str:
 
 
 def trip_loss(loss: float, lower_bound: float, unit: str) -> str:
-    """Return what a report costs on average, and what no mechanism with the same promise goes below."""
+    """Return what a report costs on average, and what no mechanism with this promise that reports these places does."""
     return (
-        f"Loss: on average a report lies {distance(loss, unit, 'up')} from where the model puts the vehicle next; no "
-        f"mechanism with this promise goes below {distance(lower_bound, unit, 'down')}."
+        f"Loss: on average a report lies {distance(loss, unit, 'up')} from where the model puts the vehicle next; "
+        f"{rivals(unit)} goes below {distance(lower_bound, unit, 'down')}."
     )
 
 
@@ -109,7 +109,7 @@ def zoned_loss(loss: float, lower_bound: float, unit: str) -> str:
     share = loss / lower_bound - 1.0 if lower_bound > 0 else 0.0
     return (
         f"Loss: a report lies {distance(loss, unit, 'up')} from its place on average, with every place equally likely; "
-        f"no mechanism with this promise goes below {distance(lower_bound, unit, 'down')} "
+        f"{rivals(unit)} goes below {distance(lower_bound, unit, 'down')} "
         f"({share:.1%} above it)."
     )
 
@@ -134,12 +134,12 @@ def clocked_trip(place: float, time: float, fixes: int, unit: str, minute: str) 
 
 
 def clocked_loss(time: float, lower_bound: float, place: float, unit: str, minute: str) -> str:
-    """Return how far places and times are off, and what no mechanism with the promise about times goes below."""
+    """Return how far places and times are off, and what none with these times as reports goes below."""
     off = f"Loss: on average a place is {distance(place, unit, 'up')} off and a time {distance(time, minute, 'up')}"
     if lower_bound <= 0:
         return f"{off}."
     share = time / lower_bound - 1.0
     return (
-        f"{off}; no mechanism with this promise about times goes below {distance(lower_bound, minute, 'down')} "
-        f"({share:.1%} above it), with all times of the day equally likely."
+        f"{off}; no mechanism with this promise about times that reports the same times goes below "
+        f"{distance(lower_bound, minute, 'down')} ({share:.1%} above it), with all times of the day equally likely."
     )

@@ -27,7 +27,7 @@ GAP = 0.01
 class Law:
     """Probabilities of reports, a row a secret, and what every report costs a secret.
 
-    `bound` is what was proven for all mechanisms of the comparison; `own` says another promise in words.
+    `bound` is what was proven for all mechanisms with these reports; `own` says another promise in words.
     """
 
     matrix: Floats

@@ -3,8 +3,8 @@
 Every mechanism of a comparison keeps ln Pr[y|x] - ln Pr[y|x'] <= epsilon d(x, x') for the same secrets, the same metric
 and the same epsilon, with no slack, audited where it is a table. Beside its expected loss (the distance, under one
 public prior a domain) stand the error of the best adversary who knows the law, and the largest lower bound that any
-search of the comparison proved for all mechanisms with this promise. What promises something else is marked: no bound
-stands beside it. What does not fit a domain is named, with the reason.
+search of the comparison proved for all mechanisms with this promise and these reports. What promises something else
+is marked: no bound stands beside it. What does not fit a domain is named, with the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TABLE = Table(
     "All families at equal promise",
     "The survey compares families in words; no numbers on common data are published.",
     "One small data set a domain, so that every builder runs. Loss and adversary's error are distances under one "
-    "public prior a domain; the bound is proven for all mechanisms with this promise.",
+    "public prior a domain; the bound is proven for all mechanisms with this promise and these reports.",
     "a quarter to two minutes each on a quiet core; `--table I --table II --table III --table text` leaves them out",
 )
 

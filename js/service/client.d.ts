@@ -1,5 +1,13 @@
 /** Types of the client: written by tools/service_client.py from the OpenAPI file; change the service instead. */
 
+/** What was charged in one account, and what is left there. */
+export interface AccountPart {
+  /** What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric with parameters. Promises of different accounts are not added up: they stand side by side. */
+  account: string;
+  cost: Amount;
+  left: Amount;
+}
+
 /** A distance from the truth that reports keep with this chance, whatever the secret is. */
 export interface Accuracy {
   columns: string[];
@@ -51,6 +59,8 @@ export interface BatchPerson {
   released: number;
   cost: Amount;
   left: Amount;
+  /** Every account: one for most metrics, several for a product, of which cost and left say the first. */
+  accounts: AccountPart[];
 }
 
 /** Many secrets to be released; all rows of a person are one charge. */
@@ -72,14 +82,16 @@ export interface BatchRow {
   secret: Record<string, number | string> | (number | string)[] | number | string;
 }
 
-/** What is left to a person on the account of a mechanism's metric. */
+/** What is left to a person on the accounts of a mechanism's metric. */
 export interface BudgetAnswer {
   mechanism: string;
-  /** What releases are charged to, such as haversine/km, or policy.37a54433c2c87d30/hop for the graph of a policy. Promises of different accounts are not added up: they stand side by side. */
+  /** What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric with parameters. Promises of different accounts are not added up: they stand side by side. */
   account: string;
   left: Amount;
   /** What one release of the mechanism costs. */
   cost: Amount;
+  /** Every account: one for most metrics, several for a product, of which cost and left say the first. */
+  accounts: AccountPart[];
   /** How many of them still fit. */
   releases: number;
   limits: LimitLeft[];
@@ -182,8 +194,10 @@ export interface MechanismAnswer {
   name: string;
   about: string;
   sha256: string;
-  /** What releases are charged to, such as haversine/km, or policy.37a54433c2c87d30/hop for the graph of a policy. Promises of different accounts are not added up: they stand side by side. */
+  /** What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric with parameters. Promises of different accounts are not added up: they stand side by side. */
   account: string;
+  /** All accounts that a release is charged in. */
+  accounts: string[];
   secret: Part[];
   report: Part[];
   snap: number;
@@ -221,6 +235,8 @@ export interface ReleaseAnswer {
   accuracy: Accuracy[];
   cost: Amount;
   left: Amount;
+  /** Every account: one for most metrics, several for a product, of which cost and left say the first. */
+  accounts: AccountPart[];
 }
 
 /** One secret to be released. */

@@ -86,6 +86,12 @@ def test_books_verify_and_totals_are_those_of_the_entries(ledger, clock):
         ("UPDATE accounts SET person = x'00' WHERE id = 0", "given to somebody else"),
         ("UPDATE entries SET kind = 'erased' WHERE number = 1", "more or fewer entries were emptied"),
         ("INSERT INTO tombstones VALUES (x'00', 0, 99)", "a tombstone is missing, or was put in"),
+        ("UPDATE accounts SET time = time - 86400000 WHERE purpose = ''", "does not say when it was last charged"),
+        ("UPDATE accounts SET time = time + 86400000 WHERE purpose = 'maps'", "does not say when it was last charged"),
+        ("UPDATE accounts SET time = 0 WHERE purpose = 'ads'", "does not say when it was last charged"),
+        ("DELETE FROM accounts WHERE purpose = 'ads'", "spent for 'ads' is gone"),
+        ("DELETE FROM accounts WHERE purpose = 'maps'", "spent for 'maps' is gone"),
+        ("UPDATE accounts SET ever = 0, slack_ever = 0 WHERE purpose = 'ads'", "does not say what its entries add up"),
     ],
 )  # fmt: skip
 def test_a_change_behind_the_back_of_the_books_is_found(ledger, clock, tmp_path, statement, found):
@@ -93,6 +99,39 @@ def test_a_change_behind_the_back_of_the_books_is_found(ledger, clock, tmp_path,
     altered(tmp_path / "budget.db", statement)
     with pytest.raises(AssertionError, match=found):
         assert not ledger.verify().faults
+
+
+def test_charges_of_the_first_account_cannot_be_charges_of_none(ledger, clock, tmp_path):
+    """Its number is 0, which a seal has for "no account" as well."""
+    for day in range(3):
+        ask(ledger, "anna", f"a{day}", 3.0, purpose="ads")
+        clock.now += DAY
+    periods = ("hour", "day", "week", "month", "year", "ever")
+    altered(tmp_path / "budget.db", "UPDATE entries SET account = NULL WHERE account = 0")
+    for purpose in ("", "ads"):
+        emptied = ", ".join(f"{period} = 0" for period in periods)
+        altered(tmp_path / "budget.db", f"UPDATE accounts SET time = 0, {emptied} WHERE purpose = ?", purpose)
+    assert any("charges an account that does not exist" in fault for fault in ledger.verify().faults)
+
+
+def test_an_account_of_an_erased_person_does_not_make_up_for_one_that_was_taken_away(ledger, clock, tmp_path):
+    """Two persons spent the same, in batches alone: what accounts that are gone had spent adds up as before."""
+    for day in range(3):
+        ledger.release_batch(
+            {"anna": 2, "ben": 2}, f"b{day}", key="app", metric="haversine/km", epsilon=1.0, purpose="maps",
+            draw=lambda granted: b"batch",
+        )  # fmt: skip
+    with closing(sqlite3.connect(tmp_path / "budget.db")) as books:
+        accounts = books.execute("SELECT * FROM accounts ORDER BY id").fetchall()
+    ledger.erase("anna")
+    with closing(sqlite3.connect(tmp_path / "budget.db")) as books:
+        (ben,) = {row[1] for row in books.execute("SELECT * FROM accounts")}
+        books.execute("DELETE FROM accounts")
+        for row in accounts:
+            if row[1] != ben:
+                books.execute(f"INSERT INTO accounts VALUES ({', '.join('?' * len(row))})", row)
+        books.commit()
+    assert any("belongs to a person who was erased" in fault for fault in ledger.verify().faults)
 
 
 def test_books_that_were_set_back_verify_but_not_against_a_noted_head(ledger, clock, tmp_path):
@@ -161,6 +200,23 @@ def test_rotating_closes_periods_and_drops_old_reports_for_good(ledger, clock):
     with pytest.raises(MetricdpError, match="no longer kept"):
         ask(ledger, "anna", "a0", 1.0, purpose="ads", draw=lambda: pytest.fail("a second draw"))
     assert ask(ledger, "anna", "a2", 1.0, purpose="ads").repeated
+
+
+def test_accounts_that_were_never_charged_and_old_rotations_raise_no_alarm(ledger, clock):
+    ledger.rotate()
+    clock.now += DAY
+    fill(ledger, clock)
+    part = ledger.release_batch(
+        {"anna": 1, "dora": 1}, "part", key="app", metric="haversine/km", epsilon={"anna": 1.0, "dora": 50.0},
+        purpose="maps", partial=True, draw=lambda granted: b"",
+    )  # fmt: skip
+    assert part.granted == {"anna": 1}  # Dora has an account and no charge
+    for days in (0, 1, 40):
+        clock.now += days * DAY
+        ledger.rotate()
+        assert ledger.verify().faults == ()
+    ask(ledger, "anna", "later", 1.0, purpose="ads")
+    assert ledger.verify().faults == ()
 
 
 def test_a_policy_changes_with_everything_counted(ledger, clock):

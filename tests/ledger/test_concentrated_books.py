@@ -34,9 +34,9 @@ def test_the_two_accounts_of_a_person_never_mix(tmp_path):
         assert release(2, epsilon=0.875).left == 125_000
         assert release(3, rho=0.25).unit == "km2"
         assert release(3, rho=0.25).repeated
-        with pytest.raises(BudgetExceeded, match=r"rho 0\.625/km2 ever is spent"):
+        with pytest.raises(BudgetExceeded, match=r"rho 0\.625/km2 ever does not hold this"):
             release(4, rho=0.25)
-        with pytest.raises(BudgetExceeded, match="1/km ever is spent"):
+        with pytest.raises(BudgetExceeded, match="1/km ever does not hold this"):
             release(5, epsilon=0.25)
         for cost in ({}, {"epsilon": 1.0, "rho": 1.0}):
             with pytest.raises(InvalidInput, match="one of the two"):

@@ -2,7 +2,9 @@
 
 import os
 import threading
+from decimal import Decimal
 
+import numpy as np
 import pytest
 
 from books import DAY, NOON, Clock, ask, fork
@@ -118,7 +120,7 @@ def test_purposes_lie_under_one_total(tmp_path):
         ask(books, "anna", "1", 20.0, purpose="ads")
         with pytest.raises(BudgetExceeded, match="20/km ever for ads"):
             ask(books, "anna", "2", 1.0, purpose="ads")
-        with pytest.raises(BudgetExceeded, match="30/km ever is spent: 10/km"):
+        with pytest.raises(BudgetExceeded, match="30/km ever does not hold this: 10/km"):
             ask(books, "anna", "3", 11.0, purpose="maps")
         assert ask(books, "anna", "4", 10.0, purpose="maps").left == 0
         for wrong in (None, "other"):
@@ -255,6 +257,17 @@ def test_a_draw_that_asks_the_ledger_is_told_not_to(ledger):
     with pytest.raises(InvalidInput, match="must not ask the ledger itself"):
         ask(ledger, "anna", "1", draw=lambda: ask(ledger, "ben", "2").report)
     assert ask(ledger, "anna", "1").left == 30_000_000
+
+
+@pytest.mark.parametrize(
+    "person", [7.0, np.float32(7), Decimal("7.00"), True, np.True_, None, bytearray(b"7"), memoryview(b"7"), object()]
+)
+def test_a_person_is_text_bytes_or_a_whole_number(ledger, person):
+    """7.0 would have another budget than 7, and an object whose text is new every time a new one every time."""
+    with pytest.raises(InvalidInput, match="text, bytes or a whole number"):
+        ask(ledger, person, "1")
+    for seven in (7, np.uint8(7), "7", b"7"):
+        assert ask(ledger, seven, "same", 1.0).left == 39_000_000
 
 
 def test_one_person_is_one_person_however_the_name_is_encoded(ledger):

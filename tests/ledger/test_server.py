@@ -1,21 +1,29 @@
 """Books on a real PostgreSQL server: many processes at once, backends killed, the server gone and back."""
 
+import json
 import os
 import random
 import signal
 import threading
+import time
+from contextlib import suppress
 
 import pytest
 
-from books import DAY, Clock, ask, fork, postgres, server
+from books import DAY, HOUR, NOON, Clock, ask, fork, postgres, server
 from crowds import POLICY as CROWDS
 from crowds import compared
 from killing import POLICY as PLENTY
 from killing import Tally, back, balanced, killed, repeated
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
-from metricdp.ledger import Ledger, Steady, columns, crowd
+from metricdp.ledger import Ledger, Steady, columns, crowd, settling
+from metricdp.ledger.periods import PERIODS
+from metricdp.mobility import Absorption
+from metricdp.tables.persons import Charging
+from metricdp.tables.streams import Stream
 
 pytestmark = pytest.mark.skipif(postgres() is None, reason="no PostgreSQL programs (initdb, postgres) on this machine")
+HOUR_ENDS = NOON + HOUR
 POLICY = "40/km per day, 200/km ever, 30/km per week for ads, 40/km per day for maps"
 
 
@@ -204,3 +212,133 @@ def test_a_server_that_is_gone_is_a_sentence_and_comes_back_by_itself(running, t
         assert ask(ledger, "anna", "1").report == b"one"
         assert ask(ledger, "anna", "2").left == 20_000_000
         assert ledger.verify().holds
+
+
+def test_an_older_dump_is_refused_by_the_head_file_that_is_named(running, tmp_path):
+    import psycopg
+
+    key, head, place = tmp_path / "books.key", tmp_path / "books.head", running.fresh("now")
+    with Ledger.open(place, policy="40/km ever", key_file=key) as ledger:
+        assert "nobody notices" in ledger.verify().notes[0]
+    with Ledger.open(place, key_file=key, head_file=head) as ledger:
+        ask(ledger, "anna", "1")
+        assert ledger.verify().notes == ()
+    with psycopg.connect(running.url, autocommit=True) as connection:
+        connection.execute('CREATE DATABASE "old" TEMPLATE "now"')
+    with Ledger.open(place, key_file=key, head_file=head) as ledger:
+        ask(ledger, "anna", "2")
+    old = place.replace("/now", "/old")
+    with pytest.raises(InvalidInput, match="behind their head file"):
+        Ledger.open(old, key_file=key, head_file=head)
+    Ledger.recover(old, key_file=key, head_file=head)
+    with Ledger.open(old, key_file=key, head_file=head) as ledger:
+        assert ask(ledger, "anna", "2").left == 20_000_000
+        assert ledger.verify().holds
+
+
+def test_what_another_process_charged_is_missed_when_an_older_dump_comes_back_under_an_open_ledger(running, tmp_path):
+    import psycopg
+
+    key, head, place = tmp_path / "books.key", tmp_path / "books.head", running.fresh("under")
+    with Ledger.open(place, policy="40/km ever", key_file=key, head_file=head) as first:
+        ask(first, "anna", "1")
+        with Ledger.open(place, key_file=key, head_file=head) as second:
+            second._lane = (first._lane + 1) % 16  # as another process has it
+            ask(second, "anna", "2", 30.0)
+        with psycopg.connect(place, autocommit=True) as books:  # what a dump made in between would put back
+            for table in ("blocks", "entries"):
+                books.execute(f"DELETE FROM {table} WHERE lane = %s", (second._lane,))
+            books.execute(
+                "UPDATE lanes SET blocks = 0, entries = 0, head = %s WHERE lane = %s", (bytes(32), second._lane)
+            )
+            books.execute(f"UPDATE accounts SET {', '.join(f'{period} = 10000000' for period in PERIODS)}")
+        with pytest.raises(LedgerUnavailable, match="lost entries while they were open"):
+            ask(first, "anna", "3", 30.0)
+
+
+def step_until_done(place, key, child, rows):
+    """Step rows of one person in a stream of its own process, a few at a time, whenever no other process does."""
+    done = 0
+    while done < rows:
+        with Ledger.open(place, key_file=key) as ledger, suppress(InvalidInput):
+            stream = Stream(Charging(ledger), Absorption(4, 8.0))
+            for _ in range(3):
+                stream.step("7" if child % 2 else 7, time.monotonic(), (41.0 + random.random(), -8.0))
+                done += 1
+
+
+def test_processes_that_step_one_stream_take_turns(running, tmp_path):
+    place, key = running.fresh("streams"), tmp_path / "books.key"
+    Ledger.open(place, policy="100000/km ever", key_file=key).close()
+    children = []
+    for number in range(3):
+        child = fork()
+        if child == 0:
+            try:
+                step_until_done(place, key, number, 9)
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+    with Ledger.open(place, key_file=key) as ledger:
+        costs = {}
+        for one in ledger.history(7):
+            at = json.loads(one.report)["time"]
+            costs[at] = costs.get(at, 0) + one.amount
+        rows = [costs[at] for at in sorted(costs)]
+        assert len(rows) == 27
+        assert max(sum(rows[start : start + 4]) for start in range(27)) <= 8_000_000 + 8
+
+
+def test_a_stream_whose_lock_was_lost_reads_the_books_again(running, tmp_path):
+    import psycopg
+
+    place, key = running.fresh("lost"), tmp_path / "books.key"
+    with Ledger.open(place, policy="100000/km ever", key_file=key) as ledger:
+        stream = Stream(Charging(ledger), Absorption(4, 8.0))
+        assert stream.step("anna", 0.0, (41.0, -8.0)).fresh
+        holders = "SELECT pid FROM pg_locks WHERE locktype = 'advisory'"
+        with psycopg.connect(place) as connection:
+            ((pid,),) = connection.execute(holders)
+        with Ledger.open(place, key_file=key) as second, pytest.raises(InvalidInput, match="another process steps"):
+            Stream(Charging(second), Absorption(4, 8.0)).step("anna", 1.0, (41.0, -8.0))
+        honest = Stream._request
+
+        def meanwhile(*words):
+            with psycopg.connect(place, autocommit=True) as connection:
+                connection.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+            return honest(*words)
+
+        stream._request = lambda *words: meanwhile(stream, *words)
+        with pytest.raises(LedgerUnavailable, match="the lock of the stream"):
+            stream.step("anna", 2.0, (48.0, -8.0))
+        del stream._request
+        with Ledger.open(place, key_file=key) as second:
+            assert Stream(Charging(second), Absorption(4, 8.0)).step("anna", 3.0, (48.0, -8.0)) is not None
+        assert stream.step("anna", 3.0, (0.0, 0.0)).known
+
+
+@pytest.mark.parametrize("version", ["now", "0.1.0"])
+def test_two_purposes_across_a_full_hour_raise_no_alarm(running, tmp_path, version, monkeypatch):
+    """A process that looked at the clock before the hour was full charges another purpose of the account after it."""
+    early, late = Clock(HOUR_ENDS - 1), Clock(HOUR_ENDS + 1)
+    place, key = running.fresh(f"hour {version}"), tmp_path / "books.key"
+    policy = "100/km ever, 10/km per hour for ads, 40/km per hour for maps"
+    with Ledger.open(place, policy=policy, key_file=key, clock=early) as ledger:
+        ask(ledger, "anna", "1", 5.0, purpose="ads")
+        ask(ledger, "anna", "2", 4.0, purpose="ads")
+        with Ledger.open(place, key_file=key, clock=late) as other:
+            other._lane = (ledger._lane + 1) % 16  # another process
+            ask(other, "anna", "3", 3.0, purpose="maps")
+        monkeypatch.setattr(settling, "state_of", lambda connection, clock: settling.State(ledger.policy(), clock))
+        if version == "now":  # what was spent for ads before the full hour no longer counts
+            assert ask(ledger, "anna", "4", 10.0, purpose="ads").left == 0
+        else:  # it did count, on top
+            ask(ledger, "anna", "4", 1.0, purpose="ads")
+            with ledger._store.engine.connect() as connection, connection.begin():
+                connection.exec_driver_sql("UPDATE accounts SET hour = 10000000 WHERE purpose = 'ads'")
+        assert ledger.verify().faults == ()
+        with ledger._store.engine.connect() as connection, connection.begin():
+            connection.exec_driver_sql("UPDATE lanes SET time = time + 86400000 WHERE blocks = 0")
+        assert "was changed" in ledger.verify().faults[0]

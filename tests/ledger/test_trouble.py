@@ -10,10 +10,9 @@ from contextlib import closing, suppress
 import pytest
 
 from books import ask
-from metricdp.errors import InvalidInput, LedgerUnavailable
-from metricdp.ledger import Ledger
+from metricdp.errors import InvalidInput, LedgerUnavailable, MetricdpError
+from metricdp.ledger import Ledger, opening
 from metricdp.ledger import store as storing
-from metricdp.ledger.keys import create_key
 
 POLICY = "40000/km ever"
 
@@ -72,9 +71,15 @@ def test_a_file_that_is_no_book_is_refused(tmp_path):
         Ledger.open(tmp_path / "other.db", policy=POLICY)
 
 
-def test_books_whose_beginning_was_cut_off_begin_again(tmp_path):
-    (tmp_path / "budget.db").touch(0o600)
-    create_key(tmp_path / "budget.db.key")
+def test_books_whose_beginning_was_cut_off_begin_again(tmp_path, monkeypatch):
+    def cut(*words):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(opening, "_checked", cut)
+        with pytest.raises(KeyboardInterrupt):
+            Ledger.open(tmp_path / "budget.db", policy=POLICY)
+    assert (tmp_path / "budget.db").exists()
     with Ledger.open(tmp_path / "budget.db", policy=POLICY) as ledger:
         assert ask(ledger, "anna", "1").charged
 
@@ -126,3 +131,70 @@ def test_an_interrupted_caller_leaves_the_others_served(tmp_path):
         assert results == [b"report"] * 5
         assert ask(ledger, "anna", "1").report == b"report"
         assert ledger.verify().holds
+
+
+def test_rotate_and_backup_on_a_full_disk_are_sentences_and_leave_nothing_behind(tmp_path):
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Ledger.open(tmp_path / "budget.db", policy=POLICY) as ledger:
+        for number in range(40):
+            ask(ledger, "anna", str(number), 1.0, draw=lambda: os.urandom(5000))
+        before = sorted(path.name for path in tmp_path.iterdir())
+        said = []
+        for size in (0, 40, 3000, 50_000, 150_000):
+            try:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+                for work in (lambda: ledger.backup(tmp_path / "copy.db"), lambda: ledger.rotate(reports_before=1e12)):
+                    try:
+                        work()
+                    except MetricdpError as error:
+                        said.append(str(error))
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            assert sorted(path.name for path in tmp_path.iterdir()) == before
+        assert len(said) >= 8
+        ledger.backup(tmp_path / "copy.db")
+        assert ledger.rotate(reports_before=1e12)
+        assert ledger.verify().holds
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE tombstones SET person = -1",
+        "UPDATE entries SET note = NULL",
+        "UPDATE entries SET time = 'x'",
+        "UPDATE entries SET shares = x'00'",
+        "UPDATE blocks SET count = 1.5",
+        "UPDATE entries SET seal = 1000000000000000000",
+        "UPDATE books SET key_check = 1000000000000000000",
+        "UPDATE accounts SET time = 'x'",
+        "UPDATE accounts SET hour = x'ff'",
+        "UPDATE lanes SET head = 'x'",
+        "UPDATE books SET name = x'fffe'",
+        "UPDATE books SET policy = x'fffe'",
+    ],
+)
+def test_a_damaged_ledger_is_a_sentence_or_a_fault(tmp_path, statement):
+    place = tmp_path / "budget.db"
+    with Ledger.open(place, policy=POLICY) as ledger:
+        ask(ledger, "anna", "1")
+        rows = {"ben": 1, "cleo": 2}
+        ledger.release_batch(rows, "2", key="app", metric="haversine/km", epsilon=1.0, draw=lambda granted: b"")
+        ledger.erase("ben")
+    with closing(sqlite3.connect(place)) as books:
+        books.execute("PRAGMA ignore_check_constraints=ON")
+        with suppress(sqlite3.IntegrityError):
+            books.execute(statement)
+        books.commit()
+    works = [
+        lambda ledger: ledger.verify(),
+        lambda ledger: (ledger.budget("anna"), ledger.history("anna")),
+        lambda ledger: ask(ledger, "anna", "1"),
+        lambda ledger: ask(ledger, "anna", "new"),
+        lambda ledger: ledger.backup(tmp_path / "copy.db"),
+        lambda ledger: ledger.rotate(),
+    ]
+    for number, work in enumerate(works):
+        with suppress(MetricdpError), Ledger.open(place, read_only=number < 2) as ledger:
+            work(ledger)

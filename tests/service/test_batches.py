@@ -14,6 +14,7 @@ import serving
 from metricdp.service import bodies
 from metricdp.service.batches import coded
 from metricdp.service.refusals import Refused
+from metricdp.service.served import Served
 from metricdp.service.streams import read_stream
 
 KIND = "application/vnd.apache.arrow.stream"
@@ -83,6 +84,29 @@ def test_a_batch_that_comes_again_gets_the_same_reports_even_in_another_order(ru
     other = send(running, places([anna, *people(1)]), request)
     assert other.status_code == 409
     assert other.json()["error"] == "other_request"
+
+
+def test_a_batch_that_comes_again_in_another_spelling_gives_everybody_their_own_reports(running, monkeypatch):
+    """Between `e` and `é` lies `f`, so that the two change places with the spelling."""
+    mark, request = uuid.uuid4().hex, uuid.uuid4().hex
+    spelled = [[f"é{mark}", f"f{mark}"], [f"e\u0301{mark}", f"f{mark}"]]
+    first, again = (table_of(send(running, places(who), request)) for who in spelled)
+    assert again.select(["lat", "lon"]).equals(first.select(["lat", "lon"]))
+    assert json.loads(again.schema.metadata[b"metricdp"])["repeated"]
+
+
+def test_a_batch_of_an_older_version_is_given_out_where_its_order_is_certain(running, monkeypatch):
+    plain = Served.encoded
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            Served, "encoded", lambda served, reports, first, last, ordered: plain(served, reports, first, last)
+        )
+        mark, requests = uuid.uuid4().hex, [uuid.uuid4().hex for _ in range(2)]
+        tables = [places([f"{first}{mark}", f"f{mark}"]) for first in ("a", "é")]
+        before = [send(running, table, request) for table, request in zip(tables, requests, strict=True)]
+    certain, unsure = (send(running, table, request) for table, request in zip(tables, requests, strict=True))
+    assert table_of(certain).select(["lat"]).equals(table_of(before[0]).select(["lat"]))
+    assert (unsure.status_code, unsure.json()["error"]) == (409, "other_request")
 
 
 def test_one_who_cannot_pay_stops_the_batch_or_gets_what_fits(running):

@@ -10,6 +10,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.cli import main
+from metricdp.errors import InvalidInput
 from metricdp.service import keys
 
 
@@ -108,3 +109,22 @@ def test_the_command_makes_lists_and_revokes(path, capsys):
     assert keys.Keyring(path).find(token) is None
     assert main(["serve", "keys", "revoke", "000000000000", "--keys", str(path)]) == 2
     assert "no key has the id" in capsys.readouterr().err
+
+
+def test_a_key_that_replaces_another_is_the_same_client(tmp_path):
+    path = tmp_path / "keys.json"
+    old = keys.make_key(path, "app", ["release"])
+    identity = old.split("_")[1]
+    new = keys.make_key(path, "app", ["release"], replaces=identity)
+    third = keys.make_key(path, "app", ["release"], replaces=new.split("_")[1])
+    other = keys.make_key(path, "app", ["release"])
+    ring = keys.Keyring(path)
+    assert [ring.find(token).identity for token in (old, new, third)] == [identity] * 3
+    assert ring.find(other).identity != identity
+    with pytest.raises(InvalidInput, match="no key has the id"):
+        keys.make_key(path, "app", ["release"], replaces="0" * 12)
+    data = json.loads(path.read_text())
+    for key in data["keys"]:
+        del key["client"]  # a file of version 0.1.0
+    path.write_text(json.dumps(data))
+    assert keys.read_keys(path)[0].identity == identity

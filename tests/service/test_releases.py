@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import uuid
 
+import httpx
 import numpy as np
 import pytest
 
 import metricdp as mdp
 import serving
 from metricdp.errors import LedgerUnavailable
+from metricdp.ledger import Ledger
+from metricdp.service import keys
 from metricdp.service.served import Served
 
 PLACE = {"lat": 41.9, "lon": 12.48}
@@ -179,3 +182,37 @@ def test_policies_are_served_each_on_its_own_account_with_the_part_that_may_be_t
         with running.client() as client:
             accounts = {one["name"]: one["account"] for one in client.get("/v1/mechanisms").json()}
         assert budget["account"] == accounts["steps"] != accounts["town"]
+
+
+def test_a_retry_under_a_key_that_replaces_another_is_answered_and_not_charged_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(keys, "RECHECK", 0.0)
+    with serving.service(tmp_path, policy="40/km ever") as running:
+        person, body = uuid.uuid4().hex, {"request": "r1", "mechanism": "earth", "secret": serving.uniform(1)[0]}
+        body["person"] = person
+        first = running.post("/v1/release", body).json()
+        path, old = tmp_path / "service.keys", running.tokens["all"].split("_")[1]
+        token = keys.make_key(path, "all", ["release", "read"], replaces=old)
+        keys.revoke_key(path, old)
+        with httpx.Client(base_url=running.url, headers={"authorization": f"Bearer {token}"}) as client:
+            again = client.post("/v1/release", json=body).json()
+            assert again["report"] == first["report"]
+            assert again["repeated"]
+            left = client.post("/v1/budget", json={"person": person, "mechanism": "earth"}).json()["left"]
+        assert left == first["left"]
+
+
+def test_a_product_is_charged_in_the_account_of_every_part(tmp_path):
+    words = mdp.FiniteSpace([[0.0], [1.0], [3.0]], mdp.Lp(1), coordinates=serving.WORDS, columns=["word"])
+    both = mdp.product(mdp.laplace(mdp.Haversine(), 10.0), mdp.exponential(words, 2.0))
+    asked = {"person": "anna", "mechanism": "both", "secret": {"lat": 41.0, "lon": 12.0, "word": serving.WORDS[0]}}
+    options = {"policy": "35/km ever, 5 ever", "served": [Served("both", both)]}
+    with serving.service(tmp_path, **options) as running:
+        answers = [running.post("/v1/release", asked | {"request": str(number)}) for number in (0, 0, 1, 2)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 409]  # 5 hold two releases, 35/km three
+    assert answers[0].json()["report"] == answers[1].json()["report"]
+    told = {one["account"]: one["cost"]["micro_epsilon"] for one in answers[0].json()["accounts"]}
+    assert told == {"haversine/km": 10_000_000, "l2": 2_000_000}
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        spent = {account.metric: account.spent for account in ledger.budget("anna").accounts}
+        assert spent == {"haversine/km": 20_000_000, "l2": 4_000_000}
+        assert ledger.verify().holds

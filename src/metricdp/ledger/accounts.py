@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from metricdp.arrays import Integers
 from metricdp.errors import BudgetExceeded
-from metricdp.ledger.amounts import in_words
+from metricdp.ledger.amounts import Account, in_words, is_replaced_name
 from metricdp.ledger.chain import Lane
 from metricdp.ledger.keys import TAG_BYTES, Key
 from metricdp.ledger.periods import PERIODS, begin, end, shown
@@ -101,6 +101,7 @@ class Desk:
     now: int
     opening: Opening | None = None
     rows: dict[Place, Row] = field(default_factory=dict)
+    replaced: dict[Place, Row] = field(default_factory=dict)  # of the same persons, under names of earlier versions
     closed: set[bytes] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -131,37 +132,67 @@ class Desk:
             question = question.order_by(ACCOUNTS.c.person, ACCOUNTS.c.metric, ACCOUNTS.c.purpose)
             question = question if self.opening is None else question.with_for_update()
             for number, person, metric, purpose, time, *counts, _ in self.connection.execute(question):
-                if (place := (bytes(person), metric, purpose)) in wanted:
-                    row = Row(number, time, counts[: len(PERIODS)], counts[len(PERIODS) :])
-                    row.refresh(self.starts)
+                place = (bytes(person), metric, purpose)
+                row = Row(number, time, counts[: len(PERIODS)], counts[len(PERIODS) :])
+                if place in wanted:
                     self.rows[place] = row
+                if is_replaced_name(metric):
+                    self.replaced[place] = row
+        for rows in (self.rows, self.replaced):
+            for (person, metric, _), row in rows.items():
+                total = rows.get((person, metric, ""))
+                # the account may be ahead of us by what another process did meanwhile, and its purposes behind it
+                ahead = total is not None and total.time > self.now
+                row.refresh([begin(period, total.time) for period in PERIODS] if total and ahead else self.starts)
 
-    def left(self, place: Place, limit: Limit) -> int:
+    def left(self, person: bytes, account: Account, limit: Limit) -> int:
         """Return what a limit leaves of an account."""
-        row = self.rows[(place[0], place[1], limit.purpose)]
-        spent = row.slack if limit.kind == "slack" else row.spent
-        return limit.amount - spent[PERIODS.index(limit.period)]
+        own = spent_of(self.rows[(person, account.name, limit.purpose)], limit)
+        return limit.amount - own - sum(self.counted(person, account, limit).values())
 
-    def remaining(self, place: Place, unit: str) -> tuple[int, int]:
+    def counted(self, person: bytes, account: Account, limit: Limit) -> dict[str, int]:
+        """Return what counts in an account of what was spent under names of earlier versions, rounded up."""
+        found = {}
+        for (whose, name, purpose), row in self.replaced.items():
+            share = account.counted(name) if (whose, purpose) == (person, limit.purpose) else None
+            spent = spent_of(row, limit)
+            if share is not None and spent:
+                found[name] = spent if limit.kind == "slack" else share * spent
+        return found
+
+    def limits(self, person: bytes, account: Account, purpose: str) -> list[Limit]:
+        """Return the limits a charge has to fit; those of sums go on holding for parts of sums while they count."""
+        found = list(self.policy.binding(account.unit, purpose, account.name))
+        for whose, name, _ in self.replaced:
+            if whose == person and account.counted(name) is not None:
+                unit = name.partition("/")[2]
+                found += [
+                    one for one in self.policy.limits if one.purpose in ("", purpose) and one.speaks_of(unit, name)
+                ]
+        return list(dict.fromkeys(found))
+
+    def remaining(self, person: bytes, account: Account, purpose: str) -> tuple[int, int]:
         """Return the epsilon and the slack that may be spent now: the least that any limit leaves."""
-        limits = self.policy.binding(unit, place[2])
-        left = min(self.left(place, limit) for limit in limits if limit.kind == "epsilon")
-        slack = min((self.left(place, limit) for limit in limits if limit.kind == "slack"), default=0)
+        limits = self.limits(person, account, purpose)
+        left = min(self.left(person, account, limit) for limit in limits if limit.kind == "epsilon")
+        slack = min((self.left(person, account, limit) for limit in limits if limit.kind == "slack"), default=0)
         return max(0, left), max(0, slack)
 
-    def refusal(self, place: Place, unit: str, amount: int, slack: int) -> BudgetExceeded | None:
+    def refusal(self, person: bytes, account: Account, purpose: str, amount: int, slack: int) -> BudgetExceeded | None:
         """Return why a charge does not fit, None where it does; all limits are looked at, the tightest is named."""
-        if place[0] in self.closed:
+        if person in self.closed:
             return BudgetExceeded("this account is closed: nothing more is released for it.", asked=amount)
         worst: tuple[bool, int, Limit] | None = None
-        for limit in self.policy.binding(unit, place[2]):
-            left = self.left(place, limit)
+        limits = self.limits(person, account, purpose)
+        for limit in limits:
+            left = self.left(person, account, limit)
             if left < (slack if limit.kind == "slack" else amount):
                 found = (limit.period != "ever", -PERIODS.index(limit.period), limit)
                 worst = found if worst is None or found[:2] < worst[:2] else worst
         if worst is not None:
-            return self._refused(worst[2], amount, slack, self.left(place, worst[2]))
-        if slack and not any(limit.kind == "slack" for limit in self.policy.limits if limit.purpose in ("", place[2])):
+            left = self.left(person, account, worst[2])
+            return self._refused(worst[2], amount, slack, left, self.counted(person, account, worst[2]))
+        if slack and not any(limit.kind == "slack" for limit in limits):
             return BudgetExceeded(
                 f"the policy allows no slack, and this release has {in_words(slack, '')}: a limit such as "
                 "'slack 1 ever' in the policy would allow it.",
@@ -169,14 +200,20 @@ class Desk:
             )
         return None
 
-    def _refused(self, limit: Limit, amount: int, slack: int, left: int) -> BudgetExceeded:
+    def _refused(self, limit: Limit, amount: int, slack: int, left: int, counted: dict[str, int]) -> BudgetExceeded:
         kind = "" if limit.kind == "epsilon" else "slack "
         unit, asked = ("", slack) if kind else (limit.unit, amount)
         refreshes = end(limit.period, self.now)
         when = "nothing brings it back" if refreshes is None else f"it refreshes at {shown(refreshes)}"
+        if counted:
+            names = " and ".join(counted)
+            when += (
+                f". {in_words(sum(counted.values()), unit)} of it was charged as {names} by an earlier version of "
+                "metricdp and counts until the period ends"
+            )
+        there = f"{kind}{in_words(max(0, left), unit)} of it is left and {in_words(asked, unit)} was asked for"
         return BudgetExceeded(
-            f"the budget of {limit} is spent: {kind}{in_words(max(0, left), unit)} of it is left and "
-            f"{in_words(asked, unit)} was asked for; {when}.",
+            f"the budget of {limit} {'does not hold this' if left > 0 else 'is spent'}: {there}; {when}.",
             asked=asked,
             left=max(0, left),
             refreshes=refreshes,
@@ -204,6 +241,11 @@ class Desk:
                     for row in changed
                 ],
             )
+
+
+def spent_of(row: Row, limit: Limit) -> int:
+    """Return what a row says was spent of what a limit is about, in the limit's period."""
+    return (row.slack if limit.kind == "slack" else row.spent)[PERIODS.index(limit.period)]
 
 
 def _chunks(items: Sequence[bytes]) -> Iterable[list[bytes]]:

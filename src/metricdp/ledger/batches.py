@@ -6,7 +6,7 @@ One entry of the chain holds the shares of all: the numbers of the accounts and 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,13 @@ from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError
 from metricdp.ledger.accounts import Desk
 from metricdp.ledger.amounts import in_words
 from metricdp.ledger.chain import Entry, append, locked
-from metricdp.ledger.crowd import Batch, Crowd, charge, found_accounts, opened_accounts
+from metricdp.ledger.crowd import Batch, Crowd, charge, found_accounts, numbers_under, opened_accounts
 from metricdp.ledger.keys import Key
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.schema import ENTRIES
-from metricdp.ledger.settling import State, state_of
+from metricdp.ledger.settling import State, part_tag, state_of
 from metricdp.ledger.shares import share_bytes, shares_of
+from metricdp.ledger.store import DrawFailed
 
 LARGEST_REPORT = 1 << 26  # bytes
 MOST_ROWS = 10**9  # of one person
@@ -30,12 +31,15 @@ MOST_ROWS = 10**9  # of one person
 
 @dataclass(frozen=True)
 class Settled:
-    """What became of a batch; `amount` and `slack` are those of its dearest row, `left` what everybody has left."""
+    """What became of a batch; `amounts` and `slack` are those of its dearest row, `left` what everybody has left.
+
+    `amounts` and `left` are lists with one place for every account it is charged in.
+    """
 
     report: bytes
     granted: Integers
-    left: Integers
-    amount: int
+    left: list[Integers]
+    amounts: list[int]
     slack: int
     repeated: bool
 
@@ -44,36 +48,48 @@ def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: in
     """Charge everybody in a batch, or nobody, or everybody for what fits; one that was answered is answered again."""
     end = locked(connection, lane)
     state = checked(connection, batch, clock)
-    done = _again(connection, batch, state)
+    done = _again(connection, key, batch, state)
     if done is not None:
         connection.rollback()  # nothing changes
         return done
-    found = opened_accounts(connection, key, end, batch, state)
-    now = max(state.now, found.latest)
+    found, opened = [], end
+    for column in batch.columns:
+        found.append(opened_accounts(connection, key, opened, column, state))
+        opened = replace(opened, accounts=found[-1].opened)
+    now = max(state.now, *(one.latest for one in found))
     granted = _granted(connection, batch, state.policy, found, now)
     with ThreadPoolExecutor(1, thread_name_prefix="draw") as aside:  # the database needs no interpreter meanwhile
         drawn = aside.submit(batch.draw, granted)
-        charge(connection, batch, found, granted, now)
-        report = drawn.result()
+        for column, its in zip(batch.columns, found, strict=True):
+            charge(connection, column, its, granted, now)
+        try:
+            report: bytes | None = drawn.result()
+        except Exception as error:
+            raise DrawFailed(error) from None
     if not isinstance(report, bytes) or len(report) > LARGEST_REPORT:
         raise InvalidInput(f"`draw` must return at most {LARGEST_REPORT:,} bytes, got {type(report).__name__}.")
-    some = granted > 0
-    shares = share_bytes(found.numbers[""][some], granted[some], batch.amounts[some], batch.slacks[some])
-    entry = Entry("batch", None, now, *batch.dearest, batch.purpose, batch.request, report=report, shares=shares)
-    append(connection, key, [entry], end, (now, found.opened))
-    return Settled(report, granted, found.left - granted * batch.amounts, *batch.dearest, False)
+    some, entries = granted > 0, list[Entry]()
+    for column, its in zip(batch.columns, found, strict=True):
+        shares = share_bytes(its.numbers[""][some], granted[some], column.amounts[some], column.slacks[some])
+        tag = batch.request if not entries else part_tag(key, batch.request, column.account)
+        kept = report if not entries else None  # it lies in the first entry alone
+        entries.append(Entry("batch", None, now, *column.dearest, batch.purpose, tag, report=kept, shares=shares))
+    append(connection, key, entries, end, (now, opened.accounts))
+    left = [its.left - granted * column.amounts for column, its in zip(batch.columns, found, strict=True)]
+    dearest = [column.dearest[0] for column in batch.columns]
+    return Settled(report, granted, left, dearest, batch.columns[0].dearest[1], False)
 
 
 def granted_now(connection: sa.Connection, batch: Batch, *, clock: int) -> Integers:
     """Return how many rows of everybody would be granted now; nobody is charged and no account opened."""
     state = checked(connection, batch, clock)
-    found = found_accounts(connection, batch, state)
-    return _granted(connection, batch, state.policy, found, max(state.now, found.latest))
+    found = [found_accounts(connection, column, state) for column in batch.columns]
+    return _granted(connection, batch, state.policy, found, max(state.now, *(one.latest for one in found)))
 
 
-def answered_batch(connection: sa.Connection, batch: Batch, *, clock: int) -> Settled | None:
+def answered_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: int) -> Settled | None:
     """Return what was answered to the request of a batch; None where it is new. Nothing changes."""
-    return _again(connection, batch, checked(connection, batch, clock))
+    return _again(connection, key, batch, checked(connection, batch, clock))
 
 
 def checked(connection: sa.Connection, batch: Batch, clock: int) -> State:
@@ -81,20 +97,20 @@ def checked(connection: sa.Connection, batch: Batch, clock: int) -> State:
     state = state_of(connection, clock)
     state.refuse_copies()
     state.policy.checked_purpose(batch.purpose)
-    state.policy.binding(batch.unit, batch.purpose)
+    for column in batch.columns:
+        state.policy.binding(column.account.unit, batch.purpose, column.account.name)
     if not len(batch.rows) or batch.rows.min() < 1 or batch.rows.max() > MOST_ROWS:
         raise InvalidInput(f"a batch needs people, each with 1 to {MOST_ROWS:,} rows.")
     return state
 
 
-def _granted(connection: sa.Connection, batch: Batch, policy: Policy, found: Crowd, now: int) -> Integers:
-    """Find out how many rows of every person fit; all or nothing unless parts are welcome."""
+def _granted(connection: sa.Connection, batch: Batch, policy: Policy, found: list[Crowd], now: int) -> Integers:
+    """Find out how many rows of every person fit in all accounts; all or nothing unless parts are welcome."""
     fits = batch.rows
-    if not any(limit.kind == "slack" for limit in policy.binding(batch.unit, batch.purpose)):
-        found.slack_left[:] = 0
-    for cost, left in ((batch.amounts, found.left), (batch.slacks, found.slack_left)):
-        fits = np.where(cost > 0, np.minimum(fits, left // np.maximum(cost, 1)), fits)
-    fits = np.where(found.closed, 0, fits)
+    for column, its in zip(batch.columns, found, strict=True):
+        for cost, left in ((column.amounts, its.left), (column.slacks, its.slack_left)):
+            fits = np.where(cost > 0, np.minimum(fits, left // np.maximum(cost, 1)), fits)
+        fits = np.where(its.closed, 0, fits)
     short = np.flatnonzero(fits < batch.rows)
     if len(short) and not (batch.partial and fits.any()):
         raise _refusal(Desk(connection, policy, now), batch, int(short[0]), len(short))
@@ -103,29 +119,43 @@ def _granted(connection: sa.Connection, batch: Batch, policy: Policy, found: Cro
 
 def _refusal(desk: Desk, batch: Batch, number: int, refused: int) -> BudgetExceeded:
     person = batch.person(number)
-    desk.fetch((person, batch.metric, purpose) for purpose in batch.purposes)
-    count, amount, slack = (int(column[number]) for column in (batch.rows, batch.amounts, batch.slacks))
-    why = desk.refusal((person, batch.metric, batch.purpose), batch.unit, count * amount, count * slack)
+    desk.fetch((person, column.account.name, purpose) for column in batch.columns for purpose in batch.purposes)
+    count = int(batch.rows[number])
+    why, cost = None, ""
+    for column in batch.columns:
+        amount, slack = int(column.amounts[number]), int(column.slacks[number])
+        why = desk.refusal(person, column.account, batch.purpose, count * amount, count * slack)
+        if why is not None:
+            cost = in_words(amount, column.account.unit)
+            break
     assert why is not None
     return BudgetExceeded(
-        f"{refused:,} of {len(batch.rows):,} people have less left than their rows cost, "
-        f"{in_words(amount, batch.unit)} a row. Of one of them: {why} Nobody was charged.",
+        f"{refused:,} of {len(batch.rows):,} people have less left than their rows cost, {cost} a row. Of one of them: "
+        f"{why} Nobody was charged.",
         asked=why.asked,
         left=why.left,
         refreshes=why.refreshes,
     )
 
 
-def _again(connection: sa.Connection, batch: Batch, state: State) -> Settled | None:
+def _again(connection: sa.Connection, key: Key, batch: Batch, state: State) -> Settled | None:
     """Return what was answered to the same request before."""
-    done = connection.execute(sa.select(ENTRIES).where(ENTRIES.c.request == batch.request)).one_or_none()
+    tags = [batch.request, *(part_tag(key, batch.request, column.account) for column in batch.columns[1:])]
+    entries = {
+        bytes(one.request): one for one in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.request.in_(tags)))
+    }
+    done = entries.get(batch.request)
     if done is None:
         return None
     if done.report is None:
         raise MetricdpError("this request was answered and its report is no longer kept: ask with a new request id.")
-    found = found_accounts(connection, batch, state)
-    rows = _rows_of(found.numbers[""], done)
-    return Settled(bytes(done.report), rows, found.left, done.amount, done.slack, True)
+    found = [found_accounts(connection, column, state) for column in batch.columns]
+    rows = _rows_of(found[0].numbers[""], done)
+    for name in state.replaced if not rows.any() else ():  # an earlier version may have charged it there
+        if batch.columns[0].account.counted(name) is not None:
+            rows = rows + _rows_of(numbers_under(connection, batch.columns[0], name), done)
+    amounts = [entries[tag].amount if tag in entries else 0 for tag in tags]
+    return Settled(bytes(done.report), rows, [its.left for its in found], amounts, done.slack, True)
 
 
 def _rows_of(accounts: Integers, done: Any) -> Integers:

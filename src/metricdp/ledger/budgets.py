@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from metricdp.ledger.accounts import Desk
-from metricdp.ledger.amounts import in_words
+from metricdp.ledger.amounts import Account, account_named, in_words
 from metricdp.ledger.periods import end, shown
 from metricdp.ledger.policy import Limit
 from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
@@ -58,22 +58,23 @@ class Budget:
         return 0 if self.closed else min((one.left for one in limits if not one.limit.purpose), default=0)
 
 
-def budget_of(connection: sa.Connection, person: bytes, metric: str | None, *, clock: int) -> Budget:
-    """Return the budget of a person, in the metrics there are accounts in or in one that is named."""
+def budget_of(connection: sa.Connection, person: bytes, named: tuple[Account, ...] | None, *, clock: int) -> Budget:
+    """Return the budget of a person, in all accounts that there are or in those that are named."""
     state = state_of(connection, clock)
     asked = sa.select(ACCOUNTS.c.metric).where(ACCOUNTS.c.person == person).distinct().order_by(ACCOUNTS.c.metric)
-    metrics = [metric] if metric is not None else list(connection.execute(asked).scalars())
+    if named is None:
+        named = tuple(account_named(name) for name in connection.execute(asked).scalars())
     desk = Desk(connection, state.policy, state.now)
-    desk.fetch((person, name, purpose) for name in metrics for purpose in ("", *state.policy.purposes))
+    desk.fetch((person, one.name, purpose) for one in named for purpose in ("", *state.policy.purposes))
     accounts = []
-    for name in metrics:
-        unit = name.partition("/")[2]
+    for account in named:
+        name = account.name
         balances = []
         for limit in state.policy.limits:
-            if limit.unit in (unit, "*"):
-                left = desk.left((person, name, ""), limit)
+            if limit.speaks_of(account.unit, name):
+                left = desk.left(person, account, limit)
                 balances.append(Balance(limit, limit.amount - left, max(0, left), end(limit.period, state.now)))
         total = desk.rows[(person, name, "")]
-        accounts.append(Standing(name, unit, total.spent[-1], total.slack[-1], tuple(balances)))
+        accounts.append(Standing(name, account.unit, total.spent[-1], total.slack[-1], tuple(balances)))
     closed = connection.execute(sa.select(TOMBSTONES.c.person).where(TOMBSTONES.c.person == person)).one_or_none()
     return Budget(state.now, closed is not None, tuple(accounts))

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from metricdp.ledger.head import ENDS, End
 from metricdp.ledger.keys import Key
 from metricdp.ledger.schema import BLOCKS, ENTRIES, LANES
 
 SALT_BYTES = 16
 START = bytes(32)  # the link before the first block
+HEAD = "head"  # the purpose of a policy entry: see `head`
 _NUMBERS = struct.Struct(">iqqqqq")
 
 
@@ -28,7 +30,8 @@ class Entry:
     """What one line of the books says.
 
     Kinds: `release` charges one account; `batch` charges all accounts of `shares`, `amount` and `slack` for every row;
-    `close` erases a person (see `erasing`); `policy` sets what people may spend (`note`).
+    `close` erases a person (see `erasing`); `policy` sets what people may spend (`note`), and says with the purpose
+    `HEAD` that a head file is kept from now on; `recover` accepts a loss (`note`).
     """
 
     kind: str
@@ -76,6 +79,7 @@ class Lane:
 def locked(connection: sa.Connection, lane: int) -> Lane:
     """Lock a lane, before anything else of a transaction, so that no two wait for each other."""
     found = connection.execute(sa.select(LANES).where(LANES.c.lane == lane).with_for_update()).one()
+    connection.info.setdefault(ENDS, {})[lane] = End(found.blocks, found.entries, bytes(found.head))
     return Lane(lane, found.blocks, found.entries, found.accounts, bytes(found.head))
 
 
@@ -102,3 +106,4 @@ def append(connection: sa.Connection, key: Key, entries: Sequence[Entry], lane: 
     connection.execute(BLOCKS.insert(), block | {"link": made})
     after = {"blocks": lane.blocks + 1, "entries": lane.entries + len(rows), "accounts": accounts, "time": time}
     connection.execute(LANES.update().where(LANES.c.lane == lane.lane).values(after | {"head": made}))
+    connection.info.setdefault(ENDS, {})[lane.lane] = End(lane.blocks + 1, lane.entries + len(rows), made)

@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput
 from metricdp.ledger.accounts import COUNTS, account_seal
+from metricdp.ledger.amounts import is_replaced_name
 from metricdp.ledger.chain import START, Entry, link, mark_of, record
 from metricdp.ledger.keys import Key
 from metricdp.ledger.periods import PERIODS, SECOND, Period, begin
@@ -32,7 +34,7 @@ class Verdict:
     """What checking the books found.
 
     `heads` are the ends of the chain, `lane:block:link` each. Written down elsewhere they pin the past: handed to a
-    later check they show whether the books still hold what they held then.
+    later check they show whether the books still hold what they held then. `notes` say what nobody can check.
     """
 
     entries: int
@@ -40,6 +42,7 @@ class Verdict:
     closed: int
     heads: tuple[str, ...]
     faults: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -47,18 +50,39 @@ class Verdict:
         return not self.faults
 
 
+def limit(found: Verdict, loss: str, head_file: Path | None) -> Verdict:
+    """Return a verdict with what its head file says, or with what nobody can say without one."""
+    if loss:
+        return replace(found, faults=(loss, *found.faults))
+    if head_file is None:
+        note = (
+            "No head file is named (--head-file), so nobody notices where an older dump was restored. Compare with a "
+            "head that was noted elsewhere (--head)."
+        )
+        return replace(found, notes=(note,))
+    if not head_file.exists():
+        return replace(
+            found, notes=("There is no head file yet: it is written when these books are next opened to be changed.",)
+        )
+    return found
+
+
 @dataclass
 class _Check:
     connection: sa.Connection
     key: Key
     faults: list[str] = field(default_factory=list)
-    times: dict[int, int] = field(default_factory=dict)  # of the last charge of every account
+    times: dict[tuple[int, str], int] = field(default_factory=dict)  # what every row says: when it was last charged
+    latest: dict[tuple[int, str], int] = field(default_factory=dict)  # the same, by the entries
     totals: Totals = field(default_factory=lambda: defaultdict(lambda: [0] * len(COUNTS)))
+    earlier: Totals = field(default_factory=lambda: defaultdict(lambda: [0] * len(COUNTS)))  # of the periods before
+    rotations: list[int] = field(default_factory=list)
     orphans: list[int] = field(default_factory=lambda: [0, 0])  # epsilon and slack of shares whose account is erased
     closed: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     emptied: int = 0
     entries: int = 0
     policy: tuple[int, str] = (-1, "")
+    names: set[str] = field(default_factory=set)  # of accounts
 
     def fault(self, sentence: str) -> None:
         if len(self.faults) < MOST_FAULTS:
@@ -68,19 +92,28 @@ class _Check:
 def checked(connection: sa.Connection, key: Key, pins: Sequence[str] = ()) -> Verdict:
     """Check everything there is in the books, and that ends of the chain that were noted earlier are part of it."""
     check = _Check(connection, key)
-    accounts = connection.execute(sa.select(ACCOUNTS.c.id, ACCOUNTS.c.time).where(ACCOUNTS.c.purpose == ""))
-    check.times = {row.id: row.time for row in accounts}
+    owners: dict[tuple[bytes, str], int] = {}
+    order = sa.select(ACCOUNTS.c.id, ACCOUNTS.c.person, ACCOUNTS.c.metric, ACCOUNTS.c.purpose, ACCOUNTS.c.time)
+    for number, person, metric, purpose, time in connection.execute(order.order_by(ACCOUNTS.c.purpose)):
+        total = owners.setdefault((bytes(person), metric), number)  # the row without a purpose comes first
+        check.times[(total, purpose)] = time
     tombstones = {(row.lane, row.number): bytes(row.person) for row in connection.execute(sa.select(TOMBSTONES))}
     heads = []
+    begun = connection.execute(sa.select(BLOCKS.c.time).where(BLOCKS.c.lane == 0, BLOCKS.c.number == 0)).scalar()
     for lane in connection.execute(sa.select(LANES).order_by(LANES.c.lane)).all():
         _lane(check, lane, tombstones)
+        if not lane.blocks and begun is not None and lane.time > begun:
+            check.fault(f"the clock of lane {lane.lane}, which has no blocks, was changed.")
         if lane.blocks:
             heads.append(f"{lane.lane}:{lane.blocks - 1}:{bytes(lane.head).hex()}")
     for pin in pins:
         _pinned(check, pin)
-    counted = _accounts(check)
+    counted = _accounts(check, set(tombstones.values()))
     _closings(check, tombstones)
     books = connection.execute(sa.select(BOOKS)).one()
+    noted = set((books.replaced or "").splitlines())
+    if any(is_replaced_name(name) and name not in noted for name in check.names):
+        check.fault("accounts of an earlier version are not noted: what was spent in them would not be counted.")
     if books.policy != check.policy[1]:
         check.fault("the policy of the books is not the one that the chain recorded last.")
     return Verdict(check.entries, counted, len(tombstones), tuple(heads), tuple(check.faults))
@@ -156,10 +189,11 @@ def _entry(row: Any, tombstones: dict[tuple[int, int], bytes]) -> Entry:
 
 def _count(check: _Check, row: Any, entry: Entry) -> None:
     """Add what an entry charged to the totals of its accounts."""
-    if entry.kind == "release" and entry.account is not None:
-        if entry.account not in check.times:
+    if entry.kind == "release":
+        if entry.account is None or (entry.account, "") not in check.times:  # a seal has 0 where there is none
             check.fault(f"entry {row.number} of lane {row.lane} charges an account that does not exist.")
-        _add(check, entry.account, entry, (entry.amount, entry.slack))
+        else:
+            _add(check, entry.account, entry, (entry.amount, entry.slack))
     elif entry.kind == "batch" and entry.shares is not None:
         shares = shares_of(entry.shares)
         columns = (shares.accounts.tolist(), shares.amounts.tolist(), shares.slacks.tolist())
@@ -169,21 +203,27 @@ def _count(check: _Check, row: Any, entry: Entry) -> None:
         check.closed[(row.lane, row.number)] = [entry.amount, entry.slack, int(entry.note)]
     elif entry.kind == "policy" and row.number > check.policy[0]:  # all in one lane
         check.policy = (row.number, entry.note)
+    elif entry.kind == "rotate":
+        check.rotations.append(entry.time)
 
 
 def _add(check: _Check, account: int, entry: Entry, cost: tuple[int, int]) -> None:
-    last = check.times.get(account)
+    """Add a charge to a row of an account, and to the one of its purpose."""
     amount, slack = cost
-    if last is None:
+    if (account, "") not in check.times:
         check.orphans[0] += amount
         check.orphans[1] += slack
         return
     for purpose in {"", entry.purpose}:
-        counts = check.totals[(account, purpose)]
-        for place, period in enumerate(PERIODS):
-            if entry.time >= _begin(period, last // HOUR):
-                counts[place] += amount
-                counts[place + len(PERIODS)] += slack
+        place = (account, purpose)
+        check.latest[place] = max(check.latest.get(place, 0), entry.time)
+        hour = check.times.get(place, entry.time) // HOUR
+        for totals, starts in ((check.totals, _begin), (check.earlier, _begin_before)):
+            counts = totals[place]
+            for number, period in enumerate(PERIODS):
+                if entry.time >= starts(period, hour):
+                    counts[number] += amount
+                    counts[number + len(PERIODS)] += slack
 
 
 @lru_cache(maxsize=100_000)
@@ -191,25 +231,53 @@ def _begin(period: Period, hour: int) -> int:
     return begin(period, hour * HOUR)
 
 
-def _accounts(check: _Check) -> int:
+@lru_cache(maxsize=100_000)
+def _begin_before(period: Period, hour: int) -> int:
+    """Return when the period before the one that holds an hour began."""
+    return begin(period, max(0, _begin(period, hour) - 1))
+
+
+def _accounts(check: _Check, erased: set[bytes]) -> int:
     """Compare what accounts say with their entries, and whose they are with their seals; return how many there are."""
     counted = 0
-    totals: dict[tuple[bytes, str], int] = {}
+    owners: dict[tuple[bytes, str], int] = {}
+    check.rotations.sort()
     order = sa.select(ACCOUNTS).order_by(ACCOUNTS.c.person, ACCOUNTS.c.metric, ACCOUNTS.c.purpose)
     for number, person, metric, purpose, time, *counts, seal in check.connection.execute(order):
         place = (bytes(person), metric, purpose)
         if account_seal(check.key, number, place) != bytes(seal):
             check.fault(f"account {number} was given to somebody else: its seal does not hold.")
+        if place[0] in erased:
+            check.fault(f"account {number} belongs to a person who was erased.")
         counted += purpose == ""
-        total = totals.setdefault(place[:2], number)
-        expected = check.totals[(total, purpose)]
-        if purpose and any(counts) and time < check.times.get(total, 0):  # its own clock stands earlier: let it run on
-            last = check.times[total] // HOUR
-            over = [time < _begin(period, last) for period in PERIODS]
-            counts = [0 if gone else count for gone, count in zip(over * 2, counts, strict=True)]
-        if counts != expected:
+        check.names.add(metric)
+        row = (owners.setdefault(place[:2], number), purpose)
+        if not _is_time(check, row, time):
+            check.fault(f"account {number} does not say when it was last charged: its periods would begin anew.")
+        expected, most = check.totals.pop(row, [0] * len(COUNTS)), check.earlier[row]
+        if not purpose:
+            most = expected
+        if not all(low <= count <= high for low, count, high in zip(expected, counts, most, strict=True)):
             check.fault(f"account {number} does not say what its entries add up to.")
+    for account, purpose in check.totals:  # those that no row was found for
+        check.fault(f"what account {account} spent for {purpose or 'everything'!r} is gone.")
     return counted
+
+
+def _is_time(check: _Check, row: tuple[int, str], time: int) -> bool:
+    """Tell whether a row was last charged, or rotated, at a time.
+
+    One that was never charged may have been opened behind a rotation. What a row for a purpose counts may reach into
+    the period before: versions up to 0.1.0 counted so on a server where two processes met at the end of a period. That
+    is more than was spent, never less.
+    """
+    latest = check.latest.get(row)
+    if latest is None:
+        return time == 0 or time in check.rotations
+    for moment in check.rotations:
+        if latest < begin("hour", moment):
+            latest = moment
+    return time == latest
 
 
 def _closings(check: _Check, tombstones: dict[tuple[int, int], bytes]) -> None:

@@ -7,8 +7,8 @@ charges them all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,16 @@ from sqlalchemy.dialects import postgresql, sqlite
 from metricdp.arrays import Booleans, Integers
 from metricdp.errors import MetricdpError
 from metricdp.ledger.accounts import COUNTS, LANES_MOST, account_seals
+from metricdp.ledger.amounts import Account, account_named, accounts_of, charge_of
 from metricdp.ledger.chain import Lane
 from metricdp.ledger.columns import asked, chunks, numbers, piece, whole
 from metricdp.ledger.keys import DIGEST_BYTES, TAG_BYTES, Key
+from metricdp.ledger.people import Cost, People
 from metricdp.ledger.periods import PERIODS, begin
 from metricdp.ledger.policy import Limit
 from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
 from metricdp.ledger.settling import State
+from metricdp.metrics import Metric
 
 MOST_KINDS = 8  # of charges that are written kind by kind, which is twice as fast as person by person
 PLENTY = 1 << 62  # what is left where nothing limits
@@ -35,19 +38,26 @@ class Batch:
     """A batch as the books see it: people, how many rows each has, and what one row of each costs.
 
     `people` are their keyed hashes in ascending order, one after the other; all columns go by them. `draw` gets how
-    many rows were granted to each.
+    many rows were granted to each. `others` are more accounts that every row is charged in, with what it costs there;
+    the slack is charged in every account.
     """
 
     people: bytes
     rows: Integers
     amounts: Integers
     slacks: Integers
-    metric: str
-    unit: str
+    account: Account
     purpose: str
     partial: bool
+    others: tuple[tuple[Account, Integers], ...] = ()
     request: bytes = b""
     draw: Callable[[Integers], bytes] = field(default=lambda granted: b"")
+
+    @cached_property
+    def columns(self) -> tuple[Batch, ...]:
+        """The same batch in one account each."""
+        mine = ((self.account, self.amounts), *self.others)
+        return tuple(replace(self, account=account, amounts=amounts, others=()) for account, amounts in mine)
 
     @property
     def dearest(self) -> tuple[int, int]:
@@ -62,6 +72,31 @@ class Batch:
     def person(self, number: int) -> bytes:
         """Return the keyed hash of one person."""
         return self.people[number * TAG_BYTES : (number + 1) * TAG_BYTES]
+
+
+def batch_of(
+    people: People,
+    metric: Metric | str,
+    costs: tuple[Cost | None, Cost | None, Cost],
+    more: tuple[str | None, int | None],
+    *,
+    partial: bool,
+) -> Batch:
+    """Return a batch as the ledger sees it, without a request and with nothing to draw."""
+    purpose, dimension = more
+    accounts = accounts_of(metric, costs[0], costs[1], dimension)
+    rates = (costs[1] if costs[0] is None else costs[0]) or 0.0
+    first, *others = ((account, people.costs(rates, account.charge)) for account in accounts)
+    return Batch(
+        people=people.tags,
+        rows=people.rows,
+        amounts=first[1],
+        slacks=people.costs(costs[2], lambda value: charge_of(value, "slack")),
+        account=first[0],
+        purpose=purpose or "",
+        partial=partial,
+        others=tuple(others),
+    )
 
 
 @dataclass
@@ -79,11 +114,12 @@ class Crowd:
 def found_accounts(connection: sa.Connection, batch: Batch, state: State, *, locking: bool = False) -> Crowd:
     """Find the accounts of everybody, locked in the order of their persons, and what is left of each."""
     count, now = len(batch.rows), state.now
+    binding = state.policy.binding(batch.account.unit, batch.purpose, batch.account.name)
     while True:
         left, slack_left, latest = np.full(count, PLENTY), np.full(count, PLENTY), 0
         places: dict[str, Integers] = {}
         for purpose in batch.purposes:
-            limits = [one for one in state.policy.binding(batch.unit, batch.purpose) if one.purpose == purpose]
+            limits = [one for one in binding if one.purpose == purpose]
             places[purpose] = np.full(count, -1)
             for least, kind in ((left, "epsilon"), (slack_left, "slack")):
                 np.minimum(least, min((one.amount for one in limits if one.kind == kind), default=PLENTY), out=least)
@@ -96,9 +132,52 @@ def found_accounts(connection: sa.Connection, batch: Batch, state: State, *, loc
         if latest <= now:
             break
         now = latest  # somebody's clock is ahead: what is left is what is left then
+    for limit in (
+        binding if (names := [one for one in state.replaced if batch.account.counted(one) is not None]) else ()
+    ):
+        least = left if limit.kind == "epsilon" else slack_left
+        np.minimum(least, _room_with(connection, batch, limit, names, now), out=least)
+    for name in names if batch.account.in_sum else ():  # the limits of sums hold for their parts while they count
+        held = numbers_under(connection, batch, name) >= 0
+        for limit in state.policy.limits if held.any() else ():
+            if limit.purpose in ("", batch.purpose) and limit.speaks_of(name.partition("/")[2], name):
+                least = left if limit.kind == "epsilon" else slack_left
+                room = _room_with(connection, batch, limit, names, now)
+                least[held] = np.minimum(least[held], room[held])
+    if not any(limit.kind == "slack" for limit in binding):
+        slack_left[:] = 0
     closed = _closed(connection, batch)
     left[closed] = slack_left[closed] = 0
     return Crowd(places, left, slack_left, closed, latest)
+
+
+def _room_with(connection: sa.Connection, batch: Batch, limit: Limit, names: list[str], now: int) -> Integers:
+    """Return what a limit leaves of an account of everybody, with what earlier versions charged under other names."""
+    room = _room_of(connection, batch, limit, now)
+    for name in names:
+        share = 1 if limit.kind == "slack" else batch.account.counted(name) or 1
+        before = limit.amount - _room_of(connection, replace(batch, account=account_named(name)), limit, now)
+        room = room - before * share
+    return np.maximum(room, 0)
+
+
+def _room_of(connection: sa.Connection, batch: Batch, limit: Limit, now: int) -> Integers:
+    """Return what a limit leaves of the accounts of a batch, which may be those of another name."""
+    room = np.full(len(batch.rows), limit.amount)
+    for some in chunks(len(room)):
+        rows, _ = _looked(connection, batch, (limit.purpose, [limit]), some, (now, False))
+        room[rows[0] + some.start] = rows[-1]
+    return room
+
+
+def numbers_under(connection: sa.Connection, batch: Batch, name: str) -> Integers:
+    """Return the accounts that everybody has under a name; -1 where there is none."""
+    found = np.full(len(batch.rows), -1)
+    named = replace(batch, account=account_named(name))
+    for some in chunks(len(found)):
+        rows, _ = _looked(connection, named, ("", []), some, (0, False))
+        found[rows[0] + some.start] = rows[1]
+    return found
 
 
 def _looked(
@@ -113,7 +192,7 @@ def _looked(
     people = batch.people[some.start * TAG_BYTES : some.stop * TAG_BYTES]
     mine = sa.and_(
         ACCOUNTS.c.person == piece(people, table.c.i, TAG_BYTES),
-        ACCOUNTS.c.metric == batch.metric,
+        ACCOUNTS.c.metric == batch.account.name,
         ACCOUNTS.c.purpose == purpose,
     )
     kinds = ("epsilon", "slack") if any(limit.kind == "slack" for limit in limits) else ("epsilon",)
@@ -173,14 +252,14 @@ def _insert(connection: sa.Connection, key: Key, of: tuple[Batch, str], missing:
     """Open accounts for people who have none; return how many there were to open indeed."""
     batch, purpose = of
     tags = np.frombuffer(batch.people, dtype=f"V{TAG_BYTES}")[missing].tobytes()
-    seals = account_seals(key, given, tags, (batch.metric, purpose))
+    seals = account_seals(key, given, tags, (batch.account.name, purpose))
     count = 0
     for some in chunks(len(missing)):
         table = numbers(connection, some.stop - some.start)
         values = {
             "id": whole(connection, given[some], table.c.i),
             "person": piece(tags[some.start * TAG_BYTES : some.stop * TAG_BYTES], table.c.i, TAG_BYTES),
-            "metric": sa.literal(batch.metric),
+            "metric": sa.literal(batch.account.name),
             "purpose": sa.literal(purpose),
             "seal": piece(seals[some.start * DIGEST_BYTES : some.stop * DIGEST_BYTES], table.c.i, DIGEST_BYTES),
             **dict.fromkeys(("time", *COUNTS), sa.literal_column("0")),

@@ -14,11 +14,15 @@ import re
 import secrets
 import stat
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+from numbers import Integral
 from pathlib import Path
+from uuid import UUID
 
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import existing_file, flush, in_its_folder, refuse_link
+from metricdp.names import compose
 
 TAG_BYTES = 16  # of persons and requests: two of a billion are alike with probability 1e-21
 DIGEST_BYTES = 32
@@ -87,38 +91,70 @@ def _many_bytes(names: Collection[str | bytes | int]) -> Iterable[bytes]:
 
 
 def name_bytes(name: str | bytes | int, what: str) -> bytes:
-    """Return the bytes of a name; the number 7 and the text "7" are one person, and so are two spellings of é."""
+    """Return the bytes of a name; the number 7 and the text "7" are one person, and so are two spellings of é.
+
+    Other types are refused: 7.0 would be another person than 7, and the text of some objects is new every time.
+    """
+    if isinstance(name, bool) or not isinstance(name, str | bytes | Integral | UUID):
+        raise InvalidInput(f"`{what}` must be text, bytes or a whole number, got {type(name).__name__}.")
     data = name if isinstance(name, bytes) else str(name).encode(errors="surrogatepass")
-    if not data.isascii():
-        data = _composed(data)
-    if not 0 < len(data) <= LONGEST or isinstance(name, bool):
+    data = compose(data)
+    if not 0 < len(data) <= LONGEST:
         raise InvalidInput(f"`{what}` must be a name of 1 to {LONGEST:,} bytes, got {len(data)} bytes.")
     return data
 
 
-def _composed(data: bytes) -> bytes:
-    """Return text in its composed form; bytes that are no text stay as they are."""
+def in_order(names: Sequence[str | bytes | int]) -> list[int]:
+    """Return the places of names in the order of their bytes in the ledger, however they are spelled."""
+    found = list(_many_bytes(names))
+    return sorted(range(len(found)), key=found.__getitem__)
+
+
+def has_one_order(names: Sequence[str | bytes | int]) -> bool:
+    """Tell whether names have the same order in every spelling, composed or decomposed."""
+    ranges = sorted(_spellings(name) for name in names)
+    return all(last < first for (_, last), (first, _) in pairwise(ranges))
+
+
+def _spellings(name: str | bytes | int) -> tuple[bytes, bytes]:
+    """Return the first and the last spelling of a name in the order of bytes."""
+    data = name_bytes(name, "person")
+    if data.isascii():
+        return data, data
+    own = name if isinstance(name, bytes) else str(name).encode(errors="surrogatepass")
     try:
-        return unicodedata.normalize("NFC", data.decode()).encode()
+        found = [own, data, unicodedata.normalize("NFD", data.decode()).encode()]
     except UnicodeDecodeError:
-        return data
+        found = [own]
+    return min(found), max(found)
 
 
 def create_key(path: Path) -> Key:
     """Make a key file; one that is there is never overwritten."""
+    secret = secrets.token_bytes(32)
+    write_key(path, f"{secret.hex()}\n".encode())
+    return Key(secret)
+
+
+def write_key(path: Path, data: bytes) -> None:
+    """Write a new key file, whole or not at all."""
     place = in_its_folder(path)
     refuse_link(path)
     try:
         handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # the mode from the start
     except FileExistsError as error:
         raise OutputProblem(f"{str(path)!r} exists already: keys are never overwritten.") from error
-    secret = secrets.token_bytes(32)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(secret.hex() + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        place.unlink(missing_ok=True)
+        raise OutputProblem(
+            f"cannot write the key {str(path)!r}: {error.strerror or error}. Nothing was written."
+        ) from None
     flush(place.parent)
-    return Key(secret)
 
 
 def read_key(path: Path) -> Key:

@@ -10,25 +10,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from metricdp.errors import InvalidInput
-from metricdp.ledger.amounts import Account, account_for, charge_of
-from metricdp.ledger.batches import Settled as SettledBatch
+import sqlalchemy as sa
+
+from metricdp.ledger.amounts import Account, account_named, accounts_for, accounts_of, charge_of, is_replaced_name
 from metricdp.ledger.batches import answered_batch, granted_now, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
-from metricdp.ledger.checking import Verdict, checked
-from metricdp.ledger.crowd import Batch
+from metricdp.ledger.checking import Verdict, checked, limit
+from metricdp.ledger.crowd import batch_of
 from metricdp.ledger.erasing import erased
 from metricdp.ledger.history import Charged, charges_of, everything
 from metricdp.ledger.keeping import backup, change_policy, restore, rotate
 from metricdp.ledger.keys import Key, name_bytes
-from metricdp.ledger.opening import opened
+from metricdp.ledger.losses import ends_of
+from metricdp.ledger.opening import opened, recover
 from metricdp.ledger.people import Cost, People, Person
-from metricdp.ledger.periods import begin
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.queue import Pile
 from metricdp.ledger.records import BatchReceipt, Release, Steady
+from metricdp.ledger.requests import answer_of, receipt_of, request_of
+from metricdp.ledger.schema import BOOKS
 from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
-from metricdp.ledger.store import Store
+from metricdp.ledger.store import Hold, Store
 from metricdp.metrics import Metric
 
 Clock = Callable[[], float]  # seconds since 1970
@@ -46,10 +48,12 @@ class Ledger:
 
     """
 
-    def __init__(self, store: Store, key: Key, key_file: Path, clock: Clock) -> None:
-        self._store, self._key, self._key_file, self._clock = store, key, key_file, clock
+    def __init__(self, store: Store, key: Key, files: tuple[Path, Path | None], clock: Clock) -> None:
+        self._store, self._key, self._clock = store, key, clock
+        self._key_file, self._head_file = files
         self._lane = os.getpid() % store.lanes
         self._pile: Pile[Charge, Outcome] = Pile(self._settle)
+        self._holds: dict[str, tuple[object, Hold]] = {}
 
     @classmethod
     def open(
@@ -58,6 +62,8 @@ class Ledger:
         *,
         policy: Policy | str | None = None,
         key_file: str | os.PathLike[str] | None = None,
+        head_file: str | os.PathLike[str] | None = None,
+        read_only: bool = False,
         clock: Clock = time.time,
     ) -> Ledger:
         """Open books, or begin them where there are none and a policy is given.
@@ -68,17 +74,44 @@ class Ledger:
                 different one is refused.
             key_file: The key of the books. Beside a file it is `budget.db.key`, made with the books; for a server it
                 has to be named, and all who use the server need the same one.
+            head_file: A small file that says how far the books had come, written before every answer. Books that are
+                behind it are refused (`Ledger.recover`). Beside a file it is `budget.db.head`, made with the books or
+                at the first opening. For a server it is kept where it is named, on this machine; without one nobody
+                notices that an old dump was restored.
+            read_only: Change nothing, the head file neither. Books that are behind their head file are opened, with a
+                warning.
             clock: Seconds since 1970, for tests.
         """
         store = Store(place)
         chosen = Policy.parse(policy) if isinstance(policy, str) else policy
         try:
-            its = store.key_file(key_file)
-            key = opened(store, its, chosen, _milliseconds(clock))
+            its, head = store.key_file(key_file), store.head_file(head_file)
+            key = opened(store, its, chosen, _milliseconds(clock), head_file=head, read_only=read_only)
         except BaseException:
             store.close()
             raise
-        return cls(store, key, its, clock)
+        return cls(store, key, (its, head), clock)
+
+    @staticmethod
+    def recover(
+        place: str | os.PathLike[str],
+        *,
+        policy: Policy | str | None = None,
+        key_file: str | os.PathLike[str] | None = None,
+        head_file: str | os.PathLike[str] | None = None,
+        clock: Clock = time.time,
+    ) -> str:
+        """Accept that books lost entries, and return what was lost; the chain records it.
+
+        People may spend again what the lost entries charged. Books that are empty or gone begin anew, with a policy.
+        """
+        store = Store(place)
+        chosen = Policy.parse(policy) if isinstance(policy, str) else policy
+        try:
+            its, head = store.key_file(key_file), store.head_file(head_file)
+            return recover(store, its, chosen, _milliseconds(clock), head_file=head)
+        finally:
+            store.close()
 
     def release(
         self,
@@ -90,6 +123,7 @@ class Ledger:
         epsilon: float | None = None,
         rho: float | None = None,
         slack: float = 0.0,
+        dimension: int | None = None,
         purpose: str | None = None,
         draw: Callable[[], bytes],
     ) -> Receipt:
@@ -105,18 +139,24 @@ class Ledger:
             person: Whose secret it is: a name or number, stored as a keyed hash only.
             request: An id that the caller chooses and repeats where it got no answer, or `Steady(period)`.
             key: Who asks, such as the name of an API key: request ids of different keys are different.
-            metric: The metric of the promise, or the name of its account such as "haversine/km".
+            metric: The metric of the promise, or the name of its account such as "haversine/km". A sum of metrics
+                (`Weighted`, the metric of a product) is charged part by part, each in its own account. A metric with
+                parameters (Mahalanobis and so on) has an account that the policy has to name.
             epsilon: The promise per unit of that metric, rounded up to the next millionth (per kilometre for lengths).
             rho: Instead of an epsilon, that of a concentrated promise (Gaussian noise), per squared unit. It is charged
                 to an account of its own, `rho-haversine/km2`, in which rho adds up; limits are `rho 0.5/km2 per day`.
                 Neither account knows of the other: what a person gave away is what both say together.
             slack: The slack of the promise, in nats.
+            dimension: The number of coordinates of a secret. l1 and all l_p below 2 need it: they are charged in the
+                account of l2, where l1 costs sqrt(dimension) times epsilon.
             purpose: One of the purposes of the policy, where it names any.
             draw: Gives the report, at most a mebibyte. It is called once at most, inside the transaction: fresh noise,
                 no other work, and no call of this ledger.
         """
-        return _answered(
-            self._pile.do(self._charge(Release(person, request, draw, key, metric, epsilon, slack, purpose, rho)))
+        return answer_of(
+            self._pile.do(
+                self._charge(Release(person, request, draw, key, metric, epsilon, slack, purpose, rho, dimension))
+            )
         )
 
     def release_many(self, releases: Sequence[Release]) -> list[Receipt | Exception]:
@@ -144,6 +184,7 @@ class Ledger:
         epsilon: Cost | None = None,
         rho: Cost | None = None,
         slack: Cost = 0.0,
+        dimension: int | None = None,
         purpose: str | None = None,
         partial: bool = False,
         draw: Callable[[Mapping[Person, int]], bytes],
@@ -163,20 +204,21 @@ class Ledger:
             epsilon: The promise of one row, the same for all or by person.
             rho: Instead of it, that of concentrated promises, as in `release`.
             slack: The slack of one row, the same for all or by person.
+            dimension: As in `release`.
             purpose: As in `release`.
             partial: Grant what fits instead of all or nothing.
             draw: Gets the rows that were granted to every person and gives the report of them all, at most 64
                 mebibytes; empty where reports are kept elsewhere, as the file of a job is.
         """
         people = People.of(self._key, rows)
-        batch = _batch(people, metric, (epsilon, rho, slack), purpose, partial=partial)
+        batch = batch_of(people, metric, (epsilon, rho, slack), (purpose, dimension), partial=partial)
         tag = self._batch_request(key, request)
         batch = replace(batch, request=tag, draw=lambda granted: draw(people.granted(granted)))
         clock = _milliseconds(self._clock)
         done = self._store.run(
             lambda connection: settle_batch(connection, self._key, batch, clock=clock, lane=self._lane)
         )
-        return _batch_receipt(people, done, batch.unit)
+        return receipt_of(people, done, batch)
 
     def answered(
         self,
@@ -186,15 +228,19 @@ class Ledger:
         key: str,
         metric: Metric | str,
         concentrated: bool = False,
+        dimension: int | None = None,
         purpose: str | None = None,
     ) -> BatchReceipt | None:
         """Return what `release_batch` answered to a request before, None where it is new; nobody is charged."""
         people = People.of(self._key, rows)
-        batch = _batch(people, metric, (None, 1.0, 0.0) if concentrated else (1.0, None, 0.0), purpose, partial=True)
+        costs = (None, 1.0, 0.0) if concentrated else (1.0, None, 0.0)
+        batch = batch_of(people, metric, costs, (purpose, dimension), partial=True)
         batch = replace(batch, request=self._batch_request(key, request))
         with self._store.reading() as connection:
-            done = answered_batch(connection, batch, clock=_milliseconds(self._clock))
-        return None if done is None else _batch_receipt(people, done, batch.unit)
+            done = answered_batch(connection, self._key, batch, clock=_milliseconds(self._clock))
+            ends = ends_of(connection)
+        self._store.note(ends)
+        return None if done is None else receipt_of(people, done, batch)
 
     def granted(
         self,
@@ -204,6 +250,7 @@ class Ledger:
         epsilon: Cost | None = None,
         rho: Cost | None = None,
         slack: Cost = 0.0,
+        dimension: int | None = None,
         purpose: str | None = None,
         partial: bool = False,
     ) -> Mapping[Person, int]:
@@ -212,15 +259,19 @@ class Ledger:
         The answer is of this moment: only a charge makes sure of it.
         """
         people = People.of(self._key, rows)
-        batch = _batch(people, metric, (epsilon, rho, slack), purpose, partial=partial)
+        batch = batch_of(people, metric, (epsilon, rho, slack), (purpose, dimension), partial=partial)
         with self._store.reading() as connection:
             return people.granted(granted_now(connection, batch, clock=_milliseconds(self._clock)))
 
-    def budget(self, person: Person, *, metric: Metric | str | None = None) -> Budget:
-        """Return what a person has spent and has left, of every metric there is an account in, or of one."""
-        name = None if metric is None else account_for(metric).name
+    def budget(self, person: Person, *, metric: Metric | str | None = None, dimension: int | None = None) -> Budget:
+        """Return what a person has spent and has left: in every account there is, or in those of one metric."""
+        named: tuple[Account, ...] | None = None
+        if isinstance(metric, str) and is_replaced_name(metric.strip().lower()):
+            named = (account_named(metric.strip().lower()),)
+        elif metric is not None:
+            named = accounts_for(metric, dimension=dimension)
         with self._store.reading() as connection:
-            return budget_of(connection, self._key.person(person), name, clock=_milliseconds(self._clock))
+            return budget_of(connection, self._key.person(person), named, clock=_milliseconds(self._clock))
 
     def history(self, person: Person) -> list[Charged]:
         """Return every charge of a person, with the stored report where it is theirs alone."""
@@ -274,11 +325,12 @@ class Ledger:
         `pins` are heads of an earlier verdict that were kept elsewhere: the books must still hold what they held then.
         """
         with self._store.reading() as connection:
-            return checked(connection, self._key, pins)
+            found = checked(connection, self._key, pins)
+        return limit(found, self._store.loss, self._head_file)
 
     def backup(self, target: str | os.PathLike[str]) -> Path:
-        """Copy books in a file and their key, while they are in use; nothing is released from the copy (`restore`)."""
-        return backup(self._store, self._key_file, target, clock=_milliseconds(self._clock))
+        """Copy books in a file, their key and head, while they are in use; nothing is released from it (`restore`)."""
+        return backup(self._store, (self._key, self._key_file), target, clock=_milliseconds(self._clock))
 
     def restore(self) -> float | None:
         """Make a backup the books in use; return when it was made, in seconds since 1970, None where it is no backup.
@@ -290,34 +342,16 @@ class Ledger:
         return None if made is None else made / 1000
 
     def _charge(self, one: Release) -> Charge:
-        account = _account(one.metric, one.epsilon, one.rho)
-        person, scope = name_bytes(one.person, "person"), name_bytes(one.key, "key")
+        accounts = accounts_of(one.metric, one.epsilon, one.rho, one.dimension)
+        person = name_bytes(one.person, "person")
         return Charge(
             person=self._key.person(person),
-            request=self._request(one, account, scope, person),
-            metric=account.name,
-            unit=account.unit,
+            request=request_of(self._key, one, accounts, person),
             purpose=one.purpose or "",
-            amount=account.charge(one.rho or one.epsilon or 0.0),
+            dues=tuple((account, account.charge(one.rho or one.epsilon or 0.0)) for account in accounts),
             slack=charge_of(one.slack, "slack"),
             draw=one.draw,
         )
-
-    def _request(self, one: Release, account: Account, scope: bytes, person: bytes) -> Callable[[int], bytes]:
-        request = one.request
-        if isinstance(request, Steady):
-            parts = (
-                b"steady",
-                scope,
-                person,
-                account.name.encode(),
-                (one.purpose or "").encode(),
-                request.name.encode(),
-            )
-            period = request.period
-            return lambda now: self._key.request(*parts, period.encode(), str(begin(period, now)).encode())
-        tag = self._key.request(b"request", scope, person, name_bytes(request, "request"))
-        return lambda now: tag
 
     def _batch_request(self, key: str, request: str) -> bytes:
         return self._key.request(b"batch", name_bytes(key, "key"), name_bytes(request, "request"))
@@ -328,8 +362,26 @@ class Ledger:
         clock = _milliseconds(self._clock)
         return self._store.run(lambda connection: settle(connection, self._key, charges, clock=clock, lane=self._lane))
 
+    def hold(self, name: str, owner: object) -> None:
+        """Be the only one who steps a stream, or say that another process is; in one program the last one is."""
+        if name not in self._holds:
+            with self._store.reading() as connection:
+                ledger = connection.execute(sa.select(BOOKS.c.name)).scalar_one()
+            self._holds[name] = (owner, self._store.hold(name, ledger))
+        self._holds[name] = (owner, self._holds[name][1])
+
+    def holds(self, name: str, owner: object) -> bool:
+        """Tell whether somebody still is the only one who steps a stream."""
+        whose, held = self._holds.get(name, (None, None))
+        if held is not None and not held.lasts():
+            del self._holds[name]
+            return False
+        return whose is owner
+
     def close(self) -> None:
         """Let the books go."""
+        while self._holds:
+            self._holds.popitem()[1][1].close()
         self._store.close()
 
     def __enter__(self) -> Ledger:
@@ -341,46 +393,3 @@ class Ledger:
 
 def _milliseconds(clock: Clock) -> int:
     return int(clock() * 1000)
-
-
-def _account(metric: Metric | str, epsilon: Cost | None, rho: Cost | None) -> Account:
-    """Return the account of a promise: that of an epsilon, or of the rho of a concentrated one."""
-    if (epsilon is None) == (rho is None):
-        raise InvalidInput("give `epsilon`, or `rho` for a concentrated promise: one of the two is charged.")
-    account = account_for(metric, concentrated=rho is not None)
-    if account.rate == "rho" and rho is None:
-        raise InvalidInput(f"the account {account.name!r} is in rho, and no epsilon is added to it: give `rho`.")
-    return account
-
-
-def _batch(
-    people: People,
-    metric: Metric | str,
-    costs: tuple[Cost | None, Cost | None, Cost],
-    purpose: str | None,
-    *,
-    partial: bool,
-) -> Batch:
-    """Return a batch as the books see it, without a request and with nothing to draw."""
-    account = _account(metric, costs[0], costs[1])
-    return Batch(
-        people=people.tags,
-        rows=people.rows,
-        amounts=people.costs((costs[1] if costs[0] is None else costs[0]) or 0.0, account.charge),
-        slacks=people.costs(costs[2], lambda value: charge_of(value, "slack")),
-        metric=account.name,
-        unit=account.unit,
-        purpose=purpose or "",
-        partial=partial,
-    )
-
-
-def _batch_receipt(people: People, done: SettledBatch, unit: str) -> BatchReceipt:
-    granted, left = people.granted(done.granted), people.named(done.left)
-    return BatchReceipt(done.report, granted, done.amount, done.slack, done.repeated, unit, left)
-
-
-def _answered(outcome: Outcome) -> Receipt:
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome

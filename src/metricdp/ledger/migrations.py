@@ -2,6 +2,9 @@
 
     1   the first
     2   books know that they are a copy: nothing is released from a backup until somebody has accepted what it lacks
+    3   accounts name metrics with their parameters, all l_p are one account, and sums are charged part by part. What
+        was spent under earlier names stays in its rows and counts against the accounts that follow them; this step
+        notes which such names there are. Earlier versions would charge them again: they refuse this one.
 
 A step adds; it changes no entry, so that the chain goes on. `tests/data/ledger-v1.db` and so on are books of each
 version, which every later one has to open.
@@ -13,7 +16,8 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from metricdp.ledger.schema import BOOKS, VERSION
+from metricdp.ledger.amounts import is_replaced_name
+from metricdp.ledger.schema import ACCOUNTS, BOOKS, VERSION
 
 
 def migrated(connection: sa.Connection, version: int) -> None:
@@ -28,4 +32,11 @@ def _copies(connection: sa.Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE books ADD COLUMN copied BIGINT")
 
 
-STEPS: dict[int, Callable[[sa.Connection], None]] = {1: _copies}
+def _names(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("ALTER TABLE books ADD COLUMN replaced TEXT")
+    names = connection.execute(sa.select(ACCOUNTS.c.metric).distinct().order_by(ACCOUNTS.c.metric)).scalars()
+    replaced = "\n".join(name for name in names if is_replaced_name(name))
+    connection.execute(BOOKS.update().values(replaced=replaced))
+
+
+STEPS: dict[int, Callable[[sa.Connection], None]] = {1: _copies, 2: _names}

@@ -2,46 +2,200 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.ledger.chain import START, Entry, append, locked
+from metricdp.files import holding
+from metricdp.ledger.chain import HEAD, START, Entry, append, locked
+from metricdp.ledger.head import RECOVER, End, Head, HeadFile
 from metricdp.ledger.keys import Key, create_key, read_key
+from metricdp.ledger.losses import ends_of, find_loss
 from metricdp.ledger.migrations import migrated
 from metricdp.ledger.policy import EXAMPLE, Policy
-from metricdp.ledger.schema import BOOKS, LANES, METADATA, VERSION
-from metricdp.ledger.store import Store
+from metricdp.ledger.schema import BOOKS, ENTRIES, LANES, METADATA, VERSION
+from metricdp.ledger.settling import state_of
+from metricdp.ledger.store import PATIENCE, Store
 
+logger = logging.getLogger("metricdp.ledger")
 LOCK = 0x6D6470626F6F6B73  # "mdpbooks": who makes the tables on a server
 
 
-def opened(store: Store, key_file: Path, policy: Policy | None, clock: int) -> Key:
-    """Return the key of books that are there, or make them with a policy."""
+def opened(
+    store: Store, key_file: Path, policy: Policy | None, clock: int, *, head_file: Path | None, read_only: bool = False
+) -> Key:
+    """Return the key of a ledger that is there, or make it with a policy; one that lost entries is refused.
+
+    Opened for reading only, a ledger that lost entries is warned of, and nothing is written.
+    """
     if _is_there(store):
         key = read_key(key_file)
-    elif policy is None:
+    elif policy is None or read_only:
         raise InvalidInput(
             f"there are no books at {store.place!r}: to begin them, say what a person may spend, such as "
             f"policy={EXAMPLE!r} (metricdp budget begin {store.place} --policy {EXAMPLE!r})."
         )
-    elif store.path is not None and key_file.exists() and not store.path.exists():
-        raise InvalidInput(
-            f"{str(key_file)!r} is the key of books that are gone: beginning anew would give everybody their budget "
-            "back. Restore the books from a backup; or, if that is meant, remove the key file first."
-        )
     else:
-        with suppress(OutputProblem):  # somebody else begins the same books
-            create_key(key_file)
-        key = read_key(key_file)
-        if store.path is not None:
-            os.close(os.open(store.path, os.O_WRONLY | os.O_CREAT, 0o600))
-    store.run(lambda connection: _checked(connection, store, key, policy, clock))
+        key = _begin(store, key_file, head_file, policy, clock)
+    if not read_only or not _is_current(store, key, policy):
+        store.run(lambda connection: _checked(connection, store, key, policy, clock))
+    store.read_only = read_only
+    if head_file is not None:
+        _meet_head(store, HeadFile(head_file, key), key, clock)
     return key
+
+
+def recover(store: Store, key_file: Path, policy: Policy | None, clock: int, *, head_file: Path | None) -> str:
+    """Accept that a ledger lost entries: go on with what is there, or begin anew. Return what was lost."""
+    if head_file is None:
+        raise InvalidInput("nothing says how far a ledger on a server had come: name its head file with --head-file.")
+    if _is_there(store):
+        key = read_key(key_file)
+        store.run(lambda connection: _checked(connection, store, key, policy, clock))
+        loss = _loss(store, HeadFile(head_file, key), key)
+        if loss is None:
+            raise InvalidInput(f"the ledger {store.place!r} lacks nothing that its head file knows of.")
+    else:
+        if policy is None:
+            raise InvalidInput(
+                f"there is no ledger at {store.place!r}, so it begins anew: say what a person may spend, such as "
+                f"--policy {EXAMPLE!r}."
+            )
+        if not (key_file.exists() or head_file.exists()):
+            raise InvalidInput(f"there was no ledger at {store.place!r}: begin one with `metricdp budget begin`.")
+        key, name = read_key(key_file) if key_file.exists() else create_key(key_file), secrets.token_hex(16)
+        HeadFile(head_file, key).create(Head(name))
+        store.run(lambda connection: _checked(connection, store, key, policy, clock, name))
+        loss = "the database was empty or gone, and everything in it is lost"
+
+    def accept(connection: sa.Connection) -> tuple[str, dict[int, End]]:
+        end = locked(connection, 0)
+        now = max(clock, connection.execute(sa.select(sa.func.max(LANES.c.time))).scalar_one())
+        append(connection, key, [Entry("recover", time=now, note=loss)], end, (now, end.accounts))
+        return connection.execute(sa.select(BOOKS.c.name)).scalar_one(), ends_of(connection)
+
+    name, ends = store.run(accept)
+    HeadFile(head_file, key).create(Head(name, ends))
+    return loss
+
+
+def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy, clock: int) -> Key:
+    """Make a ledger where there is none, and return its key."""
+    if store.path is None:
+        with suppress(OutputProblem):  # somebody else begins the same ledger
+            create_key(key_file)
+        return read_key(key_file)
+    assert head_file is not None  # beside the file
+    with _alone(store.path):
+        if _is_there(store):  # by now
+            return read_key(key_file)
+        name = secrets.token_hex(16)
+        if key_file.exists():  # its beginning was cut off, or it is gone
+            key, head = read_key(key_file), None
+            with suppress(InvalidInput):
+                head = HeadFile(head_file, key).read()
+            if head is None or head.lanes:
+                raise _gone(key_file, "key")
+            name = head.ledger
+        elif head_file.exists():
+            raise _gone(head_file, "head file")
+        else:
+            key = create_key(key_file)
+            HeadFile(head_file, key).create(Head(name))
+        os.close(os.open(store.path, os.O_WRONLY | os.O_CREAT, 0o600))
+        store.run(lambda connection: _checked(connection, store, key, policy, clock, name))
+        return key
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Be the only one who begins a ledger in a file; who comes second waits."""
+    until = time.monotonic() + PATIENCE
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(holding(f"{place}.begin"))
+                break
+            except OutputProblem:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
+        yield
+
+
+def _gone(place: Path, what: str) -> InvalidInput:
+    return InvalidInput(
+        f"{str(place)!r} is the {what} of books that are gone or empty: beginning anew would give everybody their "
+        "budget back. Restore the books from a backup. If they are lost, or were never in use, `metricdp budget "
+        f"recover --accept-loss --policy {EXAMPLE!r}` begins anew, and the chain records it."
+    )
+
+
+def _meet_head(store: Store, file: HeadFile, key: Key, clock: int) -> None:
+    """Compare a ledger with its head file and move that forward; make one where none was ever kept."""
+    loss = _loss(store, file, key)
+    if loss is not None:
+        sentence = (
+            f"the books {store.place!r} are behind their head file {str(file.path)!r}: {loss}. Charges are missing, "
+            "and going on would give budgets back. Put the right database back, with its `-wal` file. If it is lost, "
+            f"{RECOVER}."
+        )
+        if not store.read_only:
+            raise InvalidInput(sentence)
+        store.loss = sentence
+        logger.warning("%s", sentence)
+    elif not store.read_only:
+        with store.reading() as connection:
+            name, ends = connection.execute(sa.select(BOOKS.c.name)).scalar_one(), ends_of(connection)
+            known = _has_head(connection)
+        if file.read() is None:
+            with suppress(OutputProblem):  # somebody else makes it
+                file.create(Head(name, ends), new=True)
+            logger.warning(
+                "The books %r had no head file: %r is kept from now on. They are refused without it.",
+                store.place,
+                str(file.path),
+            )
+        store.head = file
+        file.reach(ends)
+        if not known and store.path is not None:
+            store.run(lambda connection: _note_head(connection, key, clock))
+
+
+def _loss(store: Store, file: HeadFile, key: Key) -> str | None:
+    """Return what a ledger lacks, None where it lacks nothing that is known."""
+    try:
+        head = file.read()  # before the ledger: it may go on meanwhile
+    except InvalidInput as error:
+        return str(error).rstrip(".")
+    with store.reading() as connection:
+        if head is not None:
+            return find_loss(connection, key, head)
+        if store.path is not None and _has_head(connection):
+            return "the head file is missing, so nobody can tell how far it had come"
+    return None
+
+
+def _has_head(connection: sa.Connection) -> bool:
+    """Tell whether the chain says that a head file is kept."""
+    asked = sa.select(ENTRIES.c.number).where(
+        ENTRIES.c.lane == 0, ENTRIES.c.kind == "policy", ENTRIES.c.purpose == HEAD
+    )
+    return connection.execute(asked.limit(1)).first() is not None
+
+
+def _note_head(connection: sa.Connection, key: Key, clock: int) -> None:
+    """Let the chain say that a head file is kept from now on."""
+    end, state = locked(connection, 0), state_of(connection, clock)
+    note = Entry("policy", time=state.now, purpose=HEAD, note=str(state.policy))
+    append(connection, key, [note], end, (state.now, end.accounts))
 
 
 def _is_there(store: Store) -> bool:
@@ -54,11 +208,24 @@ def _is_there(store: Store) -> bool:
     return BOOKS.name in tables
 
 
-def _checked(connection: sa.Connection, store: Store, key: Key, policy: Policy | None, clock: int) -> None:
+def _is_current(store: Store, key: Key, policy: Policy | None) -> bool:
+    """Tell whether a ledger is of this version; a key that is not its own is refused."""
+    with store.reading() as connection:
+        return _version(connection, store, key, policy) == VERSION
+
+
+def _checked(
+    connection: sa.Connection, store: Store, key: Key, policy: Policy | None, clock: int, name: str | None = None
+) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
     if not sa.inspect(connection).has_table(BOOKS.name):
-        _made(connection, store, key, policy, clock)
+        _made(connection, store, key, policy, clock, name or secrets.token_hex(16))
+    migrated(connection, _version(connection, store, key, policy))
+
+
+def _version(connection: sa.Connection, store: Store, key: Key, policy: Policy | None) -> int:
+    """Return the version of a ledger, or refuse it."""
     columns = (BOOKS.c.version, BOOKS.c.name, BOOKS.c.policy, BOOKS.c.key_check)  # in all versions
     found = connection.execute(sa.select(*columns)).one()
     if found.version > VERSION:
@@ -73,21 +240,23 @@ def _checked(connection: sa.Connection, store: Store, key: Key, policy: Policy |
             f"the books {store.place!r} have the policy {found.policy!r}: leave the policy away, or change it with "
             "`metricdp budget policy`, which the chain records."
         )
-    migrated(connection, found.version)
+    version: int = found.version
+    return version
 
 
-def _made(connection: sa.Connection, store: Store, key: Key, policy: Policy | None, clock: int) -> None:
+def _made(connection: sa.Connection, store: Store, key: Key, policy: Policy | None, clock: int, name: str) -> None:
     if policy is None:
         raise InvalidInput(f"there are no books at {store.place!r}: say what a person may spend, such as {EXAMPLE!r}.")
     METADATA.create_all(connection)
-    name, text = secrets.token_hex(16), str(policy)
+    text = str(policy)
     connection.execute(
         BOOKS.insert(),
         {
-            "id": 1, "version": VERSION, "name": name, "policy": text, "created": clock,
+            "id": 1, "version": VERSION, "name": name, "policy": text, "created": clock, "replaced": "",
             "key_check": key.seal(b"check", name.encode()),
         },
     )  # fmt: skip
     empty = {"blocks": 0, "entries": 0, "accounts": 0, "time": clock, "head": START}
     connection.execute(LANES.insert(), [{"lane": lane} | empty for lane in range(store.lanes)])
-    append(connection, key, [Entry("policy", time=clock, note=text)], locked(connection, 0), (clock, 0))
+    first = Entry("policy", time=clock, purpose="" if store.path is None else HEAD, note=text)
+    append(connection, key, [first], locked(connection, 0), (clock, 0))

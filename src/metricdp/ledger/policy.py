@@ -15,7 +15,16 @@ from fractions import Fraction
 from typing import Literal
 
 from metricdp.errors import InvalidInput
-from metricdp.ledger.amounts import LARGEST_TOTAL, LENGTH, MICRO, NO_UNIT, SQUARED, in_words
+from metricdp.ledger.amounts import (
+    LARGEST_TOTAL,
+    LENGTH,
+    MICRO,
+    NO_UNIT,
+    SQUARED,
+    in_words,
+    is_opened_by_name,
+    is_replaced_name,
+)
 from metricdp.ledger.periods import PERIODS, Period, period_named
 from metricdp.units import METRES
 
@@ -27,25 +36,38 @@ _LIMIT = re.compile(
     r"(?P<slack>slack\s+)?(?P<rho>rho\s+)?(?P<number>[0-9]*\.?[0-9]+|[0-9]+\.)\s*"
     r"(?:/\s*(?P<unit>(?:scaled )?[A-Za-z]+2?))?\s+"
     r"(?:(?:per|a|an|each|every)\s+(?P<period>[a-z]+)|(?P<ever>ever|in all|in total))"
+    r"(?:\s+in\s+(?P<account>[a-z][a-z0-9_.-]{0,70}(?:/[A-Za-z0-9 ]{1,32}?)?))?"
     r"(?:\s+for\s+(?P<purpose>[A-Za-z0-9_-]{1,64}))?"
 )
 
 
 @dataclass(frozen=True)
 class Limit:
-    """At most `amount` millionths (per unit; of a nat for slack) in a period, for one purpose or in total."""
+    """At most `amount` millionths (per unit; of a nat for slack) in a period, for one purpose or in total.
+
+    With an `account` it holds in that one alone. An account whose metric has parameters, such as
+    `mahalanobis.37a54433c2c87d30`, is opened by a limit that names it, and no other limit of epsilon speaks of it.
+    """
 
     amount: int
     unit: str
     period: Period
     purpose: str = ""
     kind: Kind = "epsilon"
+    account: str = ""
+
+    def speaks_of(self, unit: str, account: str) -> bool:
+        """Tell whether it holds in an account, given by its unit and its name."""
+        if self.account:
+            return self.account == account
+        return self.unit == "*" or (self.unit == unit and not is_opened_by_name(account))
 
     def __str__(self) -> str:
         amount = f"slack {in_words(self.amount, '')}" if self.kind == "slack" else in_words(self.amount, self.unit)
         amount = f"rho {amount}" if self.unit.endswith(SQUARED) else amount
         time = "ever" if self.period == "ever" else f"per {self.period}"
-        return f"{amount} {time}{f' for {self.purpose}' if self.purpose else ''}"
+        where = f" in {self.account}" if self.account else ""
+        return f"{amount} {time}{where}{f' for {self.purpose}' if self.purpose else ''}"
 
 
 @dataclass(frozen=True)
@@ -62,19 +84,20 @@ class Policy:
         units = {limit.unit for limit in self.limits if limit.kind == "epsilon"}
         if not units:
             raise InvalidInput(f"a policy needs a limit of epsilon, such as {EXAMPLE!r}.")
-        seen: set[tuple[Kind, str, Period, str]] = set()
+        seen: set[tuple[Kind, str, Period, str, str]] = set()
         for limit in self.limits:
-            place = (limit.kind, limit.unit, limit.period, limit.purpose)
+            place = (limit.kind, limit.unit, limit.period, limit.purpose, limit.account)
             if place in seen:
                 raise InvalidInput(f"the policy names two limits for the same thing, one of them {str(limit)!r}.")
             seen.add(place)
             if limit.purpose and not any(
-                other.kind == limit.kind and other.unit == limit.unit and not other.purpose for other in self.limits
+                (other.kind, other.unit, other.account, other.purpose) == (limit.kind, limit.unit, limit.account, "")
+                for other in self.limits
             ):
                 raise InvalidInput(
                     f"the limit {str(limit)!r} has no total above it: purposes share ONE total per person, since what "
                     f"is asked for one adds to what was told for another. Add a limit without `for`, such as "
-                    f"{str(Limit(limit.amount, limit.unit, 'ever', kind=limit.kind))!r}."
+                    f"{str(Limit(limit.amount, limit.unit, 'ever', kind=limit.kind, account=limit.account))!r}."
                 )
 
     @classmethod
@@ -84,6 +107,7 @@ class Policy:
         Periods are hour, day, week, month, year and ever. Units are units of length, or none. `slack 1 ever` allows
         promises with slack, as snapping adds it, up to that many nats. `rho 0.5/km2 per day` is for concentrated
         promises (Gaussian noise), whose accounts are their own: rho per squared unit, or `rho 0.5 ever` without one.
+        `5 ever in mahalanobis.37a54433c2c87d30` opens the account of a metric with parameters.
         """
         if len(text) > LONGEST:
             raise InvalidInput(f"a policy has at most {LONGEST:,} letters, got {len(text):,}.")
@@ -106,17 +130,25 @@ class Policy:
             raise InvalidInput(f"the policy names no purpose {purpose!r}: {there}.")
         return purpose or ""
 
-    def binding(self, unit: str, purpose: str) -> tuple[Limit, ...]:
-        """Return the limits a release in a unit and for a purpose has to fit; none at all is refused."""
-        found = tuple(limit for limit in self.limits if limit.purpose in ("", purpose) and limit.unit in (unit, "*"))
-        if not any(limit.kind == "epsilon" and not limit.purpose for limit in found):
-            shown = f"per {unit}" if unit else "without a unit"
-            shown += ", which is for concentrated promises" if unit.endswith(SQUARED) else ""
+    def binding(self, unit: str, purpose: str, account: str = "") -> tuple[Limit, ...]:
+        """Return the limits a release in a unit, an account and for a purpose has to fit; none at all is refused."""
+        found = tuple(
+            limit for limit in self.limits if limit.purpose in ("", purpose) and limit.speaks_of(unit, account)
+        )
+        if any(limit.kind == "epsilon" and not limit.purpose for limit in found):
+            return found
+        if is_opened_by_name(account):
+            own = Limit(10 * MICRO, unit, "ever", account=account)
             raise InvalidInput(
-                f"the policy {str(self)!r} allows nothing {shown}: add a limit such as "
-                f"{str(Limit(10 * MICRO, unit, 'ever'))!r}."
+                f"the account {account} is not open: the scale of its metric is free, so whoever keeps the ledger says "
+                f"what may be spent of it. For example: metricdp budget policy LEDGER '{self}, {own}'."
             )
-        return found
+        shown = f"per {unit}" if unit else "without a unit"
+        shown += ", which is for concentrated promises" if unit.endswith(SQUARED) else ""
+        raise InvalidInput(
+            f"the policy {str(self)!r} allows nothing {shown}: add a limit such as "
+            f"{str(Limit(10 * MICRO, unit, 'ever'))!r}."
+        )
 
 
 def _limit(part: str) -> Limit:
@@ -128,6 +160,9 @@ def _limit(part: str) -> Limit:
         )
     kind: Kind = "slack" if found["slack"] else "epsilon"
     unit, number = found["unit"] or "", Fraction(found["number"])
+    account = found["account"] or ""
+    _, _, own = account.partition("/")
+    unit = unit or ("" if kind == "slack" or found["rho"] else own)
     if kind == "slack" and unit:
         raise InvalidInput(f"slack has no unit: write {part.replace(f'/{unit}', '')!r}.")
     if found["rho"] or unit.endswith(SQUARED):
@@ -137,10 +172,14 @@ def _limit(part: str) -> Limit:
     word = "ever" if found["ever"] else found["period"]
     if word not in PERIODS:
         raise InvalidInput(f"unknown period {word!r} in {part!r}: use one of {', '.join(PERIODS)}.")
+    if account and kind == "epsilon" and unit != own:
+        raise InvalidInput(f"the account {account!r} is not counted per {unit or '1'}, as {part!r} has it.")
+    if account and is_replaced_name(account):
+        raise InvalidInput(f"nothing is charged to {account!r} any more: name the account that a refusal names.")
     amount = math.floor(number * MICRO)
     if not 0 < amount <= LARGEST_TOTAL:
         raise InvalidInput(f"a limit must lie between 0.000001 and {LARGEST_TOTAL // MICRO:,}, got {part!r}.")
-    return Limit(amount, "*" if kind == "slack" else unit, period_named(word), found["purpose"] or "", kind)
+    return Limit(amount, "*" if kind == "slack" else unit, period_named(word), found["purpose"] or "", kind, account)
 
 
 def _squared(unit: str, number: Fraction, part: str) -> tuple[str, Fraction]:

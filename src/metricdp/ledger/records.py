@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from metricdp.ledger.amounts import in_words
 from metricdp.ledger.people import Person
 from metricdp.ledger.periods import Period, period_named
 from metricdp.metrics import Metric
@@ -39,6 +40,20 @@ class Release:
     slack: float = 0.0
     purpose: str | None = None
     rho: float | None = None
+    dimension: int | None = None
+
+
+@dataclass(frozen=True)
+class BatchPart:
+    """What one row of a batch cost in one account, in millionths per `unit`, and what is left there to everybody."""
+
+    account: str
+    unit: str
+    charged: int
+    left: Mapping[Person, int]
+
+    def __str__(self) -> str:
+        return f"{in_words(self.charged, self.unit)} in {self.account}"
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,8 @@ class BatchReceipt:
         unit: The unit of the account.
         left: What every person of the batch may still spend now, in millionths: the least that any limit leaves. In the
             order of those who were asked for, as `granted` is.
+        parts: The same for every account that a row was charged in: several for a sum of metrics, of which the fields
+            above say the first.
     """
 
     report: bytes
@@ -63,3 +80,4 @@ class BatchReceipt:
     repeated: bool
     unit: str
     left: Mapping[Person, int] = field(default_factory=dict)
+    parts: tuple[BatchPart, ...] = ()

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from metricdp.ledger.periods import PERIODS
 
-VERSION = 2
+VERSION = 3
 WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # so that its keys are the numbers of its rows
 
 METADATA = sa.MetaData()
@@ -31,6 +31,7 @@ BOOKS = sa.Table(
     sa.Column("created", WHOLE, nullable=False),
     sa.Column("key_check", sa.LargeBinary, nullable=False),
     sa.Column("copied", WHOLE),  # when a backup was made of them; empty in books that are in use
+    sa.Column("replaced", sa.Text),  # names of accounts that nothing is charged to any more, one a line
 )
 
 LANES = sa.Table(

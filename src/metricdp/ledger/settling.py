@@ -16,13 +16,28 @@ import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.ledger.accounts import Desk, Opening, Place
+from metricdp.ledger.amounts import Account, in_words
 from metricdp.ledger.chain import Entry, append, locked
 from metricdp.ledger.keys import Key
 from metricdp.ledger.periods import shown
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.schema import BOOKS, ENTRIES, LANES
+from metricdp.ledger.store import DrawFailed
 
 LARGEST_REPORT = 1 << 20  # bytes of one report
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a release cost in one account, in millionths per `unit`, and what is left there."""
+
+    account: str
+    unit: str
+    charged: int
+    left: int
+
+    def __str__(self) -> str:
+        return f"{in_words(self.charged, self.unit)} in {self.account}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,8 @@ class Receipt:
         slack_left: What may still be spent of slack.
         unit: The unit of the account, such as `km`; empty where distances have none.
         time: When it was charged, milliseconds since 1970.
+        parts: What was charged in every account: one for most metrics, several for a sum of metrics, of which the
+            fields above say the first.
     """
 
     report: bytes
@@ -48,26 +65,38 @@ class Receipt:
     slack_left: int = 0
     unit: str = ""
     time: int = 0
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One release as the books see it: hashes and whole numbers. The request may depend on the time of the books."""
+    """One release as the ledger sees it: hashes and whole numbers. The request may depend on the time of the ledger.
+
+    `dues` are the accounts it is charged in, with the amount in each; the slack is charged in every one of them.
+    """
 
     person: bytes
     request: Callable[[int], bytes]
-    metric: str
-    unit: str
     purpose: str
-    amount: int
+    dues: tuple[tuple[Account, int], ...]
     slack: int
     draw: Callable[[], bytes]
 
     @property
     def places(self) -> list[Place]:
-        """The rows it touches: the total, and the purpose under it."""
-        total = (self.person, self.metric, "")
-        return [total, (self.person, self.metric, self.purpose)] if self.purpose else [total]
+        """The rows it touches: in every account the total, and the purpose under it."""
+        purposes = ("", self.purpose) if self.purpose else ("",)
+        return [(self.person, account.name, purpose) for account, _ in self.dues for purpose in purposes]
+
+    def tags(self, key: Key, now: int) -> list[bytes]:
+        """Return the request ids of its entries, one an account: the first holds the report."""
+        first = self.request(now)
+        return [first, *(part_tag(key, first, account) for account, _ in self.dues[1:])]
+
+
+def part_tag(key: Key, request: bytes, account: Account) -> bytes:
+    """Return the request id of the entry that charges another account for the same request."""
+    return key.request(b"part", request, account.name.encode())
 
 
 Outcome = Receipt | Exception
@@ -80,6 +109,7 @@ class State:
     policy: Policy
     now: int
     copied: int | None = None
+    replaced: tuple[str, ...] = ()  # names of accounts that earlier versions charged
 
     def refuse_copies(self) -> None:
         """Refuse to release from a backup before somebody has accepted what it lacks."""
@@ -93,8 +123,9 @@ class State:
 def state_of(connection: sa.Connection, clock: int) -> State:
     """Return the policy and the time of the books."""
     latest = sa.select(sa.func.max(LANES.c.time)).scalar_subquery()
-    text, copied, seen = connection.execute(sa.select(BOOKS.c.policy, BOOKS.c.copied, latest)).one()
-    return State(_parsed(text), max(clock, seen or 0), copied)
+    columns = (BOOKS.c.policy, BOOKS.c.copied, BOOKS.c.replaced, latest)
+    text, copied, replaced, seen = connection.execute(sa.select(*columns)).one()
+    return State(_parsed(text), max(clock, seen or 0), copied, tuple((replaced or "").splitlines()))
 
 
 @lru_cache(maxsize=16)
@@ -112,19 +143,22 @@ def settle(connection: sa.Connection, key: Key, charges: Sequence[Charge], *, cl
     for number, one in enumerate(charges):
         try:
             state.policy.checked_purpose(one.purpose)
-            state.policy.binding(one.unit, one.purpose)
+            for account, _ in one.dues:
+                state.policy.binding(account.unit, one.purpose, account.name)
         except InvalidInput as error:
             outcomes[number] = error
     going = [number for number in range(len(charges)) if number not in outcomes]
     desk.fetch(place for number in going for place in charges[number].places)
-    requests = {number: charges[number].request(state.now) for number in going}
-    stored = _stored(connection, list(requests.values()))
+    requests = {number: charges[number].tags(key, state.now) for number in going}
+    stored = _stored(connection, [tag for tags in requests.values() for tag in tags])
     entries: list[Entry] = []
-    for number, request in requests.items():
+    for number, tags in requests.items():
         try:
-            outcomes[number] = _settled(desk, charges[number], request, stored, entries)
-        except Exception as error:  # of `draw` too: this release failed, and cost nothing
+            outcomes[number] = _settled(desk, charges[number], tags, stored, entries)
+        except MetricdpError as error:  # this release failed, and cost nothing
             outcomes[number] = error
+        except DrawFailed as failed:
+            outcomes[number] = failed.error
     if entries:
         desk.write()
         append(connection, key, entries, end, (state.now, desk.opened))
@@ -133,30 +167,54 @@ def settle(connection: sa.Connection, key: Key, charges: Sequence[Charge], *, cl
     return [outcomes[number] for number in range(len(charges))]
 
 
-def _settled(desk: Desk, one: Charge, request: bytes, stored: dict[bytes, Entry], entries: list[Entry]) -> Receipt:
-    place: Place = (one.person, one.metric, one.purpose)
-    before = stored.get(request)
+def _settled(desk: Desk, one: Charge, tags: list[bytes], stored: dict[bytes, Entry], entries: list[Entry]) -> Receipt:
+    before = stored.get(tags[0])
     if one.person in desk.closed or before is None:
-        refusal = desk.refusal(place, one.unit, one.amount, one.slack)
-        if refusal is not None:
-            raise refusal
+        for account, amount in one.dues:
+            refusal = desk.refusal(one.person, account, one.purpose, amount, one.slack)
+            if refusal is not None:
+                raise refusal
     if before is None:
-        report = one.draw()
+        try:
+            report: bytes | None = one.draw()
+        except Exception as error:
+            raise DrawFailed(error) from None
         if not isinstance(report, bytes) or len(report) > LARGEST_REPORT:
             raise InvalidInput(f"`draw` must return at most {LARGEST_REPORT:,} bytes, got {type(report).__name__}.")
-        row = desk.rows[(one.person, one.metric, "")]
-        time = desk.charge(place, one.amount, one.slack)
-        said = Entry("release", row.id, time, one.amount, one.slack, one.purpose, request, report=report)
-        entries.append(said)
-        stored[request] = said  # twice in one transaction: one draw, one charge
-    else:
-        said = before
-    if said.account != desk.rows[(one.person, one.metric, "")].id:
+        for (account, amount), tag in zip(one.dues, tags, strict=True):
+            row = desk.rows[(one.person, account.name, "")]
+            time = desk.charge((one.person, account.name, one.purpose), amount, one.slack)
+            entry = Entry("release", row.id, time, amount, one.slack, one.purpose, tag, report=report)
+            entries.append(entry)
+            stored[tag] = entry  # twice in one transaction: one draw, one charge
+            report = None  # it lies in the first entry alone
+    said = stored[tags[0]]
+    if said.account not in _accounts_of(desk, one):
         raise InvalidInput("this request id was used for a release in another metric: ask with a new one.")
     if said.report is None:
         raise MetricdpError("this request was answered and its report is no longer kept: ask with a new request id.")
-    left, slack_left = desk.remaining(place, one.unit)
-    return Receipt(said.report, said.amount, left, before is not None, said.slack, slack_left, one.unit, said.time)
+    parts, slack_left = [], []
+    for (account, _), tag in zip(one.dues, tags, strict=True):
+        left, slack = desk.remaining(one.person, account, one.purpose)
+        charged = stored[tag].amount if tag in stored else 0  # nothing where an earlier version answered
+        parts.append(Part(account.name, account.unit, charged, left))
+        slack_left.append(slack)
+    first = parts[0]
+    return Receipt(
+        said.report, first.charged, first.left, before is not None, said.slack, min(slack_left), first.unit, said.time,
+        tuple(parts),
+    )  # fmt: skip
+
+
+def _accounts_of(desk: Desk, one: Charge) -> set[int]:
+    """Return the numbers of the accounts in which the request of a release may have been charged, by any version."""
+    account = one.dues[0][0]
+    replaced = {
+        row.id
+        for (person, name, purpose), row in desk.replaced.items()
+        if person == one.person and not purpose and account.counted(name) is not None
+    }
+    return {desk.rows[(one.person, account.name, "")].id} | replaced
 
 
 def _stored(connection: sa.Connection, requests: Sequence[bytes]) -> dict[bytes, Entry]:

@@ -8,9 +8,13 @@ reaches a message.
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sqlite3
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,8 +22,11 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 
 from metricdp.errors import InvalidInput, LedgerUnavailable, MetricdpError, import_extra
-from metricdp.files import in_its_folder, refuse_link
+from metricdp.files import holding, in_its_folder, is_server, refuse_link
+from metricdp.ledger.head import ENDS, End, HeadFile
+from metricdp.ledger.losses import is_behind
 from metricdp.ledger.server import connect_arguments, prepare, quieten
+from metricdp.rendering import address
 
 PATIENCE = 30  # seconds that a writer waits for the others
 ATTEMPTS = 8  # of a transaction that met another one
@@ -28,7 +35,18 @@ LOCKED = "55P03"  # somebody held a lock for longer than we wait
 SERVER_LANES = 16
 CACHE = 1 << 15  # kibibytes of a file that a connection keeps: what a large batch changes is written once
 LOG = 1 << 13  # pages of the log, of 4 KiB each, that are brought into the file together
+DAMAGE = (
+    TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError, MemoryError, struct.error,
+)  # fmt: skip
 T = TypeVar("T")
+
+
+class DrawFailed(Exception):
+    """What a draw raised: its own trouble, and none of the ledger."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class Store:
@@ -37,9 +55,9 @@ class Store:
     def __init__(self, place: str | os.PathLike[str]) -> None:
         text = os.fspath(place)
         self.path: Path | None = None
-        if "://" in text:
+        if is_server(text):
             url = _server(text)
-            self.place = url.render_as_string(hide_password=True)
+            self.place = address(text)
             options: dict[str, Any] = {"connect_args": connect_arguments(url.query), "pool_pre_ping": True}
             quieten()
         else:
@@ -51,6 +69,9 @@ class Store:
             url = sa.URL.create("sqlite+pysqlite", database=str(self.path))
             options = {"connect_args": {"timeout": PATIENCE, "check_same_thread": False}}
         self._process = os.getpid()
+        self.head: HeadFile | None = None  # where the ledger has one, every commit is noted in it before the answer
+        self.read_only = False
+        self.loss = ""  # what is missing, where it was opened for reading only
         self.engine = sa.create_engine(url, pool_size=4, max_overflow=16, hide_parameters=True, **options)
         event.listen(self.engine, "connect", _prepare_file if self.path else _prepare_server)
         event.listen(self.engine, "begin", _begin)
@@ -71,15 +92,37 @@ class Store:
             )
         return self.path.with_name(f"{self.path.name}.key")
 
-    def run(self, work: Callable[[sa.Connection], T], *, reading: bool = False) -> T:
-        """Run work in one transaction, again where another one was in the way, and commit it."""
+    def head_file(self, named: str | os.PathLike[str] | None) -> Path | None:
+        """Return where the head file lies: where it was said, or beside a file; None for a server without one."""
+        if named is not None:
+            return Path(named)
+        return None if self.path is None else self.path.with_name(f"{self.path.name}.head")
+
+    def run(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run work in one transaction, again where another one was in the way, commit it, and note it in the head."""
+        if self.read_only:
+            raise InvalidInput(f"the ledger {self.place!r} was opened for reading only: open it again to change it.")
         self._refuse_forks()
         for attempt in range(ATTEMPTS):
             try:
-                with self.engine.connect().execution_options(reading=reading) as connection, connection.begin():
-                    return work(connection)
+                noted = {} if self.head is None else self.head.ends()  # before the transaction: others go on meanwhile
+                with self.engine.connect() as connection, connection.begin():
+                    if noted and is_behind(connection, noted):
+                        raise LedgerUnavailable(
+                            f"the books {self.place!r} lost entries while they were open: an older database was put "
+                            "in their place. Nothing was released. Put the right one back and open it again."
+                        )
+                    connection.info.pop(ENDS, None)
+                    result = work(connection)
+                    ends: dict[int, End] = connection.info.pop(ENDS, {})
+                self.note(ends)
+                return result
             except MetricdpError:
                 raise
+            except DrawFailed as failed:
+                raise failed.error from None
+            except DAMAGE:
+                raise self._damaged() from None
             except exc.SQLAlchemyError as error:
                 if not _may_pass(error) or attempt == ATTEMPTS - 1:
                     raise self._trouble(error) from None
@@ -92,8 +135,41 @@ class Store:
         try:
             with self.engine.connect().execution_options(reading=True) as connection, connection.begin():
                 yield connection
+        except MetricdpError:
+            raise
+        except DAMAGE:
+            raise self._damaged() from None
         except exc.SQLAlchemyError as error:
             raise self._trouble(error) from None
+
+    def hold(self, name: str, ledger: str) -> Hold:
+        """Lock a stream for this process, or say that another one has it."""
+        self._refuse_forks()
+        if self.path is not None:
+            stack = ExitStack()
+            stack.enter_context(holding(f"{self.path}.{hashlib.sha256(name.encode()).hexdigest()[:12]}.stream"))
+            return Hold(stack, None)
+        said = f"metricdp stream\0{ledger}\0{name}".encode()
+        number = int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), signed=True)
+        try:
+            session = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            if session.execute(sa.select(sa.func.pg_try_advisory_lock(number))).scalar_one():
+                stack = ExitStack()
+                stack.callback(session.close)
+                stack.callback(session.invalidate)  # the server takes the lock back with the session
+                return Hold(stack, session)
+            session.close()
+        except exc.SQLAlchemyError as error:
+            raise self._trouble(error) from None
+        raise InvalidInput(
+            f"another process steps the stream {name!r} of the books {self.place!r}: two would not know each other's "
+            "windows. Wait until it has ended, or give this one another name."
+        )
+
+    def note(self, ends: Mapping[int, End]) -> None:
+        """Note in the head file how far the ledger has come, before anybody gets an answer."""
+        if self.head is not None:
+            self.head.reach(ends)
 
     def _refuse_forks(self) -> None:
         """Two processes on one connection would mix up their transactions."""
@@ -105,19 +181,39 @@ class Store:
 
         A connection that overwrites what it deletes is not used again.
         """
-        if self.path is not None:
+        if self.path is None:
+            return
+        try:
             with self.engine.connect() as connection:
                 raw: Any = connection.connection.driver_connection
                 raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except (exc.SQLAlchemyError, sqlite3.Error) as error:
+            full = "since the disk is full" if is_full(error) else "since the database refused"
+            raise LedgerUnavailable(
+                f"the change of {self.place!r} is committed, but its log could not be brought into the file, {full}: "
+                f"what was dropped may still lie in {f'{self.place}-wal'!r}. Make room, then run `metricdp budget "
+                "rotate` again."
+            ) from None
+        finally:
             self.engine.dispose()
+
+    def _damaged(self) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"the books {self.place!r} are damaged: they hold values that nobody wrote there. Nothing was released or "
+            "changed. Look at them with `metricdp budget verify`, and restore a backup."
+        )
 
     def _trouble(self, error: exc.SQLAlchemyError) -> LedgerUnavailable:
         reason = "the database does not answer"
         told = str(getattr(error, "orig", "") or "").lower()
-        if "full" in told or "no space" in told:
+        if is_full(getattr(error, "orig", None)):
             reason = "the disk is full"
         elif "locked" in told or getattr(getattr(error, "orig", None), "sqlstate", None) == LOCKED:
             reason = f"another process held it for {PATIENCE} seconds"
+        elif "authentication failed" in told or "no password supplied" in told:
+            reason = "the server does not accept this user with this password"
+        elif "does not exist" in told and "database" in told:
+            reason = "the server has no database of this name"
         elif "readonly" in told or "permission" in told or "read-only" in told:
             reason = "there is no permission to write"
         elif "unable to open" in told:
@@ -134,12 +230,45 @@ class Store:
     def close(self) -> None:
         """Let all connections go."""
         self.engine.dispose()
+        if self.head is not None:
+            self.head.close()
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A lock of one process; that of a server lasts as long as the session that has it."""
+
+    _stack: ExitStack
+    _session: sa.Connection | None
+
+    def lasts(self) -> bool:
+        """Tell whether it is still held."""
+        if self._session is None:
+            return True
+        try:
+            self._session.execute(sa.select(1))
+        except exc.SQLAlchemyError:
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Give it back."""
+        with suppress(exc.SQLAlchemyError):
+            self._stack.close()
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Tell whether a database says that the disk is full."""
+    told = str(getattr(error, "orig", None) or error or "").lower()
+    return "full" in told or "no space" in told
 
 
 def _server(text: str) -> sa.URL:
     try:
         url = sa.make_url(text)
-    except exc.ArgumentError:
+        (url.host or "").encode("idna")  # a UnicodeError where no network has such a host
+    except (exc.ArgumentError, ValueError):  # what they quote may be a part of the password
         raise InvalidInput(
             "the address of the books must be a file, or a server such as postgresql://user@host/database."
         ) from None

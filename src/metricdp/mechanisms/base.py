@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,8 +15,9 @@ from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPure, OutOfDomain
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.metrics import Metric
+from metricdp.metrics import Metric, Weighted, terms_of
 from metricdp.randomness import Randomness
+from metricdp.rendering import printable
 from metricdp.spaces import FiniteSpace, Space
 
 Basis = Literal["theorem", "certificate", "none"]
@@ -53,6 +55,19 @@ class Guarantee:
         """The unit of the distances: that of the metric."""
         return self.metric.unit
 
+    @property
+    def parts(self) -> tuple[Guarantee, ...]:
+        """The guarantees of the parts of a sum of metrics (`Weighted`), each in its own unit; none for one metric.
+
+        Where several parts move, what they cost adds up; the slack is that of all parts together.
+        """
+        if not isinstance(self.metric, Weighted) or self.radius is not None:
+            return ()
+        return tuple(
+            Guarantee(float(term.rate * Fraction(self.epsilon)), term.metric, self.slack, self.basis)
+            for term in terms_of(self.metric)
+        )
+
     def bound(self, distance: float) -> float:
         """Return the largest log-ratio allowed at a distance."""
         return self.epsilon * distance + self.slack
@@ -62,7 +77,7 @@ class Guarantee:
         return replace(self, slack=self.slack + extra)
 
     def __str__(self) -> str:
-        return wording.promised(self)
+        return printable(wording.promised(self))  # the unit may come from a stranger's file
 
     def _repr_html_(self) -> str:
         return card("Guarantee", [("promise", str(self)), ("in short", wording.short(self))])
@@ -111,7 +126,7 @@ class Witness:
             for code, place in zip(named, (self.secret_at, self.other_at, self.report_at), strict=True)
         )
         ratio = "" if math.isnan(self.ratio) else f", ratio {self.ratio:.6g}"
-        return f"secrets {one} and {two}, report {seen}{ratio}"
+        return printable(f"secrets {one} and {two}, report {seen}{ratio}")
 
     def located(self, inputs: FiniteSpace, outputs: FiniteSpace) -> Witness:
         """Return the witness with the coordinates of its codes."""
@@ -125,7 +140,8 @@ class Witness:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What was verified: the loss, a proven lower bound on any mechanism's loss under this promise, the worst pair.
+    """What was verified: the loss, a proven lower bound on the loss of any mechanism with this promise that
+    gives the same reports, the worst pair.
 
     Loss and bound are of the same `objective`: "expected" under the prior, or "worst", that of the unluckiest secret.
     A builder that computes no bound states what no promise at all would cost, 0 where the loss is a distance.
@@ -178,7 +194,7 @@ class Certificate:
         least = f"{self.lower_bound:.6g} (gap {wording.gap(self.gap)}){wording.unverified(self, 'lower_bound')}"
         rows = [
             (wording.objective(self.objective), self._loss_words()),
-            ("no mechanism below", least),
+            ("none with these reports below", least),
             ("audited epsilon", f"{self.epsilon:.12g}" if self.epsilon < math.inf else "none: no pure promise holds"),
             ("pairs judged", f"{self.pairs:,}"),
         ]
@@ -228,7 +244,7 @@ def mechanism_card(mechanism: Mechanism) -> str:
             wording.objective(certificate.objective),
             f"{'at most ' if certificate.at_most else ''}{certificate.loss:.6g}",
         ),
-        ("no mechanism below", f"{certificate.lower_bound:.6g}"),
+        ("none with these reports below", f"{certificate.lower_bound:.6g}"),
         ("method", certificate.method),
     ]
     return card(type(mechanism).__name__, rows)

@@ -15,6 +15,7 @@ from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPure
 from metricdp.mechanisms.conversions import FORMS, Form, delta_of, epsilon_of, mu_of
 from metricdp.metrics import Mahalanobis, Metric
+from metricdp.rendering import printable
 from metricdp.units import round_down
 
 PURE_ONLY = ("epsilon", "slack", "bound", "with_slack")
@@ -107,7 +108,7 @@ class ConcentratedGuarantee:
         )
 
     def __str__(self) -> str:
-        return wording.concentrated_promised(self)
+        return printable(wording.concentrated_promised(self))
 
     def _repr_html_(self) -> str:
         rows = [("promise", str(self)), ("in short", wording.concentrated_short(self))]

@@ -1,5 +1,6 @@
 """Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
 
+from metricdp.metrics.accounts import Term, account_metric, counted, has_fingerprint, is_replaced, p_of, terms_of
 from metricdp.metrics.bags import Bags
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise, precision_note
 from metricdp.metrics.composed import Temporal, Weighted
@@ -44,19 +45,26 @@ __all__ = [
     "ShortestPath",
     "StreetPath",
     "Temporal",
+    "Term",
     "Wasserstein",
     "Weighted",
     "WordMovers",
+    "account_metric",
+    "counted",
     "covered",
     "graph_of",
+    "has_fingerprint",
     "is_proven",
+    "is_replaced",
     "look_exchanged",
     "measurable",
     "measuring",
     "metric",
     "on_all_cores",
+    "p_of",
     "pairwise",
     "precision_note",
+    "terms_of",
     "unit_vectors",
     "width_of",
     "within",

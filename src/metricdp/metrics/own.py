@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from metricdp.metrics.vectors import refuse_rows
 
 TRIED_POINTS = 40  # a set of points is tried for the axioms on so many of them; a space of secrets on all
 LARGEST_ERROR = 0.1
+NAMELESS = "the function"  # what messages call a function that says nothing about itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,4 +127,5 @@ def metric(
     A mechanism file cannot hold a function: it stores the distances between the secrets instead.
     """
     name = getattr(function, "__name__", type(function).__name__)
-    return FunctionMetric(function, "the function" if name == "<lambda>" else name, unit, check, error, vectorised)
+    name = NAMELESS if name == "<lambda>" or isinstance(function, partial) else name
+    return FunctionMetric(function, name, unit, check, error, vectorised)

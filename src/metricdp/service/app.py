@@ -44,15 +44,16 @@ WORDS = {404: ("not_found", "there is nothing here."), 405: ("method", "this is 
 
 @dataclass(frozen=True)
 class Books:
-    """Where the ledger is, how it is begun, and its key."""
+    """Where the ledger is, how it is begun, its key and its head file."""
 
     place: str = field(repr=False)  # an address may hold a password
     policy: str | None = None
     key_file: str | None = None
+    head_file: str | None = None
 
     def open(self) -> Ledger:
         """Open the ledger."""
-        return Ledger.open(self.place, policy=self.policy, key_file=self.key_file)
+        return Ledger.open(self.place, policy=self.policy, key_file=self.key_file, head_file=self.head_file)
 
 
 @dataclass(frozen=True)

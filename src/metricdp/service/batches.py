@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from metricdp.arrays import Integers
 from metricdp.ledger import BatchReceipt
+from metricdp.ledger.keys import has_one_order, in_order
 from metricdp.service.refusals import Refused
-from metricdp.service.served import TAG_BYTES, WORDS, Served, Shelf
+from metricdp.service.served import ORDERED, ORDERED_WORDS, TAG_BYTES, WORDS, Served, Shelf
 
 LONGEST_NAME = 200  # letters of a person, as for single releases
 Draw = Callable[[Mapping[Any, int]], bytes]
@@ -45,7 +46,7 @@ class Batch:
     @cached_property
     def _order(self) -> tuple[Integers, Integers]:
         """The rows person by person, and how many rows of the same person lie before each."""
-        by_name = pc.sort_indices(pa.array(self.persons, pa.string())).to_numpy().astype(np.int64)
+        by_name = np.array(in_order(self.persons), dtype=np.int64)
         ranks = np.empty_like(by_name)
         ranks[by_name] = np.arange(len(by_name))
         order = np.argsort(ranks[self.codes], kind="stable")
@@ -101,12 +102,14 @@ def settle(batch: Batch, books: Books, shelf: Shelf) -> Settled:
     def draw(granted: Mapping[Any, int]) -> bytes:
         chosen = pa.array(batch.stored(_numbers(batch, granted)))
         drawn = served.drawn([column.take(chosen) for column in batch.secrets])
-        return served.encoded(drawn, 0, len(chosen))
+        return served.encoded(drawn, 0, len(chosen), ordered=True)
 
     receipt = books(batch, draw)
     granted = _numbers(batch, receipt.granted)
     if shelf.of_report(receipt.report) is not served or np.any(granted > batch.counts):
         raise _other()
+    if receipt.report[TAG_BYTES : TAG_BYTES + 1] not in (ORDERED, ORDERED_WORDS) and not has_one_order(batch.persons):
+        raise _unordered()
     places = np.full(len(batch.codes), -1)
     released = batch.stored(granted)
     places[released] = np.arange(len(released))
@@ -122,7 +125,7 @@ def _numbers(batch: Batch, granted: Mapping[Any, int]) -> Integers:
 
 def _columns(served: Served, report: bytes, rows: int) -> list[pa.Array]:
     """Return stored reports as columns; another number of rows than was asked for belongs to another request."""
-    if report[TAG_BYTES : TAG_BYTES + 1] == WORDS:
+    if report[TAG_BYTES : TAG_BYTES + 1] in (WORDS, ORDERED_WORDS):
         found = served.decoded(report)
         if len(found) != rows:
             raise _other()
@@ -133,6 +136,14 @@ def _columns(served: Served, report: bytes, rows: int) -> list[pa.Array]:
     if len(values) != rows:
         raise _other()
     return [pa.array(np.ascontiguousarray(values[:, column])) for column in range(values.shape[1])]
+
+
+def _unordered() -> Refused:
+    return Refused(
+        409, "other_request", "this request was answered by version 0.1.0, which kept reports in the order of names as "
+        "they were spelled, and names of this batch have another order in another spelling: nobody can tell whose "
+        "report is whose. Use a new request id. Nothing was charged now.",
+    )  # fmt: skip
 
 
 def _other() -> Refused:

@@ -18,7 +18,7 @@ from metricdp.service.batches import Batch, Draw, Settled, coded, settle
 from metricdp.service.bodies import Rows, read_batch
 from metricdp.service.models import BatchAnswer, BatchRequest
 from metricdp.service.refusals import Refused, too_busy
-from metricdp.service.releasing import CHARGED, amount, body_of, parsed, refused
+from metricdp.service.releasing import CHARGED, account_values, amount, body_of, parsed, refused
 from metricdp.service.state import State, key_of, state_of
 from metricdp.service.streams import MEDIA_TYPE, read_stream, write_stream
 
@@ -96,7 +96,7 @@ def _charged(state: State, batch: Batch, key: str, draw: Draw) -> BatchReceipt:
     return state.till.alone(
         lambda: state.ledger.release_batch(
             rows, batch.request, key=key, metric=promise.metric, epsilon=promise.epsilon, slack=promise.slack,
-            purpose=batch.purpose, partial=batch.partial, draw=draw,
+            dimension=batch.served.dimension, purpose=batch.purpose, partial=batch.partial, draw=draw,
         )
     )  # fmt: skip
 
@@ -142,6 +142,10 @@ def _as_arrow(batch: Batch, done: Settled) -> Response:
         "promise": served.promise,
         "accuracy": served.accuracy,
         "cost": amount(done.receipt.charged, done.receipt.slack, done.receipt.unit),
+        "accounts": [
+            {"account": one.account, "cost": amount(one.charged, done.receipt.slack, one.unit)}
+            for one in done.receipt.parts
+        ],
         "repeated": done.receipt.repeated,
     }
     table = pa.table(columns).replace_schema_metadata({"metricdp": json.dumps(told)})
@@ -152,17 +156,16 @@ def _as_json(batch: Batch, done: Settled) -> Response:
     served, receipt = batch.served, done.receipt
     rows = zip(*(part.to_pylist() for part in done.reports), strict=True)
     reports = [None if None in row else dict(zip(served.reports, row, strict=True)) for row in rows]
-    persons = [
-        {
-            "rows": count,
-            "released": granted,
-            "cost": amount(granted * receipt.charged, granted * receipt.slack, receipt.unit),
-            "left": amount(left, 0, receipt.unit),
-        }
-        for count, granted, left in zip(
-            batch.counts.tolist(), done.granted.tolist(), _left(batch, done).tolist(), strict=True
-        )
-    ]
+    lefts = [list(one.left.values()) for one in receipt.parts]  # in the order of the persons
+    persons = []
+    for number, (count, granted) in enumerate(zip(batch.counts.tolist(), done.granted.tolist(), strict=True)):
+        slack = granted * receipt.slack
+        accounts = [
+            account_values(one.account, one.unit, (granted * one.charged, slack), (left[number], 0))
+            for one, left in zip(receipt.parts, lefts, strict=True)
+        ]
+        first = {"cost": accounts[0]["cost"], "left": accounts[0]["left"]}
+        persons.append({"rows": count, "released": granted} | first | {"accounts": accounts})
     own = {"reports": reports, "persons": persons, "repeated": receipt.repeated}
     text = json.dumps(own, ensure_ascii=False, separators=(",", ":"))
     return Response(text[:-1].encode() + served.common, media_type="application/json")

@@ -101,6 +101,7 @@ class Released:
     accuracy: tuple[Accuracy, ...]
     cost: Amount
     left: Amount
+    accounts: tuple[dict[str, Any], ...] = ()  # account, cost and left of each
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ class BatchPerson:
     released: int
     cost: Amount
     left: Amount
+    accounts: tuple[dict[str, Any], ...] = ()  # account, cost and left of each
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ class Budget:
     cost: Amount
     releases: int
     limits: tuple[LimitLeft, ...]
+    accounts: tuple[dict[str, Any], ...] = ()  # account, cost and left of each
 
 
 @dataclass(frozen=True)

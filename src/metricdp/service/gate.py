@@ -174,7 +174,7 @@ class Gate:
         wait = self._rates.take(visit.key.id, time.monotonic())
         if wait:
             raise too_busy("this key asks more often than it may. Nothing was charged.", retry=wait)
-        visit.scope[KEY] = visit.key.id
+        visit.scope[KEY] = visit.key.identity
         visit.check_length()
         with self._places.taken(visit.key.id, BUSY):
             if rule.lasting:

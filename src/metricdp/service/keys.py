@@ -44,6 +44,12 @@ class Key:
     made: str
     expires: str = ""
     revoked: str = ""
+    client: str = ""  # the id of the first key of the same client, where this one replaces it
+
+    @property
+    def identity(self) -> str:
+        """Who asks, whichever key they use: what the request ids of the ledger belong to."""
+        return self.client or self.id
 
     def valid(self, now: str) -> bool:
         """Tell whether it opens anything at a time (ISO 8601 in UTC compares as text)."""
@@ -53,8 +59,19 @@ class Key:
 NOBODY = Key("", "", (), "0" * 64, "")
 
 
-def make_key(path: str | os.PathLike[str], name: str, scopes: Sequence[str], *, days: float | None = None) -> str:
-    """Add a key to a file, made where there is none, and return its token: nobody can see it again."""
+def make_key(
+    path: str | os.PathLike[str],
+    name: str,
+    scopes: Sequence[str],
+    *,
+    days: float | None = None,
+    replaces: str | None = None,
+) -> str:
+    """Add a key to a file, made where there is none, and return its token: nobody can see it again.
+
+    A key that `replaces` another one, named by its id, is of the same client: a request that was answered under the
+    old key is answered under the new one, and charged once.
+    """
     unknown = [scope for scope in scopes if scope not in SCOPES]
     if unknown or not scopes:
         raise InvalidInput(f"`scopes` must be some of {', '.join(SCOPES)}, got {', '.join(unknown) or 'none'}.")
@@ -66,9 +83,14 @@ def make_key(path: str | os.PathLike[str], name: str, scopes: Sequence[str], *, 
     token = f"mdp_{identity}_{secrets.token_urlsafe(32)}"
     ends = "" if days is None else _stamp(days * 86_400)
     ordered = tuple(scope for scope in SCOPES if scope in scopes)
-    made = Key(identity, name.strip(), ordered, _digest(token), made=_stamp(), expires=ends)
     with holding(path):
-        _write(path, [*(read_keys(path) if Path(path).exists() else []), made])
+        there = read_keys(path) if Path(path).exists() else []
+        before = [key for key in there if key.id == replaces]
+        if replaces is not None and not before:
+            raise _unknown(replaces)
+        client = before[0].identity if before else ""
+        made = Key(identity, name.strip(), ordered, _digest(token), made=_stamp(), expires=ends, client=client)
+        _write(path, [*there, made])
     return token
 
 
@@ -77,10 +99,14 @@ def revoke_key(path: str | os.PathLike[str], which: str) -> Key:
     with holding(path):
         found = read_keys(path)
         if which not in [key.id for key in found]:
-            raise InvalidInput(f"no key has the id {which!r}: `metricdp serve keys list` shows them.")
+            raise _unknown(which)
         changed = [replace(key, revoked=key.revoked or _stamp()) if key.id == which else key for key in found]
         _write(path, changed)
     return next(key for key in changed if key.id == which)
+
+
+def _unknown(which: str) -> InvalidInput:
+    return InvalidInput(f"no key has the id {which!r}: `metricdp serve keys list` shows them.")
 
 
 def read_keys(path: str | os.PathLike[str]) -> list[Key]:
@@ -102,7 +128,7 @@ def read_keys(path: str | os.PathLike[str]) -> list[Key]:
 
 def _key(entry: dict[str, Any]) -> Key:
     key = Key(**{**entry, "scopes": tuple(entry["scopes"])})
-    texts = (key.id, key.name, key.digest, key.made, key.expires, key.revoked)
+    texts = (key.id, key.name, key.digest, key.made, key.expires, key.revoked, key.client)
     good = all(isinstance(text, str) for text in texts) and re.fullmatch("[0-9a-f]{64}", key.digest)
     if not good or not set(key.scopes) <= set(SCOPES):
         raise ValueError

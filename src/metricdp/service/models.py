@@ -160,6 +160,31 @@ class Amount(BaseModel):
     words: str = Field(description="The epsilon as people write it, such as 2.5/km.")
 
 
+Account = Annotated[
+    str,
+    Field(
+        description="What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric "
+        "with parameters. Promises of different accounts are not added up: they stand side by side."
+    ),
+]
+
+
+class AccountPart(BaseModel):
+    """What was charged in one account, and what is left there."""
+
+    account: Account
+    cost: Amount
+    left: Amount
+
+
+Accounts = Annotated[
+    list[AccountPart],
+    Field(
+        description="Every account: one for most metrics, several for a product, of which cost and left say the first."
+    ),
+]
+
+
 class ReleaseAnswer(BaseModel):
     """A report, what it promises, what it cost and what is left."""
 
@@ -170,6 +195,7 @@ class ReleaseAnswer(BaseModel):
     accuracy: list[Accuracy]
     cost: Amount
     left: Amount
+    accounts: Accounts
 
 
 class BatchPerson(BaseModel):
@@ -179,6 +205,7 @@ class BatchPerson(BaseModel):
     released: int = Field(description="How many of the rows were released: the first ones.")
     cost: Amount
     left: Amount
+    accounts: Accounts
 
 
 class BatchAnswer(BaseModel):
@@ -200,22 +227,14 @@ class LimitLeft(BaseModel):
     refreshes: str | None = Field(description="When, in UTC; null where it is for ever.")
 
 
-Account = Annotated[
-    str,
-    Field(
-        description="What releases are charged to, such as haversine/km, or policy.37a54433c2c87d30/hop for the graph "
-        "of a policy. Promises of different accounts are not added up: they stand side by side."
-    ),
-]
-
-
 class BudgetAnswer(BaseModel):
-    """What is left to a person on the account of a mechanism's metric."""
+    """What is left to a person on the accounts of a mechanism's metric."""
 
     mechanism: str
     account: Account
     left: Amount
     cost: Amount = Field(description="What one release of the mechanism costs.")
+    accounts: Accounts
     releases: int = Field(description="How many of them still fit.")
     limits: list[LimitLeft]
 
@@ -248,6 +267,7 @@ class MechanismAnswer(BaseModel):
     about: str
     sha256: str
     account: Account
+    accounts: list[Account] = Field(description="All accounts that a release is charged in.")
     secret: list[Part]
     report: list[Part]
     snap: float

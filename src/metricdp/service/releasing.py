@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, MetricdpError
 from metricdp.ledger import Receipt, Release
-from metricdp.ledger.amounts import account_for, charge_of, in_words
+from metricdp.ledger.amounts import charge_of, in_words
 from metricdp.service.bodies import SMALL
 from metricdp.service.drawing import Drawing
 from metricdp.service.models import (
@@ -60,7 +60,7 @@ async def release(body: ReleaseRequest, request: Request) -> Response:
     served.check(served.arrays([row]))
     asked = Release(
         body.person, body.request, Drawing(served, row), key_of(request), served.guarantee.metric,
-        served.guarantee.epsilon, served.guarantee.slack, body.purpose,
+        served.guarantee.epsilon, served.guarantee.slack, body.purpose, dimension=served.dimension,
     )  # fmt: skip
     try:
         receipt = await state.till.release(asked)
@@ -80,6 +80,10 @@ def answer(served: Served, receipt: Receipt) -> bytes:
         "repeated": receipt.repeated,
         "cost": amount(receipt.charged, receipt.slack, receipt.unit),
         "left": amount(receipt.left, receipt.slack_left, receipt.unit),
+        "accounts": [
+            account_values(one.account, one.unit, (one.charged, receipt.slack), (one.left, receipt.slack_left))
+            for one in receipt.parts
+        ],
     }
     return json.dumps(own, ensure_ascii=False, separators=(",", ":"))[:-1].encode() + served.common
 
@@ -87,6 +91,11 @@ def answer(served: Served, receipt: Receipt) -> bytes:
 def amount(epsilon: int, slack: int, unit: str) -> dict[str, Any]:
     """Return an amount of the books, exactly and in words."""
     return {"micro_epsilon": epsilon, "micro_slack": slack, "unit": unit, "words": in_words(epsilon, unit)}
+
+
+def account_values(name: str, unit: str, cost: tuple[int, int], left: tuple[int, int]) -> dict[str, Any]:
+    """Return what was charged and is left in one account, epsilon and slack."""
+    return {"account": name, "cost": amount(*cost, unit), "left": amount(*left, unit)}
 
 
 def moment(milliseconds: int | None) -> str | None:
@@ -120,23 +129,29 @@ async def budget(body: BudgetRequest, request: Request) -> Response:
 
 
 def _left(state: State, served: Served, person: str, purpose: str | None) -> dict[str, Any]:
-    account = account_for(served.guarantee.metric)
+    promise = served.guarantee
     try:
-        budget = state.ledger.budget(person, metric=account.name)
+        budget = state.ledger.budget(person, metric=promise.metric, dimension=served.dimension)
     except MetricdpError as error:
         raise refused(error) from None
-    balances = [one for one in budget.accounts[0].balances if one.limit.purpose in ("", purpose)]
-    left = min((one.left for one in balances if one.limit.kind == "epsilon"), default=0)
-    slack = min((one.left for one in balances if one.limit.kind == "slack"), default=0)
-    left, slack = (0, 0) if budget.closed else (left, slack)
-    promise = served.guarantee
-    cost = amount(account.charge(promise.epsilon), charge_of(promise.slack, "slack"), account.unit)
-    fits = [some // each for some, each in ((left, cost["micro_epsilon"]), (slack, cost["micro_slack"])) if each]
+    due = charge_of(promise.slack, "slack")
+    parts, fits, limits = [], [], []
+    for account, standing in zip(served.accounts, budget.accounts, strict=True):
+        balances = [one for one in standing.balances if one.limit.purpose in ("", purpose)]
+        left, slack = (
+            0 if budget.closed else min((one.left for one in balances if one.limit.kind == kind), default=0)
+            for kind in ("epsilon", "slack")
+        )
+        cost = account.charge(promise.epsilon)
+        fits += [some // each for some, each in ((left, cost), (slack, due)) if each]
+        parts.append(account_values(account.name, account.unit, (cost, due), (left, slack)))
+        limits += balances
     return {
         "mechanism": served.name,
-        "account": account.name,
-        "left": amount(left, slack, account.unit),
-        "cost": cost,
+        "account": parts[0]["account"],
+        "left": parts[0]["left"],
+        "cost": parts[0]["cost"],
+        "accounts": parts,
         "releases": min(fits, default=0),
         "limits": [
             {
@@ -144,7 +159,7 @@ def _left(state: State, served: Served, person: str, purpose: str | None) -> dic
                 "micro_left": 0 if budget.closed else one.left,
                 "refreshes": moment(one.refreshes),
             }
-            for one in balances
+            for one in limits
         ],
     }
 

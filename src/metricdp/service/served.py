@@ -20,7 +20,7 @@ from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import radii_of
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.ledger.amounts import account_for
+from metricdp.ledger.amounts import Account, accounts_for
 from metricdp.mechanisms import (
     MECHANISMS,
     Guarantee,
@@ -37,6 +37,7 @@ from metricdp.tables.values import rules_of, secrets_of
 TAG_BYTES = 8
 LEVEL = 0.95  # of the radius that holds the truth
 NUMBERS, WORDS = b"n", b"w"
+ORDERED, ORDERED_WORDS = b"N", b"W"  # of batches: by the names of persons as the ledger knows them, not as spelled
 Secret = Mapping[str, Any] | Sequence[Any] | float | str
 
 
@@ -76,6 +77,16 @@ class Served:
     def guarantee(self) -> Guarantee:
         """The promise of one release, the slack of snapping included."""
         return pure(self.task.guarantee, *SERVICE)
+
+    @property
+    def dimension(self) -> int:
+        """How many coordinates a secret has."""
+        return self.mechanism.inputs.dimension
+
+    @cached_property
+    def accounts(self) -> tuple[Account, ...]:
+        """The accounts that a release is charged in: one for most metrics, several for a product."""
+        return accounts_for(self.guarantee.metric, dimension=self.dimension)
 
     @cached_property
     def kinds(self) -> tuple[bool, ...]:
@@ -132,7 +143,8 @@ class Served:
             "name": self.name,
             "about": "" if (declared := MECHANISMS.of(self.mechanism)) is None else declared.about,
             "sha256": self.sha256,
-            "account": account_for(self.guarantee.metric).name,
+            "account": self.accounts[0].name,
+            "accounts": [one.name for one in self.accounts],
             "secret": [
                 {"name": name, "kind": _kind(text)} for name, text in zip(self.columns, self.kinds, strict=True)
             ],
@@ -192,18 +204,22 @@ class Served:
         sentence = f"the secret is none of the mechanism {self.name}: {rules}."
         return Refused(422, "outside", sentence, rows=list(rows[:10]))
 
-    def encoded(self, reports: Sequence[pa.Array], first: int, last: int) -> bytes:
+    def encoded(self, reports: Sequence[pa.Array], first: int, last: int, *, ordered: bool = False) -> bytes:
         """Return some rows of reports as bytes for the ledger."""
         if not any(self.told):
             values = np.stack([np.asarray(part.slice(first, last - first)) for part in reports], axis=1)
-            return self.tag + NUMBERS + np.ascontiguousarray(values, dtype="<f8").tobytes()
+            return self.tag + (ORDERED if ordered else NUMBERS) + np.ascontiguousarray(values, dtype="<f8").tobytes()
         rows = list(zip(*(part.slice(first, last - first).to_pylist() for part in reports), strict=True))
-        return self.tag + WORDS + json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode()
+        return (
+            self.tag
+            + (ORDERED_WORDS if ordered else WORDS)
+            + json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode()
+        )
 
     def decoded(self, report: bytes) -> list[tuple[Any, ...]]:
         """Return the rows of a stored report."""
         kind, body = report[TAG_BYTES : TAG_BYTES + 1], report[TAG_BYTES + 1 :]
-        if kind == WORDS:
+        if kind in (WORDS, ORDERED_WORDS):
             return [tuple(row) for row in json.loads(body)]
         return [tuple(row) for row in self.numbers(body).tolist()]
 

@@ -43,7 +43,7 @@ class State:
     def ask_ledger(self) -> None:
         """Read from the ledger, or raise: the account of somebody who cannot be a person, since names are not empty."""
         first = next(iter(self.shelf))
-        self.ledger.budget(b"\0", metric=first.guarantee.metric)
+        self.ledger.budget(b"\0", metric=first.guarantee.metric, dimension=first.dimension)
 
 
 def state_of(request: Request) -> State:
@@ -52,5 +52,5 @@ def state_of(request: Request) -> State:
 
 
 def key_of(request: Request) -> str:
-    """Return the public id of the key that asks: the gate has looked at it."""
+    """Return the client that asks, by the id of its first key: the gate has looked at the key."""
     return str(request.scope[KEY])

@@ -22,9 +22,12 @@ settings.register_profile(
 )
 settings.load_profile("house")
 
-# A check that runs in the background inherits that Ctrl-C is ignored, and so would every program that tests interrupt.
+# A check that runs in the background inherits that signals are ignored, and so would every program that tests end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """Tables in programs that are charged to a ledger: every kind the same way, once, before anything comes back."""
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,10 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging, repeating
+from metricdp.tables import Charging, repeating, task_for
+from metricdp.tables.charging import charge_new
+from metricdp.tables.people import spending_in
+from metricdp.tables.persons import PerPerson
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 PEOPLE = ["anna", "ben", "anna", "anna", "cleo", "ben"]  # three, two and one
@@ -182,9 +186,49 @@ def test_persons_may_be_of_any_type_that_has_a_name(ledger, ids, name):
     assert spent(ledger, name) == [20]
 
 
-def test_two_spellings_of_one_name_are_one_person_and_say_so(ledger):
-    with pytest.raises(InvalidInput, match="two spellings of one name"):
-        mdp.perturb(table(["é", "e\u0301"]), EARTH, id="person", ledger=ledger)
+@pytest.mark.parametrize("kind", [pa.decimal128(10, 2), pa.decimal256(10, 1)])
+def test_whole_numbers_with_decimal_places_are_no_names(ledger, kind):
+    """The ledger would hold 7 and 7.00 as two persons, each with a budget."""
+    ids = pa.array([Decimal(7), Decimal(7)], kind)
+    with pytest.raises(InvalidInput, match="are two persons to a ledger"):
+        mdp.perturb(table(["", ""]).set_column(0, "person", ids), EARTH, id="person", ledger=ledger)
+    whole = table(["", ""]).set_column(0, "person", pa.array([Decimal(7), Decimal(7)], pa.decimal128(5, 0)))
+    mdp.perturb(whole, EARTH, id="person", ledger=ledger)
+    assert spent(ledger, 7) == [20]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_spellings_of_one_name_are_one_person_with_one_budget(ledger, kind):
+    both = ["é", "e\u0301", "é"]
+    mdp.perturb(as_kind(table(both), kind), EARTH, id="person", ledger=ledger)
+    assert spent(ledger, "é") == [30]
+    with pytest.raises(InvalidInput, match="somebody has 3 rows"):
+        mdp.perturb(as_kind(table(both), kind), EARTH, id="person", budget=20.0)
+
+
+def test_a_job_that_comes_again_in_another_spelling_gives_everybody_their_own_reports(ledger, monkeypatch):
+    """Between `e` and `é` lies `f`, so that the two change places with the spelling."""
+    monday = Charging(ledger, job="monday")
+    first = mdp.perturb(table(["é", "f", "ab"]), EARTH, id="person", ledger=monday)
+    again = mdp.perturb(table(["e\u0301", "f", "ab"]), EARTH, id="person", ledger=monday)
+    assert again.select(["lat", "lon"]).equals(first.select(["lat", "lon"]))
+    with monkeypatch.context() as patched:  # as version 0.1.0 kept them
+        patched.setattr(repeating, "ORDER", b"none")
+        old = Charging(ledger, job="old")
+        mdp.perturb(table(["é", "f", "ab"]), EARTH, id="person", ledger=old)
+    with pytest.raises(InvalidInput, match="nobody can tell whose report is whose"):
+        mdp.perturb(table(["é", "f", "ab"]), EARTH, id="person", ledger=old)
+
+
+def test_names_that_are_near_each_other_are_counted_and_not_shown(ledger, caplog):
+    mdp.perturb(table(["7.0", "07", " 7", "anna", "Anna ", "ben"]), EARTH, id="person", ledger=ledger)
+    (line,) = [one.getMessage() for one in caplog.records if "only in spaces" in one.getMessage()]
+    assert line.startswith("5 names in 'person'")
+    assert "anna" not in line.lower()
+    assert spent(ledger, "7.0", "07", " 7") == [10, 10, 10]  # bytes as they are
+    caplog.clear()
+    mdp.perturb(table(["7", "70", "0.7", "a7"]), EARTH, id="person", ledger=ledger)
+    assert "only in spaces" not in caplog.text
 
 
 def test_lists_name_nobody(ledger):
@@ -249,3 +293,28 @@ def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
     page = (Path(__file__).parents[2] / "docs" / "journeys" / "budget.md").read_text(encoding="utf-8")
     (code,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "mdp.perturb(" in block)
     exec(compile(code, "budget.md", "exec"), {})
+
+
+CELLS = mdp.FiniteSpace([[float(place)] for place in range(5)], mdp.Lp(1))
+
+
+def test_snapping_and_shares_of_a_budget_are_charged_row_by_row(tmp_path):
+    """Eight rows share 2 evenly: .25 a row, which with a reach of half a unit is also a slack of .125 a row."""
+    rows = pa.table({"who": ["anna"] * 8 + ["ben"], "x": [0.1] * 9})
+    with Ledger.open(tmp_path / "budget.db", policy="2 ever, slack 1 ever") as ledger:
+        options = {"columns": "x", "snap": 0.25, "id": "who", "budget": 2.0, "spread": "even", "ledger": ledger}
+        mdp.perturb(rows, mdp.exponential(CELLS, 1.0), **options)
+        for person, epsilon, slack in (("anna", 2_000_000, 1_000_000), ("ben", 1_000_000, 500_000)):
+            (account,) = ledger.budget(person).accounts
+            assert (account.metric, account.spent, account.slack) == ("l2", epsilon, slack)
+
+
+def test_of_two_runs_of_a_job_the_second_one_to_end_releases_nothing(ledger):
+    """Both saw that the job was new, and both have their output ready."""
+    task = task_for(["person", "lat", "lon"], EARTH)
+    spending = spending_in([table()], PerPerson("person"), table().column_names, task)
+    monday = Charging(ledger, job="monday")
+    assert "3 persons were charged for 6 rows" in charge_new(monday, spending)[0]
+    with pytest.raises(InvalidInput, match="released by another run meanwhile"):
+        charge_new(monday, spending)
+    assert spent(ledger, "anna", "ben", "cleo") == [30, 20, 10]

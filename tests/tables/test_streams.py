@@ -80,11 +80,11 @@ def test_a_stream_that_goes_on_is_what_it_would_have_been(place, kind):
         for number, (time, where) in enumerate(walk(16)):
             one.step("anna", time, where)
             other = Stream(Charging(ledger), kind(WINDOW, TOTAL))._recovered("anna")
-            mine = one._people["anna"]
+            mine = one._people[b"anna"]
             assert (other.number, other.last, other.times) == (mine.number, mine.last, mine.times), number
             assert (other.run.steps, other.run.fresh) == (mine.run.steps, mine.run.fresh), number
             assert (other.run.resting, other.run.newest) == (mine.run.resting, mine.run.newest), number
-        assert len(one._people["anna"].run) <= WINDOW + 1
+        assert len(one._people[b"anna"].run) <= WINDOW + 1
 
 
 def test_a_stream_that_is_killed_behind_any_charge_goes_on_within_its_window(place):
@@ -141,8 +141,64 @@ def test_a_test_that_failed_before_a_kill_counts_though_its_row_never_comes_agai
         again = Stream(Charging(ledger), Distribution(WINDOW, TOTAL))
         answer = again.step("anna", 120.0, (48.0, -8.0))
         assert answer.fresh
-        assert again._people["anna"].number == 3
+        assert again._people[b"anna"].number == 3
         assert list(charges(ledger)) == [0, 1, 2]
+
+
+def row_costs(ledger, person):
+    """What every row of a stream cost, in the order of their times, by the books' own records."""
+    costs = {}
+    for one in ledger.history(person):
+        time = json.loads(one.report)["time"]
+        costs[time] = costs.get(time, 0) + one.amount
+    return [costs[time] for time in sorted(costs)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "spellings", [("Jos\u00e9", "Jose\u0301"), (7, "7"), (7.0, b"7", "7")], ids=["text", "number", "all"]
+)
+def test_a_person_in_several_spellings_has_one_window(place, kind, spellings):
+    with Ledger.open(place) as ledger:
+        stream, still = Stream(Charging(ledger), kind(WINDOW, TOTAL)), (41.0, -8.0)
+        for row in range(14):  # one spelling stands still, saves up and moves at last, the others move all the time
+            place = still if row % len(spellings) == 0 and row < 12 else (45.0 + row, -8.0)
+            answer = stream.step(spellings[row % len(spellings)], float(row), place)
+            still = (answer.latitude, answer.longitude) if row % len(spellings) == 0 else still
+        costs = row_costs(ledger, spellings[-1])
+        assert len(costs) == 14
+        assert max(sum(costs[start : start + WINDOW]) for start in range(14)) <= TOTAL * 1e6 + 2 * WINDOW
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_windows_of_two_spellings_in_an_old_memory_are_joined_and_give_nothing_back(place, kind, monkeypatch):
+    people, dearest = ("anna", "ben", "cleo"), 0
+    with Ledger.open(place) as ledger:
+        with monkeypatch.context() as patched:  # as it was: a memory of its own for every spelling
+            patched.setattr(Stream, "hold", lambda stream: None)
+            patched.setattr(Ledger, "holds", lambda *words: True)
+            for who in people:
+                both = [Stream(Charging(ledger), kind(WINDOW, TOTAL)) for _ in range(2)]
+                for stream in both:
+                    stream._people[who.encode()] = stream._recovered(who)  # nothing yet
+                at = [(41.0, -8.0)] * 2
+                for row in range(14):  # one stands still, saves up and moves at last, the other moves all the time
+                    here = at[0] if row % 2 == 0 and row < 12 else (45.0 + row, -8.0)
+                    answer = both[row % 2].step(who, float(row), here)
+                    at[row % 2] = (answer.latitude, answer.longitude)
+        stream = Stream(Charging(ledger), kind(WINDOW, TOTAL))
+        for who in people:
+            old = row_costs(ledger, who)
+            dearest = max(dearest, max(sum(old[start : start + WINDOW]) for start in range(len(old))))
+            for number in range(8):
+                assert stream.step(who, 1000.0 + number, (50.0 + 0.5 * number, -8.0)) is not None
+            costs = row_costs(ledger, who)
+            assert costs[: len(old)] == old
+            assert max(costs[len(old) :]) > 1  # it does not rest for ever
+            for start in range(len(costs)):
+                before = sum(old[start : start + WINDOW])
+                assert sum(costs[start : start + WINDOW]) <= max(TOTAL * 1e6, before) + 2 * WINDOW
+        assert dearest > TOTAL * 1e6 + 2 * WINDOW  # the old memory did spend too much
 
 
 def test_other_settings_another_name_and_rows_from_before_the_stream_are_told_apart(place):
@@ -294,9 +350,8 @@ def test_books_are_asked_for_and_begun_and_one_process_steps_a_stream(place, tmp
     assert "--resume is for lines" in capsys.readouterr().err
     child = fork()
     if child == 0:  # the same books and name, while somebody is at work
-        from metricdp.cli.streaming import _alone
-
-        with _alone(str(place), "stream"):
+        with Ledger.open(place) as other:
+            other.hold("stream", None)
             monkeypatch.setattr("sys.stdin", io.StringIO("person,t,lat,lon\n"))
             os._exit(streamed(place, "-"))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
@@ -330,9 +385,9 @@ def test_a_stream_goes_on_where_only_reports_before_its_last_window_were_dropped
         for time, where in rows:
             now[0] += 1.0
             whole.step("anna", time, where)
-        fresh = [number for number, (time, _) in enumerate(rows) if whole._people["anna"].stood(time).fresh]
+        fresh = [number for number, (time, _) in enumerate(rows) if whole._people[b"anna"].stood(time).fresh]
         kept = min(len(rows) - WINDOW - 2, max(fresh) - 1)
         ledger.rotate(reports_before=4e9 + kept + 0.5)
         again = Stream(Charging(ledger), Distribution(WINDOW, TOTAL))
         assert again.step("anna", 1e6, (41.0, -8.0)) is not None
-        assert again._people["anna"].number == len(rows) + 1
+        assert again._people[b"anna"].number == len(rows) + 1

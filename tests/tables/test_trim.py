@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.tables import perturb, perturb_file
+from metricdp.tables.texts import protect_texts
 from metricdp.tables.trim import Step, Trim, coarser
+from metricdp.text import Rules, TextMechanism
 from tables.engines.hand import perturbed
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
@@ -157,3 +159,24 @@ def test_steps_that_mean_nothing_are_refused(step: str) -> None:
 def test_asking_for_both_is_refused() -> None:
     with pytest.raises(InvalidInput, match="both"):
         Trim.of(["t"], {"t": "1h"})
+
+
+def test_what_was_coarsened_is_not_said_to_be_kept_as_it_was(tmp_path: Path) -> None:
+    rows = [f"{41.15 + k / 1e4:.4f},{-8.61 - k / 1e4:.4f},2026-01-01T10:{k % 60:02d}:00,{k % 3}" for k in range(80)]
+    (tmp_path / "in.csv").write_text("\n".join(["lat,lon,t,kind", *rows]) + "\n")
+    summary = perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", EARTH, coarsen={"t": "1h"})
+    assert summary.kept_columns == ("kind",)
+    lines = summary.lines()
+    assert "Coarsened, as asked: t to 1h." in lines
+    assert "Kept as they were, not protected: kind." in lines
+    alone = perturb_file(tmp_path / "in.csv", tmp_path / "alone.csv", EARTH, coarsen={"t": "1h"}, drop=["kind"]).lines()
+    assert not [line for line in alone if line.startswith("Kept as they were")]
+    assert [line for line in alone if line.startswith("Columns were looked at")]
+
+
+def test_a_text_table_says_the_same(tmp_path: Path) -> None:
+    words = mdp.vocabulary(["good", "bad", "room"], np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
+    mechanism = TextMechanism(mdp.exponential(words, 3.0), Rules(unknown="mask"))
+    (tmp_path / "in.csv").write_text("text,t,n\ngood,2026-01-01T10:11:12,1\nbad,2026-01-01T10:12:12,2\n")
+    summary = protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", mechanism, columns="text", coarsen={"t": "1h"})
+    assert summary.kept_columns == ("n",)

@@ -163,7 +163,7 @@ def test_places_and_times_are_charged_both_or_neither(trips, tmp_path, capsys):
     assert released(trips, *words) == 0
     assert "3 persons were charged" in capsys.readouterr().out
     with Ledger.open(books) as ledger:
-        assert sorted(one.metric for one in ledger.history("person 0")) == ["haversine/km", "l1/min"]
+        assert sorted(one.metric for one in ledger.history("person 0")) == ["haversine/km", "l2/min"]
 
 
 @pytest.fixture

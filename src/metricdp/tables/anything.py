@@ -108,7 +108,7 @@ def perturb(
         texts: Frame = _protect_texts(frame, TextRequest(mechanism, columns, care), rng, target)
         return texts
     persons = per_person(id, budget, spread, at_most, which=which, promise=mechanism.guarantee)
-    with open_books(ledger, persons, rng, promise=mechanism.guarantee) as charging:
+    with open_books(ledger, persons, rng, mechanism=mechanism) as charging:
         request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons, charging=charging)
         result: Frame = _perturb(frame, request, rng, target)
     return result

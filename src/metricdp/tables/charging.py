@@ -15,11 +15,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee
+from metricdp.files import is_server
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, Mechanism
+from metricdp.metrics import Lp, Weighted
 from metricdp.randomness import Randomness
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.persons import Charging, PerPerson
@@ -52,7 +58,7 @@ WHOSE = "the ledger charges everybody for their own rows: name the column that s
 
 @contextmanager
 def open_books(
-    books: Books, asked: PerPerson | None, rng: Randomness, *, promise: AnyGuarantee | None, key_file: str | None = None
+    books: Books, asked: PerPerson | None, rng: Randomness, *, mechanism: object, key_file: str | None = None
 ) -> Iterator[Charging | None]:
     """Open the books of a table, and close those that were named by their place.
 
@@ -79,19 +85,27 @@ def open_books(
             f"{type(books).__name__}."
         )
     place, policy = os.fspath(books), None
-    if asked.budget is not None and "://" not in place and not Path(place).exists():
-        policy = first_policy(asked.budget, promise)
+    begins = not is_server(place) and not Path(place).exists()
+    if asked.budget is not None and begins and isinstance(mechanism, Mechanism):
+        policy = first_policy(asked.budget, mechanism.guarantee, mechanism.inputs.dimension)
     with Ledger.open(place, policy=policy, key_file=key_file) as ledger:
         yield Charging(ledger)
 
 
-def first_policy(budget: float, promise: AnyGuarantee | None) -> str:
-    """Return the policy that books begin with: a budget as the total of every person, in the unit of a promise."""
-    amount = f"{Decimal(repr(budget)):f}"
-    per = f"/{promise.unit}" if promise is not None and promise.unit else ""
-    if isinstance(promise, ConcentratedGuarantee):
-        return f"rho {amount}{per and f'{per}2'} ever"
-    return f"{amount}{per} ever"
+def first_policy(budget: float, promise: AnyGuarantee, dimension: int | None = None) -> str:
+    """Return the policy that a ledger begins with: a budget as the total of every person, in every account it costs."""
+    from metricdp.ledger.amounts import MICRO, accounts_for, is_opened_by_name
+    from metricdp.ledger.policy import Limit
+
+    concentrated = isinstance(promise, ConcentratedGuarantee)
+    accounts = accounts_for(promise.metric, dimension=dimension, concentrated=concentrated)
+    limits = []
+    for one in accounts:
+        amount = Fraction(repr(budget)) * MICRO * one.weight
+        rounded = floor(amount) if one.weight.denominator == 1 else ceil(amount)  # a stretch was rounded up already
+        name = one.name if is_opened_by_name(one.name) else ""
+        limits.append(str(Limit(rounded, one.unit, "ever", account=name)))
+    return ", ".join(limits)
 
 
 def grant(charging: Charging, spending: Spending) -> Spending:
@@ -113,7 +127,7 @@ def charge(
     name = request or charging.job or secrets.token_hex(16)
     rows, costs = _rows(charging, spending)
     done = charging.ledger.release_batch(rows, name, key=charging.key, draw=lambda granted: report, **costs)
-    return done, _told(spending, repeated=done.repeated)
+    return done, _told(spending, done)
 
 
 def charge_new(charging: Charging, spending: Spending) -> tuple[str, ...]:
@@ -147,7 +161,7 @@ def answered(charging: Charging, spending: Spending) -> BatchReceipt | None:
     if charging.job is None:
         return None
     rows, costs = _rows(charging, spending)
-    where = {name: costs[name] for name in ("metric", "purpose")} | {"concentrated": "rho" in costs}
+    where = {name: costs[name] for name in ("metric", "dimension", "purpose")} | {"concentrated": "rho" in costs}
     found = charging.ledger.answered(rows, charging.job, key=charging.key, **where)
     if found is not None and charging.refused == "fail" and found.granted != rows:
         raise other_rows(charging)
@@ -214,30 +228,44 @@ def _rows(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict[
     if len(rows) < sum(1 for person in spending.counts if spending.rows(person)):
         raise InvalidInput(f"two persons in {spending.asked.column!r} have one name: 7 and 7.0 are the same here.")
     promise = spending.levels[0].task.guarantee
-    costs: dict[str, Any] = {"metric": promise.metric, "purpose": charging.purpose}
+    dimension = spending.levels[0].task.mechanism.inputs.dimension
+    costs: dict[str, Any] = {"metric": promise.metric, "dimension": dimension, "purpose": charging.purpose}
     if isinstance(promise, ConcentratedGuarantee):
         return rows, costs | {"rho": amounts}
     return rows, costs | {"epsilon": amounts, "slack": slacks}
 
 
 def name_of(person: Any) -> str | bytes | int:
-    """Return a person as the books name them: what reads the same is the same person."""
+    """Return a person as the books name them: what reads the same is the same person.
+
+    A whole number in a type that writes it with more digits, such as the decimal 7.00, is refused: under its own text
+    it would be another person than 7, and under 7 it would forget what was charged to its text before.
+    """
     if isinstance(person, str | bytes | int) and not isinstance(person, bool):
         return person
     if isinstance(person, float) and person.is_integer():
         return int(person)
-    return str(person)
+    text = str(person)
+    if isinstance(person, Decimal | np.floating) and person == person // 1 and text != str(int(person)):
+        raise InvalidInput(
+            "persons are named by whole numbers that are written with decimal places, as 7.00 is: 7 and the text 7.00 "
+            "are two persons to a ledger. Make them whole numbers, or text where they were charged as text before."
+        )
+    return text
 
 
-def _told(spending: Spending, *, repeated: bool) -> tuple[str, ...]:
+def _told(spending: Spending, done: BatchReceipt) -> tuple[str, ...]:
     persons = sum(1 for person in spending.counts if spending.rows(person))
     lines = [f"{persons:,} persons were charged for {spending.written:,} rows."]
-    if repeated:
+    metric = spending.levels[0].task.guarantee.metric
+    if isinstance(metric, Weighted) or (isinstance(metric, Lp) and metric.p < 2):  # what is charged reads unlike it
+        lines[0] += f" A row cost {'at most ' if spending.is_spread else ''}{' and '.join(map(str, done.parts))}."
+    if done.repeated:
         lines = ["This job was charged before: it went on and cost nothing more."]
     if spending.refused:
         short = sum(1 for person in spending.counts if spending.rows(person) < spending.asked_rows(person))
         lines.append(
-            f"{spending.refused:,} rows were refused and left out, the last ones of {short:,} persons whose budget "
-            "does not hold them all."
+            f"{spending.refused:,} rows were refused and left out, the last ones of {short:,} "
+            f"{'person' if short == 1 else 'persons'} whose budget does not hold them all."
         )
     return tuple(lines)

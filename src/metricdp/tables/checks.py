@@ -15,7 +15,7 @@ from metricdp.errors import NotPrivate
 from metricdp.metrics import Haversine, Lp
 from metricdp.tables.doubts import Doubts, doubts_about, refuse_names
 from metricdp.tables.lanes import Lane
-from metricdp.tables.leaks import Finding, Secret, kind_by_name, look, sample_rows
+from metricdp.tables.leaks import Finding, Secret, kind_by_name, look, rows_sampled, sample_of, text_kind
 from metricdp.tables.task import Task, is_geographic
 from metricdp.tables.text_task import TextTask
 from metricdp.tables.values import Secrets, rows_in, secrets_of
@@ -24,13 +24,16 @@ from metricdp.tables.views import without_views
 NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 
 
-def first_look(first: Any, task: Task, *, person: str | None = None) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
-    """Look at the first rows of a table: what gives the secret away, and who doubts the secrets from now on.
+def first_look(
+    first: Any, task: Task, *, person: str | None = None, rows: Any = None
+) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
+    """Look at a table: what gives the secret away, and who doubts the secrets from now on.
 
-    Refuses what is wrong by its names or in the first rows, and with `strict` what gives the secret away.
+    Refuses what is wrong by its names or in the first rows, and with `strict` what gives the secret away. `rows` is the
+    table to find that in, or enough of it; the first rows unless there are more at hand.
     """
     doubts = doubts_about(task, lane_numbers(first, task))
-    return findings_in(first, task, person=person), doubts
+    return findings_in(first if rows is None else rows, task, person=person), doubts
 
 
 def judge_first(first: Any, task: Task, doubts: Sequence[Doubts | None]) -> None:
@@ -50,16 +53,15 @@ def lane_numbers(table: Any, task: Task) -> list[Floats | None]:
     return found
 
 
-def findings_in(first: Any, task: Task, *, person: str | None = None) -> tuple[Finding, ...]:
-    """Return which columns that leave give the secret away, by the first rows of a table; refuse them if strict.
+def findings_in(table: Any, task: Task, *, person: str | None = None) -> tuple[Finding, ...]:
+    """Return which columns that leave give the secret away, by rows spread over a table; refuse them if strict.
 
     Args:
-        first: The first rows, as they were read.
+        table: The rows, as they were read.
         task: What is done to them.
         person: The column that says whose row it is.
     """
-    rows = pa.array(sample_rows(first.num_rows))
-    sample = without_views(first).take(rows)
+    sample = without_views(sample_of(table, rows_sampled(task.width)))
     leaving = task.care.trim.applied(sample)
     found = look(leaving, _secret(sample, task), person=person, kept=task.care.keep)
     if found and task.care.strict:
@@ -78,6 +80,25 @@ def look_at_names(names: Sequence[str], task: Task | TextTask, engine: str) -> N
     if isinstance(task, Task) and not task.care.yes_really:
         for lane in task.lanes:
             refuse_names(lane)
+
+
+def refuse_names_of_files(names: Sequence[Sequence[str]], rows: pa.Table, task: Task, person: str | None) -> None:
+    """Refuse names of files and folders that look like places or persons.
+
+    Args:
+        names: Names that leave as they are, the same number for every row.
+        rows: Rows of the files, one for each of `names`.
+        task: What is done to them.
+        person: The column that says whose row it is.
+    """
+    secret = _secret(without_views(rows), task)
+    who = None if person is None or person not in rows.schema.names else _whole(rows.column(person)).to_pylist()
+    for level in zip(*names, strict=True):
+        kind = text_kind(pa.array(level, pa.string()), secret.places if secret.geographic else None)
+        if who is not None and sum(str(one) == name for one, name in zip(who, level, strict=True)) >= 0.8 * len(who):
+            kind = "person"
+        if kind is not None:
+            raise NotPrivate(wording.refused_names(kind))
 
 
 def judged(doubts: Sequence[Doubts | None], contents: Sequence[Any], bad: Integers = NO_ROWS) -> None:

@@ -111,13 +111,9 @@ def _charge(charging: Charging, fixes: Fixes, made: Cloaked) -> str:
     for trip, count in zip(trips.tolist(), counts.tolist(), strict=True):
         person = name_of(fixes.persons[trip])
         rows[person] = rows.get(person, 0) + count
-    for promise in (made.place, made.time):
-        charging.ledger.granted(
-            rows, metric=promise.metric, epsilon=promise.epsilon, slack=promise.slack, purpose=charging.purpose
-        )  # both fit, or neither is charged
-    for promise in (made.place, made.time):
-        charging.ledger.release_batch(
-            rows, secrets.token_hex(16), key="trajectories", metric=promise.metric, epsilon=promise.epsilon,
-            slack=promise.slack, purpose=charging.purpose, draw=lambda granted: b"",
-        )  # fmt: skip
+    both = made.both  # one charge in two accounts: that of places and that of times
+    charging.ledger.release_batch(
+        rows, secrets.token_hex(16), key="trajectories", metric=both.metric, epsilon=both.epsilon, slack=both.slack,
+        purpose=charging.purpose, draw=lambda granted: b"",
+    )  # fmt: skip
     return f"{len(rows):,} persons were charged for {sum(rows.values()):,} fixes, for places and for times."

@@ -13,7 +13,9 @@ from pathlib import Path
 from metricdp.catalogue import loaded
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, holding, in_its_folder, replacing
+from metricdp.ledger_files import is_ledger, refuse_ledger
 from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
+from metricdp.tables.formats.databases import chosen_table, same_table
 
 
 @contextmanager
@@ -44,8 +46,11 @@ def delivered(goal: Location, source: Location | None = None, *, overwrite: bool
         yield from _on_standard_output()
         return
     read = None if source is None else source.path
+    if read is not None and is_ledger(read):
+        raise InvalidInput(f"{str(read)!r} is a ledger, not a table to protect: name another source.")
     if goal.format.tables and goal.path.is_file():
-        if source is not None and source.path.samefile(goal.path) and source.table == goal.table:
+        refuse_ledger(goal.path)
+        if source is not None and _is_read(source, goal):
             raise OutputProblem(
                 f"cannot write {goal.text!r}: it is the table that is read. Choose another name for it."
             )
@@ -55,6 +60,15 @@ def delivered(goal: Location, source: Location | None = None, *, overwrite: bool
     check_target(goal.path, source=read, overwrite=overwrite)
     with holding(goal.path), replacing(goal.path, source=read, overwrite=overwrite) as partial:
         yield partial
+
+
+def _is_read(source: Location, goal: Location) -> bool:
+    """Tell whether a table of a database is the source, or one that the source, a view, is read from."""
+    made = source.format
+    if not goal.table or not made.tables or not source.path.samefile(goal.path):
+        return False
+    name = chosen_table(loaded(made.listing)(source.path), source)
+    return any(same_table(one, goal.table) for one in {name, *loaded(made.behind)(source.path, name)})
 
 
 def _on_standard_output() -> Iterator[Path]:
@@ -74,7 +88,7 @@ def _into_database(goal: Location, *, overwrite: bool) -> Iterator[Path]:
         raise OutputProblem(f"cannot write {goal.text!r}: you have no permission to change that file.")
     if not goal.table:
         raise InvalidInput(f"{goal.text!r} is a database: name the table to make, such as {goal.text}::protected.")
-    if not overwrite and goal.table in loaded(goal.format.listing)(place):
+    if not overwrite and any(same_table(goal.table, one) for one in loaded(goal.format.listing)(place)):
         raise OutputProblem(
             f"cannot write {goal.text!r}: there is such a table. Choose another name, or replace it with "
             "overwrite=True (--overwrite)."

@@ -20,6 +20,7 @@ from metricdp.tables.lanes import Lane
 from metricdp.tables.leaks import words_of
 from metricdp.tables.task import Task, is_geographic
 
+PROJECTED = "place of "  # how a lane reads places of a named coordinate system
 INSIST = "If it is right, say so with yes_really=True (--yes-really)."
 ENOUGH = 100  # rows from which a constant, or a place far away, is odd
 BULK = 0.99  # of the rows lie together, where a few others are far away
@@ -259,6 +260,8 @@ def refuse_names(lane: Lane) -> None:
     first, second = (set(words_of(name)) for name in lane.columns)
     names = ", ".join(lane.columns)
     if is_geographic(lane.mechanism.inputs):
+        if lane.reads.startswith(PROJECTED):  # of a named system east comes first
+            return
         if (first & LONGITUDE and second & LATITUDE) and not (first & LATITUDE or second & LONGITUDE):
             raise InvalidInput(
                 f"the columns {names} look exchanged by their names: the latitude comes first, --columns "

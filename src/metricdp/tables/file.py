@@ -101,7 +101,7 @@ def perturb_file(
     promise = mechanism.guarantee if isinstance(mechanism, Mechanism) else None
     persons = per_person(id_column, budget, spread, at_most, which=which, promise=promise)
     request = Request(mechanism, columns, snap, on_error, show_values, care, names_of(accuracy_column), persons)
-    with open_books(ledger, persons, rng, promise=promise) as charging, received(source) as name:
+    with open_books(ledger, persons, rng, mechanism=mechanism) as charging, received(source) as name:
         refuse_name(charging)
         origin = located(name, reading.source_format)
         goal = target_location(target, reading.target_format, like=origin)

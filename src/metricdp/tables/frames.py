@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from functools import cache
@@ -12,11 +13,14 @@ import pyarrow as pa
 from metricdp import wording
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
+from metricdp.tables.care import CAREFREE
 from metricdp.tables.checks import first_look, judged, log_findings
+from metricdp.tables.compact import compact
 from metricdp.tables.doubts import Doubts
 from metricdp.tables.draws import is_simulated
+from metricdp.tables.index import FrameIndex
 from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
-from metricdp.tables.leaks import SAMPLED_FROM, Finding
+from metricdp.tables.leaks import SAMPLED_FROM, Finding, rows_sampled, sample_rows
 from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.repeating import Draw, charged_reports
@@ -31,7 +35,21 @@ def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
     """Protect a table in memory and give back the type that came."""
     if isinstance(frame, pa.Table | pa.RecordBatch):
         return _perturb_arrow(frame, request, rng)
-    return _perturb_wrapped(frame, _wrapped(frame), request, rng)
+    if not _is_pandas(frame):
+        return _perturb_wrapped(frame, _wrapped(frame), request, rng)
+    index = FrameIndex.of(frame)
+    if index.columns:
+        _wrapped(frame)  # refuses names that repeat or are no texts
+        if request.columns is None:  # the usual ones are columns of the frame
+            asked = dataclasses.replace(request, care=CAREFREE, accuracy=())
+            request = dataclasses.replace(request, columns=asked.task(list(frame.columns)).columns)
+        frame = index.as_columns(frame)
+    made = _perturb_wrapped(frame, _wrapped(frame), request, rng)
+    return index.put_back(made, frozenset((*request.care.trim.touched, *names_of(request.columns))))
+
+
+def _is_pandas(frame: Any) -> bool:
+    return all(hasattr(frame, name) for name in ("attrs", "columns", "index"))
 
 
 def _reported(
@@ -62,7 +80,7 @@ def _perturb_arrow(frame: Any, request: Request, rng: Randomness) -> Any:
     _refuse_empty(frame.num_rows)
 
     def draw(portion: Portion) -> Protected:
-        found, doubts = first_look(frame.slice(0, task.first_rows), task, person=_whose(request))
+        found, doubts = first_look(frame.slice(0, task.first_rows), task, person=_whose(request), rows=frame)
         log_findings(found)
         drawn = protect(picked(frame, task), task, rng=rng, portion=portion)
         judged(doubts, drawn.contents, drawn.bad)
@@ -110,7 +128,7 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
         return _arrow(wrapped.get_column(name), name)
 
     def draw(portion: Portion) -> Protected:
-        found, doubts = _look(wrapped.head(task.first_rows), task, _whose(request))
+        found, doubts = _look(wrapped, task, _whose(request))
         log_findings(found)
         drawn = protect([column(name) for name in task.columns], task, rng=rng, portion=portion)
         judged(doubts, drawn.contents, drawn.bad)
@@ -175,6 +193,14 @@ def protect_frame_texts(frame: Any, request: TextRequest, rng: Randomness = None
         made = protected_text_table(table, task, rng)
         made = marked_table(made) if is_simulated(rng) else made
         return made if isinstance(frame, pa.Table) else made.combine_chunks().to_batches()[0]
+    index = FrameIndex.of(frame) if _is_pandas(frame) else None
+    if index is not None and index.columns:
+        _wrapped(frame)  # refuses names that repeat or are no texts
+        if request.columns is None:  # the usual ones are columns of the frame
+            asked = dataclasses.replace(request, care=CAREFREE)
+            columns = asked.task(_first_rows(_wrapped(frame).head(SAMPLED_FROM)).schema).columns
+            request = dataclasses.replace(request, columns=columns)
+        frame = index.as_columns(frame)
     wrapped = _wrapped(frame)
     _refuse_empty(len(wrapped))
     for name in set(names_of(request.columns)) & set(wrapped.columns):
@@ -182,7 +208,8 @@ def protect_frame_texts(frame: Any, request: TextRequest, rng: Randomness = None
     first = _first_rows(wrapped.head(SAMPLED_FROM))
     task = request.task(first.schema)
     log_findings(look_beside(first, task))
-    return _texts_put_back(frame, wrapped, task, rng)
+    made = _texts_put_back(frame, wrapped, task, rng)
+    return made if index is None else index.put_back(made, frozenset((*task.care.trim.touched, *task.columns)))
 
 
 def _texts_put_back(frame: Any, wrapped: Any, task: TextTask, rng: Randomness) -> Any:
@@ -201,8 +228,12 @@ def _texts_put_back(frame: Any, wrapped: Any, task: TextTask, rng: Randomness) -
     return _pandas_alone(result.to_native().astype(same), simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
 
 
-def _look(head: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
-    return first_look(_first_rows(head), task, person=person)
+def _look(frame: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
+    first = _first_rows(frame.head(task.first_rows))
+    if len(frame) <= task.first_rows:
+        return first_look(first, task, person=person)
+    rows = sample_rows(len(frame), rows_sampled(task.width))
+    return first_look(first, task, person=person, rows=_first_rows(frame[rows.tolist(), :]))
 
 
 def _first_rows(head: Any) -> pa.Table:
@@ -237,27 +268,58 @@ def _trimmed(result: Any, trim: Trim) -> Any:
 
 
 def _pandas_alone(frame: Any, *, simulated: bool) -> Any:
-    """Return a pandas frame without notes, categories and index levels that are not of its rows."""
+    """Return a pandas frame without notes, and without categories and values that are not of its rows."""
     used = {name: column.cat.remove_unused_categories() for name, column in frame.items() if hasattr(column, "cat")}
     frame = frame.assign(**used)
-    for method in ("remove_unused_categories", "remove_unused_levels"):
-        if hasattr(frame.index, method):
-            frame.index = getattr(frame.index, method)()
+    for name, column in frame.items():
+        kind = type(column.array).__name__
+        if kind == "ArrowExtensionArray":
+            frame[name] = type(column.array)(compact(pa.chunked_array(pa.array(column.array))))
+        elif kind in ("IntegerArray", "FloatingArray", "BooleanArray") and column.isna().any():
+            empty = column.isna().to_numpy()  # what stood there lies under the mask
+            held = column.array.to_numpy(dtype=column.dtype.numpy_dtype, na_value=0)
+            frame[name] = type(column.array)(held, empty)
+    frame.columns.name = None
     frame.attrs = {SIMULATED_KEY: SIMULATED} if simulated else {}
     return frame
 
 
 def _without_unused(result: Any) -> Any:
-    """Return a data frame whose enumerations name the values of its rows only."""
+    """Return a Polars frame whose enumerations, nested ones too, name the values of its rows only."""
     import narwhals.stable.v2 as nw
 
-    enumerations = {name: kind for name, kind in result.schema.items() if isinstance(kind, nw.Enum)}
-    for name, kind in enumerations.items():
-        used = set(result.get_column(name).drop_nulls().unique().to_list())
-        if len(used) < len(kind.categories):
-            fewer = nw.Enum([category for category in kind.categories if category in used])
-            result = result.with_columns(result.get_column(name).cast(nw.String).cast(fewer))
-    return result
+    frame = result.to_native()
+    if not any(kind.is_nested() or isinstance(kind, nw.Enum) for kind in result.schema.values()):
+        return result
+    import polars as pl
+
+    for name, kind in frame.schema.items():
+        if "Enum" in str(kind):
+            fewer, texts = _fewer_categories(kind, compact(whole(frame.get_column(name).to_arrow())))
+            if fewer != kind:
+                frame = frame.with_columns(pl.col(name).cast(texts).cast(fewer))
+    return nw.from_native(frame)
+
+
+def _fewer_categories(kind: Any, array: pa.Array) -> tuple[Any, Any]:
+    """Return a type of Polars with the categories that an array holds, and one with texts in their place."""
+    import polars as pl
+
+    if isinstance(kind, pl.Enum):
+        used = set(array.dictionary.to_pylist())
+        return pl.Enum([category for category in kind.categories if category in used]), pl.String()
+    if isinstance(kind, pl.Struct):
+        parts = [_fewer_categories(field.dtype, array.field(number)) for number, field in enumerate(kind.fields)]
+        names = [field.name for field in kind.fields]
+        fewer, texts = (pl.Struct(dict(zip(names, [part[side] for part in parts], strict=True))) for side in (0, 1))
+        return fewer, texts
+    if isinstance(kind, pl.List):
+        inner = _fewer_categories(kind.inner, array.values)
+        return pl.List(inner[0]), pl.List(inner[1])
+    if isinstance(kind, pl.Array):
+        inner = _fewer_categories(kind.inner, array.values)
+        return pl.Array(inner[0], kind.size), pl.Array(inner[1], kind.size)
+    return kind, kind
 
 
 def _arrow(series: Any, name: str) -> pa.Array:

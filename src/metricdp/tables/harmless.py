@@ -11,9 +11,9 @@ import json
 import re
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from metricdp.tables.compact import LISTS, compact
 from metricdp.tables.marks import SIMULATED_KEY
 
 FIELD_KEYS = (b"PARQUET:field_id",)
@@ -59,11 +59,13 @@ def _type(kind: pa.DataType) -> pa.DataType:
         return pa.map_(_field(kind.key_field), _field(kind.item_field), keys_sorted=kind.keys_sorted)
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(_field(kind.value_field), kind.list_size)
-    if pa.types.is_list(kind):
-        return pa.list_(_field(kind.value_field))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(_field(kind.value_field))
-    return kind
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _type(kind.value_type), kind.ordered)
+    if pa.types.is_run_end_encoded(kind):
+        return pa.run_end_encoded(kind.run_end_type, _type(kind.value_type))
+    if pa.types.is_union(kind):
+        return pa.union([_field(kind.field(number)) for number in range(kind.num_fields)], kind.mode, kind.type_codes)
+    return next((make(_field(kind.value_field)) for is_one, make in LISTS if is_one(kind)), kind)
 
 
 def _pandas(value: bytes, names: list[str]) -> tuple[bytes | None, bool]:
@@ -100,13 +102,10 @@ def _column(entry: dict[str, Any]) -> dict[str, Any]:
 def harmless(table: Any) -> Any:
     """Return a record batch or table without what is not known to be harmless.
 
-    Rows and types stay; nothing is copied but dictionaries that hold more than the rows do.
+    Rows and types stay; what is copied are columns that hold more than the values of their rows.
     """
     schema, _ = harmless_schema(table.schema)
-    columns = []
-    for column, field in zip(table.columns, schema, strict=True):
-        kept = column if column.type.equals(field.type, check_metadata=True) else _stripped(column, field.type)
-        columns.append(_compact(kept) if pa.types.is_dictionary(kept.type) else kept)
+    columns = [compact(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
     return type(table).from_arrays(columns, schema=schema)
 
 
@@ -116,26 +115,3 @@ def fewer_categories(before: pa.RecordBatch, after: pa.RecordBatch) -> set[str]:
         field.name for field in after.schema if pa.types.is_dictionary(field.type) and field.name in before.schema.names
     ]
     return {name for name in both if len(after.column(name).dictionary) < len(before.column(name).dictionary)}
-
-
-def _stripped(column: Any, kind: pa.DataType) -> Any:
-    if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_stripped(chunk, kind) for chunk in column.chunks], kind)
-    return (column.storage if isinstance(column, pa.ExtensionArray) else column).view(kind)
-
-
-def _compact(column: Any) -> Any:
-    """Return a column whose dictionary holds the values of its rows only, in the order they had."""
-    if isinstance(column, pa.ChunkedArray):
-        chunks = [_compact(chunk) for chunk in column.chunks]
-        same = all(new is old for new, old in zip(chunks, column.chunks, strict=True))
-        return column if same else pa.chunked_array(chunks, column.type)
-    used = np.zeros(len(column.dictionary) + 1, dtype=bool)
-    places = column.indices.cast(pa.int64()).fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False)
-    used[places] = True
-    if used[:-1].all():
-        return column
-    new = np.cumsum(used) - 1
-    indices = pa.array(new[places], column.type.index_type, mask=places == len(column.dictionary))
-    values = column.dictionary.take(pa.array(np.flatnonzero(used[:-1])))
-    return pa.DictionaryArray.from_arrays(indices, values, ordered=column.type.ordered)

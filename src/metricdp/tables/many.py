@@ -9,28 +9,37 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from metricdp.errors import InvalidInput, MetricdpError, OutputProblem
+import numpy as np
+import pyarrow as pa
+
+from metricdp import wording
+from metricdp.errors import InvalidInput, MetricdpError, NotPrivate, OutputProblem
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness, source_of
-from metricdp.tables.care import Care
+from metricdp.tables.care import CAREFREE, Care, care_from
 from metricdp.tables.charging import Books, Charging, charge_job, grant, open_books, refuse_name, request_of
+from metricdp.tables.checks import findings_in, refuse_names_of_files
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import Run, runner
 from metricdp.tables.formats import AS_IT_IS, Reading, located, read_batches
-from metricdp.tables.jobs.folder import begun, checked_target, forget, publish, records_of
+from metricdp.tables.jobs.folder import begun, checked_target, forget, order_key_of, publish, records_of
+from metricdp.tables.jobs.keys import folder_keys, key_values, other_names
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job, home_of, plan, sources_of
 from metricdp.tables.jobs.travel import retold
+from metricdp.tables.leaks import Finding, rows_sampled, sample_of
 from metricdp.tables.people import PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson
 from metricdp.tables.sources import open_table
 from metricdp.tables.spending import Spending
 from metricdp.tables.summary import Passage, People, Summary, Tally
 from metricdp.tables.task import OnError, Request, Task, is_geographic, names_of
+from metricdp.tables.trim import Trim
 
 Progress = Callable[[float], None]
 Watch = Callable[[Task, Any], None]
+FILES_LOOKED_AT = 64
 KEPT = (
     "The job is kept and nothing of it can be seen: mend what is wrong and continue it with resume=True (--resume), "
     "or give it up with discard=True (--discard)."
@@ -112,20 +121,23 @@ def perturb_files(
     geographic = is_geographic(mechanism.inputs) if isinstance(mechanism, Mechanism) else True
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
     request = Request(mechanism, columns, snap, on_error, care=care, accuracy=names_of(accuracy_column))
+    keys = folder_keys(paths)
+    first = replace(located(paths[0], reading.source_format), keys=key_values(paths[0], keys))
     with open_table(
-        located(paths[0], reading.source_format), columns, reading, geographic=geographic, vectors=True,
-        usual=lambda names: request.task(names).columns,
+        first, columns, reading, geographic=geographic, vectors=True,
+        usual=lambda names: replace(request, care=CAREFREE).task(names).columns,
     ) as table:  # fmt: skip
         names, notes = table.schema.names, table.layout.notes
         task = replace(request, columns=table.columns or columns, reads=table.layout.reads).task(names)
     counter = None if id_column is None else PeopleCounter(id_column, names)
-    parcel = parcel_of(task, columns, reading)
+    parcel = parcel_of(task, columns, reading, keys)
+    shown = _look_across(paths, parcel, task, id_column)
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
-    planned = plan(paths, place, parcel, simulated=is_simulated(rng))
+    planned = plan(paths, place, parcel, simulated=is_simulated(rng), order_key=order_key_of(place, key))
     told: list[str] = []
     asked = None if id_column is None else PerPerson(id_column)
     with (
-        open_books(ledger, asked, rng, promise=mechanism.guarantee) as charging,
+        open_books(ledger, asked, rng, mechanism=mechanism) as charging,
         begun(planned, parcel, resume=resume, discard=discard, key=key) as job,
     ):
         _refuse_parts(charging)
@@ -140,19 +152,84 @@ def perturb_files(
         sum(record.bad for record in records),
         tuple(named),
         tuple(dict.fromkeys(name for record in records for name in record.dropped)),
-        tuple(dict.fromkeys(one for record in records for one in record.findings if one.column != id_column)),
+        _once([*shown, *(one for record in records for one in record.findings)], id_column),
     )
     passage = Passage(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
         target=str(target),
         names=names,
         simulated=job.simulated,
-        notes=(*link_notes(paths), *notes, *told),
+        notes=(*link_notes(paths), *notes, *told_of_keys(keys, care.trim), *told),
     )
     if watch is not None:
         _look_again(job, parcel, task, watch)
     people = None if counter is None else _people(counter, job, parcel, among_secrets=id_column in task.columns)
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
+
+
+def _look_across(paths: Sequence[Path], parcel: Parcel, task: Task, person: str | None) -> tuple[Finding, ...]:
+    """Return which keys of folders give the secret away, by rows of many files: within one file a key never changes.
+
+    With `strict` the other columns are looked at too, so that a job that is refused is refused before it begins, and
+    for all that is found.
+    """
+    strict, care = task.care.strict, replace(task.care, strict=False)
+    chosen = [paths[int(number)] for number in np.unique(np.linspace(0, len(paths) - 1, FILES_LOOKED_AT).astype(int))]
+    most = max(1, rows_sampled(task.width) // len(chosen))
+    parts: list[pa.Table] = []
+    found: list[Finding] = []
+    called: list[tuple[str, ...]] = []
+    others = dict(zip(paths, other_names(paths), strict=True))
+    deepest = max(map(len, others.values()))
+    for path in chosen if parcel.keys or strict else []:
+        with parcel.opened(path) as table:
+            batch = next((one for one in read_batches(table) if one.num_rows), None)
+        if batch is None:
+            continue
+        rows = pa.Table.from_batches([batch])
+        if strict:
+            found += findings_in(rows, replace(task, care=care), person=person)
+        whose = [person] if person in rows.schema.names and person not in (*task.columns, *parcel.keys) else []
+        part = sample_of(rows.select([*task.columns, *parcel.keys, *whose]), most).slice(0, most)
+        called += [others[path] + ("",) * (deepest - len(others[path]))] * part.num_rows
+        parts.append(part.append_column("", pa.array(np.arange(part.num_rows))))
+    if parts and parcel.keys:
+        mixed = pa.concat_tables(parts, promote_options="permissive").sort_by("").drop_columns([""])
+        mixed = mixed.select([*task.columns, *parcel.keys])
+        names = mixed.schema.names
+        own = Trim(
+            tuple(name for name in care.trim.drop if name in names),
+            tuple((name, step) for name, step in care.trim.coarsen if name in names),
+        )
+        found += findings_in(mixed, replace(task, care=replace(care, trim=own)), person=person)
+    shown = _once(found, person)
+    if strict and shown:
+        raise NotPrivate(wording.refused_columns(shown))
+    if strict and parts:
+        rows = pa.concat_tables(parts, promote_options="permissive").drop_columns([""])
+        refuse_names_of_files(called, rows, task, person)
+    return shown
+
+
+def _once(found: Sequence[Finding], id_column: str | None) -> tuple[Finding, ...]:
+    """Return what was found, once; a column whose values show something is not told by its name too."""
+    by_value = {one.column for one in found if one.evidence == "value"}
+    kept = [one for one in found if one.evidence == "value" or one.column not in by_value]
+    coarse = {one.column for one in kept} - {one.column for one in kept if not one.is_time}
+    same = (replace(one, is_time=one.column in coarse) for one in kept if one.column != id_column)
+    return tuple(dict.fromkeys(same))
+
+
+def told_of_keys(keys: Sequence[str], trim: Trim) -> list[str]:
+    """Say what the names of folders and files show of the rows in them."""
+    lost = [name for name in keys if name in trim.touched]
+    lines = [f"The names of folders are columns: {', '.join(keys)}."] if keys else []
+    if lost:
+        lines.append(
+            f"Folders show what is left of {', '.join(lost)}; rows of one file stay together, so they are still known "
+            "to share its value."
+        )
+    return [*lines, wording.FILES_STAY]
 
 
 class _Bill:
@@ -206,6 +283,9 @@ def carried_out(job: Job, run: Run, workers: int | None, progress: Progress | No
     try:
         if pending:
             run(job, pending, tell, workers=workers)
+    except NotPrivate:  # by --strict: what it advises makes another job, and nothing of this one was seen
+        forget(home_of(Path(job.target)))
+        raise
     except MetricdpError as error:
         raise retold(error, f"{error} {KEPT}") from error.__cause__
     records = records_of(job)
@@ -237,7 +317,8 @@ def _people(counter: PeopleCounter, job: Job, parcel: Parcel, *, among_secrets: 
 
     Where bad rows are left out it is read from the output, unless what stands there are reports: then all rows count.
     """
-    released = job.on_error == "drop" and not among_secrets
+    dropped = counter.column in care_from(job.care).trim.touched
+    released = job.on_error == "drop" and not among_secrets and not dropped
     made = [Path(job.target) / partition.target for partition in job.partitions]
     for path in made if released else [Path(source.path) for source in job.sources]:
         with parcel.opened(path) as table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from metricdp.arrays import Booleans, Integers
 from metricdp.errors import InvalidInput
+from metricdp.names import compose, count_near
 from metricdp.randomness import Randomness, open_uniform, source_of
 from metricdp.tables.persons import PerPerson
 from metricdp.tables.spending import Portion, Spending, spending_of
@@ -68,6 +70,7 @@ def ids_of(batch: Any, column: str) -> tuple[list[Any], Integers]:
     except pa.ArrowException as error:
         raise InvalidInput(f"persons cannot be counted by {column!r}: it holds {array.type}.") from error
     places = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    persons, places = _by_name(persons, places)
     nobody = [person is None or person == b"" or person != person for person in persons]
     if any(nobody):
         renamed = np.cumsum(~np.array(nobody)) - 1
@@ -75,6 +78,16 @@ def ids_of(batch: Any, column: str) -> tuple[list[Any], Integers]:
         places = np.where(places < 0, -1, renamed[places])
         persons = [person for person, empty in zip(persons, nobody, strict=True) if not empty]
     return persons, places
+
+
+def _by_name(persons: list[Any], places: Integers) -> tuple[list[Any], Integers]:
+    """Return persons as the ledger knows them: text in two spellings, composed and decomposed, is one person."""
+    if all(not isinstance(person, bytes) or person.isascii() for person in persons):
+        return persons, places
+    names = [compose(person) if isinstance(person, bytes) else person for person in persons]
+    found = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    numbers = np.array([found[name] for name in names], dtype=np.int64)
+    return list(found), np.where(places < 0, -1, numbers[places])
 
 
 def spending_in(batches: Iterable[Any], asked: PerPerson, names: Sequence[str], task: Task) -> Spending:
@@ -92,7 +105,18 @@ def spending_by(counter: PeopleCounter, asked: PerPerson, task: Task) -> Spendin
             f"{counter.without:,} rows have no {asked.column}: they may be anybody's, and no total would hold. Give "
             "them one or leave them out."
         )
+    near = count_near(counter.rows)
+    if near:
+        logging.getLogger("metricdp").warning("%s", near_names(near, asked.column))
     return spending_of(asked, counter.rows, task)
+
+
+def near_names(count: int, column: str) -> str:
+    """Return the warning of names that are near each other; it shows none of them."""
+    return (
+        f"{count:,} names in {column!r} differ from another one only in spaces, case or zeros, such as 7.0, 07 and 7: "
+        "they are different persons, each with a budget. Write one person one way before the rows are released."
+    )
 
 
 class Allotment:
@@ -125,8 +149,9 @@ class Allotment:
     @property
     def people(self) -> People:
         """How often one person occurs in the output."""
-        most = max(level.rows for level in self.spending.levels)
-        return People(self.column, len(self.spending.counts), most, 0)
+        released = self.spending.released
+        most = max((level.rows for level in released), default=0)
+        return People(self.column, sum(level.persons for level in released), most, 0)
 
     def finish(self) -> None:
         """Refuse a table that had other rows the second time."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee
-from metricdp.units import parse_epsilon, parse_rho
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, Guarantee
+from metricdp.units import parse_epsilon, parse_rho, round_down
 
 if TYPE_CHECKING:
     from metricdp.ledger import Ledger  # its database is imported where books are used
@@ -96,11 +97,38 @@ def per_person(
                 "a budget is for all rows of a person: name the column that says whose row it is with --id."
             )
         return None
-    amount = parse_amount(budget, promise) if isinstance(budget, str) else budget
+    amount = parse_amount(budget, promise) if isinstance(budget, str) else _in_sums(budget, promise)
     return PerPerson(column, amount, spread, at_most, which)
 
 
 def parse_amount(budget: str, promise: AnyGuarantee | None) -> float:
-    """Return a budget in the unit of a promise: 40/km, or 3/km2 where it is rho."""
+    """Return a budget in the unit of a promise, or of all parts of one: 40/km, or 3/km2 where it is rho."""
+    if isinstance(promise, Guarantee) and (unit := _unit_of_parts(promise)) is not None:
+        found = _in_sums(parse_epsilon(budget, unit), promise)
+        assert found is not None
+        return found
     read = parse_rho if isinstance(promise, ConcentratedGuarantee) else parse_epsilon
     return read(budget, "" if promise is None else promise.unit)
+
+
+def _unit_of_parts(promise: Guarantee) -> str | None:
+    """Return the unit that all parts of a product have; None where it is no product."""
+    if promise.unit or not promise.parts:
+        return None
+    units = dict.fromkeys(part.unit for part in promise.parts)
+    if len(units) > 1:
+        shown = ", ".join(f"per {unit}" if unit else "without a unit" for unit in units)
+        raise InvalidInput(
+            f"a budget is in one unit, and the parts of this product are {shown}: charge a ledger whose policy has a "
+            "limit for each of them (--ledger), or keep fewer rows of every person (--at-most)."
+        )
+    return next(iter(units))
+
+
+def _in_sums(budget: float | None, promise: AnyGuarantee | None) -> float | None:
+    """Return a budget for the parts of a product, all of one unit, as one for their sum: so many rows' worth of it."""
+    if budget is None or not isinstance(promise, Guarantee) or _unit_of_parts(promise) is None:
+        return budget
+    return round_down(
+        Fraction(budget) / sum(Fraction(part.epsilon) for part in promise.parts) * Fraction(promise.epsilon)
+    )

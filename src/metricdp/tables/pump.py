@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from metricdp.arrays import Integers
 from metricdp.randomness import Randomness, fresh_stream
-from metricdp.tables.checks import first_look
+from metricdp.tables.checks import findings_in, first_look
 from metricdp.tables.doubts import Doubts, Glimpse
 from metricdp.tables.draws import Draws, Keyed, is_simulated
 from metricdp.tables.formats import Reader, read_batches
 from metricdp.tables.harmless import fewer_categories, harmless_schema
 from metricdp.tables.kernel import picked, protect, replace, report_schema
-from metricdp.tables.leaks import Finding
+from metricdp.tables.leaks import Finding, Sample, rows_sampled
 from metricdp.tables.marks import marked
 from metricdp.tables.people import Allotment, PeopleCounter
 from metricdp.tables.sources import Outlet
@@ -76,6 +76,7 @@ def pump(
     person = None if persons is None else persons.column
     allotment = persons if isinstance(persons, Allotment) else None
     found, doubts = _looked(first, reader.schema, task, person)
+    sample = Sample(rows_sampled(task.width))
     with outlet.without(task.reports).opened(schema) as writer:
         for step in protected(
             _again(first, batches), task, draws, first_row=first_row, allotment=allotment, doubts=doubts
@@ -83,6 +84,7 @@ def pump(
             for doubt, glimpse in zip(doubts, step.glimpses, strict=True):
                 if doubt is not None and glimpse is not None:
                     doubt.add(glimpse, first_row + rows)
+            sample.add(step.batch)
             written += step.result.num_rows
             writer.write(step.result)
             if isinstance(persons, PeopleCounter):
@@ -97,6 +99,8 @@ def pump(
     for doubt in doubts:
         if doubt is not None:
             doubt.judge()
+    if rows > task.first_rows:  # before the output appears
+        found = _both(found, findings_in(sample.table(reader.schema), task, person=person))
     if allotment is not None:
         allotment.finish()
     unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
@@ -117,6 +121,13 @@ def _looked(
     if not first:
         return (), []
     return first_look(pa.Table.from_batches(first, schema).slice(0, task.first_rows), task, person=person)
+
+
+def _both(first: tuple[Finding, ...], later: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Return what was found, once a column; what values show counts more than a name."""
+    found = {one.column: one for one in first}
+    found |= {one.column: one for one in later if one.evidence == "value" or one.column not in found}
+    return tuple(found.values())
 
 
 def _again(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

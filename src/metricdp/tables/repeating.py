@@ -28,7 +28,7 @@ from metricdp.tables.views import taken
 
 LARGEST = 1 << 26  # bytes that the books keep of one job
 GOOD, BAD, LEFT_OUT = 0, 1, 2
-APPLIED, COUNTS = b"applied", b"counts"
+APPLIED, COUNTS, ORDER = b"applied", b"counts", b"order"
 Draw = Callable[[Portion], Protected]
 
 
@@ -44,7 +44,9 @@ class Rows:
     def of(cls, table: pa.Table, column: str) -> Rows:
         """Order the rows of a table by person."""
         persons, places = ids_of(table, column)
-        by_name = sorted(range(len(persons)), key=lambda number: _text(persons[number]))
+        from metricdp.ledger.keys import in_order  # imported where books are used
+
+        by_name = in_order([name_of(person) for person in persons])
         ranks = np.empty(len(persons), dtype=np.int64)
         ranks[by_name] = np.arange(len(persons))
         order = np.argsort(ranks[places], kind="stable")
@@ -78,7 +80,7 @@ def _kept(protected: Protected, rows: Rows, task: Task) -> bytes:
     columns = [*protected.columns, pa.array(state)]
     names = [*(str(number) for number in range(len(protected.columns))), "state"]
     ordered = taken(pa.table(columns, names=names), pa.array(rows.order))
-    notes = {APPLIED: _applied(task), COUNTS: rows.counts.astype("<i8").tobytes()}
+    notes = {APPLIED: _applied(task), COUNTS: rows.counts.astype("<i8").tobytes(), ORDER: b"ledger"}
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, ordered.schema.with_metadata(notes)) as writer:
         writer.write_table(ordered.replace_schema_metadata(notes))
@@ -103,6 +105,14 @@ def _given(charging: Charging, found: Any, rows: Rows, task: Task) -> Protected:
             f"the job {charging.job!r} was charged before, with another mechanism or other columns: give this one a "
             "name of its own. Nobody was charged now."
         )
+    from metricdp.ledger.keys import has_one_order
+
+    if ORDER not in notes and not has_one_order([name_of(person) for person in rows.persons]):
+        raise InvalidInput(
+            f"the job {charging.job!r} was charged by version 0.1.0, which kept reports in the order of names as they "
+            "were spelled, and names of this table have another order in another spelling: nobody can tell whose "
+            "report is whose. Protect the rows as a new job, which is charged."
+        )
     ordered = np.asarray(table["state"])
     ends = np.cumsum(rows.counts)
     same = notes[COUNTS] == rows.counts.astype("<i8").tobytes()
@@ -123,7 +133,3 @@ def _applied(task: Task) -> bytes:
     """Return a digest of what was promised and of the columns it was done to."""
     said = (type(task.mechanism).__name__, repr(task.guarantee), task.columns, task.reports, task.snap, task.on_error)
     return hashlib.blake2b(repr(said).encode(), digest_size=16).hexdigest().encode()
-
-
-def _text(person: Any) -> bytes:
-    return person if isinstance(person, bytes) else str(person).encode()

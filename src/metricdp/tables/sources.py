@@ -34,8 +34,9 @@ from metricdp.tables.values import is_text
 class OpenTable:
     """A table whose secrets are flat columns, read in batches; `reader` is that of its format."""
 
-    def __init__(self, reader: FileReader, *, checked: bool) -> None:
+    def __init__(self, reader: FileReader, *, checked: bool, keys: Sequence[tuple[str, str | None]] = ()) -> None:
         self.reader = reader
+        self._keys = dict(keys)
         self.layout = PLAIN
         self._checked = checked
         self._batches = read_batches(reader)
@@ -51,7 +52,15 @@ class OpenTable:
 
     @property
     def schema(self) -> pa.Schema:
-        return self.layout.flat_schema(self.reader.schema) if self.layout.stages else self.reader.schema
+        schema = self.layout.flat_schema(self.reader.schema) if self.layout.stages else self.reader.schema
+        for name in self.keys:
+            schema = schema.append(pa.field(name, pa.string()))
+        return schema
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that stand in the names of folders and not in the file."""
+        return tuple(name for name in self._keys if name not in self.reader.schema.names)
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -73,7 +82,10 @@ class OpenTable:
             if self._checked:
                 self._check_text(batch, first_row)
             first_row += batch.num_rows
-            yield self.layout.flat(batch) if self.layout.stages else batch
+            batch = self.layout.flat(batch) if self.layout.stages else batch
+            for name in self.keys:
+                batch = batch.append_column(name, pa.repeat(pa.scalar(self._keys[name], pa.string()), batch.num_rows))
+            yield batch
 
     def share(self, rows: int) -> float:
         return self.reader.share(rows)
@@ -149,7 +161,7 @@ def open_table(
         usual: Names the columns of the secret, where the caller did not.
     """
     with open_reader(location, reading, groups) as reader:
-        table = OpenTable(reader, checked=checked)
+        table = OpenTable(reader, checked=checked, keys=location.keys)
         dialect = getattr(reader, "dialect", None)
         known = Table(
             reader.schema,
@@ -183,6 +195,7 @@ class Outlet:
     path: Path
     storage: Storage
     layout: Layout = PLAIN
+    keys: tuple[str, ...] = ()  # columns that stand in the names of folders, and in no file
 
     def without(self, reports: Sequence[str]) -> Outlet:
         """Return the same without dictionaries for columns of reports."""
@@ -192,12 +205,11 @@ class Outlet:
     def opened(self, schema: pa.Schema) -> Iterator[Writer]:
         """Begin the file for batches of a schema."""
         made = FORMATS.named(self.storage.format)
-        if not self.layout.stages:
-            with open_writer(self.path, schema, self.storage) as writer:
-                yield writer
-            return
-        with open_writer(self.path, self.layout.back_schema(schema, made), self.storage) as writer:
-            yield _Restoring(writer, self)
+        written = pa.schema([one for one in schema if one.name not in self.keys], schema.metadata)
+        back = self.layout.back_schema(written, made) if self.layout.stages else written
+        with open_writer(self.path, back, self.storage) as inner:
+            writer: Writer = _Restoring(inner, self) if self.layout.stages else inner
+            yield _WithoutKeys(writer, self.keys) if self.keys else writer
 
 
 class _Restoring:
@@ -209,6 +221,19 @@ class _Restoring:
 
     def write(self, batch: pa.RecordBatch, /) -> None:
         self._inner.write(self._layout.back(batch, self._made))
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class _WithoutKeys:
+    """Leaves out what stands in the names of folders, and writes the rest."""
+
+    def __init__(self, inner: Writer, keys: Sequence[str]) -> None:
+        self._inner, self._keys = inner, keys
+
+    def write(self, batch: pa.RecordBatch, /) -> None:
+        self._inner.write(batch.drop_columns([name for name in self._keys if name in batch.schema.names]))
 
     def close(self) -> None:
         self._inner.close()
@@ -228,4 +253,4 @@ def outlet_like(table: OpenTable, path: Path, goal: Location, *, point: tuple[st
 
 def like_source(table: OpenTable, path: Path) -> Outlet:
     """Return where reports go that are stored just as the secrets were."""
-    return Outlet(path, table.storage, table.layout)
+    return Outlet(path, table.storage, table.layout, table.keys)

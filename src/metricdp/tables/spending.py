@@ -20,10 +20,12 @@ import numpy as np
 from metricdp.arrays import Booleans, Integers
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    AnyGuarantee,
     BagLaplace,
     ConcentratedGuarantee,
     DirectionNoise,
     GaussianNoise,
+    Guarantee,
     HyperbolicLaplace,
     MatrixMechanism,
     Mechanism,
@@ -65,7 +67,7 @@ class Spending:
     Attributes:
         asked: What was asked for.
         counts: How many rows of every person the table has.
-        levels: What their rows in the output cost, by how many there are.
+        levels: What their rows cost, by how many of them were asked for; `released` says what is in the output.
         granted: How many of them a ledger grants everybody; None where it grants all, or none was asked.
     """
 
@@ -77,7 +79,7 @@ class Spending:
     @property
     def amount(self) -> float:
         """What holds for everyone: no person's rows cost more than this together, in epsilon or in rho."""
-        return -round_down(-max(level.rows * Fraction(level.amount) for level in self.levels))
+        return self._most(lambda level: level.amount)
 
     @property
     def epsilon(self) -> float:
@@ -88,7 +90,25 @@ class Spending:
     @property
     def slack(self) -> float:
         """The slack that holds for everyone: that of every row is charged."""
-        return -round_down(-max(level.rows * Fraction(level.slack) for level in self.levels))
+        return self._most(lambda level: level.slack)
+
+    def _most(self, cost: Callable[[Level], float]) -> float:
+        total = max((level.rows * Fraction(cost(level)) for level in self.released), default=Fraction(0))
+        return -round_down(-total) + 0.0  # never -0.0
+
+    @cached_property
+    def released(self) -> tuple[Level, ...]:
+        """What is in the output: `levels` by how many rows a ledger granted; nobody who has none is in it."""
+        if self.granted is None:
+            return self.levels
+        made: dict[tuple[int, float], Level] = {}
+        for who in self.counts:
+            rows, level = self.granted[who], self._by_rows[self.asked_rows(who)]
+            if rows:
+                before = made.get((rows, level.amount))
+                persons = 1 if before is None else before.persons + 1
+                made[rows, level.amount] = replace(level, rows=rows, persons=persons)
+        return tuple(made[key] for key in sorted(made, reverse=True))
 
     @property
     def written(self) -> int:
@@ -122,7 +142,8 @@ class Spending:
     @property
     def loss(self) -> float:
         """How far a report lies from the truth on average, over the rows of the output; by the law, not measured."""
-        return sum(level.persons * level.rows * level.loss for level in self.levels) / self.written
+        total = sum(level.persons * level.rows * level.loss for level in self.released)
+        return total / self.written if self.written else 0.0
 
     def cost(self, person: Any) -> tuple[int, float, float]:
         """Return how many rows of a person are in the output, and the amount and slack of each."""
@@ -154,7 +175,7 @@ def spending_of(asked: PerPerson, counts: Counter[Any], task: Task) -> Spending:
     persons = Counter(min(count, limit) for count in counts.values())
     promise = task.mechanism.guarantee
     full = promise.rho if isinstance(promise, ConcentratedGuarantee) else promise.epsilon
-    amounts = {count: _share(asked, count, full) for count in sorted(persons, reverse=True)}
+    amounts = {count: _share(asked, count, full, promise) for count in sorted(persons, reverse=True)}
     made: dict[float, Task] = {}
     fewer = {amount for amount in amounts.values() if amount != full}
     if fewer:
@@ -175,7 +196,7 @@ def spending_of(asked: PerPerson, counts: Counter[Any], task: Task) -> Spending:
     return Spending(asked, dict(counts), levels)
 
 
-def _share(asked: PerPerson, rows: int, epsilon: float) -> float:
+def _share(asked: PerPerson, rows: int, epsilon: float, promise: AnyGuarantee) -> float:
     """Return the epsilon of each of so many rows: at most B / n in millionths, so that n of them keep the budget."""
     if asked.budget is None:
         return epsilon
@@ -183,7 +204,7 @@ def _share(asked: PerPerson, rows: int, epsilon: float) -> float:
     if rows * ceil(Fraction(epsilon) * MICRO) <= limit:
         return epsilon
     if asked.spread is None:
-        raise InvalidInput(_over(asked, rows, epsilon))
+        raise InvalidInput(_over(asked, rows, epsilon, promise))
     share = limit // rows
     if share == 0:
         raise InvalidInput(
@@ -195,17 +216,21 @@ def _share(asked: PerPerson, rows: int, epsilon: float) -> float:
     return chosen
 
 
-def _over(asked: PerPerson, rows: int, epsilon: float) -> str:
-    fits = max(1, floor(Fraction(asked.budget or 0) / Fraction(epsilon)))
+def _over(asked: PerPerson, rows: int, epsilon: float, promise: AnyGuarantee) -> str:
+    budget = asked.budget or 0.0
+    fits = max(1, floor(Fraction(budget) / Fraction(epsilon)))
+    if isinstance(promise, Guarantee) and promise.parts and not promise.unit:  # said in the unit of its parts
+        times = sum(part.epsilon for part in promise.parts) / promise.epsilon
+        epsilon, budget = epsilon * times, budget * times
     if asked.at_most is None:
         return (
             f"somebody has {rows:,} rows, which cost {rows:,} x {epsilon:g} together, more than the budget of "
-            f"{asked.budget:g}. Share it among the rows of a person with --spread even, or keep fewer with "
+            f"{budget:g}. Share it among the rows of a person with --spread even, or keep fewer with "
             f"--at-most {fits}."
         )
     return (
         f"{asked.at_most:,} rows of one person cost {rows:,} x {epsilon:g} together, more than the budget of "
-        f"{asked.budget:g}: lower --at-most to {fits}, or share the budget among them with --spread even."
+        f"{budget:g}: lower --at-most to {fits}, or share the budget among them with --spread even."
     )
 
 

@@ -18,11 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.errors import BudgetExceeded, InvalidInput
+from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
+from metricdp.ledger.keys import name_bytes
 from metricdp.metrics import Haversine
 from metricdp.mobility import Absorption, Distribution, Run, Step, predictive
 from metricdp.mobility.predictive import Spend
+from metricdp.names import count_near
 from metricdp.tables.charging import name_of
+from metricdp.tables.people import near_names
 from metricdp.tables.persons import Charging
 from metricdp.units import SECONDS
 
@@ -93,7 +96,9 @@ class Stream:
     sequence of reports is at most exp(total * d) times likelier from one than from the other. Not protected: who has
     rows, how many and when.
 
-    One process at a time may step a stream: two would each know only their own steps.
+    One process at a time steps a stream: two would each know only their own steps. The ledger holds a lock until it is
+    closed, and refuses the second one. A person is who they are in the ledger: 7 and "7", and the two spellings of
+    "é", are one person with one window.
     """
 
     def __init__(self, charging: Charging, budget: Distribution | Absorption, *, name: str = "stream") -> None:
@@ -101,9 +106,9 @@ class Stream:
             raise InvalidInput("`name` of a stream must be 1 to 100 letters.")
         self.charging, self.budget, self.name = charging, budget, name
         self.setup = f"{type(budget).__name__} {json.dumps(asdict(budget), sort_keys=True)}"
-        self.mechanism = predictive(METRIC, budget=budget)
+        self.mechanism = predictive(METRIC, budget=self._within)
         self.count = Count()
-        self._people: dict[str | bytes | int, _Person] = {}
+        self._people: dict[bytes, _Person] = {}
 
     def step(self, person: Any, time: float, place: tuple[float, float]) -> Answer | None:
         """Return the report of one row; None where the books refuse it and `charging.refused` is "report".
@@ -111,10 +116,11 @@ class Stream:
         A row that is not later than the last one of its person gets the report that stood then: nothing is drawn and
         nothing charged. `time` is in seconds, `place` latitude and longitude.
         """
-        who = name_of(person)
+        who = name_bytes(name_of(person), "person")
         if not math.isfinite(time):
             raise InvalidInput("a time must be a finite number of seconds.")
         secret = self.mechanism.ground.encode(np.array([place]))[0]
+        self.hold()
         if who not in self._people:
             self._people[who] = self._recovered(who)
         state = self._people[who]
@@ -127,18 +133,42 @@ class Stream:
             state.add(when, state.run.reports[-1], step, fresh=False, keep=self._keep)
         return self._advanced(who, state, time, secret)
 
+    def hold(self) -> None:
+        """Be the only one who steps this stream, or say who is; what another one did meanwhile is read again."""
+        ledger = self.charging.ledger
+        if not ledger.holds(self.name, self):
+            self._people.clear()
+            ledger.hold(self.name, self)
+
     @property
     def _keep(self) -> int:
         return self.budget.window + 1
 
-    def _advanced(self, who: str | bytes | int, state: _Person, time: float, secret: Any) -> Answer | None:
-        step, run, repeated = self.budget(state.run), state.run.copy(), [0, 0]
+    def _within(self, run: Run) -> Step:
+        """Return what the next step may cost; nothing where the window holds more than it should.
+
+        Books of earlier versions may hold one person in two spellings, or steps of two processes, each with windows of
+        its own. Read back together they may exceed the total. Then nothing is tested or drawn until it fits again.
+        """
+        step = self.budget(run)
+        recent = max(0, len(run) - self.budget.window + 1)
+        spent = math.fsum(one.noise for one, fresh in zip(run.steps[recent:], run.fresh[recent:], strict=True) if fresh)
+        room = (1.0 - self.budget.share) * self.budget.total - spent
+        return step if step.noise <= room else Step(0.0, 0.0)
+
+    def _advanced(self, who: bytes, state: _Person, time: float, secret: Any) -> Answer | None:
+        step, run, repeated = self._within(state.run), state.run.copy(), [0, 0]
         refusal: list[BudgetExceeded] = []
 
         def spend(label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
             what = label.split()[1]
 
             def drawn() -> bytes:
+                if not self.charging.ledger.holds(self.name, self):  # asked inside the transaction
+                    raise LedgerUnavailable(
+                        f"the lock of the stream {self.name!r} was lost: nothing was drawn or charged. Send the row "
+                        "again; the stream is then read from the books."
+                    )
                 asked = [step.test, step.noise, step.threshold]
                 told = {"mark": MARK, "name": self.name, "setup": self.setup, "number": state.number, "time": time}
                 return json.dumps(told | {"what": what, "step": asked, "answer": draw().hex()}).encode()
@@ -182,10 +212,10 @@ class Stream:
 
     def _recovered(self, who: str | bytes | int) -> _Person:
         """Return where a person's stream is, from the books."""
-        state, keep = _Person(), self._keep
+        state, keep, number = _Person(), self._keep, 0
         records = [told for one in self.charging.ledger.history(who) if (told := _record(one.report)) is not None]
         mine = [told for told in records if told["name"] == self.name]
-        mine.sort(key=lambda told: (told["number"], told["what"] == "report"))
+        mine.sort(key=lambda told: (told["time"], told["what"] == "report"))  # numbers of two spellings are alike
         for told in self._known(mine):
             if told["setup"] != self.setup:
                 raise InvalidInput(
@@ -202,7 +232,8 @@ class Stream:
                 state.add(time, state.run.reports[-1], step, fresh=False, keep=keep)
             else:
                 state.add(time, self.mechanism.ground.unpack(answer), step, fresh=True, keep=keep)
-            state.number = told["number"] + (state.open is None)
+            number = max(number, told["number"] + (state.open is None))
+        state.number = number
         return state
 
     def _request(self, state: _Person, time: float, what: str) -> str:
@@ -223,7 +254,8 @@ class Stream:
                 f"last {self.budget.window:,} steps cost, so nobody knows what the next may: keep reports for a "
                 "window at least. Under another name a stream begins anew, with windows of its own."
             )
-        return [told for told in mine if told["number"] >= min(fresh)]  # before it tests alone, which cost the same
+        first = next(place for place, told in enumerate(mine) if told["what"] == "report")
+        return mine[first:]  # before it tests alone, which cost the same
 
     def lines(self, step_seconds: float | None = None) -> list[str]:
         """Return what was done, what is promised and what stays unprotected, one sentence a line."""
@@ -241,6 +273,8 @@ class Stream:
             f"Charged since the start: {done.charged / 1e6:.6g} per km, all persons together, a millionth for rows "
             "that cost nothing. The books hold how many rows everybody had: a run that was killed goes on from there.",
         ]
+        if near := count_near(self._people):
+            lines.append(near_names(near, "person"))
         if step_seconds is not None:
             lines.append(a_day(budget, step_seconds))
         lines.append("Not protected: who has rows, how many and when. Which reports are fresh is paid for.")

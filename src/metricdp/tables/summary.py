@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metricdp import wording
 from metricdp.cards import card
-from metricdp.mechanisms import AnyGuarantee, pure
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
+from metricdp.rendering import printable
 from metricdp.tables.care import CAREFREE, Care
 from metricdp.tables.lanes import Accuracy, Snapping
-from metricdp.tables.leaks import SAMPLED, Finding, rows_looked_at
+from metricdp.tables.leaks import Finding, rows_sampled
 from metricdp.tables.spending import Spending
 from metricdp.tables.task import Task
 
@@ -75,7 +76,7 @@ class Summary:
     findings: tuple[Finding, ...] = ()  # columns that stay and may give the secret away: for the owner's eyes
     care: Care = CAREFREE  # what was dropped, coarsened and kept on purpose
     spending: Spending | None = None  # what the rows of every person cost, where a budget or a limit was asked for
-    first_rows: int = rows_looked_at(1)  # how many rows were looked at before anything was drawn, at most
+    sampled: int = rows_sampled(1)  # how many rows of a table were looked at, at most
 
     @classmethod
     def of(
@@ -93,9 +94,7 @@ class Summary:
             source=passage.source,
             target=passage.target,
             columns=task.columns,
-            kept_columns=tuple(
-                name for name in passage.names if name not in task.columns and name not in task.care.trim.drop
-            ),
+            kept_columns=tuple(name for name in passage.names if name not in (*task.columns, *task.care.trim.touched)),
             rows=tally.rows,
             written=tally.rows - (tally.bad if task.on_error == "drop" else 0)
             if tally.written is None
@@ -114,7 +113,7 @@ class Summary:
             findings=tally.findings,
             care=task.care,
             spending=spending,
-            first_rows=task.first_rows,
+            sampled=rows_sampled(task.width),
         )
 
     @property
@@ -154,12 +153,13 @@ class Summary:
             done = "left out" if self.on_error == "drop" else "emptied"
             named = ", ".join(str(row) for row in self.bad_rows[:10]) + (", ..." if self.bad > 10 else "")
             lines.append(f"{self.bad:,} of {self.rows:,} rows held no legal secret and were {done}: rows {named}.")
+        lines.extend(self.whole_history())
         spread = self.spending is not None and self.spending.is_spread
         lines.append(wording.spread_promise(self.guarantee) if spread else wording.row_promise(self.guarantee))
         if self.snapping is not None:
             lines.append(wording.snapped(self.snapping, pure(self.guarantee, "snapping")))
         for position, one in enumerate(self.accuracy):
-            shares = () if self.spending is None else self.spending.levels
+            shares = () if self.spending is None else self.spending.released
             least = min((level.task.accuracy[position].radius for level in shares), default=one.radius)
             lines.append(wording.accuracy(one.column, one.radius, one.unit, one.level, least=least))
         lines.extend(self.composition())
@@ -167,14 +167,52 @@ class Summary:
         lines.extend(self.trimmed())
         if self.kept_columns:
             lines.append(wording.kept(self.kept_columns))
+        if self.kept_columns or self.care.trim.coarsen:
             lines.extend(wording.found_columns(self.findings))
-            lines.append(wording.looked_at(min(self.rows, self.first_rows, SAMPLED), min(self.rows, self.first_rows)))
+            lines.append(wording.looked_at(min(self.rows, self.sampled), self.rows))
         if self.dropped:
             lines.append(wording.not_carried_over(self.dropped))
         lines.extend(self.notes)
         if self.simulated:
             lines.append(wording.simulated())
-        return lines
+        return [printable(line) for line in lines]
+
+    def whole_history(self) -> list[str]:
+        """Return what all rows of the person who has the most are worth, in distances; nothing where none were counted.
+
+        Rows of one person add up, so this comes before the promise of one row.
+        """
+        if self.people is None or self.people.most_rows < 2:
+            return []
+        whose = "All rows of any one person together"
+        if self.spending is None or not self.spending.is_spread:
+            whose = f"All {self.people.most_rows:,} rows of the person with the most together"
+        if isinstance(self.guarantee, ConcentratedGuarantee):
+            all_of_them = self.guarantee.composed(times=self.people.most_rows)
+            if self.spending is not None:
+                all_of_them = replace(all_of_them, rho=self.spending.amount)
+            return [wording.concentrated_whole_history(all_of_them, whose)]
+        if (reach := self.reach_together()) is None:
+            return []
+        parts = wording.parts_of(self.guarantee)
+        return [wording.whole_history(parts[0] if parts else self.guarantee, reach, whose)]
+
+    def reach_together(self) -> float | None:
+        """Return how far apart places may lie in every row of a person for all rows to keep a factor of two.
+
+        None where nobody has more than one row, or nobody was counted, and for guarantees without such a distance, as
+        sums of metrics in several units.
+        """
+        if self.people is None or self.people.most_rows < 2 or isinstance(self.guarantee, ConcentratedGuarantee):
+            return None
+        if self.guarantee.basis == "none" or not self.composed_epsilon:
+            return None
+        parts = wording.parts_of(self.guarantee)
+        if len({part.unit for part in parts}) > 1:
+            return None
+        # a sum of metrics: every part of a row may lie that far apart, and what the parts leak adds up
+        parts_epsilon = sum(part.epsilon for part in parts) / self.guarantee.epsilon if parts else 1.0
+        return wording.reach_together(self.guarantee, parts_epsilon * self.composed_epsilon, self.composed_slack or 0.0)
 
     def again(self) -> str:
         """Return what protecting and releasing the table a second time costs."""
@@ -214,7 +252,7 @@ class Summary:
 
 def _largest(task: Task, spending: Spending | None) -> tuple[Accuracy, ...]:
     """Return the accuracy that holds for every row: the largest, where rows have different ones."""
-    tasks = [task] if spending is None else [level.task for level in spending.levels]
+    tasks = [task] if spending is None else [level.task for level in spending.released or spending.levels]
     return tuple(
         max((other.accuracy[position] for other in tasks), key=lambda one: one.radius)
         for position in range(len(task.accuracy))

@@ -53,8 +53,13 @@ class Task:
 
     @property
     def first_rows(self) -> int:
-        """How many rows are looked at before anything is drawn."""
-        return rows_looked_at(sum(lane.mechanism.inputs.width for lane in self.lanes))
+        """How many rows are doubted before anything is drawn."""
+        return rows_looked_at(self.width)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a secret has."""
+        return sum(lane.mechanism.inputs.width for lane in self.lanes)
 
     @property
     def snap(self) -> float:

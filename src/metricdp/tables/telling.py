@@ -6,7 +6,6 @@ where `Sight` was asked to keep them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -33,6 +32,7 @@ from metricdp.mechanisms import (
 from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, StreetPath
 from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
 from metricdp.pictures.release_page import OWN_LEVEL
+from metricdp.rendering import file_name, json_text
 from metricdp.spaces import Space
 from metricdp.tables.lanes import Lane
 from metricdp.tables.sight import MOST_SECRETS, Seen, Sight
@@ -65,7 +65,7 @@ def release_of(
     if summary.snapping is not None:
         lines.append(wording.snapped(summary.snapping, promise))
     return Release(
-        title=f"{Path(summary.source).name}, protected",
+        title=f"{file_name(summary.source)}, protected",
         guarantee=promise,
         mechanism=mechanism.certificate.method,
         rows=summary.written,
@@ -75,6 +75,8 @@ def release_of(
         person=""
         if people is None and spread is None
         else wording.epsilon(summary.composed_epsilon or 0.0, promise.unit),
+        together=summary.reach_together(),
+        whole_history=wording.uncounted() if people is None else " ".join(summary.whole_history()),
         people=(*summary.composition(), summary.again()),
         kept=summary.kept_columns,
         remarks=tuple(_remarks(summary)),
@@ -83,7 +85,7 @@ def release_of(
         repeat=tuple(repeat),
         citation=citation(),
         simulated=wording.simulated() if summary.simulated else "",
-        shares=() if spread is None else tuple(_share_told(level, promise.unit) for level in spread.levels),
+        shares=() if spread is None else tuple(_share_told(level, promise.unit) for level in spread.released),
     )
 
 
@@ -91,8 +93,9 @@ def _noisiest(sight: Sight, spread: Spending | None) -> list[Lane]:
     """Return the lanes whose law the page tells: where rows have different ones, that whose reports lie farthest."""
     if spread is None:
         return [seen.lane for seen in sight.lanes]
+    levels = spread.released or spread.levels
     return [
-        max((level.task.lanes[number] for level in spread.levels), key=lambda lane: _own_radius(lane).value)
+        max((level.task.lanes[number] for level in levels), key=lambda lane: _own_radius(lane).value)
         for number in range(len(sight.lanes))
     ]
 
@@ -112,7 +115,8 @@ def law_told(summary: Summary, mechanism: Mechanism) -> dict[str, Any]:
     law = law_of(mechanism, snap=summary.snap)
     if summary.spending is not None and summary.spending.is_spread:
         law["shares"] = [
-            {"rows": one.rows, "law": law_of(one.task.mechanism, snap=summary.snap)} for one in summary.spending.levels
+            {"rows": one.rows, "law": law_of(one.task.mechanism, snap=summary.snap)}
+            for one in summary.spending.released
         ]
     return law
 
@@ -122,6 +126,7 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
 
     `law` is what `law_told` returns.
     """
+    summary = replace(summary, source=file_name(summary.source), target=file_name(summary.target))  # it may travel
     promise, people, snapping = summary.guarantee, summary.people, summary.snapping
     return {
         "format": FORMAT,
@@ -156,6 +161,10 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
             "basis": promise.basis,
             "radius": promise.radius,
             "words": wording.short(promise),
+            "parts": [
+                {"epsilon": part.epsilon, "unit": part.unit, "metric": type(part.metric).__name__}
+                for part in getattr(promise, "parts", ())
+            ],
         },
         "snapping": None if snapping is None else {"snap": snapping.snap, "slack": snapping.slack},
         "people": None
@@ -184,7 +193,7 @@ def _shares(summary: Summary) -> list[dict[str, Any]] | None:
         return None
     return [
         {"rows": one.rows, "persons": one.persons} | _rate(summary, one.amount, one.slack) | {"loss": one.loss}
-        for one in summary.spending.levels
+        for one in summary.spending.released
     ]
 
 
@@ -223,7 +232,7 @@ def _remarks(summary: Summary) -> list[str]:
 def write_record(record: dict[str, Any], path: str | Path) -> Path:
     """Write plain values as JSON; a failed write leaves no half file."""
     with replacing(path) as partial:
-        partial.write_text(json.dumps(record, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+        partial.write_text(json_text(record, ascii_only=False) + "\n", encoding="utf-8")
     return Path(path)
 
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from metricdp.errors import InvalidInput
+import pyarrow as pa
+
+from metricdp import wording
+from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.files import link_notes
 from metricdp.randomness import Randomness, source_of
 from metricdp.tables.care import Care
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import runner
 from metricdp.tables.formats import AS_IT_IS, Reading, located
-from metricdp.tables.jobs.folder import Record, begun, checked_target, records_of
+from metricdp.tables.jobs.folder import Record, begun, checked_target, order_key_of, records_of
+from metricdp.tables.jobs.keys import folder_keys, key_values, other_names
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.plan import plan, sources_of
-from metricdp.tables.many import Files, carried_out
+from metricdp.tables.leaks import text_kind
+from metricdp.tables.many import Files, carried_out, told_of_keys
 from metricdp.tables.sources import open_table
 from metricdp.tables.task import names_of
 from metricdp.tables.text_pump import TextTally
@@ -77,12 +84,16 @@ def protect_text_files(
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict)
     reading = replace(reading, block_bytes=LONGEST_ROW)
     wanted = names_of(columns)
-    with open_table(located(paths[0], reading.source_format), wanted or None, reading, geographic=False) as table:
+    keys = folder_keys(paths)
+    first = replace(located(paths[0], reading.source_format), keys=key_values(paths[0], keys))
+    with open_table(first, wanted or None, reading, geographic=False) as table:
         task = task_of(table, TextRequest(mechanism, wanted, care))
         kept, notes = kept_beside(table, task), table.layout.notes
-    parcel = parcel_of(task, wanted or task.columns, reading)
+    if strict:
+        _refuse_names(paths)
+    parcel = parcel_of(task, wanted or task.columns, reading, keys)
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
-    planned = plan(paths, place, parcel, simulated=is_simulated(rng))
+    planned = plan(paths, place, parcel, simulated=is_simulated(rng), order_key=order_key_of(place, key))
     with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
         job = job if job.finished else carried_out(job, run, workers, progress)
         records = list(records_of(job).values())
@@ -96,8 +107,21 @@ def protect_text_files(
         care=care,
         simulated=job.simulated,
         seconds=time.perf_counter() - started,
-        notes=(f"{len(paths):,} files, each in its own format.", *link_notes(paths), *notes),
+        notes=(
+            f"{len(paths):,} files, each in its own format.",
+            *link_notes(paths),
+            *notes,
+            *told_of_keys(keys, care.trim),
+        ),
     )
+
+
+def _refuse_names(paths: Sequence[Path]) -> None:
+    """Refuse names of files and folders that look like places or persons: they leave as they are."""
+    for level in itertools.zip_longest(*other_names(paths)):
+        kind = text_kind(pa.array(level, pa.string()), None)
+        if kind is not None:
+            raise NotPrivate(wording.refused_names(kind))
 
 
 def _tally(records: Sequence[Record]) -> TextTally:

@@ -7,9 +7,8 @@ table, whose words would show in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import Mechanism
 from metricdp.pictures.release import WordExample
 from metricdp.pictures.text_page import TextPage
+from metricdp.rendering import file_name
 from metricdp.tables.telling import citation
 from metricdp.tables.texts import TextSummary
 from metricdp.text import TextMechanism
@@ -79,6 +79,7 @@ def law_lines(found: Worth, unit: str) -> list[str]:
 
 def record_of_texts(summary: TextSummary) -> dict[str, Any]:
     """Return what was done to a table of texts as plain values; `text.schema.json` says what each is."""
+    summary = replace(summary, source=file_name(summary.source), target=file_name(summary.target))  # it may travel
     promise, tally, rules = summary.mechanism.words.guarantee, summary.tally, summary.mechanism.rules
     found = _worth(summary.mechanism.words)
     return {
@@ -144,7 +145,7 @@ def page_of_texts(
     stayed = [wording.kept(summary.kept_columns)] if summary.kept_columns else ["Nothing but the protected texts."]
     stayed += wording.found_columns([one for one in summary.tally.findings if one.evidence == "name"])[:-1]
     return TextPage(
-        title=f"{Path(summary.source).name}, protected",
+        title=f"{file_name(summary.source)}, protected",
         lead="Every word was drawn anew at random, the likelier the closer its meaning; often it is the word itself. "
         "What that promises is below; what it does not hide comes first.",
         facts=tuple(facts),

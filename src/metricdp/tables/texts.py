@@ -16,6 +16,7 @@ from metricdp import wording
 from metricdp.errors import InvalidInput
 from metricdp.files import link_notes
 from metricdp.randomness import Randomness
+from metricdp.rendering import printable
 from metricdp.tables.care import Care
 from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
@@ -68,12 +69,14 @@ class TextSummary:
             lines.append(wording.coarsened_columns([(name, step.written) for name, step in trim.coarsen]))
         if self.kept_columns:
             lines.append(wording.kept(self.kept_columns))
+        if self.kept_columns or trim.coarsen:
             lines += wording.found_columns(tally.findings)
-            lines.append(wording.looked_at(min(tally.looked, SAMPLED), min(tally.looked, SAMPLED_FROM)))
+            lines.append(wording.looked_at(min(tally.looked, SAMPLED), min(tally.looked, SAMPLED_FROM), first=True))
         if tally.dropped:
             lines.append(wording.not_carried_over(tally.dropped))
         lines += self.notes
-        return [*lines, wording.simulated()] if self.simulated else lines
+        lines += [wording.simulated()] if self.simulated else []
+        return [printable(line) for line in lines]
 
 
 def protect_texts(
@@ -156,7 +159,7 @@ def task_of(table: OpenTable, request: TextRequest) -> TextTask:
 
 def kept_beside(table: OpenTable, task: TextTask) -> tuple[str, ...]:
     """Return the columns that leave beside the texts."""
-    return tuple(name for name in table.schema.names if name not in (*task.columns, *task.care.trim.drop))
+    return tuple(name for name in table.schema.names if name not in (*task.columns, *task.care.trim.touched))
 
 
 def _notes(table: OpenTable, origin: Location, goal: Location) -> tuple[str, ...]:

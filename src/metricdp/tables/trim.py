@@ -21,6 +21,7 @@ from metricdp.errors import InvalidInput
 SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "w": 604800}
 DAY = 86400
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+EARLIEST = 1e8  # seconds since 1970: March 1973
 CLOCK = r"^(?P<head>.*?)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?P<second>:\d{2})?(?P<fraction>[.,]\d+)?(?P<tail>\D.*)?$"
 DATE = r"^(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?P<rest>[T ].*)?$"
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
@@ -200,7 +201,7 @@ def _numbers(array: Any, name: str, step: Step) -> Any:
     kind = array.type
     if step.is_time:
         values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
-        widths = float(step.size) * _per_second(values)
+        widths = float(step.size) * _per_second(values, name)
         made = np.floor(values / widths) * widths
     elif pa.types.is_integer(kind):
         if step.size.denominator != 1:
@@ -223,9 +224,14 @@ def _multiples(values: Any, step: Step) -> Any:
     return np.round(np.floor(values / size + 1e-9) * size, len(behind))
 
 
-def _per_second(values: Any) -> Any:
-    """Return in how many parts every number counts a second: numbers of 1970 and after by their size, small ones 1."""
+def _per_second(values: Any, name: str) -> Any:
+    """Return in how many parts every number counts a second, by its size; numbers that are no times are refused."""
     size = np.abs(values)
+    if np.any((size > 0) & (size < EARLIEST)):
+        raise InvalidInput(
+            f"the column {name!r} holds numbers that do not count from 1970, such as hours of a day: coarsen it to a "
+            f"number in its own unit, such as {name}=6, or drop it."
+        )
     return np.select([size >= 1e17, size >= 1e14, size >= 1e11], [1e9, 1e6, 1e3], 1.0)
 
 
@@ -257,7 +263,7 @@ def _clock_texts(array: Any, name: str, step: Step) -> Any:
     filled = _filled(array)
     if not pc.any(pc.and_not(filled, pc.match_substring_regex(array, NUMBER).fill_null(False))).as_py():
         values = _doubles_of(array, name)
-        widths = float(step.size) * _per_second(values)
+        widths = float(step.size) * _per_second(values, name)
         whole = pa.array(np.where(np.isfinite(values), np.floor(values / widths) * widths, 0).astype(np.int64))
         return _written(array, whole)
     if step.size > DAY:

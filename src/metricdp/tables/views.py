@@ -22,6 +22,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.dictionary(kind.index_type, plain_type(kind.value_type), kind.ordered)
     if pa.types.is_struct(kind):
         return pa.struct([_plain_field(kind.field(number)) for number in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field), keys_sorted=kind.keys_sorted)
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(_plain_field(kind.value_field), kind.list_size)
     if pa.types.is_list(kind) or pa.types.is_list_view(kind):
@@ -53,7 +55,7 @@ def _as(column: Any, kind: pa.DataType) -> Any:
         offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int64() if large else pa.int32())
         made = pa.LargeListArray if large else pa.ListArray
         return made.from_arrays(offsets, plain(column.flatten()), type=kind, mask=column.is_null())
-    if any(_is_view_of_lists(inner) for inner in _inside(column.type)):
+    if any(_is_view_of_lists(inner) for inner in (*_inside(column.type), kind, *_inside(kind))):
         return pa.array(column.to_pylist(), kind)
     return column.cast(kind)
 
@@ -94,10 +96,12 @@ def filtered(table: Any, kept: pa.Array) -> Any:
 
 def _pickable(schema: pa.Schema) -> dict[int, pa.DataType]:
     """Return types whose rows Arrow picks; of lists that are views it does, and makes none of lists."""
-    return {
-        place: kind if _is_view_of_lists(kind) or _is_tensor(kind) else plain_type(kind)
-        for place, kind in enumerate(schema.types)
-    }
+    return {place: kind if _is_picked(kind) else plain_type(kind) for place, kind in enumerate(schema.types)}
+
+
+def _is_picked(kind: pa.DataType) -> bool:
+    """Tell whether Arrow picks rows of a type that `plain_type` would change."""
+    return _is_tensor(kind) or (_is_view_of_lists(kind) and plain_type(kind.value_type) == kind.value_type)
 
 
 def _cast(table: Any, kinds: dict[int, pa.DataType]) -> Any:

@@ -215,8 +215,9 @@ def _centres(
             found[person] = (int(draw()),)
             continue
         receipt = charging.ledger.release(
-            person, request, key="trajectories", metric=places.metric, epsilon=rate, purpose=charging.purpose, draw=draw
-        )
+            person, request, key="trajectories", metric=places.metric, epsilon=rate, dimension=places.dimension,
+            purpose=charging.purpose, draw=draw,
+        )  # fmt: skip
         found[person] = (int(receipt.report),)
     return found
 
@@ -242,4 +243,7 @@ def _rows(trips: dict[Any, Integers], walks: Walks) -> dict[Any, int]:
 def _cost(charging: Charging, journey: Journey, near: float, places: FiniteSpace) -> dict[str, Any]:
     """Return what one report costs, and in which account."""
     slack = journey.epsilon * places.charge(near)
-    return {"metric": places.metric, "epsilon": journey.epsilon, "slack": slack, "purpose": charging.purpose}
+    return {
+        "metric": places.metric, "epsilon": journey.epsilon, "slack": slack, "dimension": places.dimension,
+        "purpose": charging.purpose,
+    }  # fmt: skip

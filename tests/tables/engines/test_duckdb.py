@@ -103,3 +103,26 @@ def test_a_product_in_sql(connection) -> None:
         connection, "SELECT 41.0 AS a, -8.0 AS b, 'dog' AS c, i FROM range(9) r(i)", "p", both, columns=["a", "b", "c"]
     )
     assert np.array_equal([row[3] for row in made.fetchall()], range(9))
+
+
+def test_an_enumeration_that_stays_names_no_values_of_other_rows(connection) -> None:
+    connection.execute("CREATE TYPE who AS ENUM ('anna', 'o''neil (x)', 'never')")
+    connection.execute(
+        "CREATE TABLE people AS SELECT 41.1::DOUBLE lat, -8.6::DOUBLE lon, 'anna'::who one, ['o''neil (x)'::who] many, "
+        "{'in': 'anna'::who} deep"
+    )
+    noise = mdp.laplace(mdp.Haversine(), 10.0)
+    made = mdp.duckdb_table(connection, "FROM people", "released", noise, yes_really=True)
+    assert [str(kind) for kind in made.types[2:]] == ["VARCHAR", "VARCHAR[]", 'STRUCT("in" VARCHAR)']
+    assert made.fetchall()[0][2:] == ("anna", ["o'neil (x)"], {"in": "anna"})
+    assert "never" not in str(
+        connection.sql("SELECT sql FROM duckdb_tables() WHERE table_name = 'released'").fetchall()
+    )
+
+
+def test_what_was_looked_at_is_called_the_first_rows(connection, caplog) -> None:
+    noise = mdp.laplace(mdp.Haversine(), 10.0)
+    with caplog.at_level("INFO", "metricdp"):
+        query = "SELECT 41 + i / 1e5 AS lat, -8 - i / 1e5 AS lon FROM range(3000) t(i)"
+        mdp.duckdb_table(connection, query, "released", noise, yes_really=True)
+    assert "by their values on the first 3,000 rows" in caplog.text

@@ -242,3 +242,21 @@ def test_spark(session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     charged(session, tmp_path)  # last: it leaves workers behind that wait, and above those at work are killed
     shown = runpy.run_path(str(EXAMPLES / "spark_frame.py"))
     assert shown["protected"].count() == 1000
+
+
+def test_times_of_every_kind_pass_through_and_are_coarsened(session, tmp_path):
+    frame = session.range(0, 40, 1, 1).selectExpr(
+        "41.1D + id / 1e4 AS lat", "-8.6D AS lon", "timestamp_seconds(1714558807 + id) AS t",
+        "CAST(timestamp_seconds(1714558807 + id) AS timestamp_ntz) AS plain",
+        "named_struct('at', timestamp_seconds(1714558807 + id)) AS inner", "array(timestamp_seconds(id)) AS many",
+    )  # fmt: skip
+    before = frame.toArrow()
+    earth = mdp.laplace(mdp.Haversine(), 10.0)
+    made = mdp.perturb(frame, earth, target=str(tmp_path / "out"), coarsen={"plain": "1h"})
+    assert made.dtypes == frame.dtypes
+    after = made.toArrow()
+    for name in ("t", "inner", "many"):
+        assert after.column(name).to_pylist() == before.column(name).to_pylist()
+    assert {(at.hour, at.minute, at.second) for at in after.column("plain").to_pylist()} == {
+        (at.hour, 0, 0) for at in before.column("plain").to_pylist()
+    }

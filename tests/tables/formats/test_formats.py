@@ -121,6 +121,7 @@ def test_mixed_decimal_marks_are_asked_about_and_then_counted_as_bad(tmp_path: P
 BROKEN: dict[str, tuple[bytes, str]] = {
     "cut.csv.gz": (gzip.compress(csv_bytes(ROWS * 1000))[:-20], "cannot be read.*cut off|Truncated compressed stream"),
     "no.csv.gz": (b"lat,lon\n1,2\n", ""),  # what is not compressed is read as it is
+    "latin.csv": ("größe;lat;lon\n7;1;2\n".encode("latin-1"), "names of its columns are not UTF-8.*save it as UTF-8"),
     "wide.csv": ("lat;lon\n1;2\n".encode("utf-16"), "UTF-16 text.*save it as UTF-8"),
     "empty.csv": (b"", "is empty"),
     "blank.csv": (b"\r\n\r\n", "is empty"),

@@ -190,7 +190,7 @@ def test_a_worker_that_outlives_a_job_takes_the_next_mechanism(tmp_path: Path) -
     for mechanism in (MATRIX, NEXT):  # two jobs for the same output, one after the other, in one process
         task = task_for(rows.column_names, mechanism)
         parcel = parcel_of(task)
-        planned = jobs.plan([tmp_path / "in/day0.parquet"], tmp_path / "out", parcel, simulated=False)
+        planned = jobs.plan([tmp_path / "in/day0.parquet"], tmp_path / "out", parcel, simulated=False, order_key="")
         with folders.begun(planned, parcel, discard=True) as job:
             key = (Path(job.folder) / "key").read_bytes()
             run_partition(job.folder, 0)
@@ -202,7 +202,7 @@ def test_a_worker_that_outlives_its_job_writes_into_no_other(tmp_path: Path) -> 
     files(tmp_path / "in", rows=500, count=1)
     parcel = parcel_of(task_for(["x", "y"], MATRIX))
     paths = [tmp_path / "in/day0.parquet"]
-    with folders.begun(jobs.plan(paths, tmp_path / "out", parcel, simulated=False), parcel) as first:
+    with folders.begun(jobs.plan(paths, tmp_path / "out", parcel, simulated=False, order_key=""), parcel) as first:
         pass
     rows: list[int] = []
 
@@ -276,7 +276,7 @@ def test_links_are_not_written_through_and_links_that_are_read_are_named(tmp_pat
     (tmp_path / "in/link.parquet").unlink()
     (tmp_path / "in/link.parquet").symlink_to("../elsewhere/day0.parquet")
     summary = perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
-    assert any("link.parquet' is a symbolic link: " in line and "elsewhere" in line for line in summary.lines())
+    assert any("'link.parquet' is a symbolic link: 'day0.parquet' was read." in line for line in summary.lines())
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["link.parquet"]
     summary = perturb_file(tmp_path / "in/link.parquet", tmp_path / "one.parquet", MATRIX)
     assert any("symbolic link" in line for line in summary.lines())

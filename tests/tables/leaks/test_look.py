@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import struct
+import zlib
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.tables import task_for
+from metricdp.tables import perturb_file, task_for
 from metricdp.tables.checks import findings_in
-from metricdp.tables.leaks import kind_by_name, sample_rows
+from metricdp.tables.leaks import Secret, kind_by_name, look, sample_rows
 from metricdp.tables.task import Request
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
@@ -69,6 +75,30 @@ def rowwise(make: Callable[[int], object]) -> Plant:
     return lambda lat, lon: pa.array([make(number) for number in range(len(lat))])
 
 
+def polyline(points: list[tuple[float, float]], digits: int = 5) -> str:
+    """The textbook way: differences, shifted, the sign in the last bit, five bits a letter, the lowest first."""
+    letters, before = "", (0, 0)
+    for point in points:
+        whole = tuple(round(value * 10**digits) for value in point)
+        for now, last in zip(whole, before, strict=True):
+            value = (now - last) << 1
+            value = ~value if now - last < 0 else value
+            while value >= 32:
+                letters += chr((32 | (value & 31)) + 63)
+                value >>= 5
+            letters += chr(value + 63)
+        before = whole
+    return letters
+
+
+def base64_of(make: Callable[[float, float], bytes | str]) -> Plant:
+    def encode(lat: float, lon: float) -> str:
+        made = make(lat, lon)
+        return base64.b64encode(made.encode() if isinstance(made, str) else made).decode()
+
+    return each(encode)
+
+
 FULL_HOUR = 1_600_000_000 // 3600 * 3600
 PLANTED: dict[str, tuple[Plant, set[str]]] = {
     "the same numbers": (lambda lat, lon: lat, {"copy"}),
@@ -98,6 +128,23 @@ PLANTED: dict[str, tuple[Plant, set[str]]] = {
     "two numbers in a text": (each(lambda a, b: f"{a:.5f}, {b:.5f}"), {"coordinates"}),
     "a map's address": (each(lambda a, b: f"https://maps.example/@{a:.5f},{b:.5f},15z"), {"coordinates"}),
     "GeoJSON": (each(lambda a, b: f'{{"type": "Point", "coordinates": [{b}, {a}]}}'), {"geometry"}),
+    "a line": (each(lambda a, b: polyline([(a, b), (a + 0.003, b - 0.002), (a + 0.004, b)])), {"geometry"}),
+    "a line elsewhere": (each(lambda a, b: polyline([(a + 9, b + 9), (a + 9.01, b + 9)])), {"geometry"}),
+    "a line of one point": (each(lambda a, b: polyline([(a, b)])), {"geometry"}),
+    "base 64 of a line": (base64_of(lambda a, b: polyline([(a, b), (a + 0.003, b)])), {"geometry"}),
+    "base 64 of WKB": (base64_of(lambda a, b: struct.pack("<BIdd", 1, 1, b, a)), {"geometry"}),
+    "base 64 of doubles": (base64_of(lambda a, b: struct.pack(">dd", b, a)), {"coordinates"}),
+    "base 64 of floats": (base64_of(lambda a, b: struct.pack("<ff", a, b)), {"coordinates"}),
+    "base 64 of JSON": (base64_of(lambda a, b: json.dumps({"lat": a, "lng": b})), {"coordinates"}),
+    "base 64 of GeoJSON": (base64_of(lambda a, b: json.dumps({"type": "Point", "coordinates": [b, a]})), {"geometry"}),
+    "base 64 of two numbers": (base64_of(lambda a, b: f"{a:.5f},{b:.5f}"), {"coordinates"}),
+    "base 64 for addresses of the web": (
+        each(lambda a, b: base64.urlsafe_b64encode(f"{a:.6f}~{b:.6f}?".encode()).decode().rstrip("=")),
+        {"coordinates"},
+    ),
+    "JSON with names of its own": (each(lambda a, b: json.dumps({"p": [b, a], "n": 7})), {"coordinates"}),
+    "JSON as bytes": (each(lambda a, b: json.dumps({"p": {"la": a, "lo": b}}).encode()), {"coordinates"}),
+    "two doubles as bytes": (each(lambda a, b: struct.pack("<dd", a, b)), {"coordinates"}),
     "three words": (lambda lat, lon: pa.array(["filled.count.soap", "index.home.raft"] * (len(lat) // 2)), {"cell"}),
     "a plus code": (lambda lat, lon: pa.array(["8CGRC9XX+2V", "8CGRC9XX+3W"] * (len(lat) // 2)), {"cell"}),
     "an H3 cell": (lambda lat, lon: pa.array(["8a2a1072b59ffff", "8a2a1072b5affff"] * (len(lat) // 2)), {"cell"}),
@@ -146,6 +193,18 @@ HARMLESS: dict[str, Plant] = {
     "the number of the row": lambda lat, lon: np.arange(len(lat)),
     "a day": lambda lat, lon: pa.array(np.arange(len(lat)) // 100 + 18000, pa.int32()).cast(pa.date32()),
     "full hours": lambda lat, lon: pa.array(FULL_HOUR + np.arange(len(lat)) // 9 * 3600, pa.timestamp("s")),
+    "words in capitals": lambda lat, lon: pa.array(
+        np.random.default_rng(3).choice(["HELLO", "YES", "NO_SHOW"], len(lat))
+    ),
+    "words in small letters": lambda lat, lon: pa.array(
+        np.random.default_rng(3).choice(["hello", "none", "ok~"], len(lat))
+    ),
+    "base 64 of noise": lambda lat, lon: pa.array(
+        np.random.default_rng(2).choice([base64.b64encode(bytes([i] * 16)).decode() for i in range(40)], len(lat))
+    ),
+    "prices in a text": lambda lat, lon: pa.array(
+        np.random.default_rng(2).choice(["9.50 of 12.00", "3.25 of 4.75"], len(lat))
+    ),
     "remarks": lambda lat, lon: pa.array(np.random.default_rng(4).choice(["late", "fine", "no cash", "dog"], len(lat))),
 }
 
@@ -196,6 +255,8 @@ def test_words_that_go_with_the_secret_are_found() -> None:
         ("Längengrad Straße code_postal ciudad indirizzo 经度 широта pos.lat GPSLat lat2 zip-code x", "place"),
         ("tpep_pickup_datetime t ts created_at fecha Uhrzeit heure 時刻 event.time", "time"),
         ("user_id userName e-mail phone_number IMEI plate birthDate Kennzeichen deviceId taxi", "person"),
+        ("id ID _id ids trip_id rideId order_ID Kennung identifiant", "person"),
+        ("product_id store_id width valid idle vendor_id fluid category_id video", ""),
         ("speed heading altitude trip_distance gps_accuracy_x_speed", None),
         ("fare passenger_count tip_amount payment_type VendorID platform relation template lateness translation", ""),
         ("category occupied street_count tz_offset_min city_tax airport_fee salt result temperature duration", ""),
@@ -234,8 +295,38 @@ def test_strict_refuses_and_kept_or_coarsened_columns_pass() -> None:
 def test_few_rows_are_looked_at_all_and_many_in_blocks_of_neighbours() -> None:
     assert np.array_equal(sample_rows(7), np.arange(7))
     rows = sample_rows(10**7)
-    assert (len(rows), rows.min(), rows.max()) == (20_000, 0, 99_999)
+    assert (len(rows), rows.min(), rows.max()) == (20_000, 0, 10**7 - 1)
     assert np.mean(np.diff(rows) == 1) > 0.99
+
+
+def test_a_leak_is_found_wherever_in_the_table_it_begins_and_in_whatever_order_the_rows_are(tmp_path: Path) -> None:
+    rows, rng = 116_000, np.random.default_rng(0)
+    lat, lon = rng.normal(41.15, 0.02, rows), rng.normal(-8.62, 0.03, rows)
+    late = np.arange(rows) >= 104_000
+    copies = pa.array(lat, mask=~late)
+    lines = pa.array([polyline([(a, b)]) if there else None for a, b, there in zip(lat, lon, late, strict=True)])
+    table = pa.table({"lat": lat, "lon": lon, "c": copies, "e": lines})
+    for order in (np.arange(rows), np.arange(rows)[::-1], rng.permutation(rows)):
+        given = table.take(pa.array(order))
+        task = task_for(given.schema.names, EARTH)
+        assert {one.column: one.kind for one in findings_in(given, task)} == {"c": "copy", "e": "geometry"}
+    with pytest.raises(NotPrivate, match="Look at c"):
+        mdp.perturb(table, EARTH, strict=True)
+    pq.write_table(table, tmp_path / "in.parquet")
+    with pytest.raises(NotPrivate, match="Look at c"):
+        perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, strict=True)
+    assert not (tmp_path / "out.parquet").exists()
+    made = perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH)
+    assert {one.column for one in made.findings} == {"c", "e"}
+    assert "20,000 rows spread over all 116,000" in "".join(made.lines())
+
+
+def test_a_column_that_the_rows_are_sorted_by_is_looked_at() -> None:
+    lat, lon, _ = trips()
+    order = np.argsort(lat)
+    table = pa.table({"lat": lat[order], "lon": lon[order], "c": np.exp((lat[order] - 41) * 50)})
+    task = task_for(table.schema.names, EARTH)
+    assert [one.column for one in findings_in(table, task)] == ["c"]
 
 
 def test_odd_columns_are_no_obstacle() -> None:
@@ -250,3 +341,21 @@ def test_odd_columns_are_no_obstacle() -> None:
         "bytes": pa.array([b"\x00\x01"] * ROWS),
     }
     assert found(odd) == {}
+
+
+@pytest.mark.parametrize("kind", ["six digits", "gzip", "zlib", "short"])
+def test_places_are_found_in_finer_lines_packed_texts_and_numbers_cut_short(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    places = np.repeat(np.c_[np.round(41.1 + rng.random(300), 2), np.round(-8.6 + rng.random(300), 2)], 4, axis=0)
+    texts = []
+    for north, east in places:
+        plain = json.dumps({"a": north, "b": east}).encode()
+        if kind == "six digits":
+            texts.append(polyline([(10 * north, 10 * east)]))
+        elif kind == "short":
+            texts.append(f"{north}_{east}")
+        else:
+            packed = gzip.compress(plain, mtime=0) if kind == "gzip" else zlib.compress(plain)
+            texts.append(base64.b64encode(packed).decode())
+    (found,) = look(pa.table({"note": texts}), Secret(("lat", "lon"), places, None, geographic=True))
+    assert found.kind == ("geometry" if kind == "six digits" else "coordinates")

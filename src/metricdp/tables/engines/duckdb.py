@@ -34,6 +34,7 @@ from metricdp.tables.trim import Step, Trim, coarser
 from metricdp.text import TextMechanism
 
 NUMBERS = pa.float64()
+ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)")  # a type that lists the values that it may have
 FIRST_TEXTS = 2_000  # rows with texts that are looked at before anything is drawn
 T = TypeVar("T")
 
@@ -92,7 +93,7 @@ def duckdb_table(
         return _made(engine, connection, (query, target), TextRequest(mechanism, columns, care))
     promise = mechanism.guarantee
     persons = per_person(id, budget, spread, at_most, which=which, promise=promise)
-    with open_books(ledger, persons, None, promise=promise) as charging:
+    with open_books(ledger, persons, None, mechanism=mechanism) as charging:
         request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons, charging=charging)
         return _made(engine, connection, (query, target), request)
 
@@ -142,7 +143,7 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
         elif column in steps:
             outputs.append(f"{name}_{steps[column]}({_quoted(column)}) AS {_quoted(column)}")
         elif column not in task.columns and column not in care.trim.drop:
-            outputs.append(_quoted(column))
+            outputs.append(_without_categories(column, kinds[column]))
     outputs += [f"q.{_quoted(column)} AS {_quoted(column)}" for column in task.reports if column not in schema.names]
     kept = " WHERE q IS NOT NULL" if rows is not None and rows.on_error == "drop" else ""
     source += f" WHERE {name}_kept" if allotted else ""
@@ -167,9 +168,15 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
     return connection.table(_quoted(target))
 
 
+def _without_categories(column: str, kind: str) -> str:
+    """Return a column that stays; an enumeration becomes text: its type names values of rows that do not leave too."""
+    plain = ENUM.sub("VARCHAR", kind)
+    return _quoted(column) if plain == kind else f"CAST({_quoted(column)} AS {plain}) AS {_quoted(column)}"
+
+
 def _look(first: pa.Table, task: AnyTask) -> None:
     """Look at the first rows: what gives the secret away, and for rows what looks wrong."""
-    looked = wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows)
+    looked = wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows, first=True)
     if isinstance(task, TextTask):
         log_findings(look_beside(first, task), looked)
         return

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -54,7 +55,7 @@ def protect_texts(frame: Any, request: TextRequest, /, *, target: Target, rng: R
     """Write the frame with its texts protected to a folder of Parquet files and return the frame that reads it."""
     types = import_extra("pyspark.sql.pandas.types", "spark")
     refuse_rng("pyspark", rng)
-    task = request.task(types.to_arrow_schema(frame.schema))
+    task = request.task(_arrow_schema(frame, types))
     look_at_names(frame.columns, task, "Spark")
     return _made(frame, task, types, _place(frame, target))
 
@@ -182,7 +183,7 @@ def _why(error: Exception) -> str:
 
 def _schema(frame: Any, task: AnyTask, types: Any) -> Any:
     """Return the Spark schema of the protected frame: kept columns as they are, reports as the kernel gives them."""
-    arrow = types.to_arrow_schema(frame.schema)
+    arrow = _arrow_schema(frame, types)
     kept = [field for field in frame.schema if field.name not in (*task.columns, *task.care.trim.drop)]
     made = dict(zip(task.reports, fields_of(arrow, task), strict=True))
     fields = []
@@ -196,6 +197,13 @@ def _schema(frame: Any, task: AnyTask, types: Any) -> Any:
             fields.append(_without_notes(field))
     fields += [_field(frame, name, types.from_arrow_type(report.type)) for name, report in made.items()]
     return type(frame.schema)(fields)
+
+
+def _arrow_schema(frame: Any, types: Any) -> pa.Schema:
+    """Return the Arrow schema of a frame; Spark 4 asks for the time zone that its times are handed over in."""
+    if "timezone" not in signature(types.to_arrow_schema).parameters:
+        return types.to_arrow_schema(frame.schema)
+    return types.to_arrow_schema(frame.schema, timezone=frame.sparkSession.conf.get("spark.sql.session.timeZone"))
 
 
 def _without_notes(field: Any) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from metricdp.tables.compact import compact, plain_values
 from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage, batch_rows
 
 FILE, STREAM = b"ARROW1", b"\xff\xff\xff\xff"
@@ -49,15 +50,14 @@ class ArrowWriter:
 
     def __init__(self, path: Path, schema: pa.Schema, storage: Storage) -> None:
         # Dictionaries may grow from batch to batch; a file holds one for each column, so they are written as values.
-        fields = [
-            field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
-        ]
+        fields = [field.with_type(plain_values(field.type)) for field in schema]
         self._schema = pa.schema(fields, metadata=schema.metadata)
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         self._writer = pa.ipc.new_file(str(path), self._schema, options=options)
 
     def write(self, batch: pa.RecordBatch, /) -> None:
-        self._writer.write_batch(batch.cast(self._schema))
+        columns = [compact(column, field.type) for column, field in zip(batch.columns, self._schema, strict=True)]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
     def close(self) -> None:
         self._writer.close()

@@ -62,6 +62,7 @@ class Storage:
     dictionaries: tuple[str, ...] = ()  # Parquet: the columns stored with one
     point: tuple[str, str] | None = None  # the columns of latitude and longitude that become one geometry
     table: str = ""  # databases
+    crs: str = ""  # GeoJSON: the name of the coordinate system, as old files state it
 
     def without(self, reports: Sequence[str]) -> Storage:
         """Return the same without dictionaries for columns of reports: they hardly repeat."""
@@ -125,6 +126,7 @@ class Format:
         earthly: A place in it is a longitude and a latitude, whatever the table held that it was made from.
         tables: A file holds several tables, named `file::table`.
         listing: For those, the function that names the tables of a file: (path) -> names.
+        behind: The function that names the tables that a table or view is read from: (path, table) -> names.
         insert: And the one that puts the table of a new file into another, at once: (new, path, table) -> None.
         extra: The extra of metricdp that brings what it needs; empty where it needs nothing.
     """
@@ -145,6 +147,7 @@ class Format:
     earthly: bool = False
     tables: bool = False
     listing: str = ""
+    behind: str = ""
     insert: str = ""
     extra: str = ""
 
@@ -169,6 +172,7 @@ class Location:
     format: Format
     packing: Packing = ""
     table: str = ""
+    keys: tuple[tuple[str, str | None], ...] = ()  # columns that stand in the names of its folders, with their values
 
 
 FORMATS: Catalogue[Format] = Catalogue("format")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import string
 from collections.abc import Sequence
 
 from metricdp.errors import InvalidInput
@@ -14,10 +15,19 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+FOLDED = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def same_table(one: str, other: str) -> bool:
+    """Tell whether two names are those of one table: SQLite and DuckDB do not tell A to Z from a to z."""
+    return one.translate(FOLDED) == other.translate(FOLDED)
+
+
 def chosen_table(names: Sequence[str], location: Location) -> str:
-    """Return the table that was named, or the only one; else say which there are."""
-    if location.table in names:
-        return location.table
+    """Return the table that was named, as the database spells it, or the only one; else say which there are."""
+    for name in names:
+        if location.table and same_table(name, location.table):
+            return name
     there = (
         f"Its tables are {', '.join(names[:30])}{' and more' if len(names) > 30 else ''}." if names else "It has none."
     )

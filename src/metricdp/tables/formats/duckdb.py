@@ -1,8 +1,15 @@
-"""DuckDB databases: one table of a file."""
+"""DuckDB databases: one table of a file.
+
+A file may come from a stranger, and its views are queries that run here. So every file is opened without access to
+other files, the network and extensions, and nothing in it can change that.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import secrets
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,9 +17,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from metricdp.errors import OutputProblem, import_extra
+from metricdp.errors import InvalidInput, OutputProblem, import_extra
 from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage, batch_rows
 from metricdp.tables.formats.databases import chosen_table, quoted
+
+CLOSED = {
+    "enable_external_access": False,
+    "autoload_known_extensions": False,
+    "autoinstall_known_extensions": False,
+    "allow_community_extensions": False,
+    "allow_persistent_secrets": False,
+    "python_enable_replacements": False,  # a name in a view must not become a variable of this program
+    "lock_configuration": True,
+}
+
+# Functions that tell settings, such as paths of this machine, and those that run a text as a query.
+TELLING = re.compile(r"\bcurrent_setting\b|\bjson_execute_serialized_sql\b|\bquery(_table)?\"?\s*\(", re.IGNORECASE)
 
 
 class DuckdbReader:
@@ -24,10 +44,20 @@ class DuckdbReader:
         self.storage = Storage("duckdb", table=table)
         self._base = _opened(location.path)
         self._table = quoted(table)
-        ((self._rows,),) = self._base.execute(f"SELECT count(*) FROM {self._table}").fetchall()
-        whole = _quietly(self._base.sql, f"FROM {self._table}")
-        self._stream = whole.to_arrow_reader(batch_rows(self._row_bytes(whole), BATCH_ROWS))
+        try:
+            _refuse_machine(self._base, table)
+            self._rows = self._number(f"SELECT count(*) FROM {self._table}")
+            whole = _quietly(self._base.sql, f"FROM {self._table}")
+            self._stream = _quietly(whole.to_arrow_reader, batch_rows(self._row_bytes(whole), BATCH_ROWS))
+        except BaseException:
+            self._base.close()
+            raise
         self.schema: pa.Schema = self._stream.schema
+
+    def _number(self, query: str) -> Any:
+        """Return the only value of a query."""
+        ((found,),) = _quietly(lambda: self._base.execute(query).fetchall())
+        return found
 
     def _row_bytes(self, whole: Any) -> float:
         """Return how many bytes the texts of a row take on average."""
@@ -35,8 +65,7 @@ class DuckdbReader:
         if not texts:
             return 0.0
         lengths = " + ".join(f"coalesce(strlen({name}), 0)" for name in texts)
-        ((found,),) = self._base.execute(f"SELECT avg({lengths}) FROM {self._table}").fetchall()
-        return float(found or 0.0)
+        return float(self._number(f"SELECT avg({lengths}) FROM {self._table}") or 0.0)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         while True:
@@ -60,7 +89,7 @@ class DuckdbWriter:
     def __init__(self, path: Path, schema: pa.Schema, storage: Storage) -> None:
         self._path, self._new = path, path.with_name(f"{path.name}.new")  # it takes no empty file for a database
         self._table = quoted(storage.table or "protected")
-        self._base = import_extra("duckdb", "duckdb").connect(str(self._new))
+        self._base = _connected(self._new)
         self._new.chmod(0o600)
         self._base.register("batch", schema.empty_table())
         self._base.execute(f"CREATE TABLE {self._table} AS FROM batch")
@@ -80,22 +109,55 @@ class DuckdbWriter:
 def tables_of(path: Path) -> list[str]:
     """Return the tables and views of a database."""
     with closing(_opened(path)) as base:
-        return [
-            row[0] for row in base.execute("SELECT table_name FROM information_schema.tables ORDER BY 1").fetchall()
-        ]
+        query = "SELECT table_name FROM information_schema.tables ORDER BY 1"
+        return [row[0] for row in _quietly(lambda: base.execute(query).fetchall())]
+
+
+def tables_behind(path: Path, table: str) -> list[str]:
+    """Return the tables that a table or view is read from."""
+    with closing(_opened(path)) as base:
+        return sorted(_quietly(base.get_table_names, f"FROM {quoted(table)}"))
+
+
+def _refuse_machine(base: Any, table: str) -> None:
+    """Refuse a view that reads what DuckDB knows of this machine, such as its settings, which hold paths."""
+
+    def rows(query: str) -> list[Any]:
+        return list(_quietly(lambda: base.execute(query).fetchall()))
+
+    def operators(node: dict[str, Any]) -> Iterator[str]:
+        yield node["name"]
+        for child in node.get("children", ()):
+            yield from operators(child)
+
+    plans = [json.loads(plan) for _, plan in rows(f"EXPLAIN (FORMAT JSON) FROM {quoted(table)}")]
+    reads = [name.strip() for plan in plans for node in plan for name in operators(node)]
+    texts = {
+        name.lower(): text for name, text in rows("SELECT table_name, sql FROM duckdb_tables() WHERE NOT internal")
+    }
+    texts |= {name.lower(): text for name, text in rows("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal")}
+    macros = "SELECT function_name, macro_definition FROM duckdb_functions() WHERE macro_definition IS NOT NULL"
+    texts |= {name.lower(): text for name, text in rows(f"{macros} AND NOT internal")}
+    found, waiting = [], [texts.pop(table.lower(), "")]
+    while waiting:
+        found.append(waiting.pop())
+        named = [name for name in texts if name in found[-1].lower()]
+        waiting += [texts.pop(name) for name in named]
+    if any(name.startswith(("DUCKDB_", "PRAGMA_")) for name in reads) or any(map(TELLING.search, found)):
+        raise InvalidInput(
+            "a view of this DuckDB file reads settings or the catalogue, which tell about this machine, or runs texts "
+            f"as queries. Make a table of what {table!r} shows (CREATE TABLE ... AS FROM ...) and name the table."
+        )
 
 
 def insert(new: Path, path: Path, table: str) -> None:
-    """Put the table of a new database into another one, in a single transaction; one of that name is replaced."""
+    """Put the table of a new database into another one, in a single statement; one of that name is replaced."""
     duckdb = import_extra("duckdb", "duckdb")
-    reason = ""
+    made, reason = f"made_{secrets.token_hex(8)}", ""  # no table of the file has that name
     try:
-        with closing(duckdb.connect(str(path))) as base:
-            base.execute("ATTACH '" + str(new).replace("'", "''") + "' AS made (READ_ONLY)")
-            base.execute("BEGIN")
-            base.execute(f"CREATE OR REPLACE TABLE {quoted(table)} AS FROM made.{quoted(table)}")
-            base.execute("COMMIT")
-            base.execute("DETACH made")
+        with closing(_connected(new, read_only=True)) as source, closing(_connected(path)) as base:
+            base.register(made, source.sql(f"FROM {quoted(table)}").to_arrow_reader(BATCH_ROWS))
+            base.execute(f"CREATE OR REPLACE TABLE {quoted(table)} AS FROM {made}")
     except duckdb.Error as error:
         reason = type(error).__name__
     if reason:
@@ -103,8 +165,12 @@ def insert(new: Path, path: Path, table: str) -> None:
 
 
 def _opened(path: Path) -> Any:
-    duckdb = import_extra("duckdb", "duckdb")
-    return _quietly(lambda: duckdb.connect(str(path), read_only=True))
+    return _quietly(lambda: _connected(path, read_only=True))
+
+
+def _connected(path: Path, *, read_only: bool = False) -> Any:
+    """Return a connection that reads and writes this file and nothing else."""
+    return import_extra("duckdb", "duckdb").connect(str(path), read_only=read_only, config=CLOSED)
 
 
 def _quietly(call: Any, *arguments: Any) -> Any:
@@ -112,9 +178,16 @@ def _quietly(call: Any, *arguments: Any) -> Any:
     duckdb = import_extra("duckdb", "duckdb")
     try:
         return call(*arguments)
+    except duckdb.PermissionException:
+        kind = ""
     except duckdb.Error as error:
         kind = type(error).__name__
-    raise OSError(0, f"DuckDB stopped with {kind}")
+    if kind:
+        raise OSError(0, f"DuckDB stopped with {kind}")
+    raise InvalidInput(
+        "this view of a DuckDB file reads another file or the network, which views of a file that is opened here may "
+        "not do. Make a table of what it shows (CREATE TABLE ... AS FROM ...) and name the table."
+    )
 
 
 FORMAT = Format(
@@ -128,6 +201,7 @@ FORMAT = Format(
     binary=True,
     tables=True,
     listing="metricdp.tables.formats.duckdb:tables_of",
+    behind="metricdp.tables.formats.duckdb:tables_behind",
     insert="metricdp.tables.formats.duckdb:insert",
     extra="duckdb",
 )

@@ -22,6 +22,8 @@ LINES = 20_000  # features at a time
 POINT = ("lat", "lon")
 INSIDE = ("geometry.lat", "geometry.lon")  # where a property has one of those names
 IDENTITY = "id"
+# "urn:ogc:def:crs:EPSG::25832", or "EPSG:25832" as still older programs write it
+SYSTEM = re.compile(rb'"(urn:ogc:def:crs:(\w+):[^:"]*:(\w+)|(EPSG|OGC):(\w+))"')
 SPACE = " \t\r\n"
 
 
@@ -30,10 +32,10 @@ class GeojsonReader:
 
     def __init__(self, location: Location, reading: Reading) -> None:
         self.name = location.text
-        self.storage = Storage("geojson", packing=location.packing)
         self._location = location
         with opened_bytes(location) as stream:
-            _check_system(bytes(stream.read(HEAD_BYTES)), self.name, reading)
+            system = _system(bytes(stream.read(HEAD_BYTES)), self.name, reading)
+        self.storage = Storage("geojson", packing=location.packing, crs=system)
         names: set[str] = set()
         self._rows = 0
         for feature in self._features():
@@ -90,7 +92,9 @@ class GeojsonWriter:
             raise InvalidInput("GeoJSON holds points with a latitude and a longitude, and these reports have none.")
         self._point = point
         self._file = packed_output(path, storage.packing)
-        self._file.write(b'{"type": "FeatureCollection", "features": [\n')
+        system = {"crs": {"type": "name", "properties": {"name": storage.crs}}} if storage.crs else {}
+        head = json.dumps({"type": "FeatureCollection", **system, "features": []})
+        self._file.write(head.removesuffix("]}").encode() + b"\n")
         self._first = True
 
     def write(self, batch: pa.RecordBatch, /) -> None:
@@ -146,17 +150,25 @@ def items_of(stream: Any, key: str, name: str) -> Iterator[Any]:
     raise InvalidInput(f"{name!r} ends in the middle of its {key}: it is cut off, or not JSON.")
 
 
-def _check_system(head: bytes, name: str, reading: Reading) -> None:
-    """Refuse coordinates that an old file says are of another system, unless it was named."""
+def _system(head: bytes, name: str, reading: Reading) -> str:
+    """Return the name under which an old file states that its coordinates are longitude and latitude.
+
+    Empty where it states nothing. Another system is refused, unless it was named: its reports are written in longitude
+    and latitude, as GeoJSON has it, so its name must not stay.
+    """
     before = head.partition(b'"features"')[0]
-    found = re.search(rb'urn:ogc:def:crs:(\w+):[^:"]*:(\w+)', before)
-    if found is None or reading.crs is not None:
-        return
-    code = b":".join(found.groups()).decode("ascii", "replace")
-    if code not in ("OGC:CRS84", "EPSG:4326"):
+    found = SYSTEM.search(before)
+    if found is None:
+        return ""
+    authority, code = next((groups[0], groups[1]) for groups in (found.groups()[1:3], found.groups()[3:5]) if groups[0])
+    stated = b":".join((authority, code)).decode("ascii", "replace")
+    if stated in ("OGC:CRS84", "EPSG:4326"):
+        return found[1].decode("ascii", "replace")
+    if reading.crs is None:
         raise InvalidInput(
-            f"{name!r} says that its coordinates are of {code}: say --crs {code} to have them converted."
+            f"{name!r} says that its coordinates are of {stated}: say --crs {stated} to have them converted."
         )
+    return ""
 
 
 def _properties(feature: dict[str, Any]) -> dict[str, Any]:

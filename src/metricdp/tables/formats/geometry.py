@@ -22,9 +22,14 @@ def wkb_points(east: Floats, north: Floats) -> pa.Array:
     return pa.array(np.asarray(made, dtype=object), pa.binary(), mask=missing)
 
 
-def notes_on(column: str, crs: str | None) -> bytes:
-    """Return the metadata of a GeoParquet file with one column of points, without the bounds of any data."""
+def notes_on(column: str, crs: str | None, *, undefined: bool = False) -> bytes:
+    """Return the metadata of a GeoParquet file with one column of points, without the bounds of any data.
+
+    Without a system they mean longitude and latitude; `undefined` says instead that nobody knows it.
+    """
     entry: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"]}
     if crs is not None:
         entry["crs"] = import_extra("pyproj", "geo").CRS.from_user_input(crs).to_json_dict()
+    elif undefined:
+        entry["crs"] = None
     return json.dumps({"version": "1.1.0", "primary_column": column, "columns": {column: entry}}).encode()

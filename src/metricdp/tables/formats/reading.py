@@ -47,6 +47,8 @@ def read_batches(reader: Reader) -> Iterator[pa.RecordBatch]:
 
 def harmless_reason(error: Exception) -> str:
     """Return the part of a reader's complaint that is known to show no data."""
+    if isinstance(error, UnicodeDecodeError):
+        return "the names of its columns are not UTF-8 (in a CSV file only values may be); save it as UTF-8"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     found = re.search(HARMLESS, str(error))

@@ -1,18 +1,22 @@
-"""SQLite databases, by the standard library: one table of a file."""
+"""SQLite databases, by the standard library: one table of a file.
+
+A file may come from a stranger. Nothing in its schema is trusted, no extension is loaded, and a virtual table, whose
+rows a module makes up from what its declaration says, is not read.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from metricdp.errors import OutputProblem
+from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.tables.formats.base import Format, Location, Reading, Storage, batch_rows
-from metricdp.tables.formats.databases import chosen_table, quoted
+from metricdp.tables.formats.databases import chosen_table, quoted, same_table
 from metricdp.tables.formats.plain import as_text
 
 MAGIC = b"SQLite format 3\x00"
@@ -25,11 +29,16 @@ class SqliteReader:
     def __init__(self, location: Location, reading: Reading) -> None:
         self.name = location.text
         self._base = _opened(location.path)
-        table = chosen_table(tables_of(location.path), location)
-        self.storage = Storage("sqlite", table=table)
-        self._query = f"SELECT * FROM {quoted(table)}"
-        names = [entry[0] for entry in self._run(f"{self._query} LIMIT 0").description]
-        self._rows, kinds = self._kinds(table, names)
+        try:
+            table = chosen_table(tables_of(location.path), location)
+            _refuse_virtual(self._run, table)
+            self.storage = Storage("sqlite", table=table)
+            self._query = f"SELECT * FROM {quoted(table)}"
+            names = [entry[0] for entry in self._run(f"{self._query} LIMIT 0").description]
+            self._rows, kinds = self._kinds(table, names)
+        except BaseException:
+            self._base.close()
+            raise
         self.schema: pa.Schema = pa.schema([pa.field(name, kind) for name, kind in zip(names, kinds, strict=True)])
 
     def _run(self, query: str) -> Any:
@@ -86,7 +95,9 @@ class SqliteWriter:
 
     def __init__(self, path: Path, schema: pa.Schema, storage: Storage) -> None:
         self._table = storage.table or "protected"
-        self._base = sqlite3.connect(path, isolation_level=None)
+        if self._table.lower().startswith("sqlite_"):
+            raise OutputProblem(f"cannot make the table {self._table!r}: SQLite keeps names that begin with sqlite_.")
+        self._base = _connected(path)
         columns = ", ".join(f"{quoted(field.name)} {_declared(field.type)}" for field in schema)
         self._base.execute("PRAGMA journal_mode = MEMORY")
         self._base.execute("BEGIN")
@@ -116,10 +127,31 @@ def tables_of(path: Path) -> list[str]:
     raise OSError(0, "it is no whole SQLite database")
 
 
+def tables_behind(path: Path, table: str) -> list[str]:
+    """Return the tables that a table or view is read from, and the views between."""
+    found = {table}
+
+    def note(action: int, name: str | None, *_: object) -> int:
+        if action == sqlite3.SQLITE_READ and name is not None:
+            found.add(name)
+        return sqlite3.SQLITE_OK
+
+    with closing(_opened(path)) as base:
+        base.set_authorizer(note)
+        try:
+            base.execute(f"EXPLAIN SELECT * FROM {quoted(table)}")
+            return sorted(found)
+        except sqlite3.Error:
+            pass
+    raise OSError(0, "the database does not answer as a whole one does")
+
+
 def insert(new: Path, path: Path, table: str) -> None:
     """Put the table of a new database into another one, in a single transaction; one of that name is replaced."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as base:
+    with closing(_connected(path)) as base:
         try:
+            _refuse_virtual(base.execute, table)
+            base.execute("PRAGMA secure_delete = ON")  # what is replaced must not stay in free pages
             base.execute("ATTACH ? AS made", [str(new)])
             base.execute("BEGIN IMMEDIATE")
             (created,) = base.execute("SELECT sql FROM made.sqlite_master WHERE name = ?", [table]).fetchone()
@@ -133,8 +165,26 @@ def insert(new: Path, path: Path, table: str) -> None:
     raise OutputProblem(f"cannot write the table {table!r} into {str(path)!r}: {reason}. The database is as it was.")
 
 
+def _refuse_virtual(ask: Callable[[str], Any], table: str) -> None:
+    """Refuse a virtual table: a module of SQLite makes up its rows from whatever its declaration names."""
+    for name, page in ask("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'").fetchall():
+        if same_table(name, table) and not page:
+            raise InvalidInput(
+                f"{table!r} is a virtual table of SQLite, which is neither read nor replaced here. Make a plain table "
+                "of what it holds (CREATE TABLE ... AS SELECT ...) and name that one."
+            )
+
+
 def _opened(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    return _connected(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def _connected(path: str | Path, *, uri: bool = False) -> sqlite3.Connection:
+    """Return a connection that trusts nothing in the schema of a file; Python's loads no extensions unless told to."""
+    base = sqlite3.connect(path, uri=uri, isolation_level=None)
+    base.execute("PRAGMA trusted_schema = OFF")
+    base.execute("PRAGMA cell_size_check = ON")
+    return base
 
 
 def _as(cell: Any, kind: pa.DataType) -> Any:
@@ -164,5 +214,6 @@ FORMAT = Format(
     binary=True,
     tables=True,
     listing="metricdp.tables.formats.sqlite:tables_of",
+    behind="metricdp.tables.formats.sqlite:tables_behind",
     insert="metricdp.tables.formats.sqlite:insert",
 )

@@ -17,6 +17,7 @@ gives the same reports for the same secrets in the same place: whatever anybody 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -111,6 +112,20 @@ def current(target: Path) -> Job | None:
     private_folder(home)  # or it is somebody else's
     job = read_job(home / name)
     return finished(job) if is_published(job) else job  # cut off between the last two steps
+
+
+def order_key_of(target: Path, key: bytes | None = None) -> str:
+    """Return what decides the numbers of files that meet: that of the job that is there, else a new one.
+
+    A job that goes on needs its own; where the noise has a key, as in a simulation, that decides.
+    """
+    if key is not None:
+        return hashlib.sha256(b"order of files" + key).hexdigest()
+    try:
+        there = current(target)
+    except InvalidInput:
+        there = None
+    return secrets.token_hex(16) if there is None else there.order_key
 
 
 def read_job(folder: Path) -> Job:

@@ -17,10 +17,12 @@ from typing import Any
 
 from metricdp.artifacts import dumps, loads
 from metricdp.design.product import product
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, ProductMechanism
 from metricdp.tables.applying import AnyTask
 from metricdp.tables.care import care_from
 from metricdp.tables.formats import AS_IT_IS, Reading, located
+from metricdp.tables.jobs.keys import key_values
 from metricdp.tables.sources import OpenTable, open_table
 from metricdp.tables.task import OnError, Request, is_geographic, names_of
 from metricdp.tables.text_task import TextTask
@@ -33,8 +35,8 @@ class Parcel:
     """What a worker needs to protect batches: the mechanism file, columns, snapping, bad rows, other columns.
 
     `asked` are the columns as files have them and `reading` what was said about those; `columns` are the flat ones.
-    With `rules` the columns hold texts: the file holds the mechanism on words, or the product of it with those for long
-    texts.
+    `keys` are columns that stand in the names of folders. With `rules` the columns hold texts: the file holds the
+    mechanism on words, or the product of it with those for long texts.
     """
 
     file: bytes
@@ -46,6 +48,7 @@ class Parcel:
     asked: tuple[str, ...] | None = None
     reading: Reading = AS_IT_IS
     rules: str = ""
+    keys: tuple[str, ...] = ()
 
     @property
     def applied(self) -> str:
@@ -56,6 +59,8 @@ class Parcel:
         digest.update(self.care.encode())
         if self.rules:
             digest.update(f"texts {self.rules}".encode())
+        if self.keys:
+            digest.update(json.dumps(["keys", self.keys]).encode())
         return digest.hexdigest()
 
     def task(self, names: Sequence[str], reads: str = "number") -> AnyTask:
@@ -71,7 +76,7 @@ class Parcel:
 
     def opened(self, path: Path, groups: Sequence[int] = ()) -> AbstractContextManager[OpenTable]:
         """Open a file of the job."""
-        location = located(path, self.reading.source_format)
+        location = replace(located(path, self.reading.source_format), keys=key_values(path, self.keys))
         rows = not self.rules
         geographic = rows and is_geographic(_opened(self.file).inputs)
         return open_table(
@@ -80,17 +85,29 @@ class Parcel:
         )  # fmt: skip
 
 
-def parcel_of(task: AnyTask, asked: Sequence[str] | str | None = None, reading: Reading = AS_IT_IS) -> Parcel:
-    """Pack a task; a kind of mechanism that has no file is refused."""
+def parcel_of(
+    task: AnyTask,
+    asked: Sequence[str] | str | None = None,
+    reading: Reading = AS_IT_IS,
+    keys: tuple[str, ...] = (),
+) -> Parcel:
+    """Pack a task; a kind of mechanism that has no file is refused, and so are secrets that stand in folder names."""
+    for name in keys:
+        if name in (*task.columns, *(() if isinstance(task, TextTask) else task.reports)):
+            raise InvalidInput(
+                f"{name!r} is protected and stands in the names of the folders too, which would show it: give the "
+                "folders another key, or move the files out of them."
+            )
     wanted = None if asked is None else names_of(asked)
     if isinstance(task, TextTask):
         levels = (task.mechanism.words, *task.mechanism.lower)
         held = levels[0] if len(levels) == 1 else product(*levels)  # a file for all of them, and for their words once
         rules = task.mechanism.rules.text()
-        return Parcel(dumps(_timeless(held)), task.columns, 0.0, "fail", task.care.text(), (), wanted, reading, rules)
+        file = dumps(_timeless(held), licence="")
+        return Parcel(file, task.columns, 0.0, "fail", task.care.text(), (), wanted, reading, rules, keys)
     added = tuple(one.column for one in task.accuracy)
-    file = dumps(_timeless(task.mechanism))
-    return Parcel(file, task.columns, task.snap, task.on_error, task.care.text(), added, wanted, reading)
+    file = dumps(_timeless(task.mechanism), licence="")  # the same bytes in every version: a job goes on by them
+    return Parcel(file, task.columns, task.snap, task.on_error, task.care.text(), added, wanted, reading, "", keys)
 
 
 def _timeless(mechanism: Any) -> Any:

@@ -15,7 +15,9 @@ from typing import Any
 
 from metricdp.errors import InvalidInput
 from metricdp.files import beside, existing_file
+from metricdp.tables.care import care_from
 from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader, Reading
+from metricdp.tables.jobs.keys import released_places
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.task import OnError
 from metricdp.tables.text_task import TextTask, check_columns
@@ -71,6 +73,8 @@ class Job:
     care: str = ""
     accuracy: tuple[str, ...] = ()
     rules: str = ""  # of texts
+    keys: tuple[str, ...] = ()  # columns that stand in the names of folders
+    order_key: str = ""  # decides the numbers of files that meet in one folder
 
     @property
     def rows(self) -> int:
@@ -96,7 +100,8 @@ def job_from(entry: dict[str, Any], folder: Path) -> Job:
     asked, columns = entry.pop("asked"), tuple(entry.pop("columns"))
     return Job(
         folder=str(folder), sources=sources, partitions=parts, columns=columns,
-        accuracy=tuple(entry.pop("accuracy", ())), asked=None if asked is None else tuple(asked),
+        accuracy=tuple(entry.pop("accuracy", ())), keys=tuple(entry.pop("keys", ())),
+        asked=None if asked is None else tuple(asked),
         reading=Reading(**entry.pop("reading")), **entry,
     )  # fmt: skip
 
@@ -138,11 +143,11 @@ def _once(paths: list[Path]) -> list[Path]:
     return list(kept.values())
 
 
-def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool) -> Job:
+def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool, order_key: str) -> Job:
     """Cut the files into partitions and check every file's columns; `target` is the real place of the output."""
-    parent = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
     sources, partitions = [], []
-    for number, path in enumerate(paths):
+    places = released_places(paths, parcel.keys, care_from(parcel.care).trim, order_key)
+    for number, (path, place) in enumerate(zip(paths, places, strict=True)):
         found, name = path.stat(), os.path.abspath(path)
         sources.append(Source(name, found.st_size, found.st_mtime_ns))
         with parcel.opened(path) as table:
@@ -151,7 +156,6 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
                 check_columns(table.schema, task.columns, task.care)
             reader = table.reader
             groups = _groups(reader) if isinstance(reader, ParquetReader) else [((), 0, _lines(path))]
-        place = Path(name).relative_to(parent)
         for part, (chosen, first, rows) in enumerate(groups):
             made = place if len(groups) == 1 else place.with_name(f"{place.stem}.{part:05d}{place.suffix}")
             partitions.append(Partition(number, chosen, first, rows, made.as_posix()))
@@ -161,7 +165,8 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
     return Job(
         str(target), str(home_of(target) / secrets.token_hex(8)), tuple(sources), tuple(partitions), parcel.columns,
         parcel.snap, parcel.on_error, parcel.applied, simulated, parcel.asked, parcel.reading, care=parcel.care,
-        accuracy=parcel.accuracy, rules=parcel.rules,
+        accuracy=parcel.accuracy, rules=parcel.rules, keys=parcel.keys,
+        order_key=order_key,
     )  # fmt: skip
 
 

@@ -55,7 +55,16 @@ def _opened(folder: Path) -> tuple[Job, Parcel]:
     job = read_job(folder)
     file = (folder / "mechanism.mdp").read_bytes()
     parcel = Parcel(
-        file, job.columns, job.snap, job.on_error, job.care, job.accuracy, job.asked, job.reading, job.rules
+        file,
+        job.columns,
+        job.snap,
+        job.on_error,
+        job.care,
+        job.accuracy,
+        job.asked,
+        job.reading,
+        job.rules,
+        job.keys,
     )
     if parcel.applied != job.applied:
         raise InvalidInput(f"the mechanism in {str(folder)!r} is not the one the job was begun with.")

@@ -234,7 +234,9 @@ class _Building:
             self._notes.append(
                 f"Left out: {', '.join(ours.covering)}, the bounding box of every row, which is the true place itself."
             )
-        self._stages.append(Points(name, columns, degrees, crs, file=ours is not None))
+        stated = crs or (None if ours is None else ours.stated)  # the output says what the table said
+        undefined = ours is not None and ours.undefined and stated is None
+        self._stages.append(Points(name, columns, degrees, stated, file=ours is not None, undefined=undefined))
         self._reads = "point"
         self._point = columns if degrees else None
         return list(columns)

@@ -26,6 +26,8 @@ class Geometry:
     column: str
     encoding: str  # WKB or point
     crs: str | None  # None where coordinates are longitude and latitude
+    stated: str | None  # the code that the metadata name, also where it is one of longitude and latitude
+    undefined: bool = False  # the metadata say that nobody knows the system: `"crs": null`
     covering: tuple[str, ...] = ()  # columns that hold the bounding box of every row: the place itself
 
 
@@ -38,6 +40,7 @@ class Points:
     north_first: bool
     crs: str | None = None  # as it goes into the metadata of a GeoParquet file
     file: bool = False  # the table had such metadata
+    undefined: bool = False  # with `"crs": null` in them
 
     def forward(self, batch: pa.RecordBatch, /) -> pa.RecordBatch:
         shapely = import_extra("shapely", "geo")
@@ -69,7 +72,7 @@ class Points:
         batch = exchanged(batch, gone, min(gone), [(pa.field(self.column, pa.binary()), wkb_points(east, north))])
         if self.file and made.noted:
             batch = batch.replace_schema_metadata(
-                {**(batch.schema.metadata or {}), KEY: notes_on(self.column, self.crs)}
+                {**(batch.schema.metadata or {}), KEY: notes_on(self.column, self.crs, undefined=self.undefined)}
             )
         return batch
 
@@ -84,17 +87,19 @@ def geometry_in(schema: pa.Schema) -> Geometry | None:
         column = notes["primary_column"]
         entry = notes["columns"][column]
         encoding, crs = str(entry["encoding"]), entry.get("crs")
+        undefined = "crs" in entry and crs is None
         boxes = (entry.get("covering") or {}).get("bbox") or {}
         covering = tuple(dict.fromkeys(str(path[0]) for path in boxes.values()))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None
     if column not in schema.names:
         return None
-    return Geometry(column, encoding, _code(crs), tuple(name for name in covering if name in schema.names))
+    kept = tuple(name for name in covering if name in schema.names)
+    return Geometry(column, encoding, _projected(crs), _code(crs), undefined, kept)
 
 
 def _code(crs: Any) -> str | None:
-    """Return the code of a coordinate system in the metadata, None for longitude and latitude."""
+    """Return the code of a coordinate system in the metadata, None where they name none."""
     if crs is None:
         return None
     known = crs.get("id") if isinstance(crs, dict) else None
@@ -103,5 +108,10 @@ def _code(crs: Any) -> str | None:
             "the geometry has a coordinate system of its own without a code: convert it to longitude and latitude, or "
             "to a system with a code such as EPSG:25832."
         )
-    code = f"{known['authority']}:{known['code']}"
+    return f"{known['authority']}:{known['code']}"
+
+
+def _projected(crs: Any) -> str | None:
+    """Return the code of a projection in the metadata, None for longitude and latitude."""
+    code = _code(crs)
     return None if code in DEGREES else code

@@ -14,20 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.arrays import Floats, Integers
+from metricdp.errors import InvalidInput
 from metricdp.tables.leaks.leaf import Leaf, leaves
 from metricdp.tables.leaks.names import kind_by_name
 from metricdp.tables.leaks.numbers import FEWEST, Places, agreed
+from metricdp.tables.leaks.sample import BLOCKS, FEWEST_ROWS, NUMBERS_LOOKED_AT
 from metricdp.tables.leaks.texts import bytes_kind, text_kind
 from metricdp.tables.leaks.times import fineness
+from metricdp.tables.trim import Step, coarser
 
-SAMPLED_FROM = 100_000  # rows at the beginning of a table
-NUMBERS_LOOKED_AT = 2_000_000  # of rows that are wider than twenty numbers fewer are looked at
-FEWEST_ROWS = 1_000
-SAMPLED = 20_000  # of them, in blocks spread evenly
-BLOCKS = 16
+SAMPLED_FROM = 100_000  # rows at the beginning of a table, whose secrets are doubted before anything is drawn
 FEWEST_LINKED = 10  # different values: fewer may be the parts of anything
 STANDS, NARROWS, FOLLOWS = 0.98, 0.5, 0.8  # shares of the variance, see `numbers`
 
+HOUR = Step.of("1h")
 Evidence = Literal["value", "name"]
 
 
@@ -38,11 +38,7 @@ class Finding:
     column: str
     kind: str
     evidence: Evidence
-
-    @property
-    def is_time(self) -> bool:
-        """Whether coarsening helps: a time is harmless where many others are in the same hour."""
-        return self.kind in ("seconds", "minutes", "time")
+    is_time: bool = False  # and can be coarsened to an hour: it is harmless where many others are in the same
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -59,25 +55,15 @@ class Secret:
 
 
 def rows_looked_at(width: int) -> int:
-    """Return how many rows at the beginning of a table are looked at, where a secret has so many numbers."""
+    """Return how many rows at the beginning of a table are doubted, where a secret has so many numbers."""
     return min(SAMPLED_FROM, max(FEWEST_ROWS, NUMBERS_LOOKED_AT // width))
-
-
-def sample_rows(rows: int) -> Integers:
-    """Return which of the first rows are looked at: all of few, and of many some blocks of neighbours."""
-    rows = min(rows, SAMPLED_FROM)
-    if rows <= SAMPLED:
-        return np.arange(rows)
-    size = SAMPLED // BLOCKS
-    starts = np.linspace(0, rows - size, BLOCKS).astype(np.int64)
-    return np.asarray((starts[:, None] + np.arange(size)).ravel())
 
 
 def look(table: Any, secret: Secret, *, person: str | None = None, kept: Sequence[str] = ()) -> tuple[Finding, ...]:
     """Return what is found in the columns of a sample that are neither protected nor looked at already (`kept`).
 
     Args:
-        table: The rows of `sample_rows`, with the columns that will leave.
+        table: The rows of `sample_of`, with the columns that will leave.
         secret: The protected columns of the same rows.
         person: The column that says whose row it is.
         kept: Columns that somebody has looked at.
@@ -90,8 +76,18 @@ def look(table: Any, secret: Secret, *, person: str | None = None, kept: Sequenc
         if kind is None:
             kind, evidence = _named(leaf), "name"
         if kind is not None:
-            found.append(Finding(leaf.path, kind, "value" if evidence == "value" else "name"))
+            is_time = kind in ("seconds", "minutes", "time") and _becomes_hours(leaf)
+            found.append(Finding(leaf.path, kind, "value" if evidence == "value" else "name", is_time))
     return tuple(found)
+
+
+def _becomes_hours(leaf: Leaf) -> bool:
+    """Tell whether a column can be coarsened to hours: `hour` may hold 0 to 23, and no name leads into a list."""
+    try:
+        coarser(leaf.array, leaf.path, HOUR)
+    except (InvalidInput, pa.ArrowException):
+        return False
+    return "[" not in leaf.path
 
 
 def _named(leaf: Leaf) -> str | None:
@@ -103,7 +99,7 @@ def _seen(leaf: Leaf, secret: Secret, people: Integers | None) -> str | None:
     """Return what the values of a column show, the worst first; None where they show nothing."""
     array = leaf.array
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        return bytes_kind(array)
+        return bytes_kind(array, secret.places if secret.geographic else None)
     if pa.types.is_nested(array.type) or len(array) == array.null_count:
         return None
     numbers = leaf.numbers()
@@ -139,17 +135,17 @@ def _told(codes: Integers, numbers: Floats | None, secret: Secret) -> str | None
         return "stands"
     if share.above(NARROWS):
         return "narrows"
-    if numbers is not None and not _goes_with_the_rows(codes):
+    if numbers is not None and not _counts_the_rows(numbers):
         filled = np.where(np.isfinite(numbers), codes, -1)
         if places.told_by(filled, continuous=True).above(NARROWS):
             return "narrows"
     return "follows" if places.telling(codes, numbers=numbers).above(FOLLOWS) else None
 
 
-def _goes_with_the_rows(codes: Integers) -> bool:
-    """Tell whether a column only grows, or only falls: then it tells no more than the order of the rows does."""
-    steps = np.diff(codes[codes >= 0])
-    return bool(len(steps) and (np.mean(steps >= 0) > 0.95 or np.mean(steps <= 0) > 0.95))
+def _counts_the_rows(numbers: Floats) -> bool:
+    """Tell whether a column holds the numbers of the rows: then it tells no more than their order does."""
+    steps = np.diff(numbers[np.isfinite(numbers)])
+    return bool(len(steps) and (np.mean(steps == 1.0) > 0.9 or np.mean(steps == -1.0) > 0.9))
 
 
 def _whose(codes: Integers, numbers: Floats | None, array: pa.Array, people: Integers | None) -> str | None:
@@ -168,11 +164,7 @@ def _whose(codes: Integers, numbers: Floats | None, array: pa.Array, people: Int
         return "links"
     if rows < FEWEST or different < 0.98 * rows:
         return None
-    if numbers is None:
-        return "unique"
-    steps = np.diff(whole)
-    counted = np.mean(steps == 1.0) > 0.9 or np.mean(steps == -1.0) > 0.9  # the numbers of the rows
-    return None if counted else "unique"
+    return None if numbers is not None and _counts_the_rows(whole) else "unique"
 
 
 def _links(codes: Integers, different: int) -> bool:

@@ -82,6 +82,13 @@ ratio share pct percent percentage type types typ kind class klass category kate
 unit units mode color colour split label paid toll tolls tip offset zone_type length width height size weight source
 method
 """
+ROW_IDS = """
+id ids identifier identifiers identifiant identificador identificativo identifikator kennung kennnummer
+идентификатор 编号
+"""  # alone; of a product_id or a vendor_id the other word says what it is about
+TRIP_IDS = """
+tripid rideid journeyid tourid orderid bookingid transactionid recordid objectid caseid visitid checkinid sampleid
+"""
 BIRTH = "birth birthday birthdate dob born geburtsdatum geburtstag nacimiento naissance nascita"
 LONG = 6  # words of so many letters are also found inside longer ones: `startlatitude`, `homeaddress`
 
@@ -93,7 +100,7 @@ def kind_by_name(name: str) -> Kind | None:
         return None
     known = _known()
     joined = ["".join(pair) for pair in pairwise(words)] + ["".join(words)]
-    if {*words, *joined} & set(BIRTH.split()):
+    if {*words, *joined} & {*BIRTH.split(), *TRIP_IDS.split()} or set(words) <= set(ROW_IDS.split()):
         return "person"
     found = {known[word] for word in (*words, *joined) if word in known}
     found |= {kind for word in words if len(word) > LONG for long, kind in _long() if long in word}

@@ -6,9 +6,13 @@ protected place; what cannot be anything else (a WKT geometry, an IP address) is
 
 from __future__ import annotations
 
+import base64
+import binascii
 import ipaddress
+import itertools
 import re
 import struct
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,6 +44,12 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("person", r"(\+|00)\d[\d ()/.-]{7,}\d"),
 )
 DATED = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?.*)?|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?.*"
+BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}={0,2}")
+DECIMAL = re.compile(r"[+-]?\d{1,3}\.\d+")  # a number that was 8.60 is often written as 8.6
+POLYLINE = re.compile(r"[?-~]{4,}")  # the letters that Google's encoding of lines uses: no digits among them
+PACKED = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+UNPACKED_BYTES = 4096  # of a packed value are looked at
+FARTHEST = 0.02  # degrees between a row's place and one that its text holds: two kilometres
 BASE32 = "0123456789bcdefghjkmnpqrstuvwxyz"
 
 
@@ -49,22 +59,132 @@ def text_kind(array: pa.Array, places: Floats | None) -> str | None:
     texts = [text.strip() for text in array.take(pa.array(rows)).to_pylist()]
     if not texts:
         return None
-    for kind, shape in SHAPES:
-        if _most(texts, re.compile(shape).fullmatch):
-            return kind
+    near = None if places is None else places[rows]
+    kind = _kind_of(texts, near)
+    if kind is not None:
+        return kind
     if _most(texts, _is_address):
         return "address"
-    if places is not None:
+    if near is not None:
         for decoded in (_geohash, _quadkey):
-            if _near([decoded(text) for text in texts], places[rows]):
+            if _near([decoded(text) for text in texts], near):
                 return "cell"
+    if _most(texts, BASE64.fullmatch):
+        return _kind_of_bytes([_unpacked(text) for text in texts], near)
     return None
 
 
-def bytes_kind(array: pa.Array) -> str | None:
-    """Return whether a column of bytes holds geometries (WKB)."""
-    values = array.take(pa.array(_spread(array))).to_pylist()
-    return "geometry" if values and _most(values, _is_wkb) else None
+def _kind_of(texts: Sequence[str], places: Floats | None) -> str | None:
+    """Return what texts are that cannot be anything else, or that hold the place of their row."""
+    for kind, shape in SHAPES:
+        if _most(texts, re.compile(shape).fullmatch):
+            return kind
+    if _most(texts, POLYLINE.fullmatch):
+        lines = [_polyline(text, 5) for text in texts]
+        finer = [_polyline(text, 6) for text in texts]  # with six digits many words are lines: the place decides
+        near = places is not None and (_hold(lines, places) or _hold(finer, places))
+        if near or _most(lines, _is_line):
+            return "geometry"
+    if places is not None and _hold([_pairs(text) for text in texts], places):
+        return "coordinates"
+    return None
+
+
+def bytes_kind(array: pa.Array, places: Floats | None = None) -> str | None:
+    """Return whether a column of bytes holds geometries (WKB), numbers or texts that say where a row lies."""
+    rows = _spread(array)
+    return _kind_of_bytes(array.take(pa.array(rows)).to_pylist(), None if places is None else places[rows])
+
+
+def _kind_of_bytes(values: Sequence[bytes], places: Floats | None) -> str | None:
+    if not values:
+        return None
+    values = [_inflated(value) for value in values]
+    if _most(values, _is_wkb):
+        return "geometry"
+    if places is not None:
+        for form in ("<2d", ">2d", "<2f", ">2f"):
+            if _hold([_two_numbers(value, form) for value in values], places):
+                return "coordinates"
+    texts = [_read(value) for value in values]
+    return _kind_of([text for text in texts if text is not None], places) if None not in texts else None
+
+
+def _inflated(value: bytes) -> bytes:
+    """Return how bytes that are packed with gzip or zlib begin; others as they are."""
+    if value[:2] not in PACKED:
+        return value
+    try:
+        return zlib.decompressobj(wbits=47).decompress(value, UNPACKED_BYTES)
+    except zlib.error:
+        return value
+
+
+def _two_numbers(value: bytes, form: str) -> list[tuple[float, float]]:
+    """Return the numbers that bytes begin with, as latitude and longitude in either order."""
+    if len(value) < struct.calcsize(form):
+        return []
+    one, other = struct.unpack_from(form, value)
+    return [(one, other), (other, one)] if abs(one) <= 360 and abs(other) <= 360 else []
+
+
+def _read(value: bytes) -> str | None:
+    """Return bytes as the text that they are; None where they are none."""
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return text if text.isprintable() or "\n" in text else None
+
+
+def _unpacked(text: str) -> bytes:
+    """Return what is written in base 64, in either alphabet, with or without its padding."""
+    plain = text.rstrip("=").translate(str.maketrans("-_", "+/"))
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _pairs(text: str) -> list[tuple[float, float]]:
+    """Return numbers with decimals that follow each other in a text, as latitude and longitude in either order."""
+    numbers = [float(number) for number in DECIMAL.findall(text[:2000])]
+    return [pair for one, other in itertools.pairwise(numbers) for pair in ((one, other), (other, one))]
+
+
+def _hold(found: Sequence[Sequence[tuple[float, ...]]], places: Floats) -> bool:
+    """Tell whether most rows hold a point near the place of the row."""
+    hits = sum(
+        any(abs(north - place[0]) <= FARTHEST and abs(east - place[1]) <= FARTHEST for north, east in points)
+        for points, place in zip(found, places, strict=True)
+    )
+    return len(found) >= 3 and hits >= MOST * len(found)
+
+
+def _polyline(text: str, digits: int) -> list[tuple[float, float]]:
+    """Return the points of a line that is encoded as Google does, with so many digits; none where it is no line."""
+    numbers, value, shift = [], 0, 0
+    for letter in text:
+        bits = ord(letter) - 63
+        value |= (bits & 31) << shift
+        shift += 5
+        if shift > 35:
+            return []
+        if bits < 32:
+            numbers.append(~(value >> 1) if value & 1 else value >> 1)
+            value = shift = 0
+    if shift or len(numbers) % 2:
+        return []
+    norths, easts = (np.cumsum(numbers[side::2]) / 10.0**digits for side in (0, 1))
+    return list(zip(norths.tolist(), easts.tolist(), strict=True))
+
+
+def _is_line(points: Sequence[tuple[float, float]]) -> bool:
+    """Tell whether points are places on the Earth that lie together, and not what any letters decode to."""
+    if len(points) < 2 or max(map(abs, points[0])) < 1.0:
+        return False
+    on_earth = all(abs(north) <= 90 and abs(east) <= 180 for north, east in points)
+    return on_earth and all(abs(a[0] - b[0]) <= 1.0 and abs(a[1] - b[1]) <= 1.0 for a, b in itertools.pairwise(points))
 
 
 def is_dated(array: pa.Array) -> bool:

@@ -1,0 +1,97 @@
+"""A table of points comes back in the coordinate system that its metadata name, and with no bounds of the truth."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import metricdp as mdp
+from metricdp.tables import perturb_file
+from metricdp.tables.formats import Reading
+
+pyproj = pytest.importorskip("pyproj")
+shapely = pytest.importorskip("shapely")
+TRUE = np.array([[-8.6293847, 41.1473829], [-8.6183746, 41.1583927], [-8.6072635, 41.1694836]])  # east first
+
+
+def projected(code):
+    if code in (None, "OGC:CRS84", "EPSG:4326"):
+        return TRUE
+    there = pyproj.Transformer.from_crs("OGC:CRS84", code, always_xy=True)
+    return np.column_stack(there.transform(TRUE[:, 0], TRUE[:, 1]))
+
+
+def geoparquet(path, code):
+    """A GeoParquet file as other programs write it: bounds and all."""
+    points = projected(code)
+    notes = {"encoding": "WKB", "geometry_types": ["Point"], "bbox": [*points.min(axis=0), *points.max(axis=0)]}
+    if code is not None:
+        notes["crs"] = pyproj.CRS.from_user_input(code).to_json_dict()
+    geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": notes}}
+    table = pa.table({"n": [1, 2, 3], "geometry": pa.array(shapely.to_wkb(shapely.points(points)), pa.binary())})
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(geo), "bounds": str(points.tolist())}), path)
+    return points
+
+
+@pytest.mark.parametrize("code", [None, "OGC:CRS84", "EPSG:4326", "EPSG:3763", "EPSG:3857"])
+def test_a_geoparquet_file_keeps_its_system_and_loses_its_bounds(tmp_path, code):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    truth = geoparquet(source, code)
+    perturb_file(source, target, mdp.laplace(mdp.Haversine(), 1000.0))
+    made = pq.read_table(target)
+    entry = json.loads(made.schema.metadata[b"geo"])["columns"]["geometry"]
+    assert "bbox" not in entry
+    assert b"bounds" not in made.schema.metadata
+    if code is None:
+        assert "crs" not in entry
+    else:
+        assert pyproj.CRS.from_user_input(entry["crs"]) == pyproj.CRS.from_user_input(code)
+    found = shapely.get_coordinates(shapely.from_wkb(made["geometry"].to_numpy(zero_copy_only=False)))
+    scale = 1.0 if abs(truth).max() > 1000 else 1e-5  # one unit is a metre, or a metre in degrees
+    assert 0.0 < np.abs(found - truth).max() < 100 * scale
+    data = target.read_bytes()
+    for value in (*truth.min(axis=0), *truth.max(axis=0)):  # neither as text nor as a number, in statistics or notes
+        assert np.float64(value).tobytes() not in data
+        assert str(float(value)).encode() not in data
+
+
+def test_a_geoparquet_file_whose_system_nobody_knows_says_so_again(tmp_path):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    geoparquet(source, None)
+    table = pq.read_table(source)
+    geo = json.loads(table.schema.metadata[b"geo"])
+    geo["columns"]["geometry"]["crs"] = None
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(geo)}), source)
+    perturb_file(source, target, mdp.laplace(mdp.Haversine(), 1000.0))
+    entry = json.loads(pq.read_table(target).schema.metadata[b"geo"])["columns"]["geometry"]
+    assert "crs" in entry
+    assert entry["crs"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        (None, None), ("urn:ogc:def:crs:OGC:1.3:CRS84", None), ("urn:ogc:def:crs:EPSG::4326", None),
+        ("EPSG:4326", None), ("urn:ogc:def:crs:EPSG::3763", "EPSG:3763"), ("EPSG:3763", "EPSG:3763"),
+    ],
+)  # fmt: skip
+def test_a_geojson_file_states_the_system_of_its_reports(tmp_path, name, code):
+    source, target = tmp_path / "in.geojson", tmp_path / "out.geojson"
+    truth = projected(code)
+    system = {} if name is None else {"crs": {"type": "name", "properties": {"name": name}}}
+    features = [
+        {"type": "Feature", "properties": {"n": n}, "geometry": {"type": "Point", "coordinates": list(place)}}
+        for n, place in enumerate(truth.tolist())
+    ]
+    source.write_text(json.dumps({"type": "FeatureCollection", **system, "features": features}))
+    noise = mdp.laplace(mdp.Haversine(), 1000.0)
+    if code is not None:
+        with pytest.raises(mdp.errors.InvalidInput, match=f"say --crs {code}"):
+            perturb_file(source, target, noise)
+    perturb_file(source, target, noise, reading=Reading(crs=code))
+    made = json.loads(target.read_text())
+    assert made.get("crs") == (None if code else system.get("crs"))  # GeoJSON is in longitude and latitude
+    found = np.array([feature["geometry"]["coordinates"] for feature in made["features"]])
+    assert 0.0 < np.abs(found - TRUE).max() < 1e-3

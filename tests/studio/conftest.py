@@ -22,7 +22,7 @@ def studio() -> Iterator[Any]:
     from metricdp.studio.running import Opening, Studio
 
     made = Studio(Opening())
-    config = uvicorn.Config(made.app, log_config=None, access_log=False, lifespan="on", ws="none")
+    config = uvicorn.Config(made.door, log_config=None, access_log=False, lifespan="on", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [made.socket]}, daemon=True)
     thread.start()
@@ -36,7 +36,10 @@ def studio() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def browser(studio: Any) -> Iterator[Any]:
-    """Return a browser that has exchanged the address for a cookie; `asked` lists all it ever asked for."""
+    """Return a browser whose pages have the token of the first one; `asked` lists all it ever asked for.
+
+    A token stays in its tab. The tests open a tab each, so every tab gets the token that the first one exchanged.
+    """
     program = browsers.chromium()
     if program is None:
         pytest.skip("chromium is not installed (Debian: apt install chromium)")
@@ -48,8 +51,13 @@ def browser(studio: Any) -> Iterator[Any]:
         context.on("request", lambda request: context.asked.append(request.url))
         page = context.new_page()
         page.goto(studio.address)
-        page.wait_for_selector("body[data-ready]")
+        page.wait_for_selector("body[data-ready=feel]", timeout=60_000)
+        context.token = page.evaluate("() => sessionStorage.getItem('metricdp-studio')")
         page.close()
+        home = studio.address.partition("#")[0].rstrip("/")
+        context.add_init_script(
+            f"if (location.origin === '{home}') sessionStorage.setItem('metricdp-studio', '{context.token}')"
+        )
         yield context
         chromium.close()
 
@@ -62,7 +70,7 @@ def page(browser: Any, studio: Any) -> Iterator[Any]:
     found.on("pageerror", lambda error: mistakes.append(str(error)))
     found.on("console", lambda message: mistakes.append(message.text) if message.type == "error" else None)
     found.mistakes = mistakes
-    found.home = studio.address.partition("/open")[0]
+    found.home = studio.address.partition("#")[0].rstrip("/")
     yield found
     found.close()
     unexpected = [line for line in mistakes if "status of 4" not in line]  # a refusal is an answer

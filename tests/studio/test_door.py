@@ -7,33 +7,32 @@ import json
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import browsers
-from metricdp.studio.app import PAGE, house
-from metricdp.studio.door import COOKIE, Door
+from metricdp.studio.app import PAGE, house, page
+from metricdp.studio.door import Door
 
 STRINGS = json.loads((PAGE / "strings.json").read_text(encoding="utf-8"))
 SOURCES = [*PAGE.glob("*.js"), *(PAGE / "rooms").glob("*.js")]
 
 
 def asked(
-    door: Door, path: str, *, method: str = "GET", query: str = "", **headers: str
+    door: Door, path: str, *, method: str = "GET", body: bytes = b"", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """Ask the door as a browser would and return the status, the headers and the body."""
     sent: list[Any] = []
     named = {"host": "127.0.0.1:4000", **{name.replace("_", "-"): value for name, value in headers.items()}}
     scope = {
-        "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+        "type": "http", "method": method, "path": path, "raw_path": path.encode(errors="replace"), "query_string": b"",
         "root_path": "", "scheme": "http", "http_version": "1.1", "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 4000), "headers": [(k.encode(), v.encode()) for k, v in named.items()],
     }  # fmt: skip
 
-    messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, Any]:
         if (message := next(messages, None)) is None:
@@ -60,48 +59,97 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.fixture
 def door() -> Door:
-    return Door(house([]), service=echo, key="the-key", port=4000)
+    return Door(page=page(), rooms=house([]), service=echo, key="the-key", port=4000)
+
+
+OURS = "http://127.0.0.1:4000"
+
+
+def exchanged(door: Door, code: str | None = None, **headers: str) -> tuple[int, bytes]:
+    """Exchange the code of the address, or another one."""
+    given = door.address.partition("#open=")[2] if code is None else code
+    body = json.dumps({"code": given}).encode()
+    status, _, answer = asked(door, "/open", method="POST", body=body, **{"origin": OURS, **headers})
+    return status, answer
 
 
 def entered(door: Door) -> str:
-    """Exchange the address for the cookie."""
-    status, headers, _ = asked(door, "/open", query=door.address.partition("?")[2])
-    assert (status, headers["location"]) == (303, "/")
-    assert "HttpOnly" in headers["set-cookie"]
-    assert "SameSite=Strict" in headers["set-cookie"]
-    return f"{COOKIE}={SimpleCookie(headers['set-cookie'])[COOKIE].value}"
+    """Return the header that lets a page in."""
+    status, answer = exchanged(door)
+    assert status == 200
+    return f"Bearer {json.loads(answer)['token']}"
 
 
-def test_the_address_opens_one_browser_once(door: Door) -> None:
-    assert asked(door, "/")[0] == 403
-    assert asked(door, "/open", query="token=guess")[0] == 403
-    cookie = entered(door)
-    assert asked(door, "/", cookie=cookie)[0] == 200
-    status, _, body = asked(door, "/open", query=door.address.partition("?")[2])
+def test_the_address_opens_one_page_once(door: Door) -> None:
+    assert asked(door, "/v1/mechanisms")[0] == 403
+    assert exchanged(door, "guess")[0] == 403
+    token = entered(door)
+    assert asked(door, "/v1/mechanisms", authorization=token)[0] == 200
+    status, answer = exchanged(door)
     assert status == 403
-    assert b"used already" in body
+    assert b"used already" in answer
+
+
+def test_the_code_is_in_a_part_of_the_address_that_browsers_send_to_nobody(door: Door) -> None:
+    sent, _, kept = door.address.partition("#")
+    assert sent == f"{OURS}/"
+    assert kept.startswith("open=")
+
+
+def test_nothing_is_left_to_a_cookie(door: Door) -> None:
+    status, headers, answer = asked(
+        door, "/open", method="POST", origin=OURS,
+        body=json.dumps({"code": door.address.partition("#open=")[2]}).encode(),
+    )  # fmt: skip
+    assert status == 200
+    assert "set-cookie" not in headers
+    token = json.loads(answer)["token"]
+    assert asked(door, "/v1/mechanisms", cookie=f"metricdp-studio={token}")[0] == 403
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"null", b"[]", b'"code"', b'{"code": 1}', b'{"code": "\\ud800"}', b"[" * 900, b"x" * 5_000]
+)
+def test_questions_for_the_token_that_are_none_get_a_sentence(door: Door, body: bytes) -> None:
+    status, _, answer = asked(door, "/open", method="POST", body=body, origin=OURS)
+    assert status == 403
+    assert b"Studio opens with the address" in answer
+    assert exchanged(door)[0] == 200  # and the code is still good
+
+
+def test_a_foreign_page_cannot_exchange_the_code(door: Door) -> None:
+    for origin in ("http://evil.example", "http://127.0.0.1:4001", "null"):
+        assert exchanged(door, origin=origin)[0] == 403
+    assert exchanged(door)[0] == 200
+
+
+def test_the_files_of_the_page_are_for_everybody_and_all_else_is_not(door: Door) -> None:
+    assert asked(door, "/")[0] == 200
+    assert asked(door, "/app.js")[0] == 200
+    for path in ("/studio/budget", "/studio/", "/v1/", "/v1/release", "/studio/nothing"):
+        for header in ("", "Bearer ", "Bearer guess", "Basic x", "bearer"):
+            assert asked(door, path, authorization=header)[0] == 403
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:4001", "127.0.0.1.evil.example:4000", ""])
-def test_other_names_are_turned_away_even_with_the_cookie(door: Door, host: str) -> None:
-    cookie = entered(door)
-    assert asked(door, "/", cookie=cookie, host=host)[0] == 421
-    assert asked(door, "/", cookie=cookie, host="localhost:4000")[0] == 200
+def test_other_names_are_turned_away_even_with_the_token(door: Door, host: str) -> None:
+    token = entered(door)
+    for path in ("/", "/v1/mechanisms", "/studio/budget"):
+        assert asked(door, path, authorization=token, host=host)[0] == 421
+    assert asked(door, "/v1/mechanisms", authorization=token, host="localhost:4000")[0] == 200
 
 
 def test_changes_are_taken_from_the_page_only(door: Door) -> None:
-    cookie = entered(door)
-    ask = {"method": "POST", "cookie": cookie}
+    ask = {"method": "POST", "authorization": entered(door)}
     assert asked(door, "/v1/release", **ask)[0] == 403
     assert asked(door, "/v1/release", origin="http://evil.example", **ask)[0] == 403
     assert asked(door, "/v1/release", origin="null", **ask)[0] == 403
     assert asked(door, "/v1/release", sec_fetch_site="cross-site", **ask)[0] == 403
-    assert asked(door, "/v1/release", origin="http://127.0.0.1:4000", **ask)[0] == 200
+    assert asked(door, "/v1/release", origin=OURS, **ask)[0] == 200
 
 
 def test_the_service_sees_a_key_that_the_browser_does_not(door: Door) -> None:
-    cookie = entered(door)
-    _, headers, body = asked(door, "/v1/mechanisms", cookie=cookie, authorization="Bearer of-the-browser")
+    _, headers, body = asked(door, "/v1/mechanisms", cookie="a=b", authorization=entered(door))
     seen = json.loads(body)
     assert seen["authorization"] == "Bearer the-key"
     assert "cookie" not in seen
@@ -109,7 +157,7 @@ def test_the_service_sees_a_key_that_the_browser_does_not(door: Door) -> None:
 
 
 def test_answers_forbid_other_sources_frames_and_caches(door: Door) -> None:
-    _, headers, _ = asked(door, "/", cookie=entered(door))
+    _, headers, _ = asked(door, "/")
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "script-src 'self'" in headers["content-security-policy"]
     assert "unsafe-eval" not in headers["content-security-policy"]
@@ -118,16 +166,14 @@ def test_answers_forbid_other_sources_frames_and_caches(door: Door) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/../app.py", "/vendor/../../door.py", "/rooms/%2e%2e/%2e%2e/app.py", "/nothing.js", "/etc/passwd"]
-)
+    "path",
+    ["/../app.py", "/vendor/../../door.py", "/rooms/%2e%2e/%2e%2e/app.py", "/nothing.js", "/etc/passwd", "/\0",
+     "/a\0.js", f"/{'x' * 300}.js", f"/{'x/' * 3000}a.js", "/\udcff.js"],
+)  # fmt: skip
 def test_only_files_of_the_page_are_given(door: Door, path: str) -> None:
-    assert asked(door, path, cookie=entered(door))[0] == 404
-
-
-def test_cookies_that_are_no_cookies_open_nothing(door: Door) -> None:
-    entered(door)
-    for cookie in ("", "x", f"{COOKIE}=", f"{COOKIE}=guess", 'a="b; c', "\\"):
-        assert asked(door, "/", cookie=cookie)[0] == 403
+    status, _, body = asked(door, path)
+    assert status == 404
+    assert json.loads(body) == {"message": "there is nothing here."}
 
 
 def test_every_sentence_is_there_in_both_languages_with_the_same_parts() -> None:

@@ -60,6 +60,41 @@ def test_german_is_spoken_after_it_was_chosen(page: Any) -> None:
     page.wait_for_selector("h1:has-text('What have people spent?')", timeout=WAIT)
 
 
+def test_german_says_what_is_not_german(page: Any) -> None:
+    enter(page, "audit")
+    assert page.inner_text("#spoken") == ""
+    page.select_option("#language", "de")
+    page.wait_for_selector("h1:has-text('Hält es sein Versprechen?')", timeout=WAIT)
+    assert "Was metricdp selbst sagt, ist auf Englisch" in page.inner_text("#spoken")
+    page.select_option("#language", "en")
+    page.wait_for_selector("h1:has-text('Does it keep its promise?')", timeout=WAIT)
+
+
+def test_a_page_without_the_token_says_how_to_come_in_and_asks_nothing(browser: Any, studio: Any) -> None:
+    home = studio.address.partition("#")[0]
+    other = browser.browser.new_context(locale="en-GB")
+    found = other.new_page()
+    asked: list[str] = []
+    found.on("request", lambda request: asked.append(request.url))
+    found.goto(home)
+    found.wait_for_selector("[role=alert]", timeout=WAIT)
+    assert "Studio opens with the address" in found.inner_text("[role=alert]")
+    found.goto("about:blank")
+    found.goto(studio.address)  # whose code was exchanged before
+    found.wait_for_selector("[role=alert]", timeout=WAIT)
+    assert "used already" in found.inner_text("[role=alert]")
+    assert found.url == home
+    assert not [url for url in asked if "/studio/" in url or "/v1/" in url]
+    other.close()
+
+
+def test_the_token_is_in_no_address_and_in_no_cookie(page: Any, browser: Any) -> None:
+    for room in ROOMS:
+        enter(page, room)
+    assert not [url for url in browser.asked if browser.token in url]
+    assert browser.cookies() == []
+
+
 def test_a_phone_is_wide_enough(page: Any) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     for room in ROOMS:
@@ -67,6 +102,10 @@ def test_a_phone_is_wide_enough(page: Any) -> None:
         page.wait_for_timeout(100)
         wide = page.evaluate("() => document.documentElement.scrollWidth")
         assert wide <= 360, room
+    enter(page, "feel")
+    page.check("input[value=both]")
+    page.wait_for_selector("#factors td[data-kind=optimal]", timeout=WAIT)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
     page.set_viewport_size({"width": 1280, "height": 860})
 
 

@@ -15,6 +15,7 @@ import pyarrow.csv
 import pytest
 
 import metricdp as mdp
+from metricdp.artifacts import inspect
 from metricdp.places import bundled_trips
 
 WAIT = 60_000  # milliseconds: two cores may be busy
@@ -74,7 +75,9 @@ def test_feel_shows_a_cloud_and_the_circles_that_the_law_says(page: Any) -> None
     page.wait_for_function("() => document.querySelector('#wish').textContent.includes('150 m')")
     page.check("input[value=both]")
     page.wait_for_selector("dl[data-kind=optimal]", timeout=WAIT)
-    assert "no mechanism can do better than" in text(page, "dl[data-kind=optimal]")
+    assert "no mechanism with this promise that reports these places can do better than" in text(
+        page, "dl[data-kind=optimal]"
+    )
 
 
 def test_feel_moves_where_somebody_clicks_or_presses_enter(page: Any) -> None:
@@ -88,6 +91,38 @@ def test_feel_moves_where_somebody_clicks_or_presses_enter(page: Any) -> None:
     middle = json.loads(asked.value.post_data)["place"]
     assert clicked[0] > middle[0]
     assert clicked[1] < middle[1]
+
+
+def test_feel_says_no_number_that_is_none_and_no_endless_one(page: Any) -> None:
+    """Two times at 20 m: half of the reports are the crossing itself, and noise tells quarters apart for sure."""
+    enter(page, "feel")
+    page.check("input[value=both]")
+    page.locator("#distance").press("Home")
+    page.wait_for_function(
+        "() => document.querySelector('#wish').textContent === '2x at 20 m' && !document.querySelector('[aria-busy]')"
+        " && document.querySelectorAll('#factors td[data-kind=optimal]').length === 4",
+        timeout=WAIT,
+    )
+    said = text(page, "main")
+    assert "NaN" not in said
+    assert "Infinity" not in said
+    assert not re.search(r"\d,\d{3},\d{3}", said)
+    assert [cell.strip() for cell in page.locator("#factors td[data-kind=noise]").all_inner_texts()] == [
+        "1.69x", "8x", "no limit below 1,000x", "no limit below 1,000x",
+    ]  # fmt: skip
+    assert set(page.locator("#factors td[data-kind=optimal]").all_inner_texts()) == {"no limit below 1,000x"}
+    assert "not between positions" in said
+
+
+def test_feel_refuses_a_click_that_is_far_from_its_streets(page: Any) -> None:
+    enter(page, "feel")
+    page.check("input[value=optimal]")
+    page.wait_for_selector("dl[data-kind=optimal]", timeout=WAIT)
+    page.locator("#map canvas").click(position={"x": 20, "y": 20})  # a kilometre outside
+    page.wait_for_selector("[role=alert]", timeout=WAIT)
+    assert "from the nearest crossing" in text(page, "[role=alert]")
+    assert page.locator("dl[data-kind=optimal]").count() == 0
+    assert page.locator("#factors").count() == 0
 
 
 def test_a_background_of_ones_own_is_drawn_and_a_wrong_one_is_said(page: Any, tmp_path: Path) -> None:
@@ -175,6 +210,49 @@ def test_protect_says_what_is_wrong_with_columns_that_are_swapped(page: Any, tmp
     assert "98." not in text(page, "[role=alert]")  # columns and rows, never values
 
 
+def test_protect_takes_a_table_whose_text_is_latin_1_and_says_once_what_was_coarsened(
+    page: Any, tmp_path: Path
+) -> None:
+    cells = [f"Café {k};41,{1500 + k};-8,{6100 + k};2026-01-01T10:{k % 60:02d}:00" for k in range(90)]
+    raw = "\r\n".join(["note;lat;lon;t", *cells, ""]).encode("latin-1")
+    (tmp_path / "latin.csv").write_bytes(raw)
+    enter(page, "protect")
+    dropped(page, "#file", tmp_path / "latin.csv")
+    page.wait_for_selector("#column-0", timeout=WAIT)
+    page.check("#warnings input[data-column=t]")
+    page.click("#look")
+    page.wait_for_selector("#after", timeout=WAIT)
+    assert "Café 0" in text(page, "#before")
+    page.click("#run")
+    page.wait_for_selector("#get-file", timeout=WAIT)
+    lines = page.locator("section[aria-labelledby=done] li").all_inner_texts()
+    assert "Coarsened, as asked: t to 1h." in lines
+    assert "Kept as they were, not protected: note." in lines
+    with page.expect_download() as download:
+        page.click("#get-file")
+    download.value.save_as(tmp_path / "out.csv")
+    assert "Café 89".encode("latin-1") in (tmp_path / "out.csv").read_bytes()
+
+
+def test_protect_goes_on_with_its_file_after_a_reload(page: Any, trips: Path) -> None:
+    enter(page, "protect")
+    dropped(page, "#file", trips)
+    page.wait_for_selector("#look", timeout=WAIT)
+    page.reload()
+    page.wait_for_selector("#look", timeout=WAIT)
+    assert page.input_value("#column-0") == "Latitude"
+    page.click("#look")
+    page.wait_for_selector("#run", timeout=WAIT)
+    page.click("#run")
+    page.wait_for_selector("#get-file", timeout=WAIT)
+    page.reload()
+    page.wait_for_selector("#get-file", timeout=WAIT)
+    page.click("a[href='#feel']")  # whoever leaves the room leaves the file
+    page.wait_for_selector("body[data-ready=feel]", timeout=WAIT)
+    enter(page, "protect")
+    assert page.locator("#look").count() == 0
+
+
 def test_protect_refuses_what_is_no_table(page: Any, tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("")
     enter(page, "protect")
@@ -202,6 +280,26 @@ def test_design_closes_its_bounds_and_the_file_draws_in_the_page(page: Any, tmp_
     loaded = mdp.load(path)
     assert mdp.audit(loaded).verdict == "holds"
     assert loaded.guarantee.epsilon == pytest.approx(np.log(2) / 0.2)
+
+
+def test_design_signs_gives_the_public_key_and_says_whose_crossings_they_are(page: Any, tmp_path: Path) -> None:
+    enter(page, "design")
+    page.fill("#crossings", "20")
+    page.locator("#crossings").press("Tab")
+    page.wait_for_function("() => document.body.innerText.includes('20 places')", timeout=WAIT)
+    page.select_option("#builder", "exponential")
+    page.click("#begin")
+    page.wait_for_selector("#promise", timeout=WAIT)
+    for button, name in (("sign", "design.mdp"), ("key", "studio.pub"), ("phone", "phone.mdp")):
+        with page.expect_download() as download:
+            page.click(f"#{button}")
+        assert download.value.suggested_filename == name
+        download.value.save_as(tmp_path / name)
+    mdp.load(tmp_path / "design.mdp", trusted=tmp_path / "studio.pub")  # raises unless the signature is good
+    for name in ("design.mdp", "phone.mdp"):
+        licence = inspect(tmp_path / name).licence
+        assert "OpenStreetMap contributors" in licence
+        assert "ODbL" in licence
 
 
 def test_design_compares_mechanisms_on_cells(page: Any) -> None:
@@ -258,6 +356,23 @@ def test_audit_judges_a_mechanism_file_from_its_numbers(page: Any, tmp_path: Pat
     assert "found rho" in said
     assert "approximate and not pure" in said
     assert not re.search(r"epsilon|(?<!not )\bpure\b", said)
+
+
+def test_audit_of_samples_names_no_report_that_has_no_number(page: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    secret = rng.integers(2, size=4000)
+    report = np.where(rng.random(4000) < 0.98, secret, 1 - secret)
+    rows = np.stack([secret, report], axis=1)
+    np.savetxt(tmp_path / "samples.csv", rows, fmt="%d", delimiter=",", header="x,u", comments="")
+    enter(page, "audit")
+    page.check("input[value=samples]")
+    dropped(page, "#samples", tmp_path / "samples.csv")
+    page.wait_for_selector("#judge:enabled", timeout=WAIT)
+    page.click("#judge")
+    page.wait_for_selector("#verdict", timeout=WAIT)
+    said = text(page, "section[aria-labelledby=verdict]")
+    assert text(page, "#verdict") == "The promise is broken"
+    assert "-1" not in said
 
 
 def test_budget_charges_until_it_refuses_and_the_books_add_up(page: Any) -> None:

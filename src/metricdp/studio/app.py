@@ -1,4 +1,4 @@
-"""The page and its rooms as one application, behind its door."""
+"""The files of the page, and its rooms, as two applications behind one door."""
 
 from __future__ import annotations
 
@@ -34,14 +34,29 @@ class Room(Protocol):
 
 async def file(request: Request) -> Response:
     """Give a file of the page."""
-    path = (PAGE / (request.path_params.get("path") or "index.html")).resolve()
-    if not path.is_relative_to(PAGE) or path.suffix not in TYPES or not path.is_file():
-        return answer({"message": "there is nothing here."}, 404)
-    return FileResponse(path, media_type=TYPES[path.suffix])
+    try:
+        path = (PAGE / (request.path_params.get("path") or "index.html")).resolve()
+        found = path.is_relative_to(PAGE) and path.suffix in TYPES and path.is_file()
+    except (OSError, ValueError, RuntimeError):  # a name that no file can have: a zero byte, one too long, a loop
+        found = False
+    return FileResponse(path, media_type=TYPES[path.suffix]) if found else await nothing(request)
+
+
+async def nothing(request: Request) -> Response:
+    """Say that there is nothing."""
+    return answer({"message": "there is nothing here."}, 404)
+
+
+def page() -> Starlette:
+    """Return the files of the page."""
+    return _packed([Route("/{path:path}", file)])
 
 
 def house(rooms: Sequence[Room]) -> Starlette:
-    """Return the page and its rooms, without a door."""
+    """Return the rooms, without a door."""
     routes = [route for room in rooms for route in room.routes()]
-    packed = Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=4)
-    return Starlette(routes=[*routes, Route("/{path:path}", file)], middleware=[packed])
+    return _packed([*routes, Route("/{path:path}", nothing)])
+
+
+def _packed(routes: Sequence[Route]) -> Starlette:
+    return Starlette(routes=routes, middleware=[Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=4)])

@@ -25,7 +25,10 @@ MOST_SHOWN = 5_000  # places on the map
 
 
 class AuditRoom:
-    """Where the room is asked."""
+    """Where the room is asked; a file that is judged lies in a folder of the session meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def routes(self) -> list[Route]:
         """Return what is asked where."""
@@ -33,11 +36,11 @@ class AuditRoom:
 
     async def audit(self, request: Request) -> Response:
         """Judge a mechanism file, whatever it says about itself."""
-        return answer(await run_in_threadpool(_judged, await body_of(request, MOST_FILE)))
+        return answer(await run_in_threadpool(_judged, await body_of(request, MOST_FILE), self._folder))
 
 
-def _judged(data: bytes) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="metricdp-studio-") as folder:
+def _judged(data: bytes, parent: Path) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
         path = Path(folder) / "mechanism.mdp"
         path.write_bytes(data)
         found: Any = inspect(path, judged=False).mechanism

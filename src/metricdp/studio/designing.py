@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from metricdp.service.building import builder_of, space_of
 from metricdp.service.state import State
 from metricdp.studio.asking import answer, body_of, in_sentences, number, question
 
+LARGEST = 1e300
 MOST_PLACES, MOST_COMPARED, MOST_FILE = 1_000, 400, 64 << 20
 COMPARED: dict[str, Callable[[Problem], FiniteMechanism]] = {
     "exponential": lambda problem: exponential(problem.inputs, problem.epsilon),
@@ -39,12 +39,14 @@ COMPARED: dict[str, Callable[[Problem], FiniteMechanism]] = {
 
 
 class DesignRoom:
-    """Where the room is asked; `state` gives the service that designs, under the key whose id is `owner`."""
+    """Where the room is asked; `state` gives the service that designs, under the key whose id is `owner`.
 
-    def __init__(self, state: Callable[[], State], owner: str, key: str | None = None) -> None:
+    Designs are signed with `key`, or with a key of the session in `folder`.
+    """
+
+    def __init__(self, state: Callable[[], State], owner: str, folder: Path, key: str | None = None) -> None:
         self._state, self._owner = state, owner
-        self._folder = tempfile.TemporaryDirectory(prefix="metricdp-studio-keys-")
-        self._key = Path(key) if key is not None else create_keys(Path(self._folder.name) / "studio")[0]
+        self._key = Path(key) if key is not None else create_keys(folder / "studio")[0]
 
     def routes(self) -> list[Route]:
         """Return what is asked where."""
@@ -59,7 +61,8 @@ class DesignRoom:
     async def places(self, request: Request) -> Response:
         """Give crossings of the bundled streets, and the streets between them."""
         wanted = request.query_params.get("count", "")
-        count = int(number({"count": int(wanted) if wanted.isdigit() else None}, "count", 2, MOST_PLACES))
+        given = int(wanted) if wanted.isdecimal() and len(wanted) <= 9 else None
+        count = int(number({"count": given}, "count", 2, MOST_PLACES))
         return answer(await run_in_threadpool(_crossings, count))
 
     async def design(self, request: Request) -> Response:
@@ -71,11 +74,11 @@ class DesignRoom:
         return answer({"job": job.id}, 202)
 
     async def compare(self, request: Request) -> Response:
-        """Say what several mechanisms cost at one epsilon, and what none can beat."""
+        """Say what several mechanisms cost at one epsilon, and what none with the same reports can beat."""
         sent = await question(request)
         asked = _checked(sent, MOST_COMPARED)
         names = sent.get("builders") or list(COMPARED)
-        if not isinstance(names, list) or not all(name in COMPARED for name in names):
+        if not isinstance(names, list) or not all(isinstance(name, str) and name in COMPARED for name in names):
             raise InvalidInput(f"`builders` must be some of {', '.join(COMPARED)}.")
         return answer(await run_in_threadpool(_compared, asked, names))
 
@@ -84,11 +87,12 @@ class DesignRoom:
         data = await body_of(request, MOST_FILE)
         small, signed = request.query_params.get("storage") == "quantised", request.query_params.get("sign") == "1"
 
-        def made() -> bytes:
+        def exported() -> bytes:
             mechanism: Any = loads(data)
-            return dumps(quantised(mechanism) if small else mechanism, key=self._key if signed else None)
+            made = quantised(mechanism) if small else mechanism
+            return dumps(made, key=self._key if signed else None)
 
-        content = await run_in_threadpool(made)
+        content = await run_in_threadpool(exported)
         headers = {"x-public-key": read_public(self._key.with_suffix(".pub"))} if signed else {}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
@@ -97,10 +101,6 @@ class DesignRoom:
         public = self._key.with_suffix(".pub").read_bytes()
         headers = {"content-disposition": 'attachment; filename="studio.pub"'}
         return Response(public, media_type="application/x-pem-file", headers=headers)
-
-    def close(self) -> None:
-        """Forget the key of this session."""
-        self._folder.cleanup()
 
 
 def _crossings(count: int) -> dict[str, Any]:
@@ -117,8 +117,11 @@ def _checked(sent: dict[str, Any], most: int) -> dict[str, Any]:
     points = sent.get("points")
     if not isinstance(points, list) or not 2 <= len(points) <= most or not all(isinstance(row, list) for row in points):
         raise InvalidInput(f"`points` must be 2 to {most:,} rows of coordinates.")
-    if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for row in points for x in row):
+    if not all(_are_numbers(row) for row in points):
         raise InvalidInput("`points` must hold numbers only.")
+    prior = sent.get("prior")
+    if prior is not None and not (isinstance(prior, list) and len(prior) == len(points) and _are_numbers(prior)):
+        raise InvalidInput("`prior` must hold one number for every point.")
     streets = sent.get("streets")
     if streets is not None and not (isinstance(streets, dict) and {"edges", "lengths"} <= set(streets)):
         raise InvalidInput("`streets` must have `edges` and `lengths`.")
@@ -131,8 +134,14 @@ def _checked(sent: dict[str, Any], most: int) -> dict[str, Any]:
     gap = number(sent, "gap", 1e-4, 0.5) if sent.get("gap") is not None else None
     return {
         "points": points, "metric": metric, "streets": streets, "epsilon": epsilon, "builder": builder,
-        "prior": sent.get("prior"), "loss": sent.get("loss", "distance"), "gap": gap,
+        "prior": prior, "loss": sent.get("loss", "distance"), "gap": gap,
     }  # fmt: skip
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    """Tell whether all are numbers that a double can hold."""
+    plain = all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in values)
+    return plain and all(-LARGEST <= x <= LARGEST for x in values)
 
 
 def _compared(asked: dict[str, Any], names: list[str]) -> dict[str, Any]:

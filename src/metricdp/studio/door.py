@@ -1,27 +1,29 @@
 """The door of Studio: who gets in, and what a browser may do with the page.
 
-The address that `metricdp studio` opens carries a token. The first visit exchanges it for a cookie; then the token is
-worth nothing, so that it does no harm in a history or a log. Every other request needs the cookie. The Host header
-must name this machine, so that no foreign name can be made to point here (DNS rebinding), and what changes something
-must come from the page itself. Requests to `/v1/` go on to the service under a key that no browser ever
-sees.
+The address that `metricdp studio` opens ends in a code, behind a #: browsers send that part to nobody. The page takes
+the code out of its address and exchanges it, once, for a token. The page keeps the token for its tab and sends it in a
+header with all it asks; a cookie would go to every port of this machine. The files of the page are the same for
+everybody and need no token. The Host header must name this machine, so that no foreign name can be made to point here
+(DNS rebinding), and what changes something must come from the page itself. Requests to `/v1/` go on to the service
+under a key that no browser ever sees.
 """
 
 from __future__ import annotations
 
 import hmac
+import json
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs
+
+from metricdp.studio.callers import is_another_user
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-COOKIE = "metricdp-studio"
+MOST_CODE = 1_000  # bytes of a question for the token
 SAFE_METHODS = {"GET", "HEAD"}
 # Scripts and data from here only; the map draws in a worker made of a blob, and sets styles and pictures of its own.
 POLICY = (
@@ -38,25 +40,35 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-USED = "This address was used already: one address opens one browser. Start `metricdp studio` again for a new one."
-STRANGER = "Studio opens with the address that `metricdp studio` prints; this browser has not been given one."
+USED = "This address was used already: one address opens one page. Start `metricdp studio` again for a new one."
+STRANGER = "Studio opens with the address that `metricdp studio` prints; this page has not been given one."
+OTHER_USER = "Studio opens for the user who started it, and this request comes from another user of this machine."
 OTHER_NAME = "Studio answers only under the name of this machine, such as 127.0.0.1."
 OTHER_PAGE = "Studio takes changes only from its own page."
 
 
 class Door:
-    """Studio with a door in front of it."""
+    """Studio with a door in front of it.
 
-    def __init__(self, inside: App, *, service: App | None, key: str, port: int) -> None:
-        self._inside, self._service, self._key = inside, service, key
+    Args:
+        page: The files of the page, for everybody who asks under the name of this machine.
+        rooms: What is asked under `/studio/`, with the token only.
+        service: What is asked under `/v1/`, with the token only.
+        key: The key under which the service is asked.
+        port: The port on this machine.
+    """
+
+    def __init__(self, *, page: App, rooms: App, service: App | None, key: str, port: int) -> None:
+        self._page, self._rooms, self._service, self._key = page, rooms, service, key
         self._names = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-        self._token: str | None = secrets.token_urlsafe(32)
-        self._session = secrets.token_urlsafe(32)
-        self.address = f"http://127.0.0.1:{port}/open?token={self._token}"
+        self._code: str | None = secrets.token_urlsafe(32)
+        self._token = secrets.token_urlsafe(32)
+        self.home = f"http://127.0.0.1:{port}/"
+        self.address = f"{self.home}#open={self._code}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await (self._service or self._inside)(scope, receive, send)
+            await (self._service or self._rooms)(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] == "http":
@@ -64,39 +76,40 @@ class Door:
 
     async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        path, changes = scope["path"], scope["method"] not in SAFE_METHODS
+        asks = path.startswith(("/studio/", "/v1/"))
         if headers.get(b"host", "").lower() not in self._names:
             await refuse(send, 421, OTHER_NAME)
-        elif scope["path"] == "/open":
-            await self._exchange(scope, send)
-        elif not self._knows(headers.get(b"cookie", "")):
+        elif asks and not self._knows(headers.get(b"authorization", "")):
             await refuse(send, 403, STRANGER)
-        elif scope["method"] not in SAFE_METHODS and not self._from_here(headers):
+        elif changes and not self._from_here(headers):
             await refuse(send, 403, OTHER_PAGE)
-        elif scope["path"].startswith("/v1/") and self._service is not None:
-            kept = [(name, value) for name, value in scope["headers"] if name not in (b"cookie", b"authorization")]
-            inner = {**scope, "headers": [*kept, (b"authorization", f"Bearer {self._key}".encode())]}
+        elif path == "/open" and scope["method"] == "POST":
+            if is_another_user(scope):
+                await refuse(send, 403, OTHER_USER)
+            else:
+                await self._exchange(receive, send)
+        elif not asks:
+            await self._page(_without_secrets(scope), receive, _with_headers(send))
+        elif path.startswith("/v1/") and self._service is not None:
+            inner = _without_secrets(scope)
+            inner["headers"] = [*inner["headers"], (b"authorization", f"Bearer {self._key}".encode())]
             await self._service(inner, receive, send)
         else:
-            await self._inside(scope, receive, _with_headers(send))
+            await self._rooms(_without_secrets(scope), receive, _with_headers(send))
 
-    async def _exchange(self, scope: Scope, send: Send) -> None:
-        """Take the token once and give a cookie for it."""
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if self._token is None or not hmac.compare_digest(given.encode(), self._token.encode()):
-            await refuse(send, 403, USED if self._token is None else STRANGER)
+    async def _exchange(self, receive: Receive, send: Send) -> None:
+        """Take the code once and give the token for it."""
+        given = await _code(receive)
+        if self._code is None or not hmac.compare_digest(given, self._code.encode()):
+            await refuse(send, 403, USED if self._code is None else STRANGER)
             return
-        self._token = None
-        cookie = f"{COOKIE}={self._session}; Path=/; HttpOnly; SameSite=Strict"
-        headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), *HEADERS]
-        await send({"type": "http.response.start", "status": 303, "headers": headers})
-        await send({"type": "http.response.body", "body": b""})
+        self._code = None
+        await _say(send, 200, b"application/json", json.dumps({"token": self._token}).encode())
 
     def _knows(self, header: str) -> bool:
-        try:
-            found = SimpleCookie(header).get(COOKIE)
-        except CookieError:
-            return False
-        return found is not None and hmac.compare_digest(found.value.encode(), self._session.encode())
+        kind, _, token = header.partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(token.encode(), self._token.encode())
 
     def _from_here(self, headers: dict[bytes, str]) -> bool:
         origin = headers.get(b"origin")
@@ -105,11 +118,35 @@ class Door:
         return headers.get(b"sec-fetch-site") == "same-origin"
 
 
+async def _code(receive: Receive) -> bytes:
+    """Return the code in a body, empty where there is none."""
+    body = b""
+    while len(body) <= MOST_CODE:
+        message = await receive()
+        body += message.get("body", b"")
+        if message["type"] != "http.request" or not message.get("more_body"):
+            break
+    try:
+        given = json.loads(body)["code"] if len(body) <= MOST_CODE else ""
+    except (ValueError, TypeError, LookupError, RecursionError):
+        given = ""
+    return given.encode("utf-8", "replace") if isinstance(given, str) else b""
+
+
+def _without_secrets(scope: Scope) -> dict[str, Any]:
+    """Return a request without what let it in: nothing behind the door needs it."""
+    kept = [(name, value) for name, value in scope["headers"] if name not in (b"cookie", b"authorization")]
+    return {**scope, "headers": kept}
+
+
 async def refuse(send: Send, status: int, sentence: str) -> None:
     """Answer with a sentence and nothing else."""
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), *HEADERS]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": sentence.encode()})
+    await _say(send, status, b"text/plain; charset=utf-8", sentence.encode())
+
+
+async def _say(send: Send, status: int, kind: bytes, body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", kind), *HEADERS]})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _with_headers(send: Send) -> Send:

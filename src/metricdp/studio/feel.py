@@ -1,12 +1,16 @@
 """What a promise feels like at one place: a cloud of reports and the circles that hold them, noise and the optimum.
 
-The streets are the bundled ones. Both mechanisms keep the same wish, such as "2x at 200 m": noise anywhere on the Earth
-in straight metres, and so along the streets as well, which are never shorter; the optimum on crossings along the
-streets. Circles and means are computed from the laws, not from the cloud.
+The streets are the bundled ones. Noise keeps a wish such as "2x at 200 m" between all positions, in straight metres.
+The optimum keeps it between crossings, in metres along the streets; a position is put on the nearest crossing first. So
+two positions that are close together may be put on crossings that are far apart by road, and a report tells them apart
+by more than was wished. `Borders` says which crossings the positions of a given distance can be put on; the factors of
+the optimum are the largest ones over those, read off its audited matrix. Circles and means are measured from the
+position itself, and computed from the distribution, not from the cloud.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from functools import cached_property
 from typing import Any
@@ -17,16 +21,21 @@ from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import radii_of
 from metricdp.design.laplace import laplace
 from metricdp.design.optimal import optimal
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism
 from metricdp.metrics import Haversine
 from metricdp.places import bundled_roads, bundled_streets
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
+from metricdp.studio.borders import Borders
 from metricdp.units import epsilon_for
 
 CROSSINGS = 200
 GAP, SECONDS = 0.02, 30.0
+SNAP = 0.2  # km: a position farther from every crossing is refused
 KEPT = 16  # optima that are remembered
+APART = (15.0, 60.0, 200.0, 800.0)  # metres between two positions, in the table of the page
+ROUNDING = 1e-9  # relative: more than the rounding of a factor
 LEVELS = (0.5, 0.95)
 ATTRIBUTION = "Streets © OpenStreetMap contributors, ODbL 1.0"
 
@@ -42,6 +51,11 @@ class Feel:
     def space(self) -> FiniteSpace:
         """The crossings of the optimum."""
         return bundled_roads(nodes=CROSSINGS)
+
+    @cached_property
+    def borders(self) -> Borders:
+        """Which crossings positions can be put on."""
+        return Borders(np.asarray(self.space.coordinates, dtype=np.float64), snap=SNAP)
 
     @cached_property
     def streets(self) -> dict[str, Any]:
@@ -71,23 +85,29 @@ class Feel:
         mechanism = laplace(Haversine(), epsilon)
         reports = np.asarray(mechanism.sample(np.tile(place, (count, 1))))
         radii = [one.value for one in radii_of(mechanism, LEVELS)]
-        return {**_told(epsilon, place, reports, radii, mechanism.certificate.loss), "lower_bound": None}
+        slack = mechanism.guarantee.slack
+        factors = [math.exp(min(700.0, epsilon * metres / 1000.0 + slack)) for metres in APART]
+        return {**_answer(epsilon, place, reports, radii, mechanism.certificate.loss, factors), "lower_bound": None}
 
     def optimum(self, place: Floats, factor: float, km: float, count: int) -> dict[str, Any]:
         """Return what the optimal mechanism on crossings reports from the crossing that is nearest to a place."""
+        places = np.asarray(self.space.coordinates, dtype=np.float64)
+        code = crossing_of(places, place)
         epsilon = epsilon_for(factor, km)
         mechanism = self._optimal(epsilon)
-        places = np.asarray(self.space.coordinates, dtype=np.float64)
-        code = int(np.argmin(Haversine()(places, place)))
         reports = places[np.asarray(mechanism.sample(np.full(count, code)))]
-        law, away = mechanism.matrix[code], Haversine()(places, places[code])
+        row, away = mechanism.matrix[code], Haversine()(places, place)
         order = np.argsort(away, kind="stable")
-        held = np.cumsum(law[order]) / law.sum()
+        held = np.cumsum(row[order]) / row.sum()
         radii = [float(away[order[min(int(np.searchsorted(held, level)), len(order) - 1)]]) for level in LEVELS]
-        answer = _told(epsilon, places[code], reports, radii, float(law @ away / law.sum()))
+        ratios = largest_ratios(mechanism.matrix)
+        factors = [float(ratios[self.borders.within(metres / 1000.0)].max()) for metres in APART]
+        answer = _answer(epsilon, place, reports, radii, float(row @ away / row.sum()), factors)
         certificate = mechanism.certificate
         return {
             **answer,
+            "crossing": [float(x) for x in places[code]],
+            "snap": 1000.0 * SNAP,
             "loss": certificate.loss,
             "lower_bound": certificate.lower_bound,
             "pairs": certificate.pairs,
@@ -103,11 +123,41 @@ class Feel:
             return self._optima[epsilon]
 
 
-def _told(epsilon: float, place: Floats, reports: Floats, radii: list[float], mean: float) -> dict[str, Any]:
+def crossing_of(places: Floats, place: Floats) -> int:
+    """Return the crossing that a position is put on; one that is far from all of them is refused."""
+    away = Haversine()(places, place)
+    code = int(np.argmin(away))
+    if away[code] > SNAP:
+        raise InvalidInput(
+            f"this place is {_length(float(away[code]))} from the nearest crossing. The optimum is made for positions "
+            f"up to {_length(SNAP)} from a crossing of these streets in central Porto: click there, or choose noise."
+        )
+    return code
+
+
+def largest_ratios(matrix: Floats) -> Floats:
+    """Return for every two rows the largest factor between the probabilities of one report, rounding included."""
+    rows = matrix / matrix.sum(axis=1, keepdims=True)
+    found = np.ones((len(rows), len(rows)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for code, row in enumerate(rows):
+            ratio = row / rows
+            found[code] = np.where(row > 0, ratio, 0.0).max(axis=1)  # a report that is never given tells nothing
+    return np.maximum(found, found.T) * (1.0 + ROUNDING)
+
+
+def _length(km: float) -> str:
+    return f"{1000.0 * km:,.0f} m" if km < 1.0 else f"{km:,.1f} km"
+
+
+def _answer(
+    epsilon: float, place: Floats, reports: Floats, radii: list[float], mean: float, factors: list[float]
+) -> dict[str, Any]:
     return {
         "epsilon": epsilon,
         "place": [float(x) for x in place],
         "reports": np.round(reports, 6).tolist(),
         "radii": dict(zip(("half", "most"), [1000.0 * radius for radius in radii], strict=True)),  # metres
         "mean": 1000.0 * mean,
+        "factors": [{"metres": metres, "factor": one} for metres, one in zip(APART, factors, strict=True)],
     }

@@ -7,9 +7,8 @@ import json
 import re
 import secrets
 import shutil
-import tempfile
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,11 +33,14 @@ from metricdp.tables.sources import open_table
 from metricdp.tables.task import LATITUDES, LONGITUDES
 from metricdp.tables.task import Request as Wanted
 from metricdp.tables.telling import law_told, record_of, release_of, write_record
+from metricdp.tables.values import is_text
 
 MOST_BYTES = 4 << 30
 PREVIEW = 200
 LOOK = 0.2  # seconds between two looks at a job
 FILES = {"file": None, "report": "report.html", "certificate": "certificate.json"}
+LONGEST = 100  # bytes of a file's name
+ENDING = 10.0  # seconds in which a job that is to end does
 LESS = (
     "The preview draws every row at this epsilon. In the file it is the most that a row gets: where a person has many "
     "rows the budget leaves less for each."
@@ -51,7 +53,10 @@ class Job:
 
     folder: Path
     name: str
+    page: str = ""  # the page that shows it
+    found: dict[str, Any] = field(default_factory=dict)
     share: float = 0.0
+    stopped: bool = False
     lines: list[str] | None = None
     problem: str = ""
     worker: threading.Thread | None = field(default=None, repr=False)
@@ -59,6 +64,24 @@ class Job:
     @property
     def source(self) -> Path:
         return self.folder / self.name
+
+    def tried(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return what the work gives; what goes wrong is said without the folder, which is nobody's business."""
+        try:
+            return work()
+        except MetricdpError as error:
+            raise InvalidInput(self.told(str(error))) from error
+
+    def told(self, sentence: str) -> str:
+        """Return a sentence without the folder."""
+        return sentence.replace(f"{self.folder}/", "")
+
+    def remove(self) -> None:
+        """End the work on it, and remove its folder."""
+        self.stopped = True
+        if self.worker is not None:
+            self.worker.join(ENDING)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def target(self) -> Path:
@@ -68,9 +91,10 @@ class Job:
 class ProtectRoom:
     """Where the room is asked. Files lie in a folder that only this user can read, and go when Studio does."""
 
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="metricdp-studio-")
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._jobs: dict[str, Job] = {}
+        self._removing: list[threading.Thread] = []
 
     def routes(self) -> list[Route]:
         """Return what is asked where."""
@@ -78,6 +102,7 @@ class ProtectRoom:
             Route("/studio/files", in_sentences(self.receive), methods=["POST"]),
             Route("/studio/protect/{id}/preview", in_sentences(self.preview), methods=["POST"]),
             Route("/studio/protect/{id}/run", in_sentences(self.run), methods=["POST"]),
+            Route("/studio/protect/{id}/page", in_sentences(self.show), methods=["POST"]),
             Route("/studio/protect/{id}/events", in_sentences(self.events)),
             Route("/studio/protect/{id}/{what}", in_sentences(self.fetch)),
             Route("/studio/protect/{id}", in_sentences(self.forget), methods=["DELETE"]),
@@ -85,11 +110,11 @@ class ProtectRoom:
 
     async def receive(self, request: Request) -> Response:
         """Take a file in and say what is in it."""
-        name = re.sub(r"[^\w.\- ]", "_", Path(request.query_params.get("name", "")).name)[:100].lstrip(".")
+        name = _safe_name(request.query_params.get("name", ""))
         if not name:
             raise InvalidInput("the file needs a name that says its format, such as trips.csv.")
         identity = secrets.token_hex(16)
-        job = Job(Path(self._folder.name) / identity, name)
+        job = Job(self._folder / identity, name, request.query_params.get("page", ""))
         job.folder.mkdir(mode=0o700)
         try:
             size = 0
@@ -99,17 +124,29 @@ class ProtectRoom:
                     if size > MOST_BYTES:
                         raise InvalidInput("the file is larger than 4 GB: use `metricdp perturb` for it.")
                     await run_in_threadpool(file.write, part)
-            found = await run_in_threadpool(_looked_at, job)
+            job.found = {
+                "id": identity,
+                "name": name,
+                "bytes": size,
+                **await run_in_threadpool(job.tried, lambda: _looked_at(job)),
+            }
         except BaseException:
             shutil.rmtree(job.folder, ignore_errors=True)
             raise
         self._jobs[identity] = job
-        return answer({"id": identity, "name": name, "bytes": size, **found})
+        return answer(job.found)
+
+    async def show(self, request: Request) -> Response:
+        """Say again what is in a file, to a page that was reloaded; from now on it is that page's."""
+        job = self._job(request)
+        job.page = str((await question(request)).get("page", ""))
+        return answer({**job.found, "begun": job.worker is not None})
 
     async def preview(self, request: Request) -> Response:
         """Protect the first rows, for the owner of the file to look at."""
         job = self._job(request)
-        return answer(await run_in_threadpool(_previewed, job, _chosen(await question(request))))
+        chosen = _chosen(await question(request))
+        return answer(await run_in_threadpool(job.tried, lambda: _previewed(job, chosen)))
 
     async def run(self, request: Request) -> Response:
         """Begin to protect the whole file."""
@@ -139,12 +176,30 @@ class ProtectRoom:
         """Remove a file and all that came of it."""
         job = self._jobs.pop(request.path_params["id"], None)
         if job is not None:
-            await run_in_threadpool(shutil.rmtree, job.folder, ignore_errors=True)
+            await run_in_threadpool(job.remove)
         return answer({"forgotten": job is not None})
+
+    def forget_page(self, page: str) -> None:
+        """Remove the files of a page that was closed, in a thread of its own."""
+        theirs = [identity for identity, job in self._jobs.items() if job.page == page]
+        for job in [self._jobs.pop(identity) for identity in theirs]:
+            self._removing = [one for one in self._removing if one.is_alive()]
+            self._removing.append(threading.Thread(target=job.remove, daemon=True))
+            self._removing[-1].start()
+
+    def settle(self) -> None:
+        """Wait until the files of closed pages are removed."""
+        for thread in self._removing:
+            thread.join()
 
     def close(self) -> None:
         """Remove everything."""
-        self._folder.cleanup()
+        jobs = [self._jobs.pop(identity) for identity in list(self._jobs)]
+        for job in jobs:
+            job.stopped = True
+        for job in jobs:
+            job.remove()
+        self.settle()
 
     def _job(self, request: Request) -> Job:
         found = self._jobs.get(request.path_params["id"])
@@ -190,6 +245,14 @@ def _chosen(asked: dict[str, Any]) -> Chosen:
     return Chosen(columns, number(asked, "epsilon", 1e-6, 1e6), options, people)
 
 
+def _safe_name(given: str) -> str:
+    """Return the name of a file that a page sent, as this machine may keep it."""
+    name = re.sub(r"[^\w.\- ]", "_", Path(given.replace("\0", "_")).name).lstrip(".")
+    stem, dot, ending = name.partition(".")
+    ending = (dot + ending).encode()[-LONGEST // 2 :].decode(errors="ignore")
+    return stem.encode()[: LONGEST - len(ending.encode())].decode(errors="ignore") + ending
+
+
 def _noise(chosen: Chosen) -> Any:
     return laplace(Haversine(), chosen.epsilon)
 
@@ -231,7 +294,7 @@ def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
     after = perturb(first, _noise(chosen), columns=columns, **chosen.options)
     names = [name for name in first.schema.names if name in after.schema.names]
     rows = [
-        [list(map(_shown, row)) for row in zip(*(side.column(name).to_pylist() for name in names), strict=True)]
+        [list(map(_shown, row)) for row in zip(*(_values(side.column(name)) for name in names), strict=True)]
         for side in (first, after)
     ]
     guarantee = _noise(chosen).guarantee
@@ -241,8 +304,27 @@ def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _values(column: Any) -> list[Any]:
+    """Return the values of a column; text of a CSV file is bytes, which are kept as they are and may be no UTF-8."""
+    if is_text(column.type):
+        column = column.cast(pa.large_binary())
+    values: list[Any] = column.to_pylist()
+    return values
+
+
 def _shown(value: Any) -> str | None:
-    return None if value is None else f"{value:.6f}" if isinstance(value, float) else str(value)[:80]
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        value = _decoded(value)
+    return f"{value:.6f}" if isinstance(value, float) else str(value)[:80]
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return text.decode("cp1252", errors="replace")  # for looking only: the file keeps its bytes
 
 
 def _protected(job: Job, chosen: Chosen) -> None:
@@ -250,6 +332,8 @@ def _protected(job: Job, chosen: Chosen) -> None:
     sight, noise = Sight(), _noise(chosen)
 
     def progress(share: float) -> None:
+        if job.stopped:
+            raise InvalidInput("the file was removed: nothing was written.")
         job.share = share
 
     try:
@@ -262,7 +346,7 @@ def _protected(job: Job, chosen: Chosen) -> None:
             write_release(release_of(summary, noise, sight), str(job.folder / "report.html"))
         job.lines = list(summary.lines())
     except MetricdpError as error:
-        job.problem = str(error).replace(str(job.folder) + "/", "")
+        job.problem = job.told(str(error))
     except Exception as error:
         job.problem = f"it stumbled ({type(error).__name__}); nothing was written."
 
@@ -274,5 +358,5 @@ async def _told(job: Job) -> AsyncIterator[str]:
     if job.problem:
         yield f"event: failed\ndata: {json.dumps({'message': job.problem})}\n\n"
     else:
-        lines = [line.replace(f"{job.folder}/", "") for line in job.lines or []]
+        lines = [job.told(line) for line in job.lines or []]
         yield f"event: done\ndata: {json.dumps({'lines': lines, 'report': (job.folder / 'report.html').is_file()})}\n\n"

@@ -1,35 +1,45 @@
-"""Studio, running: the service with its books, the rooms, the door, a socket on this machine, and a browser."""
+"""Studio, running: the service with its ledger, the rooms, the door, a socket on this machine, and a browser."""
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import sys
 import tempfile
+import threading
 import webbrowser
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from metricdp.design.laplace import laplace
 from metricdp.errors import OutputProblem
+from metricdp.files import is_server
 from metricdp.metrics import Haversine
 from metricdp.service.app import Books, Settings, application
 from metricdp.service.keys import make_key
 from metricdp.service.limits import Limits
 from metricdp.service.logs import set_up
 from metricdp.service.served import Served
-from metricdp.studio.app import Room, house
+from metricdp.studio.app import Room, house, page
 from metricdp.studio.auditing import AuditRoom
 from metricdp.studio.budgeting import BudgetRoom
 from metricdp.studio.designing import DesignRoom
 from metricdp.studio.door import Door
 from metricdp.studio.feeling import FeelRoom
+from metricdp.studio.folder import SessionFolder, remove_orphans
+from metricdp.studio.pages import GRACE, Pages
 from metricdp.studio.protecting import ProtectRoom
 from metricdp.units import epsilon_for
 
 POLICY = "40/km per day, 200/km ever"
 NOISE = epsilon_for(2.0, 0.2)  # per km: what a release in the room Budget promises where no mechanism is named
+# signals that end a process unless it listens: Ctrl-\ in a terminal, limits of time, timers, other programs
+ENDING = ("SIGQUIT", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGPWR")
 
 
 @dataclass(frozen=True)
@@ -52,36 +62,49 @@ class Opening:
 
 
 class Studio:
-    """All of Studio in one process: `app` answers on `socket`, and `address` opens it once."""
+    """All of Studio in one process: `app` answers on `socket`, and `address` opens it once.
 
-    def __init__(self, opening: Opening) -> None:
-        self._stack = ExitStack()
-        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="metricdp-studio-")))
-        self.socket = _bound(opening.port)
-        self._stack.callback(self.socket.close)
-        place = opening.ledger or str(folder / "budget.db")
-        fresh = "://" not in place and not os.path.exists(place)
-        token = make_key(folder / "studio.keys", "Studio", ["release", "read", "admin"])
-        books = Books(place, policy=opening.policy if fresh else None)
-        settings = Settings(books, str(folder / "studio.keys"), Limits(points=1_000, designs=1))
-        served = list(opening.mechanisms) or [Served("laplace", laplace(Haversine(), NOISE))]
-        service = application(settings, served)
+    Args:
+        opening: What it is opened with.
+        ended: Is called when the last page was closed.
+        grace: How many seconds after it went a page counts as closed.
+    """
 
-        def state() -> Any:
-            return service.app.state.metricdp
+    def __init__(self, opening: Opening, *, ended: Callable[[], None] = lambda: None, grace: float = GRACE) -> None:
+        with ExitStack() as stack:  # what was begun ends if the rest cannot be begun
+            session = SessionFolder()
+            stack.callback(session.close)
+            self.folder = session.path
+            self.socket = _bound(opening.port)
+            stack.callback(self.socket.close)
+            place = opening.ledger or str(self.folder / "budget.db")
+            fresh = not is_server(place) and not os.path.exists(place)
+            token = make_key(self.folder / "studio.keys", "Studio", ["release", "read", "admin"])
+            books = Books(place, policy=opening.policy if fresh else None)
+            limits = Limits(points=1_000, designs=1)
+            settings = Settings(books, str(self.folder / "studio.keys"), limits, str(self.folder / "jobs"))
+            served = list(opening.mechanisms) or [Served("laplace", laplace(Haversine(), NOISE))]
+            service = application(settings, served)
 
-        rooms: list[Room] = [
-            FeelRoom(), protect := ProtectRoom(), design := DesignRoom(state, token.split("_")[1], opening.key),
-            AuditRoom(), BudgetRoom(state, lasting=opening.ledger is not None),
-        ]  # fmt: skip
-        self._stack.callback(protect.close)
-        self._stack.callback(design.close)
-        self.app = Door(house(rooms), service=service, key=token, port=self.socket.getsockname()[1])
+            def state() -> Any:
+                return service.app.state.metricdp
+
+            protect = ProtectRoom(session.part("files"))
+            rooms: list[Room] = [
+                FeelRoom(), protect, DesignRoom(state, token.split("_")[1], session.part("keys"), opening.key),
+                AuditRoom(session.part("audits")), BudgetRoom(state, lasting=opening.ledger is not None),
+                Pages(protect.forget_page, ended, grace=grace),
+            ]  # fmt: skip
+            stack.callback(protect.close)
+            self.door = Door(
+                page=page(), rooms=house(rooms), service=service, key=token, port=self.socket.getsockname()[1]
+            )
+            self._stack = stack.pop_all()
 
     @property
     def address(self) -> str:
         """What to open, once."""
-        return self.app.address
+        return self.door.address
 
     def close(self) -> None:
         """Remove all that was kept for this session."""
@@ -89,24 +112,93 @@ class Studio:
 
 
 def run(opening: Opening, *, browser: bool = True) -> int:
-    """Open Studio in the browser and answer until Ctrl-C."""
+    """Open Studio in the browser and answer until it is ended: in its terminal, by a signal, or with its last page."""
     import uvicorn
 
     set_up("warning")
-    studio = Studio(opening)
-    try:
+    with _ended_by_signals(), ExitStack() as stack:
+        left = remove_orphans()
+        if left:
+            print(f"Removed what {left} {'sessions' if left > 1 else 'session'} of Studio left that had been killed.")
+
+        def ended() -> None:
+            server.should_exit = True
+            with suppress(OSError):  # the terminal may be gone
+                print("The page was closed: Studio ends.", flush=True)
+
+        studio = Studio(opening, ended=ended)
+        stack.callback(_undisturbed, studio.close)
+        stack.enter_context(_temporary_files_in(studio.folder))
         print(f"Studio is open at {studio.address}")
-        print("The address works once. Ctrl-C closes Studio and removes what was dropped into it.", flush=True)
-        if browser:
-            webbrowser.open(studio.address)
+        print(
+            "The address opens one page, once. Ctrl-C, a closed page or a closed terminal ends Studio and removes what "
+            "was dropped into it."
+        )
+        print(
+            f"Only kill -9, a crash or a power cut leaves it, in {str(studio.folder)!r}: the next `metricdp studio` "
+            "removes it.",
+            flush=True,
+        )
         config = uvicorn.Config(
-            studio.app, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
+            studio.door, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
             timeout_graceful_shutdown=3,
         )  # fmt: skip
-        uvicorn.Server(config).run(sockets=[studio.socket])
-    finally:
-        studio.close()
+        server = uvicorn.Server(config)
+        if browser:
+            webbrowser.open(studio.address)
+        server.run(sockets=[studio.socket])
     return 0
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let every signal that can be heard end this process as Ctrl-C does: what has to be removed is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        sys.exit(128 + number)
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        signal.raise_signal(signal.SIGTERM)  # the server hears this one, and ends its requests first
+
+    before: dict[int, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, end)}
+    for number in _signals("SIGHUP", *ENDING):
+        if signal.getsignal(number) != signal.SIG_IGN:  # ignored on purpose: SIGHUP under nohup
+            before[number] = signal.signal(number, pass_on)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _undisturbed(work: Callable[[], None]) -> None:
+    """Do the work to its end: a second Ctrl-C or signal must not stop what removes secrets."""
+    if threading.current_thread() is threading.main_thread():
+        for number in _signals("SIGINT", "SIGTERM", "SIGHUP", *ENDING):
+            signal.signal(number, signal.SIG_IGN)
+    work()
+
+
+def _signals(*names: str) -> list[int]:
+    """Return the signals of these names that this system has."""
+    return [int(getattr(signal, name)) for name in names if hasattr(signal, name)]
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """Have everything that this process and its helpers write for a while lie in the folder of the session."""
+    before, named = tempfile.tempdir, os.environ.get("TMPDIR")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+        os.environ.pop("TMPDIR")
+        if named is not None:
+            os.environ["TMPDIR"] = named
 
 
 def _bound(port: int) -> socket.socket:
@@ -114,6 +206,7 @@ def _bound(port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind(("127.0.0.1", port))
+        made.listen()  # a browser that is quicker than the rest of Studio waits
     except OSError as error:
         made.close()
         raise OutputProblem(f"cannot listen on port {port} of this machine: {error.strerror or error}.") from error

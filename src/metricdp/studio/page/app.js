@@ -1,6 +1,8 @@
 /** Studio: five rooms, one at a time, in the reader's language and light. */
 
-import { html, render } from "./vendor/lit.js";
+import { html, nothing, render } from "./vendor/lit.js";
+import { enter as admitted, stay } from "./api.js";
+import { problem } from "./parts.js";
 import { languages, learn, say, speak, spoken } from "./words.js";
 
 const ROOMS = ["feel", "protect", "design", "audit", "budget"];
@@ -42,6 +44,7 @@ function frame() {
         </select></label>`,
     document.getElementById("settings"),
   );
+  render(spoken() === "en" ? nothing : html`${say("language.partly")}`, document.getElementById("spoken"));
 }
 
 /** Say something to those who hear the page instead of seeing it. */
@@ -67,7 +70,26 @@ async function begin() {
   document.body.dataset.ready = wanted();
 }
 
+/** Say why there is no room to enter. */
+function turnAway(sentence) {
+  light();
+  document.documentElement.lang = "en";
+  render(problem(sentence), main);
+  main.className = "single";
+  document.body.dataset.ready = "none";
+}
+
+const elsewhere = (event) => event.preventDefault(); // a file that misses its place must not replace the page
+addEventListener("dragover", elsewhere);
+addEventListener("drop", elsewhere);
 await learn();
+try {
+  if (!(await admitted())) throw new Error(say("stranger"));
+  await stay();
+} catch (error) {
+  turnAway(error.message);
+  throw new Error("Studio was not entered", { cause: error });
+}
 addEventListener("hashchange", () => begin().then(() => main.focus()));
 darkness.addEventListener("change", begin);
 await begin();

@@ -1,5 +1,6 @@
 /** The map: streets from this machine, points and circles on it, and a background of one's own. */
 
+import { get } from "./api.js";
 import { say } from "./words.js";
 
 const EARTH_METRES = 6371009;
@@ -50,7 +51,7 @@ const LAYERS = [
  */
 export async function makeMap(element, { centre = [41.1496, -8.611], zoom = 13.2, onPlace = null, label } = {}) {
   const [{ Map: MapLibre, AttributionControl, NavigationControl, LngLatBounds }, streets] = await Promise.all([
-    library(), fetch("/studio/streets").then((answer) => answer.json()),
+    library(), get("/studio/streets"),
   ]);
   const sources = Object.fromEntries(["areas", "links", "cloud", "places", "background"].map((name) => [name, { type: "geojson", data: empty }]));
   sources.streets = { type: "geojson", data: streets, attribution: streets.attribution };
@@ -73,11 +74,11 @@ export async function makeMap(element, { centre = [41.1496, -8.611], zoom = 13.2
   canvas.setAttribute("role", "application");
   canvas.setAttribute("aria-label", label ?? say("map.label"));
   if (onPlace) {
-    map.on("click", ({ lngLat }) => onPlace([lngLat.lat, lngLat.lng]));
+    const there = (place) => onPlace([place.wrap().lat, place.wrap().lng]); // the map goes round the Earth more than once
+    map.on("click", ({ lngLat }) => there(lngLat));
     canvas.addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
-      const { lat, lng } = map.getCenter();
-      onPlace([lat, lng]);
+      there(map.getCenter());
     });
   }
   return {
@@ -92,7 +93,7 @@ export async function makeMap(element, { centre = [41.1496, -8.611], zoom = 13.2
       map.fitBounds(bounds, { padding, maxZoom: 16, animate: false });
     },
     centre() {
-      const { lat, lng } = map.getCenter();
+      const { lat, lng } = map.getCenter().wrap();
       return [lat, lng];
     },
     recolour() {

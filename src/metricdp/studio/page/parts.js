@@ -42,5 +42,5 @@ export function certificate(found, unit = "") {
 export function save(name, content, type = "application/octet-stream") {
   const address = URL.createObjectURL(new Blob([content], { type }));
   Object.assign(document.createElement("a"), { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

@@ -36,8 +36,15 @@ export function metres(value, digits = 2) {
 
 /** The same, rounded up: what lies within a radius lies within what is said. */
 export function within(value, digits = 2) {
+  if (value === 0) return metres(0);
   const step = 10 ** (Math.floor(Math.log10(value)) - digits + 1);
   return metres(Math.ceil(value / step - 1e-9) * step, digits);
+}
+
+/** A number rounded up: what is at most the number is at most what is said. */
+export function atMost(value, digits = 3) {
+  const step = 10 ** (Math.floor(Math.log10(value)) - digits + 1);
+  return number(Math.ceil(value / step - 1e-9) * step, digits);
 }
 
 export const percent = (share, digits = 2) =>

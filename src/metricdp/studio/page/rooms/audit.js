@@ -69,7 +69,7 @@ export async function enter(main, { announce }) {
     const cloud = points(places, { colour: colour("soft"), opacity: 0.5, size: 3 }).features;
     const marks = [];
     const links = [];
-    if (witness) {
+    if (witness && places[witness.secret] && places[witness.other]) {
       const [one, two] = [places[witness.secret], places[witness.other]];
       const three = (reports ?? places)[witness.report];
       marks.push(point(one, { colour: colour("bad") }), point(two, { colour: colour("noise") }));
@@ -104,6 +104,12 @@ export async function enter(main, { announce }) {
       <p><button id="judge" ?disabled=${!(state.samples && state.secrets.length && state.reports.length && state.epsilon > 0) || state.busy} @click=${judgeSamples}>${say("audit.judge")}</button></p>`,
   };
 
+  /** The worst pair by its numbers. Places between listed ones have none (-1), and those of samples are not rows of their file. */
+  function worst({ witness, basis }) {
+    const numbered = witness && basis !== "samples" && [witness.secret, witness.other, witness.report].every((one) => one >= 0);
+    return numbered ? say("audit.witness", witness) : null;
+  }
+
   function verdict() {
     const found = state.found;
     if (!found) return nothing;
@@ -122,7 +128,7 @@ export async function enter(main, { announce }) {
           [say("audit.draws"), found.draws ? number(found.draws, 12) : null],
           [say("audit.reason"), found.reason],
           [say("audit.power"), found.power],
-          [say("audit.worst"), found.witness ? say("audit.witness", { secret: found.witness.secret, other: found.witness.other, report: found.witness.report }) : null],
+          [say("audit.worst"), worst(found)],
         ])}
         ${found.findings?.length ? html`<ul>${found.findings.map((finding) => html`<li>${finding}</li>`)}</ul>` : nothing}
         ${found.places ? html`<div class="map" id="map"></div>

@@ -1,7 +1,7 @@
 /** Design: places, a promise and a loss; bounds that close on each other; a file for tables and phones. */
 
 import { html, nothing, render } from "../vendor/lit.js";
-import { bytes, follow, get, post, remove } from "../api.js";
+import { blob, bytes, exchange, follow, get, post, remove } from "../api.js";
 import { table } from "../csv.js";
 import { circle, colour, makeMap, point, points } from "../map.js";
 import { certificate, dropping, problem, save } from "../parts.js";
@@ -122,14 +122,23 @@ export async function enter(main, { announce }) {
   const result = () => bytes(`/v1/design/${state.job}/result`);
   async function keep(storage, signed) {
     try {
-      const answer = await fetch(`/studio/export?storage=${storage}&sign=${signed ? 1 : 0}`, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: await result() });
-      if (!answer.ok) throw new Error((await answer.json()).message);
+      const answer = await exchange(`/studio/export?storage=${storage}&sign=${signed ? 1 : 0}`, await result());
       save(storage === "quantised" ? "phone.mdp" : "design.mdp", await answer.arrayBuffer());
       state.saved = signed ? say("design.signed", { key: answer.headers.get("x-public-key").slice(0, 16) }) : say("design.saved");
     } catch (error) {
       state.problem = error.message;
     }
     draw();
+  }
+
+  /** Save the public half of the key that signs, for those who check the signature. */
+  async function keepKey() {
+    try {
+      save("studio.pub", await blob("/studio/key"), "application/x-pem-file");
+    } catch (error) {
+      state.problem = error.message;
+      draw();
+    }
   }
 
   /** Draw in this page, with the module that phones use. */
@@ -213,6 +222,7 @@ export async function enter(main, { announce }) {
           <button id="save" @click=${() => keep("auto", false)}>${say("design.save")}</button>
           <button class="plain" id="sign" @click=${() => keep("auto", true)}>${say("design.sign")}</button>
           <button class="plain" id="phone" @click=${() => keep("quantised", true)}>${say("design.phone")}</button>
+          <button class="plain" id="key" @click=${keepKey}>${say("design.key")}</button>
           <button class="plain" id="try" @click=${tryOut}>${say("design.try")}</button>
         </div>
         ${state.saved ? html`<p class="small" role="status">${state.saved}</p>` : nothing}

@@ -3,11 +3,12 @@
 import { html, nothing, render } from "../vendor/lit.js";
 import { post } from "../api.js";
 import { circle, colour, makeMap, point, points } from "../map.js";
-import { metres, number, say, within } from "../words.js";
+import { atMost, metres, number, say, within } from "../words.js";
 
 const STEPS = [20, 30, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1000, 1500, 2000];
 const FACTORS = [1.5, 2, 3, 5, 10];
-const NEAR = [["door", 15], ["shop", 60], ["street", 200], ["quarter", 800]];
+const NEAR = ["door", "shop", "street", "quarter"]; // as far apart as the factors of an answer, in their order
+const BEYOND = 1000; // a larger factor is no protection, and its digits say nothing
 const CLOUD = 400;
 
 export async function enter(main, { announce }) {
@@ -21,8 +22,7 @@ export async function enter(main, { announce }) {
 
   async function ask() {
     const visit = (asked += 1);
-    state.busy = true;
-    state.problem = "";
+    Object.assign(state, { busy: true, problem: "", noise: null, optimal: null }); // nothing of another place stays
     draw();
     try {
       for (const kind of ["noise", "optimal"]) {
@@ -69,11 +69,27 @@ export async function enter(main, { announce }) {
         <dt>${say("feel.mean")}</dt><dd>${metres(found.mean)}</dd>
         ${kind === "optimal" ? html`<dt>${say("feel.loss")}</dt><dd>${metres(1000 * found.loss)} ${say("feel.bound", { bound: metres(1000 * found.lower_bound) })}</dd>` : nothing}
       </dl>
-      <p class="small soft">${say(`feel.${kind}.about`, { crossings: found.crossings ?? "" })}</p>`;
+      <p class="small soft">${say(`feel.${kind}.about`, { crossings: found.crossings ?? "", snap: metres(found.snap ?? 0), wish: said() })}</p>`;
+  }
+
+  const factor = (value) => (value > BEYOND ? say("feel.beyond", { factor: number(BEYOND) }) : `${atMost(value)}x`);
+
+  /** How well one report tells positions apart: for every mechanism that is shown, the largest factor there is. */
+  function table() {
+    const shown = ["noise", "optimal"].filter((kind) => state[kind]);
+    if (!shown.length) return nothing;
+    const [first] = shown.map((kind) => state[kind]);
+    return html`<table id="factors">
+        <caption>${say("feel.table")}</caption>
+        <thead><tr><th scope="col">${say("feel.who")}</th>${shown.map((kind) => html`<th scope="col" class="number">${say(`feel.${kind}`)}</th>`)}</tr></thead>
+        <tbody>${NEAR.map((who, row) => html`<tr><td>${say("feel.away", { who: say(`feel.near.${who}`), distance: metres(first.factors[row].metres) })}</td>
+          ${shown.map((kind) => html`<td class="number" data-kind=${kind}>${factor(state[kind].factors[row].factor)}</td>`)}</tr>`)}</tbody>
+      </table>
+      ${state.optimal ? html`<p class="small soft">${say("feel.table.optimal", { snap: metres(state.optimal.snap) })}</p>` : nothing}
+      <p class="small soft">${say("feel.once", { epsilon: number(first.epsilon) })}</p>`;
   }
 
   function draw() {
-    const found = state.noise ?? state.optimal;
     render(
       html`<section class="card" aria-labelledby="title">
           <h1 id="title">${say("feel.title")}</h1>
@@ -100,13 +116,7 @@ export async function enter(main, { announce }) {
           ${state.busy ? html`<p class="soft" aria-busy="true">${say(state.kind === "noise" ? "feel.drawing" : "feel.designing")}</p>` : nothing}
           ${state.problem ? html`<p class="notice bad" role="alert">${state.problem}</p>` : nothing}
           ${["noise", "optimal"].map(facts)}
-          ${found ? html`<table>
-              <caption>${say("feel.table")}</caption>
-              <thead><tr><th scope="col">${say("feel.who")}</th><th scope="col" class="number">${say("feel.away")}</th><th scope="col" class="number">${say("feel.atmost")}</th></tr></thead>
-              <tbody>${NEAR.map(([who, away]) => html`<tr><td>${say(`feel.near.${who}`)}</td><td class="number">${metres(away)}</td>
-                <td class="number">${number(Math.exp((found.epsilon * away) / 1000))}x</td></tr>`)}</tbody>
-            </table>
-            <p class="small soft">${say("feel.once", { epsilon: number(found.epsilon) })}</p>` : nothing}
+          ${table()}
         </section>
         <div>
           <div class="map" id="map"></div>

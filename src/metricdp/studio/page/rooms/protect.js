@@ -1,10 +1,11 @@
 /** Protect: a file in, columns guessed and shown, warnings, a preview, then the file, its report and its certificate. */
 
 import { html, nothing, render } from "../vendor/lit.js";
-import { follow, post, remove, send } from "../api.js";
-import { dropping, facts, problem } from "../parts.js";
+import { PAGE, blob, follow, post, remove, send } from "../api.js";
+import { dropping, facts, problem, save } from "../parts.js";
 import { metres, number, percent, say } from "../words.js";
 
+const KEPT = "metricdp-studio-file"; // which file this tab has, so that a reload finds it again
 const ACCEPT = ".csv,.tsv,.txt,.gz,.zst,.parquet,.feather,.arrow,.jsonl,.ndjson,.geojson,.json";
 
 export async function enter(main, { announce }) {
@@ -19,13 +20,31 @@ export async function enter(main, { announce }) {
     try {
       const found = await send("/studio/files", file);
       state = { ...fresh(), file: found, columns: found.guess };
+      sessionStorage.setItem(KEPT, found.id);
       announce(say("protect.read", { file: found.name, columns: found.columns.length }));
     } catch (error) {
       state = { ...fresh(), problem: error.message };
     }
     draw();
   }
-  const forget = () => state.file && remove(`/studio/protect/${state.file.id}`).catch(() => {});
+  function forget() {
+    unfollow();
+    sessionStorage.removeItem(KEPT);
+    if (state.file) remove(`/studio/protect/${state.file.id}`).catch(() => {});
+  }
+
+  /** Go on with the file that was here before a reload. */
+  async function resume() {
+    const id = sessionStorage.getItem(KEPT);
+    if (!id) return;
+    try {
+      const found = await post(`/studio/protect/${id}/page`, { page: PAGE });
+      state = { ...fresh(), file: found, columns: found.guess, share: found.begun ? 0 : null };
+      if (found.begun) watch();
+    } catch {
+      sessionStorage.removeItem(KEPT); // it is gone: there is nothing to go on with
+    }
+  }
 
   const epsilon = () => Math.log(state.factor) / (state.distance / 1000);
   const question = () => ({
@@ -51,14 +70,26 @@ export async function enter(main, { announce }) {
     draw();
     try {
       await post(`/studio/protect/${state.file.id}/run`, question());
-      const path = `/studio/protect/${state.file.id}/events`;
-      unfollow = follow(path, {
-        progress: ({ share }) => { state.share = share; draw(); },
-        done: (found) => { unfollow(); Object.assign(state, { done: found, share: null }); announce(say("protect.done")); draw(); },
-        failed: ({ message }) => { unfollow(); Object.assign(state, { problem: message, share: null }); draw(); },
-      });
+      watch();
     } catch (error) {
       Object.assign(state, { problem: error.message, share: null });
+      draw();
+    }
+  }
+
+  function watch() {
+    unfollow = follow(`/studio/protect/${state.file.id}/events`, {
+      progress: ({ share }) => { state.share = share; draw(); },
+      done: (found) => { unfollow(); Object.assign(state, { done: found, share: null }); announce(say("protect.done")); draw(); },
+      failed: ({ message }) => { unfollow(); Object.assign(state, { problem: message, share: null }); draw(); },
+    });
+  }
+
+  async function fetched(what, name) {
+    try {
+      save(name, await blob(`/studio/protect/${state.file.id}/${what}`));
+    } catch (error) {
+      state.problem = error.message;
       draw();
     }
   }
@@ -117,12 +148,11 @@ export async function enter(main, { announce }) {
   function finished() {
     if (state.share !== null) return html`<section class="card"><label for="share">${say("protect.running", { share: percent(state.share) })}</label><progress id="share" max="1" .value=${state.share}></progress></section>`;
     if (!state.done) return nothing;
-    const path = `/studio/protect/${state.file.id}`;
+    const button = (what, name, plain) => html`<button class=${plain ? "plain" : ""} id="get-${what}" @click=${() => fetched(what, name)}>${say(`protect.get.${what}`)}</button>`;
     return html`<section class="card" aria-labelledby="done"><h2 id="done" style="margin-top:0">${say("protect.done")}</h2>
       <ul>${state.done.lines.map((line) => html`<li>${line}</li>`)}</ul>
-      <p class="row"><a class="button" id="get-file" href="${path}/file" download>${say("protect.get.file")}</a>
-        ${state.done.report ? html`<a class="button plain" id="get-report" href="${path}/report" download>${say("protect.get.report")}</a>` : nothing}
-        <a class="button plain" id="get-certificate" href="${path}/certificate" download>${say("protect.get.certificate")}</a></p></section>`;
+      <p class="row">${button("file", `protected-${state.file.name}`, false)} ${state.done.report ? button("report", "report.html", true) : nothing}
+        ${button("certificate", "certificate.json", true)}</p></section>`;
   }
 
   function draw() {
@@ -150,9 +180,7 @@ export async function enter(main, { announce }) {
     );
   }
 
+  await resume();
   draw();
-  return () => {
-    unfollow();
-    forget();
-  };
+  return forget;
 }

@@ -96,7 +96,8 @@ class Demo:
             f"epsilon {proven} per km (promised {wording.epsilon(story.guarantee.epsilon, unit)}).",
             f"Cost:     a report lies {wording.cost(story.certificate, unit)} from the truth, along the roads and on "
             f"average over the prior{others}. "
-            f"No mechanism can do better than {wording.distance(comparison.lower_bound, unit, 'down')}.",
+            f"It is proven that {wording.rivals(unit)} can do better than "
+            f"{wording.distance(comparison.lower_bound, unit, 'down')}.",
             f"Mind:     {SECRET} The promise is for one row; the longest trip has {story.rows_per_person} rows, "
             f"in total {total}. The columns {', '.join(story.kept_columns)} stay as they were.",
             f"Look at:  {self.folder / 'report.html'}",
@@ -314,7 +315,7 @@ def _laplace_loss(problem: Problem, draws: int) -> float:
 
 def _optimal(problem: Problem, seconds: float, tell: Progress, *, windows: bool) -> FiniteMechanism:
     def heard(lower: float, upper: float, spent: float, iterations: int) -> None:
-        bound = f", no mechanism below {1000 * lower:.0f} m" if lower > 0 else ""
+        bound = f", none with these reports below {1000 * lower:.0f} m" if lower > 0 else ""
         tell(0.2 + 0.68 * min(1.0, spent / seconds), f"optimal mechanism, step {iterations}{bound}")
 
     tell(0.2, "optimal mechanism")
@@ -326,7 +327,7 @@ def _optimal(problem: Problem, seconds: float, tell: Progress, *, windows: bool)
 
 
 def _proof(best: FiniteMechanism) -> str:
-    return f"within {wording.gap(best.certificate.gap)} of the best there can be, proven"
+    return f"within {wording.gap(best.certificate.gap)} of the best that reports these places, proven"
 
 
 def _map(table: Any, protected: Any, scene: Scene, pair: tuple[int, int]) -> Map:

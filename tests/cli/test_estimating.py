@@ -73,7 +73,8 @@ def test_noise_on_the_earth_is_decoded_on_a_grid_that_is_named(tmp_path, monkeyp
     rows = read("density.csv")
     middle = max(rows, key=lambda row: float(row["mass"]))
     assert abs(float(middle["lat"]) - 41.9) < 0.01
-    assert sum(float(row["mass"]) for row in rows) == pytest.approx(1.0)
+    # Nobody is outside here, but near the border the noise cannot tell: the likeliest masses put a few elsewhere.
+    assert 0.9 < sum(float(row["mass"]) for row in rows) <= 1.0
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_from_a_question_to_a_report_on_a_phone(here: Path, capsys: pytest.Captu
     assert "epsilon 3 has no unit" in error
     assert "--epsilon 10/km" in error
     answer, notes = said(f"{asked} --epsilon 3/km", 0, capsys)
-    assert answer.startswith("Take optimal on 24 cells: the least loss there can be")
+    assert answer.startswith("Take optimal on 24 cells: the least loss for these reports")
     assert "It must be public" in answer
     assert "sends no secret" in answer
     assert "rows of visits.csv at the nearest of 24 places" in notes
@@ -76,7 +76,7 @@ def test_from_a_question_to_a_report_on_a_phone(here: Path, capsys: pytest.Captu
     for line in lines:
         shown, _ = said(line.removeprefix("metricdp "), 0, capsys)
     assert "unaltered" in shown
-    assert "In short: One report shifts the odds" in shown
+    assert "In short: Its slack alone allows more than a factor of two" in shown
     made = mdp.load("phone.mdp")
     assert mdp.audit(made).verdict == "holds"
     assert made.certificate.gap < 0.05

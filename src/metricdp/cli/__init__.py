@@ -12,7 +12,7 @@ from cyclopts import App, CycloptsError
 
 import metricdp
 from metricdp import plugins
-from metricdp.cli import files, watching
+from metricdp.cli import files, terminal, watching
 from metricdp.cli.budgeting import budget
 from metricdp.cli.choosing import choose
 from metricdp.cli.comparing import compare
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         if watching.IS_COMMAND:
             watching.leave()
-        print(str(error) or "interrupted: nothing was written", file=sys.stderr)
+        terminal.say(str(error) or "interrupted: nothing was written", stream=sys.stderr)
         return 130
     except BrokenPipeError:
         # Whoever read our output has gone; keep the interpreter from complaining when it flushes at exit.
@@ -92,7 +92,7 @@ def _note(
     line: str | None = None,
 ) -> None:
     """Say a warning as a sentence, without the line of code that gave it."""
-    print(f"note: {message}", file=sys.stderr)
+    terminal.say(f"note: {message}", stream=sys.stderr)
 
 
 def _with_plugins(words: Sequence[str]) -> list[str]:
@@ -111,5 +111,5 @@ def _with_plugins(words: Sequence[str]) -> list[str]:
 
 
 def _complain(message: str) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    terminal.say(f"error: {' '.join(message.split())}", stream=sys.stderr)
     return 2

@@ -71,7 +71,11 @@ QUESTIONS = (
     Question(
         "wait",
         "How long may the design take?",
-        {"now": "no time at all", "seconds": "seconds", "minutes": "minutes, for the least loss there can be"},
+        {
+            "now": "no time at all",
+            "seconds": "seconds",
+            "minutes": "minutes, for the least loss of all that report these places",
+        },
         "minutes",
         "**How long may the design take?** It is made once. The closed forms are there at once, a mixture of simple "
         "columns takes seconds, and the optimum minutes, with a proof of how close it is.",
@@ -127,7 +131,7 @@ ADVICE = (
            "mdp.remapped(mdp.exponential(...), prior=prior)",
            "never worse on average over that prior, often much better", "remapped"),
     Advice("optimal", "up to a thousand places (ten thousand on a GPU)", "also a minute or two",
-           "mdp.optimal(problem)", "the least loss there can be up to a proven gap: [how](optimal.md)", "optimal"),
+           "mdp.optimal(problem)", "the least loss for these reports, proven: [how](optimal.md)", "optimal"),
     Advice("city", "every crossing or cell of a city", "minutes, or a GPU", "mdp.optimal(problem, gap=0.05)",
            "the same on windows, nothing n x n: [whole cities](cities.md)", "optimal"),
     Advice("dictionary", "the same as for `optimal`", "only seconds", "mdp.dictionary(problem)",

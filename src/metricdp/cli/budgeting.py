@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import base64
-import json
-import math
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import App, Parameter
 
+from metricdp.cli import terminal
 from metricdp.cli.choices import Epsilon, Output
-from metricdp.cli.tables import Overwrite
+from metricdp.cli.composition import compose
+from metricdp.cli.tables import STANDARD, Overwrite
 from metricdp.errors import InvalidInput
-from metricdp.files import replacing
-from metricdp.units import parse_distance, parse_duration, parse_epsilon, parse_rho
+from metricdp.files import is_server, replacing
+from metricdp.ledger_files import refuse_ledger
+from metricdp.rendering import json_text, place
+from metricdp.units import parse_duration, parse_epsilon, parse_rho
 
 if TYPE_CHECKING:
     from metricdp.ledger import Budget, Ledger
@@ -29,7 +32,6 @@ budget = App(
     "`postgresql://user@host/database` with `--key-file`.",
     help_format="markdown",
 )
-DELTA = 1e-5
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,17 @@ class Books:
 
     Attributes:
         key_file: The key of books on a server; beside a file it is found by itself.
+        head_file: The head file of books on a server, on this machine; beside a file it is found by itself.
     """
 
     key_file: str | None = None
+    head_file: str | None = None
 
-    def open(self, place: str, policy: str | None = None) -> Ledger:
+    def open(self, place: str, policy: str | None = None, *, read_only: bool = False) -> Ledger:
         """Open them."""
         from metricdp.ledger import Ledger
 
-        return Ledger.open(place, policy=policy, key_file=self.key_file)
+        return Ledger.open(place, policy=policy, key_file=self.key_file, head_file=self.head_file, read_only=read_only)
 
 
 BESIDE = Books()
@@ -63,12 +67,18 @@ def begin(books: str, /, *, policy: str, which: Flat = BESIDE) -> int:
     Args:
         books: A new file, or the address of a PostgreSQL database.
         policy: Limits with commas between: an amount per unit, and per hour, day, week, month, year or ever; `for
-            NAME` under the total for a purpose; `slack 1 ever` where promises with slack are allowed.
+            NAME` under the total for a purpose; `slack 1 ever` where promises with slack are allowed; `5 ever in
+            mahalanobis.474895b8c37ca3f2` for the account of a metric with parameters, as a refusal names it.
     """
     with which.open(books, policy) as ledger:
-        print(f"The books {books} allow every person: {ledger.policy()}.")
+        terminal.say(f"The books {place(books)} allow every person: {ledger.policy()}.")
     if which.key_file is None:
-        print(f"Their key is {books}.key: keep a copy of it apart. Without it nobody can be found in the books again.")
+        terminal.say(
+            f"Their key is {place(books)}.key: keep a copy of it apart. Without it nobody can be found in the books "
+            "again.",
+            f"Their head is {place(books)}.head: keep it beside them. It says how far they have come, so that losses "
+            "show.",
+        )
     return 0
 
 
@@ -92,28 +102,32 @@ def show(
         radius: Also say what the releases add up to for places that far apart, by the basic and the concentrated rule.
         json_: Print JSON.
     """
+    from metricdp.ledger.amounts import is_replaced_name
     from metricdp.ledger.periods import shown
 
-    with which.open(books) as ledger:
+    with which.open(books, read_only=True) as ledger:
         if person is None:
-            print(
-                json.dumps({"policy": str(ledger.policy())}) if json_ else f"Every person may spend: {ledger.policy()}."
+            allowed = str(ledger.policy())
+            terminal.say(
+                json_text({"policy": allowed}, indent=None) if json_ else f"Every person may spend: {allowed}."
             )
             return 0
         name = _person(person)
         found = ledger.budget(name)
         if json_:
-            print(json.dumps(_plain(found), indent=2))
+            terminal.say_json(_plain(found))
             return 0
         if found.closed:
-            print("This person was erased: the account is closed for ever.")
+            terminal.say("This person was erased: the account is closed for ever.")
         elif not found.accounts:
-            print(f"Nothing was ever charged to this person. Every person may spend: {ledger.policy()}.")
+            terminal.say(f"Nothing was ever charged to this person. Every person may spend: {ledger.policy()}.")
         for account in found.accounts:
-            print(f"{account.metric}, at {shown(found.time)}:")
-            print("\n".join(f"  {balance}" for balance in account.balances))
+            terminal.say(f"{account.metric}, at {shown(found.time)}:")
+            terminal.say(*(f"  {balance}" for balance in account.balances))
+            if is_replaced_name(account.metric):
+                terminal.say("  An earlier version charged this. It counts in the accounts that replace it.")
             if radius is not None:
-                print("\n".join(f"  {line}" for line in _composed(ledger, name, account.metric, radius)))
+                terminal.say(*(f"  {line}" for line in compose(ledger, name, account.metric, radius)))
     return 0
 
 
@@ -143,14 +157,14 @@ def plan(
     from metricdp.ledger.amounts import CONCENTRATED, NO_UNIT, SQUARED, account_for
     from metricdp.ledger.planning import planned
 
-    if "://" in policy or Path(policy).is_file():
-        with which.open(policy) as ledger:
+    if is_server(policy) or Path(policy).is_file():
+        with which.open(policy, read_only=True) as ledger:
             chosen = ledger.policy()
     else:
         chosen = Policy.parse(policy)
     if (epsilon is None) == (rho is None):
         raise InvalidInput("say what one release promises: --epsilon 2/km, or --rho 0.05/km2 where it is concentrated.")
-    units = [limit.unit for limit in chosen.limits if limit.kind == "epsilon"]
+    units = [limit.unit for limit in chosen.limits if limit.kind == "epsilon" and not limit.account]
     unit = next((one for one in units if one.endswith(SQUARED) == (rho is not None)), None)
     if unit is None:
         raise InvalidInput(f"the policy {str(chosen)!r} has no limit of {'rho' if epsilon is None else 'epsilon'}.")
@@ -159,7 +173,7 @@ def plan(
         amount = account_for(f"{CONCENTRATED}any/{unit}").charge(parse_rho(rho, plain))
     else:
         amount = account_for(f"any/{unit}" if unit else "any").charge(parse_epsilon(str(epsilon), unit))
-    print("\n".join(planned(chosen, unit, amount, every=parse_duration(every), purpose=purpose).lines()))
+    terminal.say(*(planned(chosen, unit, amount, every=parse_duration(every), purpose=purpose).lines()))
     return 0
 
 
@@ -172,7 +186,7 @@ def policy(books: str, /, new: str, *, which: Flat = BESIDE) -> int:
     with which.open(books) as ledger:
         before = ledger.policy()
         ledger.change_policy(new)
-        print(f"Every person may now spend: {ledger.policy()}. Before: {before}.")
+        terminal.say(f"Every person may now spend: {ledger.policy()}. Before: {before}.")
     return 0
 
 
@@ -186,20 +200,28 @@ def export(
 
     Args:
         books: The books.
-        output: The file to write.
+        output: The file to write, readable by you alone; - for standard output.
         person: Whose charges, with the stored reports; `-` reads the name from standard input. Without it everybody's,
             as keyed hashes and without reports.
         overwrite: Replace a file that is there.
     """
     count = 0
-    writing = replacing(output, overwrite=overwrite)
-    with which.open(books) as ledger, writing as partial, partial.open("w", encoding="utf-8") as file:
+    if output != STANDARD:
+        refuse_ledger(output)
+    with ExitStack() as held:
+        ledger = held.enter_context(which.open(books, read_only=True))
+        if output == STANDARD:
+            file: TextIO = sys.stdout
+        else:
+            partial = held.enter_context(replacing(output, overwrite=overwrite))
+            file = held.enter_context(partial.open("w", encoding="utf-8"))
         rows = ledger.export() if person is None else (_charge(one) for one in ledger.history(_person(person)))
         for row in rows:
-            file.write(json.dumps(row) + "\n")
+            file.write(json_text(row, indent=None) + "\n")
             count += 1
-    Path(output).chmod(0o600)
-    print(f"{count:,} lines written to {output}, for your eyes only.")
+    if output != STANDARD:
+        Path(output).chmod(0o600)
+        terminal.say(f"{count:,} lines written to {output}, for your eyes only.")
     return 0
 
 
@@ -215,7 +237,7 @@ def erase(books: str, /, *, person: Person, which: Flat = BESIDE) -> int:
     """
     with which.open(books) as ledger:
         done = ledger.erase(_person(person))
-    print(
+    terminal.say(
         "Erased: reports, amounts, times and request ids are gone. The account is closed for ever, since erasing must "
         "not give a budget back. Backups and exports made before still hold them."
         if done
@@ -237,7 +259,7 @@ def rotate(books: str, /, *, drop_reports: str | None = None, which: Flat = BESI
     before = None if drop_reports is None else time.time() - parse_duration(drop_reports)
     with which.open(books) as ledger:
         accounts, reports = ledger.rotate(reports_before=before)
-    print(f"Periods that were over were closed in {accounts:,} accounts; {reports:,} reports were dropped.")
+    terminal.say(f"Periods that were over were closed in {accounts:,} accounts; {reports:,} reports were dropped.")
     return 0
 
 
@@ -251,18 +273,20 @@ def verify(books: str, /, *, head: list[str] | None = None, which: Flat = BESIDE
         books: The books.
         head: An end of the chain that an earlier check printed; the books must still hold it. May be repeated.
     """
-    with which.open(books) as ledger:
+    with which.open(books, read_only=True) as ledger:
         verdict = ledger.verify(pins=head or ())
     for fault in verdict.faults:
-        print(f"fault: {fault}")
+        terminal.say(f"fault: {fault}")
     if verdict.faults:
         return 1
-    print(
+    terminal.say(
         f"The books hold (entries: {verdict.entries:,}, accounts: {verdict.accounts:,}, erased: {verdict.closed:,}): "
         "every total equals its entries and the chain is unbroken."
     )
-    print("Its end, to be noted elsewhere and handed to a later check with --head:")
-    print("\n".join(f"  {head}" for head in verdict.heads))
+    for note in verdict.notes:
+        terminal.say(note)
+    terminal.say("Its end, to be noted elsewhere and handed to a later check with --head:")
+    terminal.say(*(f"  {head}" for head in verdict.heads))
     return 0
 
 
@@ -274,11 +298,11 @@ def backup(books: str, /, *, output: Output, which: Flat = BESIDE) -> int:
 
     Args:
         books: The books.
-        output: The copy; its key goes beside it.
+        output: The copy; its key and its head file go beside it.
     """
     with which.open(books) as ledger:
         ledger.backup(output)
-    print(f"Copied to {output}, with the key in {output}.key. What is spent from now on is not in it.")
+    terminal.say(f"Copied to {output}, with {output}.key and {output}.head. What is spent from now on is not in it.")
     return 0
 
 
@@ -297,8 +321,39 @@ def restore(books: str, /, *, which: Flat = BESIDE) -> int:
     with which.open(books) as ledger:
         made = ledger.restore()
     if made is None:
-        raise InvalidInput(f"{books} is no backup: it is in use already.")
-    print(f"In use from now on. What was spent since {shown(int(made * SECOND))} is not in it.")
+        raise InvalidInput(f"{place(books)} is no backup: it is in use already.")
+    terminal.say(f"In use from now on. What was spent since {shown(int(made * SECOND))} is not in it.")
+    return 0
+
+
+@budget.command
+def recover(
+    books: str,
+    /,
+    *,
+    accept_loss: Annotated[bool, Parameter(negative="")] = False,
+    policy: str | None = None,
+    which: Flat = BESIDE,
+) -> int:
+    """Go on with books that lost entries, where the right database cannot be put back.
+
+    An example: `metricdp budget recover budget.db --accept-loss`
+
+    Args:
+        books: Books that are refused because they are behind their head file, or empty beside their key.
+        accept_loss: Say that you know it: charges are missing, and people may spend again what they charged.
+        policy: What people may spend, where the books are empty or gone and begin anew.
+    """
+    from metricdp.ledger import Ledger
+
+    if not accept_loss:
+        raise InvalidInput(
+            "charges that were lost are given back to everybody: put the right database back with its `-wal` file, or "
+            "a backup. If that is impossible, say so with --accept-loss."
+        )
+    loss = Ledger.recover(books, policy=policy, key_file=which.key_file, head_file=which.head_file)
+    terminal.say(f"In use from now on, without what was lost: {loss}. The chain records it.")
+    terminal.say("Lower the policy for the time that is missing where this matters (`metricdp budget policy`).")
     return 0
 
 
@@ -340,41 +395,3 @@ def _charge(one: Any) -> dict[str, Any]:
         "time": one.time, "metric": one.metric, "purpose": one.purpose, "micro_epsilon": one.amount,
         "micro_slack": one.slack, "rows": one.rows, "report": report,
     }  # fmt: skip
-
-
-def _composed(ledger: Ledger, person: str, metric: str, radius: str) -> list[str]:
-    """Say what the releases add up to for places a radius apart, by two rules."""
-    from metricdp.ledger.amounts import CONCENTRATED
-    from metricdp.ledger.history import composed
-
-    unit = metric.partition("/")[2]
-    if metric.startswith(CONCENTRATED):
-        return _in_rho(ledger, person, metric, radius)
-    total = composed(ledger.history(person), metric, radius=parse_distance(radius, unit), delta=DELTA)
-    return [
-        f"{total.releases:,} releases, places {radius} apart each time: at most a factor of {_factor(total.basic)} "
-        "(the basic rule, which the books charge by),",
-        f"and with probability 1 - {DELTA:g} at most {_factor(total.concentrated)} (the concentrated rule).",
-    ]
-
-
-def _in_rho(ledger: Ledger, person: str, metric: str, radius: str) -> list[str]:
-    """Say what the releases of an account in rho add up to at a distance: approximate, with a delta."""
-    from metricdp.ledger.amounts import MICRO, NO_UNIT
-    from metricdp.mechanisms import ConcentratedGuarantee
-    from metricdp.metrics import Lp
-
-    unit = metric.partition("/")[2][:-1].replace(NO_UNIT, "")
-    spent = ledger.budget(person, metric=metric).accounts[0].spent
-    if not spent:
-        return ["Nothing was charged to it."]
-    promise = ConcentratedGuarantee(spent / MICRO * (1.0 + 1e-15), Lp(2.0, unit=unit), "renyi")
-    worth = promise.epsilon_at(parse_distance(radius, unit), DELTA)
-    return [
-        f"All releases together, places {radius} apart each time: any set of reports is at most {_factor(worth)} times "
-        f"likelier from one than from the other, plus delta {DELTA:g}. Concentrated: approximate, not pure."
-    ]
-
-
-def _factor(log: float) -> str:
-    return f"{math.exp(log):.4g}" if log < 700 else f"e^{log:.4g}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metricdp.arrays import Floats
-from metricdp.cli import choices, starts
+from metricdp.cli import choices, starts, terminal
 from metricdp.cli.choices import ConcentratedLevel, Level, Places, Where
 from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.stakes import BY_DISTANCE, Cost, hidden_in_sets, loss_from, numbers_for, prior_from, scaled_by
@@ -99,6 +99,16 @@ class Order:
         return f"for {inside}, reporting {found}"
 
     @property
+    def snap(self) -> float:
+        """How far positions are put on the middles of the cells of a map; zero where secrets are no such cells."""
+        places, options = self.places, self.options
+        if places is None or places.where is None or places.where.cell is None or self.builder.start == "box":
+            return 0.0
+        if options.error is not None or options.sensitivity is not None or not terminal.snaps(places.space):
+            return 0.0
+        return places.space.cell_radius or 0.0
+
+    @property
     def gap(self) -> float:
         """How close to the optimum a search goes: as asked, or as far as its size lets one wait for."""
         if self.options.gap is not None:
@@ -135,7 +145,9 @@ def ordered(
     if len(places.space) < 2:
         raise InvalidInput("a mechanism needs at least two places to choose between, and here is one.")
     level = choices.level_from(epsilon, protect, places.space.unit if options.error is None else DIAMETER)
-    order = Order(builder, options, level.epsilon(), places)
+    order = Order(builder, options, 1.0, places)
+    moved = places.space.charge(order.snap)  # positions are put on cells first: a wish counts what that adds
+    order = replace(order, epsilon=level.epsilon(lambda epsilon: epsilon * moved))
     _check_size(order)
     check_extras(order)
     return _with_stakes(order), level
@@ -192,7 +204,8 @@ def made(order: Order, *, progress: Progress | None = None, outputs: FiniteSpace
         return builder.function(_base(order), **stakes)
     if builder.start == "box":
         return starts.in_box(order.builder, order.places, order.epsilon, stakes, wanted)
-    return builder.function(Problem(space, order.epsilon, outputs=outputs, **stakes), **wanted)
+    asked = options.reports if outputs is None else outputs
+    return builder.function(Problem(space, order.epsilon, outputs=asked, **stakes), **wanted)
 
 
 def _base(order: Order) -> Mechanism:
@@ -244,7 +257,7 @@ def _with_stakes(order: Order) -> Order:
 def _arguments(order: Order) -> dict[str, Any]:
     """Return the keyword arguments behind the options, other than prior, loss and gap."""
     wanted, options = order.options.given(), order.options
-    for name in ("prior", "sensitivity", "error", *BESIDE, "loss", "gap", "base", "parts", "matrix", "set"):
+    for name in ("prior", "sensitivity", "error", *BESIDE, "loss", "gap", "base", "parts", "matrix", "set", "reports"):
         wanted.pop(name, None)
     if wanted.get("executor") == "threads":
         del wanted["executor"]  # the builder's own choice

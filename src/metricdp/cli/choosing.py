@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from metricdp import wording
-from metricdp.cli import advice, choices
+from metricdp.cli import advice, choices, terminal
 from metricdp.cli.advice import QUESTIONS, Advice, Answers, Question
 from metricdp.cli.choices import Corners, Epsilon, Places, Where
 from metricdp.cli.stakes import loss_from, prior_from
@@ -83,10 +83,10 @@ def choose(*, said: Annotated[Situation, Parameter(name="*")] = NOTHING_SAID) ->
         str(known.secrets), str(known.prior), str(known.loss), str(known.wait), 0 if space is None else len(space)
     )
     found = advice.chosen(answers)
-    print("\n".join(_reasons(found, known, answers, where, space)))
-    print("Run:")
+    terminal.say(*_reasons(found, known, answers, where, space))
+    terminal.say("Run:")
     for line in commands(found, known, where, space):
-        print(f"  {line}")
+        terminal.say(f"  {line}")
     return 0
 
 
@@ -131,9 +131,9 @@ def _matters(question: Question, said: Situation) -> bool:
 
 def _typed(question: Question) -> str:
     """Ask until the answer is one."""
-    print(f"\n{question.ask}")
+    terminal.say("", question.ask)
     for word, meaning in question.answers.items():
-        print(f"  {word:<9} {meaning}")
+        terminal.say(f"  {word:<9} {meaning}")
     usual = f" [{question.usual}]" if question.usual else ""
     while True:
         try:
@@ -144,7 +144,7 @@ def _typed(question: Question) -> str:
             if typed:
                 return _checked(question, typed)
         except InvalidInput as error:
-            print(error)
+            terminal.say(error)
 
 
 def _checked(question: Question, word: str) -> str:
@@ -206,7 +206,9 @@ def _reasons(found: Advice, said: Situation, answers: Answers, where: Where, spa
     elif space is not None:
         lines.append("The prior lowers the loss. It must be public, and never come from the rows you protect.")
     if found.name in ("exponential", "remapped", "dictionary"):
-        lines.append("With minutes to wait (--wait minutes), optimal has the least loss there can be, with a proof.")
+        lines.append(
+            "With minutes to wait (--wait minutes), optimal has the least loss with these reports, with a proof."
+        )
     if said.rows == "several" and found.name == "laplace":
         lines.append("Rows of one person add up: the budget of one row is spread over all rows of a person.")
     elif said.rows == "several":
@@ -267,7 +269,7 @@ def _snap(where: Where, space: FiniteSpace | None) -> list[str]:
     """Return the option that puts values on the middle of their cell, at most half a diagonal away."""
     if where.cell is None or space is None:
         return []
-    half = choices.distance_in(where.cell, space.unit, "cell") / math.sqrt(2.0)
+    half = space.cell_radius or choices.distance_in(where.cell, space.unit, "cell") / math.sqrt(2.0)
     return ["--snap", wording.distance(half, space.unit, "up").replace(" ", "").replace(",", "")]
 
 

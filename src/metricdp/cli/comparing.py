@@ -40,7 +40,7 @@ def compare(
     draws: int = 20_000,
     overwrite: tables.Overwrite = False,
 ) -> int:
-    """Compare mechanisms on the same places at the same promise: losses, bounds that no mechanism beats, and time.
+    """Compare mechanisms on the same places at the same promise: losses, bounds for these reports, and time.
 
     An example:
     `metricdp compare --points cells.csv --epsilon 0.5,1,2 -o compare.html -o compare.png`
@@ -98,10 +98,10 @@ def compare(
     title = f"Mechanisms on {where.called(space)}"
     for target in targets:
         write_comparison(found, target, title=title)
-    print("\n".join(_lines(found, where.called(space), apart=covered(space.metric, space.points) is not None)))
+    terminal.say(*(_lines(found, where.called(space), apart=covered(space.metric, space.points) is not None)))
     for name, why in found.missing.items():
-        print(f"Left out: {name}: {_shortened(why)}", file=sys.stderr)
-    print(f"Written: {', '.join(targets)}.")
+        terminal.say(f"Left out: {name}: {_shortened(why)}", stream=sys.stderr)
+    terminal.say(f"Written: {', '.join(targets)}.")
     return 0
 
 
@@ -118,8 +118,8 @@ def _targets(output: Sequence[str], source: str | None, *, overwrite: bool) -> l
         return targets
     is_source = source is not None and beside.exists() and Path(source).exists() and beside.samefile(source)
     if is_source or (beside.exists() and not overwrite):
-        print(
-            f"{beside} is there and stays as it is: name a CSV file with -o to have the numbers too.", file=sys.stderr
+        terminal.say(
+            f"{beside} is there and stays as it is: name a CSV file with -o to have the numbers too.", stream=sys.stderr
         )
         return targets
     check_target(beside, source=source, overwrite=overwrite)
@@ -162,7 +162,7 @@ def _lines(found: Compared, words: str, *, apart: bool) -> list[str]:
                 "builder": one.builder,
                 "epsilon": f"{one.epsilon:g}",
                 "loss": loss_words(one, measure),
-                "no mechanism below": "" if (least := found.bound(one)) is None else wording.distance(
+                "none with these reports below": "" if (least := found.bound(one)) is None else wording.distance(
                     least, measure.unit, "down"
                 ),
                 "above that": above_words(found.above(one)),
@@ -170,7 +170,7 @@ def _lines(found: Compared, words: str, *, apart: bool) -> list[str]:
             }
             for one in found.of(measure)
         ]  # fmt: skip
-        lines.append(terminal.text_table(list(rows[0]), rows))
+        lines += terminal.table_lines(list(rows[0]), rows)
     if any(one.draws for one in found.trials):
         lines.append("± is half of an interval that holds the loss with 95 %: it was measured on draws.")
     return [*lines, ""]

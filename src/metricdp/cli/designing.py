@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsons
 import math
 import shlex
 from typing import Annotated, Any
@@ -11,12 +10,13 @@ import numpy as np
 from cyclopts import Parameter
 
 from metricdp import wording
+from metricdp.auditing import between_positions
 from metricdp.cli import building, choices, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.shaping import SHAPES
 from metricdp.design.builders import BUILDERS
-from metricdp.mechanisms import LocalMechanism, Mechanism
+from metricdp.mechanisms import LocalMechanism, Mechanism, pure
 from metricdp.metrics import METRICS
 from metricdp.stages import doing
 
@@ -69,21 +69,26 @@ def design(
             order, level = building.ordered(builder, where, options, epsilon=epsilon, protect=protect)
         watch.begin(f"Designing {builder} {order.words}", order.gap, order.cost.unit)
         made = building.made(order, progress=watch.progress)
-        kept = [] if level is None else level.kept(made.guarantee)
+        promise = made.guarantee
+        if order.snap and order.places is not None:  # what positions are promised that are put on cells
+            promise = between_positions(pure(promise, "a table of cells"), order.places.space, snap=order.snap)
+        kept = [] if level is None else level.kept(promise)
         with doing(watching.WRITING):
             save(made, output)
     code = INTERRUPTED if made.certificate.interrupted else 0
     if json:
-        print(jsons.dumps(_values(order, made, output), indent=2, sort_keys=True, allow_nan=False))
+        terminal.say_json(_values(order, made, output), sort_keys=True)
         return code
     if code == INTERRUPTED:
-        print("INTERRUPTED: the search was ended before it was done. What it had found by then is certified and kept.")
-    print(f"{output}: {builder} {order.words}.")
+        terminal.say(
+            "INTERRUPTED: the search was ended before it was done. What it had found by then is certified and kept."
+        )
+    terminal.say(f"{output}: {builder} {order.words}.")
     in_distance = order.cost.is_distance and made.certificate.pairs > 0 and order.builder.start != "mechanisms"
-    print("\n".join([*terminal.promise_lines(made, in_distance=in_distance), *kept]))
+    terminal.say(*terminal.promise_lines(made, in_distance=in_distance, snap=order.snap), *kept)
     if not order.cost.is_distance:
-        print(f"The loss is {order.cost.about}{f', in {order.cost.unit}' if order.cost.unit else ''}.")
-    print(_next(order, made, output))
+        terminal.say(f"The loss is {order.cost.about}{f', in {order.cost.unit}' if order.cost.unit else ''}.")
+    terminal.say(*_next(order, made, output))
     return code
 
 
@@ -94,32 +99,32 @@ def _values(order: building.Order, made: Mechanism, output: str) -> dict[str, An
         "builder": order.builder.name,
         "on": order.words,
         "loss": {"is": order.cost.about, "unit": order.cost.unit},
-        **terminal.mechanism_values(made),
+        "positions": terminal.positions_of(made, order.snap),
+        **terminal.mechanism_values(made, snap=order.snap),
     }
 
 
-def _next(order: building.Order, made: Mechanism, output: str) -> str:
-    """Return what one does with the file."""
+def _next(order: building.Order, made: Mechanism, output: str) -> list[str]:
+    """Return what one does with the file, one line each."""
     name = shlex.quote(output)
     where = None if order.places is None else order.places.where
     kinds = {"metric": "a table", "mechanisms": "a table of the columns of all parts", "box": "a table of places there"}
     snap, what = "", f"protects {kinds.get(order.builder.start, 'a table of these places')}"
     if where is not None and where.cell is not None and order.places is not None:
-        # a value of a cell lies at most half its diagonal from the middle
-        space = order.places.space
-        half = choices.distance_in(where.cell, space.ground.unit, "cell") / math.sqrt(2.0)
+        space = order.places.space  # a value of a cell lies at most half its diagonal from the middle
+        half = space.cell_radius or choices.distance_in(where.cell, space.ground.unit, "cell") / math.sqrt(2.0)
         snap = f" --snap {wording.distance(half, space.ground.unit, 'up').replace(' ', '').replace(',', '')}"
         what = "protects a table, every value put on the middle of its cell"
     lines = ["Go on:", f"  metricdp audit {name}   judges it again, without trust in who made it"]
     if made.inputs.is_text:
         text = f"  metricdp text reviews.csv --column text --mechanism {name} --unknown mask -o protected.csv"
-        return "\n".join([*lines, f"{text}   protects a column of texts"])
+        return [*lines, f"{text}   protects a column of texts"]
     lines.append(f"  metricdp perturb table.csv --mechanism {name}{snap} -o protected.csv   {what}")
     if isinstance(made, LocalMechanism) and not made.inputs.is_text:
         middle = ",".join(f"{value:.6g}" for value in np.median(made.inputs.coordinates, axis=0))
         around = f"--around {middle} --radius 3{made.inputs.ground.unit}"
         lines.append(f"  metricdp export {name} {around} -o district.mdp   writes a public district for devices")
-    return "\n".join(lines)
+    return lines
 
 
 def metrics() -> int:
@@ -129,7 +134,7 @@ def metrics() -> int:
     """
     rows = [{"metric": ", ".join(one.words), "about": one.about.replace("`", "")} for one in METRICS if one.words]
     rows += [{"metric": word, "about": about} for word, about in SHAPES.items()]
-    print(terminal.text_table(["metric", "about"], rows))
+    terminal.say(*terminal.table_lines(["metric", "about"], rows))
     return 0
 
 
@@ -148,5 +153,5 @@ def builders() -> int:
         for one in BUILDERS
         if one.at_command or one.elsewhere
     ]
-    print(terminal.text_table(["builder", "about", "options"], rows))
+    terminal.say(*terminal.table_lines(["builder", "about", "options"], rows))
     return 0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json as jsons
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -78,7 +77,8 @@ def estimate(
         by: Estimate every group of rows by itself: a column, or time:hour, time:date, time:weekday of a column of
             times.
         metric: The metric of that noise, as for `metricdp perturb`.
-        grid: For noise on places anywhere: two corners of a map in which all secrets lie, as for `metricdp design`.
+        grid: For noise on places anywhere: two corners of a map, as for `metricdp design`. Secrets outside it are
+            counted as elsewhere.
         cell: With grid: how wide and high a cell is, such as 1km.
         within: For noise: where in its cell a secret lies. anywhere assumes nothing, cell assumes all over it with
             equal chance, point at its middle.
@@ -133,12 +133,14 @@ def estimate(
         write_density_page(made, report, title=f"Densities from {title}", notices=notices)
     with tables.beside_output(output):
         if json:
-            print(jsons.dumps(_values(found, region), indent=2, sort_keys=True, allow_nan=False))
+            terminal.say_json(_values(found, region), sort_keys=True)
         else:
-            print("\n".join(_lines(found, region)))
-            print(f"Written: {', '.join(name for name in (output, picture, report) if name not in (None, '-'))}.")
+            terminal.say(*_lines(found, region))
+            terminal.say(
+                f"Written: {', '.join(name for name in (output, picture, report) if name not in (None, '-'))}."
+            )
         for notice in notices:
-            print(f"note: {notice}", file=sys.stderr)
+            terminal.say(f"note: {notice}", stream=sys.stderr)
     return 0
 
 
@@ -235,7 +237,7 @@ def _lines(found: Decoded, region: tuple[int, Mass] | None) -> list[str]:
         }
         for code in np.argsort(-made.masses)[:SHOWN].tolist()
     ]
-    lines += [f"The {len(rows)} largest cells:", terminal.text_table(list(rows[0]), rows)]
+    lines += [f"The {len(rows)} largest cells:", *terminal.table_lines(list(rows[0]), rows)]
     if region is not None:
         count, mass = region
         size = mass.scaled(made.reports)
@@ -264,6 +266,7 @@ def _values(found: Decoded, region: tuple[int, Mass] | None) -> dict[str, object
         "condition": condition if condition is not None and np.isfinite(condition) else None,
         "effective": made.effective,
         "notes": list(made.notes),
+        "elsewhere": None if made.elsewhere is None else asdict(made.elsewhere),
         "masses": made.masses.tolist(),
         "lower": made.lower.tolist(),
         "upper": made.upper.tolist(),

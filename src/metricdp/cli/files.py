@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsons
 from typing import TYPE_CHECKING, Literal
 
 from metricdp.cli import terminal
@@ -32,22 +31,23 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
 
     found = open_file(source, trusted=key)
     if json:
-        print(jsons.dumps(_values(found), indent=2, sort_keys=True, allow_nan=False))
+        terminal.say_json(_values(found), sort_keys=True)
         return 0
     mechanism = found.mechanism
-    print(f"{source}: {MECHANISMS.named(found.kind).about} ({found.kind}), unaltered.")
-    print(f"From {mechanism.inputs} to {mechanism.outputs}.")
-    print("\n".join(terminal.promise_lines(mechanism)))
-    print(f"In short: {terminal.in_short(mechanism)}")
+    snap = terminal.used_snap(mechanism)
+    terminal.say(f"{source}: {MECHANISMS.named(found.kind).about} ({found.kind}), unaltered.")
+    terminal.say(f"From {mechanism.inputs} to {mechanism.outputs}.")
+    terminal.say(*terminal.promise_lines(mechanism, snap=snap))
+    terminal.say(f"In short: {terminal.in_short(mechanism, snap=snap)}")
     if (graph := graph_of(mechanism.inputs.metric)) is not None and mechanism.guarantee.unit == HOP:
-        print(
+        terminal.say(
             f"Policy: {graph.fingerprint}, a graph of {graph.nodes:,} places and {len(graph.edges):,} edges. A promise "
             "in its hops is none in those of another, and the books keep an account for each."
         )
-    print(f"Size: {_size(found.bytes)}; {_storage(found)}; format version {found.version}.")
-    print(f"Licence of the data: {found.licence or 'not stated'}.")
-    print(_signature(found, key))
-    print(f"sha256 {found.sha256}")
+    terminal.say(f"Size: {_size(found.bytes)}; {_storage(found)}; format version {found.version}.")
+    terminal.say(f"Licence of the data: {found.licence or 'not stated'}.")
+    terminal.say(_signature(found, key))
+    terminal.say(f"sha256 {found.sha256}")
     return 0
 
 
@@ -81,7 +81,8 @@ def export(
         around: Keep the secrets around this place only, such as 41.9,12.48; the promise for them stays the same, and so
             do all reports.
         radius: How far around it, such as 3km.
-        licence: Who owns the data in it and under which terms; kept as it is where it is not given.
+        licence: Who owns the data in it and under which terms; kept as it is where it is not
+            given. Streets that come with metricdp have one already.
         key: A private key file from `metricdp keys`, to sign with.
         vectors: The file with the vectors of a vocabulary; the new file names it, with its checksum, instead of holding
             a copy.
@@ -97,7 +98,7 @@ def export(
     if (around is None) != (radius is None):
         raise InvalidInput("--around and --radius belong together, such as --around 41.9,12.48 --radius 3km.")
     before = open_file(source)
-    terms = before.licence if licence is None else licence
+    terms = (before.licence or None) if licence is None else licence
     made = before.mechanism if around is None or radius is None else _district(before.mechanism, around, radius)
     chosen = storage or ("quantised" if isinstance(made, Quantisable) else layout_of(made, None).storage)
     if bits is not None and chosen != "quantised":
@@ -106,11 +107,11 @@ def export(
         made = quantised(made, bits=bits)
     save(made, output, storage=chosen, licence=terms, key=key, vectors=vectors)
     after = open_file(output, vectors=vectors)
-    print(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
-    print("\n".join(terminal.promise_lines(after.mechanism)))
+    terminal.say(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
+    terminal.say(*terminal.promise_lines(after.mechanism, snap=terminal.used_snap(after.mechanism)))
     if before.signed_by and not after.signed_by:
-        print("The file read was signed; the new one is not: name your own key with --key to sign it.")
-    print(_signature(after, None))
+        terminal.say("The file read was signed; the new one is not: name your own key with --key to sign it.")
+    terminal.say(_signature(after, None))
     return 0
 
 
@@ -125,9 +126,9 @@ def keys(name: str, /) -> int:
     from metricdp.artifacts.signing import create_keys, read_public
 
     private, public = create_keys(name)
-    print(f"{private}: the private key. Keep it to yourself: whoever has it can sign in your name.")
-    print(f"{public}: the public key. Hand it out: with it everybody can check what you signed.")
-    print(f"ed25519 {read_public(public)}")
+    terminal.say(f"{private}: the private key. Keep it to yourself: whoever has it can sign in your name.")
+    terminal.say(f"{public}: the public key. Hand it out: with it everybody can check what you signed.")
+    terminal.say(f"ed25519 {read_public(public)}")
     return 0
 
 
@@ -190,5 +191,6 @@ def _values(found: Inspection) -> dict[str, object]:
         "licence": found.licence,
         "signed_by": found.signed_by or None,
         "trusted": found.trusted,
-        **terminal.mechanism_values(found.mechanism),
+        "positions": terminal.positions_of(found.mechanism, terminal.used_snap(found.mechanism)),
+        **terminal.mechanism_values(found.mechanism, snap=terminal.used_snap(found.mechanism)),
     }

@@ -67,12 +67,12 @@ def audit(
     """
     report, unit = _judged(source, points, promise, recorded, foreign, key, again=again, how=table)
     if json:
-        print(terminal.report_json(report, unit))
+        terminal.say_json(terminal.report_values(report, unit), sort_keys=True)
     elif report.claimed is None and isinstance(report, AuditReport):
         smallest = wording.number(report.epsilon, 12, "up")
-        print(f"the smallest epsilon is {smallest}; name the promise with --epsilon to have it judged.")
+        terminal.say(f"the smallest epsilon is {smallest}; name the promise with --epsilon to have it judged.")
     else:
-        print(report)
+        terminal.say(report)
     return {"holds": 0, "violated": 1}.get(report.verdict, 2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,4 +42,6 @@ ALL_STAY = Leaving()
 
 
 def _names(texts: tuple[str, ...]) -> list[str]:
-    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    """Return names with commas between; a comma of a name itself is written \\,."""
+    parts = (part for text in texts for part in re.split(r"(?<!\\),", text))
+    return [name.replace("\\,", ",").strip() for name in parts if name.strip()]

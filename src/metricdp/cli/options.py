@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from metricdp.cli import choices
 from metricdp.wording import Objective
@@ -42,6 +42,8 @@ class Options:
         solver: auto, interior, first_order or gpu, among others; on windows first_order or gpu; for optimal.
         window: How far from every report rows are stored, such as 2.2km; for optimal, which solves on windows above
             4,096 points or where one is given, and chooses it so that what lies beyond hardly costs.
+        reports: finer, for candidate reports between the places as well, on a grid at half its steps: they cost time
+            and no privacy, and may lower the loss; for optimal, dictionary and spanner.
         stretch: How much longer paths may be than the distance; for spanner. The published one is --stretch 3
             --objective worst.
         nearest: How many nearest reports are free; for constopt, 10 unless said.
@@ -80,6 +82,7 @@ class Options:
     objective: Objective | None = None
     solver: str | None = None
     window: str | None = None
+    reports: Literal["finer"] | None = None
     stretch: float | None = None
     nearest: int | None = None
     weights: str | None = None

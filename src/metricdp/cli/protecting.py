@@ -96,7 +96,7 @@ def perturb(
         pure(chosen.guarantee, *PAGE)  # before anything is read or charged
     snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
     with (
-        charged.opened(sharing.budget, chosen.guarantee) as charging,
+        charged.opened(sharing.budget, chosen) as charging,
         terminal.progress_bar(f"Protecting {Path(source).name}") as progress,
     ):
         if many:
@@ -116,12 +116,12 @@ def perturb(
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
     told = telling.tell(summary, chosen, sight)  # before anything is printed: whoever reads may go away
     with tables.beside_output(output):
-        print("\n".join([*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee))]))
-        print("\n".join(terminal.meaning_lines(chosen, summary.guarantee, spending=spread)))
+        terminal.say(*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee)))
+        terminal.say(*terminal.meaning_lines(chosen, summary.guarantee, spending=spread))
         if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
-            print(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
+            terminal.say(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
         for line in told:
-            print(line)
+            terminal.say(line)
     return 0
 
 
@@ -135,7 +135,7 @@ def engines() -> int:
     rows = [
         {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"} for one in for_files()
     ]
-    print(terminal.text_table(["engine", "about", "needs"], rows))
+    terminal.say(*terminal.table_lines(["engine", "about", "needs"], rows))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsons
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -95,20 +94,20 @@ def prune(
         raise NotPrivate(
             f"{error} Take --rule cheapest, which keeps every promise, or a file from `metricdp tree --prunable`."
         ) from error
-    save(after, output, licence=opened.licence, key=key)
+    save(after, output, licence=opened.licence or None, key=key)
     if json:
-        print(jsons.dumps({"path": output, "pruned": codes.tolist(), **terminal.mechanism_values(after)}, indent=2))
+        terminal.say_json({"path": output, "pruned": codes.tolist(), **terminal.mechanism_values(after)})
         return 0
     same = pruned_loss(before, likely, costs)
-    print(f"{output}: {len(codes):,} of {len(before.outputs):,} reports are never given ({rule}).")
-    print(f"Promise: {after.guarantee}, as before; audited epsilon {after.certificate.epsilon:.9g}.")
-    print(
+    terminal.say(f"{output}: {len(codes):,} of {len(before.outputs):,} reports are never given ({rule}).")
+    terminal.say(f"Promise: {after.guarantee}, as before; audited epsilon {after.certificate.epsilon:.9g}.")
+    terminal.say(
         f"Loss: {in_words(after.certificate.loss, costs)}, before {in_words(same, costs)} "
         f"({'all places equally likely' if likely is None else 'under the prior'})."
     )
-    print(STANDING)
+    terminal.say(STANDING)
     if opened.signed_by and key is None:
-        print("The file read was signed; the new one is not: name your own key with --key to sign it.")
+        terminal.say("The file read was signed; the new one is not: name your own key with --key to sign it.")
     return 0
 
 

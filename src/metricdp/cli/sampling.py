@@ -16,7 +16,7 @@ import metricdp
 from metricdp import wording
 from metricdp.arrays import Points
 from metricdp.auditing import PROBED, AuditReport
-from metricdp.cli import secrets
+from metricdp.cli import secrets, terminal
 from metricdp.cli.choices import Epsilon
 from metricdp.cli.tables import AS_IT_IS, Source
 from metricdp.errors import InvalidInput
@@ -243,7 +243,7 @@ def _opened(
         said = made.announcement(
             _draws(foreign, promise), len(asked.points), independent=foreign.independent, probes=PROBED
         )
-        print(said, file=sys.stderr, flush=True)
+        terminal.say(said, stream=sys.stderr)
     with made as draw:
         yield draw
 
@@ -267,10 +267,10 @@ def _warn_of_exchange(points: Points, reports: Points) -> None:
         return
     kinds = [len(np.unique(part, axis=0)) for part in (points, reports)]
     if 2 * kinds[0] > len(points) and 10 * kinds[1] < len(points):
-        print(
+        terminal.say(
             f"note: there are {kinds[0]:,} different secrets and only {kinds[1]:,} different reports: are --secret and "
             "--report exchanged?",
-            file=sys.stderr,
+            stream=sys.stderr,
         )
 
 
@@ -281,9 +281,9 @@ def progress_line(claimed: float, unit: str) -> Iterator[Callable[[float, float]
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
-    text = TextColumn("{task.description}"), TextColumn("{task.fields[bound]}")
+    text = terminal.plain_column("{task.description}"), terminal.plain_column("{task.fields[bound]}")
     per = f" per {unit}" if unit else ""
     with Progress(text[0], BarColumn(bar_width=20), TimeElapsedColumn(), text[1], console=Console(stderr=True),
                   transient=True) as bar:  # fmt: skip

@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from metricdp.cli import choices, terminal
 from metricdp.cli.choices import Epsilon
 from metricdp.errors import InvalidInput, import_extra
+from metricdp.files import is_server
 from metricdp.units import parse_distance
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class Kept:
         ledger: The books of what everybody spent: a file such as budget.db, or postgresql://user@host/database.
         policy: What a person may spend, such as "40/km per day, 200/km ever"; needed once, when the books begin.
         ledger_key: The key file of the books; beside a file it is found by itself.
+        ledger_head: The head file of books on a server, on this machine: it says how far they had come, so that an
+            older dump is refused. Beside a file it is kept by itself.
         keys: The file of API keys; beside a ledger file it is found as budget.db.keys.
         jobs: A folder for designs, kept over restarts; a temporary one unless given.
     """
@@ -103,6 +106,7 @@ class Kept:
     ledger: str
     policy: str | None = None
     ledger_key: str | None = None
+    ledger_head: str | None = None
     keys: str | None = None
     jobs: str | None = None
 
@@ -146,21 +150,21 @@ def serve(
     ways = running.Door(door.host, door.port, door.certificate, door.private_key, door.behind_proxy)
     if not 1 <= door.processes <= 256:
         raise InvalidInput(f"--processes must lie between 1 and 256, got {door.processes}.")
-    if door.processes > 1 and "://" not in kept.ledger:
+    if door.processes > 1 and not is_server(kept.ledger):
         raise InvalidInput(
             "a ledger in a file has one writer at a time, so more processes would only wait for each other: use "
             "PostgreSQL (--ledger postgresql://...), or leave --processes away."
         )
     offers = _offers(offered)
-    books, keys = Books(kept.ledger, kept.policy, kept.ledger_key), _key_file(kept.keys, kept.ledger)
+    books, keys = Books(kept.ledger, kept.policy, kept.ledger_key, kept.ledger_head), _key_file(kept.keys, kept.ledger)
     settings = Settings(books, keys, limits=Limits(**vars(bounds)), jobs=kept.jobs)
     bound = ways.bound()
     with bound:
         served = [offer.served() for offer in offers]
         settings.books.open().close()  # what is wrong with a file or the books is said here, as a sentence
-        print(f"metricdp serves at {ways.address(bound)}; Ctrl-C stops it when what was charged is answered.")
+        terminal.say(f"metricdp serves at {ways.address(bound)}; Ctrl-C stops it when what was charged is answered.")
         for one in served:
-            print(f"{one.name}: {one.promise['sentence']}")
+            terminal.say(f"{one.name}: {one.promise['sentence']}")
         sys.stdout.flush()
         return running.serve(running.Factory(settings, tuple(offers), door.processes, level=log), ways, bound)
 
@@ -190,7 +194,7 @@ def _offers(asked: Offered) -> list[Offer]:
 
 
 def _key_file(named: str | None, ledger: str) -> str:
-    if named is None and "://" in ledger:
+    if named is None and is_server(ledger):
         raise InvalidInput("name the file of API keys with --keys: `metricdp serve keys make` writes one.")
     chosen = named or f"{ledger}.keys"
     if not Path(chosen).is_file():
@@ -202,7 +206,15 @@ def _key_file(named: str | None, ledger: str) -> str:
 
 
 @keyring.command
-def make(name: str, /, *, keys: KeyFile, scope: tuple[str, ...] = ("release",), days: float | None = None) -> int:
+def make(
+    name: str,
+    /,
+    *,
+    keys: KeyFile,
+    scope: tuple[str, ...] = ("release",),
+    days: float | None = None,
+    replaces: str | None = None,
+) -> int:
     """Make a key and print its token, once: only its hash is kept.
 
     An example: `metricdp serve keys make my-app --scope release --scope read --keys budget.db.keys`
@@ -212,13 +224,15 @@ def make(name: str, /, *, keys: KeyFile, scope: tuple[str, ...] = ("release",), 
         keys: The file of keys; made where there is none.
         scope: release (draw reports), read (budgets, mechanisms, audits, metrics) or admin (designs); may be repeated.
         days: After how many days it ends by itself.
+        replaces: The id of a key of the same client that this one replaces: requests that were answered under the old
+            key are answered under the new one and not charged again. Revoke the old one when nobody uses it any more.
     """
     from metricdp.service.keys import make_key
 
-    token = make_key(keys, name, scope, days=days)
-    print(token)
-    print("This is the token. It is not kept here and cannot be shown again; send it as", file=sys.stderr)
-    print("  Authorization: Bearer TOKEN", file=sys.stderr)
+    token = make_key(keys, name, scope, days=days, replaces=replaces)
+    terminal.say(token)
+    terminal.say("This is the token. It is not kept here and cannot be shown again; send it as", stream=sys.stderr)
+    terminal.say("  Authorization: Bearer TOKEN", stream=sys.stderr)
     return 0
 
 
@@ -240,7 +254,7 @@ def show(*, keys: KeyFile) -> int:
         }
         for key in read_keys(keys)
     ]  # fmt: skip
-    print(terminal.text_table(["id", "name", "scopes", "made", "ends", "revoked"], rows))
+    terminal.say(*terminal.table_lines(["id", "name", "scopes", "made", "ends", "revoked"], rows))
     return 0
 
 
@@ -257,5 +271,5 @@ def revoke(which: str, /, *, keys: KeyFile) -> int:
     from metricdp.service.keys import revoke_key
 
     key = revoke_key(keys, which)
-    print(f"{key.id} ({key.name}) is revoked since {key.revoked}.")
+    terminal.say(f"{key.id} ({key.name}) is revoked since {key.revoked}.")
     return 0

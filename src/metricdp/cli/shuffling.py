@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as jsons
 from typing import Any
 
 import numpy as np
 
 from metricdp import wording
 from metricdp.auditing import shuffled_epsilon
-from metricdp.cli import choices
+from metricdp.cli import choices, terminal
 from metricdp.cli.choices import Input
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, pure
@@ -63,16 +62,18 @@ def shuffle(
         "unit": promise.unit,
     }
     if json:
-        print(jsons.dumps(values, indent=2, sort_keys=True, allow_nan=False))
+        terminal.say_json(values, sort_keys=True)
         return 0
     far, wide = (wording.distance(one, promise.unit, "up") for one in (moved, across))
-    print(f"APPROXIMATE, never a pure promise: shuffled reports of {people:,} people, each through {mechanism}.")
-    print(
+    terminal.say(f"APPROXIMATE, never a pure promise: shuffled reports of {people:,} people, each through {mechanism}.")
+    terminal.say(
         f"Moving one person by at most {far} changes the chance of whatever the crowd shows by a factor of at most "
         f"exp({wording.number(found, 4, 'up')}), but for a chance of {delta:g}."
     )
-    print(f"Without a shuffler the factor is exp({wording.number(promise.epsilon * moved, 4, 'up')}), for certain.")
-    print(
+    terminal.say(
+        f"Without a shuffler the factor is exp({wording.number(promise.epsilon * moved, 4, 'up')}), for certain."
+    )
+    terminal.say(
         f"It holds where all secrets lie within {wide} of each other, everybody reports once, and the shuffler takes "
         "names off and forgets the order. Whoever sees a report before it does has the promise of the file alone."
     )

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from metricdp.cli import tables, terminal
-from metricdp.cli.charging import UNCHARGED, Charged
+from metricdp.cli.charging import Charged
 from metricdp.cli.choices import Input, Output
 from metricdp.errors import InvalidInput
+from metricdp.files import is_server
 from metricdp.units import parse_duration, parse_epsilon
 
 if TYPE_CHECKING:
@@ -23,6 +23,43 @@ if TYPE_CHECKING:
     from metricdp.tables.streams import Stream
 
 Flag = Parameter(negative="")
+
+
+@dataclass(frozen=True)
+class StreamLedger(Charged):
+    """Which ledger everybody is charged in, and where it is begun.
+
+    Attributes:
+        ledger: The ledger, budget.db or the address of a server (`metricdp budget`), which charges everybody before
+            their report appears. A file that is not there yet is begun with --policy.
+        key_file: The key of a ledger on a server.
+        purpose: One of the purposes of the policy, where it names any.
+        refused: What becomes of rows that a budget does not hold: fail ends the stream there, report leaves them
+            without a report and says how many.
+    """
+
+
+@dataclass(frozen=True)
+class StreamRows(tables.Source):
+    """How rows are read, where that cannot be told from the file.
+
+    Attributes:
+        columns: The columns of the person, the time, the latitude and the longitude with commas between, such as
+            user,when,lat,lon.
+        scale: For tables: what numbers are multiplied with, such as 1e-7 for degrees stored as whole numbers; reports
+            are stored the same way.
+        crs: For tables: the columns hold projected coordinates of this system, east first, such as EPSG:25832; reports
+            too. The guarantee stays about kilometres on the Earth.
+        separator: What stands between the cells of a CSV file; a comma unless said, and found out for tables.
+        decimal: For tables: point or comma, how a CSV file writes its numbers; found out unless said.
+        source_format: For tables: the format of the file, where its name does not say it; `metricdp formats` lists
+            them.
+        yes_really: For tables: the coordinates are right although they look exchanged, constant or far from all
+            others.
+    """
+
+
+NO_LEDGER, AS_IT_IS = StreamLedger(), StreamRows()
 
 
 def stream(
@@ -39,8 +76,8 @@ def stream(
     follow: Annotated[bool, Flag] = False,
     resume: Annotated[bool, Flag] = False,
     on_error: Literal["fail", "drop"] = "fail",
-    charged: Annotated[Charged, Parameter(name="*")] = UNCHARGED,
-    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS,
+    charged: Annotated[StreamLedger, Parameter(name="*")] = NO_LEDGER,
+    table: Annotated[StreamRows, Parameter(name="*")] = AS_IT_IS,
     overwrite: tables.Overwrite = False,
 ) -> int:
     """Release a stream without end: a report for every row, and any window of rows costs a person at most a total.
@@ -88,11 +125,10 @@ def stream(
     chosen = BUDGETS[budget](window, parse_epsilon(total, "km"))
     _begin(charged, policy)
     with ExitStack() as held:
-        if "://" not in charged.ledger:
-            held.enter_context(_alone(charged.ledger, name))
         books = held.enter_context(charged.opened())
         assert books is not None  # they were named
         flow, code = Stream(books, chosen, name=name), 0
+        flow.hold()
         try:
             if live:
                 _lines(flow, source, output, table, on_error=on_error, resume=resume, overwrite=overwrite)
@@ -103,31 +139,22 @@ def stream(
                 raise
             code = 130
         with tables.beside_output(output):
-            print("\n".join(flow.lines(None if every is None else parse_duration(every))))
+            terminal.say(*(flow.lines(None if every is None else parse_duration(every))))
     return code
 
 
 def _begin(charged: Charged, policy: str | None) -> None:
     """Begin books that are not there yet."""
     place = charged.ledger or ""
-    if policy is None or "://" in place or Path(place).exists():
-        if policy is None and "://" not in place and not Path(place).exists():
+    if policy is None or is_server(place) or Path(place).exists():
+        if policy is None and not is_server(place) and not Path(place).exists():
             raise InvalidInput(
                 f"the books {place!r} are not there: say what they allow a person, such as --policy '960/km per day'."
             )
         return
     from metricdp.ledger import Ledger
 
-    Ledger.open(place, policy=policy, key_file=charged.key_file).close()
-
-
-@contextmanager
-def _alone(books: str, name: str) -> Iterator[None]:
-    """Be the only process that steps this stream: two would not know each other's windows."""
-    from metricdp.files import holding
-
-    with holding(f"{books}.{hashlib.sha256(name.encode()).hexdigest()[:12]}.stream"):
-        yield
+    Ledger.open(place, policy=policy, key_file=charged.key_file, head_file=charged.head_file).close()
 
 
 def _lines(

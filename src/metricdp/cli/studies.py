@@ -59,7 +59,9 @@ def reproduce(
     from metricdp.experiments.common import reproduce as run
 
     if name is None:
-        print(terminal.text_table(["name", "about"], [{"name": one.name, "about": one.about} for one in STUDIES]))
+        terminal.say(
+            *terminal.table_lines(["name", "about"], [{"name": one.name, "about": one.about} for one in STUDIES])
+        )
         return 0
     study = STUDIES.named(name)
     outcome = run(study.whole(), Request(tuple(table or ()), full, folder or study.name, jobs, minutes))
@@ -70,7 +72,7 @@ def with_study_help(words: list[str]) -> list[str]:
     """Print what a study is where its help is asked for; the help of the command, with the options, comes after."""
     if words[:1] != ["reproduce"] or not {"--help", "-h"} & set(words) or len(words) < 2 or words[1].startswith("-"):
         return words
-    print(study_help(words[1]), end="\n\n")
+    terminal.say(*study_help(words[1]).split("\n"), "")
     return ["reproduce", "--help"]
 
 

@@ -53,7 +53,10 @@ class Source:
         """The columns that were named; a name with a comma in it stands in double quotes."""
         if self.columns is None:
             return None
-        found = [name.strip() for name in next(csv.reader([self.columns], skipinitialspace=True), [])]
+        try:
+            found = [name.strip() for name in next(csv.reader([self.columns], skipinitialspace=True), [])]
+        except csv.Error:  # a line break outside of quotes
+            found = []
         if not found or not all(found):
             raise InvalidInput(
                 f"--columns must name columns with commas between, such as lat,lon; got {self.columns!r}."
@@ -131,5 +134,5 @@ def formats() -> int:
         }
         for one in FORMATS
     ]
-    print(terminal.text_table(["format", "files", "about", "needs"], rows))
+    terminal.say(*terminal.table_lines(["format", "files", "about", "needs"], rows))
     return 0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +12,7 @@ from cyclopts import Parameter
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target
 from metricdp.mechanisms import Mechanism
+from metricdp.rendering import command_line
 
 if TYPE_CHECKING:
     from metricdp.tables.sight import Sight
@@ -86,7 +85,7 @@ class Telling:
             lines.append(f"Record: {self.json}.")
             files.append((Path(self.json).name, "what was done and promised, for programs"))
         if self.report is not None and sight is not None:
-            release = release_of(summary, mechanism, sight, repeat=[command_line()], files=files)
+            release = release_of(summary, mechanism, sight, repeat=[command_line(sys.argv[1:])], files=files)
             write_release(release, self.report)
             mind = "; it shows true positions, so it is as secret as the table" if self.show_secrets else ""
             lines.append(f"Page: {self.report}{mind}.")
@@ -94,15 +93,3 @@ class Telling:
 
 
 NOTHING_TOLD = Telling()
-
-
-def command_line(words: Sequence[str] | None = None) -> str:
-    """Return the command as it was given, without a seed: whoever knows that can undo the noise."""
-    shown: list[str] = []
-    waiting = iter(sys.argv[1:] if words is None else words)
-    for word in waiting:
-        if word == "--seed":
-            next(waiting, None)
-        elif not word.startswith("--seed="):
-            shown.append(word)
-    return shlex.join(["metricdp", *shown])

@@ -3,26 +3,56 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from metricdp import stages, wording
 from metricdp.arrays import Floats
-from metricdp.auditing import AuditReport, ConcentratedReport
+from metricdp.auditing import AuditReport, ConcentratedReport, between_positions
 from metricdp.auditing.loss import counts_distance
-from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, MatrixMechanism, Mechanism, ProductMechanism, pure
-from metricdp.metrics import PolicyGraph
+from metricdp.auditing.positions import mean_in_cell
+from metricdp.mechanisms import (
+    AnyGuarantee,
+    ConcentratedGuarantee,
+    Guarantee,
+    MatrixMechanism,
+    Mechanism,
+    ProductMechanism,
+    pure,
+)
+from metricdp.metrics import Haversine, Lp, PolicyGraph
+from metricdp.rendering import json_text, printable
+from metricdp.spaces import FiniteSpace, given
+
+if TYPE_CHECKING:
+    from rich.progress import TextColumn
+
+
+def say(*lines: object, stream: TextIO | None = None) -> None:
+    """Print lines, one of each: whatever a file wrote into them moves no cursor and begins no line of its own."""
+    print("\n".join(printable(str(line)) for line in lines), file=stream or sys.stdout, flush=stream is not None)
+
+
+def say_json(values: Any, *, sort_keys: bool = False) -> None:
+    """Print plain values as JSON."""
+    print(json_text(values, sort_keys=sort_keys))
+
+
+def plain_column(text: str) -> TextColumn:
+    """Return a column of a bar that shows text as it is: names of files and columns are no markup."""
+    from rich.progress import TextColumn
+
+    return TextColumn(text, markup=False)
 
 
 def note(sentence: str) -> None:
     """Say on the error stream what was done that nobody asked for."""
-    print(f"note: {sentence}", file=sys.stderr)
+    say(f"note: {sentence}", stream=sys.stderr)
 
 
 @contextmanager
@@ -32,14 +62,17 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress, TextColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
-    columns = (*Progress.get_default_columns(), TextColumn("{task.fields[words]}"))
+    columns = (
+        *(plain_column("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()),
+        plain_column("{task.fields[words]}"),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0, words="")
+        task = bar.add_task(printable(title), total=1.0, words="")
 
         def hear(words: str) -> None:
-            bar.update(task, words=words, completed=stages.share())  # None leaves it where it is
+            bar.update(task, words=printable(words), completed=stages.share())  # None leaves it where it is
 
         with stages.listening(hear):
             yield lambda share: bar.update(task, completed=share)
@@ -52,17 +85,17 @@ def steps_bar(title: str) -> Iterator[Callable[[float, str], None] | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        plain_column("{task.description}"),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[what]}"),
+        plain_column("{task.fields[what]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0, what="")
-        yield lambda share, what: bar.update(task, completed=share, what=what)
+        task = bar.add_task(printable(title), total=1.0, what="")
+        yield lambda share, what: bar.update(task, completed=share, what=printable(what))
 
 
 def bounds_so_far(lower: float, upper: float, unit: str) -> str:
@@ -74,18 +107,63 @@ def bounds_so_far(lower: float, upper: float, unit: str) -> str:
     return f"loss {loss}, {proven}, gap {wording.gap(max(0.0, (upper - lower) / upper))}"
 
 
-def promise_lines(mechanism: Mechanism, *, in_distance: bool = False) -> list[str]:
+def promise_lines(mechanism: Mechanism, *, in_distance: bool = False, snap: float | None = None) -> list[str]:
     """Return what a mechanism promises, what was verified and what epsilon means, one sentence a line.
 
     `in_distance` says that its loss is known to be the distance between truth and report; otherwise it is found out.
+    `snap` is how far positions will be put on places before anything is drawn: factors and losses count it.
     """
-    promise, lines = mechanism.guarantee, [f"Promise: {mechanism.guarantee}."]
+    promise, lines = mechanism.guarantee, [f"Promise: {wording.promised_in_parts(mechanism.guarantee)}."]
     certificate = mechanism.certificate
     known = in_distance or counts_distance(mechanism)
     lines.append(wording.certified(certificate, promise.unit, is_distance=known))
     if certificate.note:
         lines.append(f"Note: {certificate.note}")
-    return [*lines, *meaning_lines(mechanism, promise, in_distance=known)]
+    usual = meaning_lines(mechanism, promise, in_distance=known)
+    places = snapped_places(mechanism)
+    if not isinstance(promise, Guarantee) or places is None:
+        return [*lines, *usual]
+    rest = usual[len(wording.meaning_lines(promise)) :]  # what is said about the loss
+    nearest = places.nearest_pair
+    if not snap:
+        return [*lines, *wording.listed_lines(promise, nearest), wording.unlisted(promise), *rest]
+    wider = between_positions(promise, places, snap=snap)
+    lines += [*wording.position_lines(wider, snap, wider.slack), wording.between_places(promise, nearest)]
+    if isinstance(mechanism, MatrixMechanism) and mechanism.matrix.shape[0] == mechanism.matrix.shape[1]:
+        kept = mechanism.matrix.diagonal() / mechanism.matrix.sum(axis=1)
+        lines.append(wording.place_kept(float(kept.mean())))
+    if known:
+        mean = mean_in_cell(places) if certificate.objective == "expected" else None
+        lines += [*rest, wording.position_loss(snap, None if mean is None else certificate.loss + mean, promise.unit)]
+        return lines
+    return [*lines, *rest]
+
+
+def snaps(places: FiniteSpace) -> bool:
+    """Tell whether positions can be put on the nearest of these places by the distances of the promise itself."""
+    return not places.is_text and len(places) > 1 and isinstance(places.metric, Haversine | Lp) and places.same_ground
+
+
+def snapped_places(mechanism: Mechanism) -> FiniteSpace | None:
+    """Return the places on which positions can be put by the distances of the promise; None where there are none."""
+    finite = mechanism.inputs.finite
+    places = None if finite is None else given(finite, FiniteSpace, "places")
+    return places if places is not None and snaps(places) else None
+
+
+def positions_of(mechanism: Mechanism, snap: float | None) -> dict[str, Any] | None:
+    """Return as plain values what snapping adds between positions; None where nothing is snapped."""
+    promise, places = mechanism.guarantee, snapped_places(mechanism)
+    if not snap or not isinstance(promise, Guarantee) or places is None:
+        return None
+    wider = between_positions(promise, places, snap=snap)
+    return {"snap": snap, "slack": wider.slack, "unit": promise.unit}
+
+
+def used_snap(mechanism: Mechanism) -> float | None:
+    """Return how far positions are put on the places of a file: half the diagonal of its cells, where it has any."""
+    places = snapped_places(mechanism)
+    return None if places is None else places.cell_radius
 
 
 def meaning_lines(
@@ -124,14 +202,17 @@ def ground_unit(mechanism: Mechanism) -> str:
     return mechanism.inputs.ground.unit
 
 
-def in_short(mechanism: Mechanism) -> str:
-    """Return the promise as one sentence without Greek."""
+def in_short(mechanism: Mechanism, *, snap: float | None = None) -> str:
+    """Return the promise as one sentence without Greek, for positions where they are put on places first."""
+    promise, places = mechanism.guarantee, snapped_places(mechanism)
+    if snap and isinstance(promise, Guarantee) and places is not None:
+        return wording.short(between_positions(promise, places, snap=snap))
     if isinstance(mechanism, ProductMechanism):
         return wording.short_of_parts([pure(part.guarantee, "a product") for part in mechanism.parts])
     return wording.short(mechanism.guarantee)
 
 
-def mechanism_values(mechanism: Mechanism) -> dict[str, Any]:
+def mechanism_values(mechanism: Mechanism, *, snap: float | None = None) -> dict[str, Any]:
     """Return what a mechanism is, promises and proves as plain values."""
     promise, certificate = mechanism.guarantee, mechanism.certificate
     numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "gap", "epsilon", "pairs")}
@@ -148,7 +229,7 @@ def mechanism_values(mechanism: Mechanism) -> dict[str, Any]:
             "interrupted": certificate.interrupted,
             "stated_not_verified": list(certificate.stated),
         },
-        "in_short": in_short(mechanism),
+        "in_short": in_short(mechanism, snap=snap),
     }
 
 
@@ -167,14 +248,15 @@ def promise_values(promise: AnyGuarantee) -> dict[str, Any]:
     return {"kind": "concentrated, not pure", "rho": promise.rho, "form": promise.form, "example": kept} | shared
 
 
-def report_json(report: AuditReport | ConcentratedReport, unit: str) -> str:
-    """Return an audit report as JSON; numbers that are not finite become text."""
+def report_values(report: AuditReport | ConcentratedReport, unit: str) -> dict[str, Any]:
+    """Return an audit report as plain values; numbers that are not finite become text."""
     values = dataclasses.asdict(report) | {"verdict": report.verdict, "reason": report.reason, "unit": unit}
     if isinstance(report, AuditReport):
         values |= {"margin": report.margin, "epsilon_is": "lower bound" if report.is_lower_bound else "upper bound"}
     else:
         values["promise"] = "concentrated, not pure"
-    return json.dumps(_finite(values), indent=2, sort_keys=True, allow_nan=False)
+    found: dict[str, Any] = _finite(values)
+    return found
 
 
 def _finite(value: Any) -> Any:
@@ -187,11 +269,11 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def text_table(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as aligned text."""
-    cells = [[f"{row[n]:.6g}" if isinstance(row[n], float) else str(row[n]) for n in names] for row in rows]
+def table_lines(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return rows as aligned text, one line a row below the names."""
+    cells = [[f"{row[n]:.6g}" if isinstance(row[n], float) else printable(str(row[n])) for n in names] for row in rows]
     widths = [max(len(line[i]) for line in [list(names), *cells]) for i in range(len(names))]
-    return "\n".join(
+    return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in [list(names), *cells]
-    )
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +14,10 @@ from metricdp.cli import choices, tables, terminal
 from metricdp.cli.choices import Input, Output
 from metricdp.cli.leaving import ALL_STAY, Leaving
 from metricdp.cli.speech import AS_USUAL, Speech
-from metricdp.cli.telling import command_line
 from metricdp.cli.vocabularies import NO_WORDS, Words
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target
+from metricdp.rendering import command_line
 
 if TYPE_CHECKING:
     from metricdp.tables.formats import Reading
@@ -177,10 +178,10 @@ def text(
         from metricdp.tables.text_telling import staying_words, word_pairs
 
         files = _tell(summary, told)  # before anything is printed: whoever reads may go away
-        print("\n".join([wording.open_in_texts(), *summary.lines()]))
-        print("What epsilon means between words of the vocabulary:")
+        terminal.say(wording.open_in_texts(), *summary.lines())
+        terminal.say("What epsilon means between words of the vocabulary:")
         made = summary.mechanism.words
-        print("\n".join([*(f"  {line}" for line in word_pairs(made)), *staying_words(made), *files]))
+        terminal.say(*(f"  {line}" for line in word_pairs(made)), *staying_words(made), *files)
     return 0
 
 
@@ -249,7 +250,7 @@ def _tell(summary: TextSummary, told: Told) -> list[str]:
         lines.append(f"Record: {told.json}.")
         files.append((Path(told.json).name, "what was done and promised, for programs"))
     if told.report is not None:
-        write_text_page(page_of_texts(summary, repeat=[command_line()], files=files), told.report)
+        write_text_page(page_of_texts(summary, repeat=[command_line(sys.argv[1:])], files=files), told.report)
         lines.append(f"Page: {told.report}. Nothing of the table is in it.")
     return lines
 
@@ -284,7 +285,7 @@ def _choose(words: Words, told: Told) -> int:
             f"These are the first {HELP_WORDS:,} words of the file. The more words, the more there are to choose "
             "between: with all of them fewer stay at the same epsilon. --words 20000 looks at more, and takes minutes."
         )
-    print("\n".join([*lines, *_tell_choices(found, len(space), told)]))
+    terminal.say(*lines, *_tell_choices(found, len(space), told))
     return 0
 
 
@@ -301,7 +302,7 @@ def _tell_choices(found: list[Worth], words: int, told: Told) -> list[str]:
         from metricdp.pictures.text_page import write_text_page
         from metricdp.tables.text_telling import page_of_choices
 
-        write_text_page(page_of_choices(found, words, repeat=[command_line()]), told.report)
+        write_text_page(page_of_choices(found, words, repeat=[command_line(sys.argv[1:])]), told.report)
         lines.append(f"Page: {told.report}.")
     return lines
 
@@ -315,7 +316,7 @@ def _chosen_lines(found: list[Worth], words: int, builder: str) -> list[str]:
     clean = found[0].clean
     return [
         f"{builder} on {words:,} words, bundled English sentences:",
-        terminal.text_table(names, rows),
+        *terminal.table_lines(names, rows),
         "unchanged: the share of the words of the sample text that are reported as they are.",
         "attacker right: how often the likeliest word is the true one for somebody who knows the mechanism, how "
         "frequent words are, and the report.",

@@ -152,7 +152,7 @@ def trajectories(
 
         save(summary.mechanism, mechanism)
     with tables.beside_output(output):
-        print("\n".join(summary.lines()))
+        terminal.say(*summary.lines())
     return 0
 
 

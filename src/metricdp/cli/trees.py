@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json as jsons
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -102,32 +101,33 @@ def tree(
             names = None if isinstance(columns, int) else columns
             written = save_tree(made_of, laws, output, names=names, areas=named, key=key)
     if json:
-        print(jsons.dumps(_values(written, laws), indent=2, sort_keys=True, allow_nan=False))
+        terminal.say_json(_values(written, laws), sort_keys=True)
         return 0
     made_by = builder if prunable is None else f"prunable by any {prunable} reports"
-    print(f"{output}: {made_by} {order.words}, {made_of!r}.")
-    print(f"Promise of every file: {finest.guarantee}.")
+    terminal.say(f"{output}: {made_by} {order.words}, {made_of!r}.")
+    terminal.say(f"Promise of every file: {finest.guarantee}.")
     rows = [
         {
             "level": one.name,
             "areas": f"{len(one.middles):,}",
             "file": one.file,
             "loss": in_words(law.certificate.loss, order.cost),
-            "no mechanism below": in_words(law.certificate.lower_bound, order.cost, "down")
+            "none with these reports below": in_words(law.certificate.lower_bound, order.cost, "down")
             if law.certificate.lower_bound > 0
             else "",
         }
         for one, law in zip(written.levels, laws, strict=True)
     ]
-    print(terminal.text_table(list(rows[0]), rows))
-    print(f"The loss is {order.cost.about}, to the place that stands for the area.")
-    print("\n".join(kept))
+    terminal.say(*terminal.table_lines(list(rows[0]), rows))
+    terminal.say(f"The loss is {order.cost.about}, to the place that stands for the area.")
+    terminal.say(*kept)
     first = next((one for one in written.levels[1:] if one.areas), written.levels[0])
     area = (first.areas or ("0",))[0]
     area = f'"{area}"' if "," in area else area
     chosen = f"--tree {shlex.quote(output)} --level {shlex.quote(first.name)} --areas {shlex.quote(area)}"
-    print(
-        f"Go on:\n  metricdp prune {shlex.quote(output)}/places.mdp {chosen} -o mine.mdp   never reports a place there"
+    terminal.say(
+        "Go on:",
+        f"  metricdp prune {shlex.quote(output)}/places.mdp {chosen} -o mine.mdp   never reports a place there",
     )
     return 0
 
@@ -157,7 +157,10 @@ def _without(where: choices.Where, columns: list[str]) -> choices.Where:
 
 def listed(text: str, option: str, example: str) -> list[str]:
     """Return names with commas between; a name with a comma in it stands in double quotes."""
-    found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    try:
+        found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error:  # a line break outside of quotes
+        found = []
     if not found or not all(found):
         raise InvalidInput(f"--{option} must name areas with commas between, such as {example}; got {text!r}.")
     return found

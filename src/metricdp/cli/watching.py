@@ -20,7 +20,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from metricdp import stages
+from metricdp.cli import terminal
 from metricdp.cli.terminal import bounds_so_far
+from metricdp.rendering import printable
 from metricdp.stages import AUDITING, KEEPS
 
 WRITING = "writing"
@@ -84,10 +86,11 @@ class Watch:
     def attach(self, bar: Any) -> None:
         """Show all this on a bar."""
         self._bar = bar
-        self._task = bar.add_task(self._title, total=None, words=self._words())  # no bound yet: it only says it works
+        title, words = printable(self._title), printable(self._words())
+        self._task = bar.add_task(title, total=None, words=words)  # no bound yet: it only says it works
 
     def _show(self) -> None:
-        self._update(description=self._title, words=self._words())
+        self._update(description=printable(self._title), words=printable(self._words()))
 
     def _update(self, **changes: Any) -> None:
         if self._bar is not None:
@@ -118,9 +121,9 @@ class Watch:
 
     def _say(self, sentence: str) -> None:
         if self._bar is not None:
-            self._bar.console.print(sentence, highlight=False)
+            self._bar.console.print(sentence, highlight=False, markup=False)
         else:
-            print(sentence, file=sys.stderr, flush=True)
+            terminal.say(sentence, stream=sys.stderr)
 
     def cut_short(self, *_: Any) -> None:
         """Answer a signal that comes while the program is on its way out, before it has said so."""
@@ -149,13 +152,13 @@ def _shown(found: Watch) -> Iterator[None]:
         yield
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        terminal.plain_column("{task.description}"),
         BarColumn(bar_width=20),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[words]}"),
+        terminal.plain_column("{task.fields[words]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         found.attach(bar)

@@ -1,0 +1,92 @@
+"""What `design` and `inspect` say of positions that are put on cells before anything is drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import metricdp as mdp
+from metricdp import cli
+from metricdp.artifacts import load
+
+WIDE = "design --grid 41.0,-8.8,41.2,-8.5 --cell 4km --epsilon 2/km --builder exponential -o cells.mdp"
+
+
+def run(line: str) -> int:
+    return cli.main(line.split())
+
+
+def test_tables_of_cells_state_factors_and_losses_of_positions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(WIDE) == 0
+    designed = capsys.readouterr().out
+    made = load("cells.mdp")
+    # two neighbours across a border of two cells, as they are really told apart
+    law = made.matrix / made.matrix.sum(axis=1, keepdims=True)
+    truth = max(float((law[i] / law[j]).max()) for i in range(len(law)) for j in range(len(law))
+                if 0 < made.inputs.distances[i, j] < 6.0)  # fmt: skip
+    snap = float(re.search(r"--snap ([\d.]+)km", designed)[1])
+    assert run("inspect cells.mdp") == 0
+    for said in (designed, capsys.readouterr().out):
+        factors = [float(row) for row in re.findall(r"apart: factor +(\d\S*) ", said)]
+        assert factors, said
+        assert min(factors) >= truth  # it was 1.05
+        assert "Warning: putting positions on places alone allows a factor of" in said
+        assert f"{100 * float(law.diagonal().mean()):.4g} % of the time" in said
+        assert "farther" in said
+    # perturb takes the snap that is printed for every position inside the map
+    corners = np.array([[41.0001, -8.7999], [41.1999, -8.5001], [41.0001, -8.5001], [41.1, -8.65]])
+    assert made.inputs.admit(corners, snap=snap)[0].all()
+    assert run(f"{WIDE} --overwrite --json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["positions"]["slack"] == pytest.approx(4 * made.inputs.cell_radius)
+    assert "slack alone" in told["in_short"]
+
+
+def test_a_wish_on_cells_is_kept_for_positions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = "design --grid 41.0,-8.8,41.1,-8.7 --cell 1km --protect 2x@200m --builder exponential -o cells.mdp"
+    assert run(line) == 0
+    made = load("cells.mdp")
+    reached = 0.2 + 2 * made.inputs.cell_radius
+    assert 0.999 * math.log(2) < made.guarantee.epsilon * reached <= math.log(2)
+    assert "Kept: at most a factor of 2 there, slack included" in capsys.readouterr().out
+
+
+def test_tables_of_listed_points_begin_where_two_of_them_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("points.csv").write_text("x,y\n0,0\n3,0\n3,4\n9,9\n")
+    assert run("design --points points.csv --metric l2 --epsilon 2 --builder exponential -o points.mdp") == 0
+    said = capsys.readouterr().out
+    assert min(float(row) for row in re.findall(r"(\S+) apart: factor", said)) == 3
+    assert "No two of them come nearer than 3" in said
+    assert "A snap of 0.1733 alone allows a factor of two" in said
+
+
+def test_finer_reports_are_offered_and_lose_less_under_the_same_promise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    space = mdp.grid((6, 6), spacing=0.2)
+    Path("grid.csv").write_text("x,y\n" + "".join(f"{x:.17g},{y:.17g}\n" for x, y in space.points))
+    line = f"design --points grid.csv --metric l2 --epsilon {mdp.epsilon_for(2, 0.4)!r} --builder optimal"
+    assert run(f"{line} -o same.mdp") == 0
+    said = capsys.readouterr().out
+    assert "no mechanism with this promise that gives these reports can go below" in said
+    assert run(f"{line} --reports finer -o finer.mdp") == 0
+    same, finer = load("same.mdp"), load("finer.mdp")
+    assert len(finer.outputs) == 121
+    assert finer.certificate.loss < 0.41059 < 0.41381 < same.certificate.lower_bound
+    assert mdp.audit(finer).verdict == "holds"
+    assert finer.guarantee.epsilon == same.guarantee.epsilon

@@ -1,4 +1,4 @@
-"""Mechanisms and spaces that several rooms' tests use: one of every metric, of every kind, of every shape."""
+"""Mechanisms and spaces that several rooms' tests use: one of every metric, and of several kinds and shapes."""
 
 from __future__ import annotations
 

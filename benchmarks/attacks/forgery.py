@@ -23,9 +23,22 @@ NUMBERS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 5e-324, 1e-310, 1e308, 1e200, 0.5
 ZEROS = "0" * 64
 
 
-@functools.cache
 def originals() -> tuple[tuple[str, bytes], ...]:
-    """Return honest files: one of every kind, and those of older versions."""
+    """Return honest files: at least one of every kind that is declared, and those of older versions.
+
+    A kind that none of them holds is an error: give `tests/data` or `tests/instances.py` a file of it.
+    """
+    return tuple((name, data) for name, data in _made()[0] if data)
+
+
+def left_out() -> dict[str, str]:
+    """Return what is not forged here, since a package that makes it is not installed, with what to install."""
+    return _made()[1]
+
+
+@functools.cache
+def _made() -> tuple[list[tuple[str, bytes]], dict[str, str]]:
+    """Return the files, those that could not be made empty: a case is the same attack wherever it can be made."""
     import metricdp as mdp
     from instances import (
         OTHERS,
@@ -39,21 +52,71 @@ def originals() -> tuple[tuple[str, bytes], ...]:
         with_zeros,
     )
     from metricdp.artifacts import dumps
+    from metricdp.errors import MissingExtra
 
     made: dict[str, Any] = {name: make() for name, make in OTHERS.items()}
-    made |= {name: mdp.exponential(make(), 1.0) for name, make in SPACES.items()}
+    missing: dict[str, str] = {}
+    for name, make in SPACES.items():
+        try:
+            made[name] = mdp.exponential(make(), 1.0)
+        except MissingExtra as error:
+            made[name], missing[name] = None, str(error)
     made |= {"box": interpolated(), "streets": streets(), "zeros": with_zeros(), "local": some_local()}
     made |= {"product": place_and_hour(), "hours": hours(), "whole": mdp.quantised(some_matrix(), bits=16)}
     made["optimal"] = mdp.optimal(mdp.Problem(mdp.grid((3, 3)), 1.0), gap=0.05)
-    files = [(name, dumps(mechanism)) for name, mechanism in made.items()]
-    return tuple(files + [(path.name, path.read_bytes()) for path in sorted(DATA.glob("*.mdp"))])
+    made |= _more()
+    files = [(name, b"" if mechanism is None else dumps(mechanism)) for name, mechanism in made.items()]
+    files += [(path.name, path.read_bytes()) for path in sorted(DATA.glob("**/*.mdp"))]
+    from metricdp.mechanisms.declared import MECHANISMS
+
+    if unknown := {declaration.name for declaration in MECHANISMS} - {kind_of(data) for _, data in files if data}:
+        raise LookupError(f"no file of the kinds {', '.join(sorted(unknown))} is forged")
+    return files, missing
+
+
+def _more() -> dict[str, Any]:
+    """Return what neither `tests/instances.py` nor `tests/data` holds: rules of boxes, grounds of bags, other words."""
+    import metricdp as mdp
+
+    rng, corners = np.random.default_rng(11), np.array([[x, y] for x in (1.0, 3.0) for y in (1.0, 3.0)])
+    words, places = rng.normal(size=(5, 2)), rng.uniform(0, 4, (30, 2))
+    losses = np.linalg.norm(places[:, None] - corners[None], axis=2)
+    made: dict[str, Any] = {
+        f"box, {rule}": mdp.interpolated(
+            mdp.Box([0, 0], [4, 4], mdp.Lp(2)), mdp.FiniteSpace(corners, mdp.Lp(2)), 0.8,
+            loss=(places, losses), anchors=(2, 2), rule=rule,
+        )
+        for rule in ("direction", "log", "relaxed")
+    }  # fmt: skip
+    metrics = {
+        "l1": mdp.Lp(1),
+        "linf": mdp.Lp(np.inf),
+        "ellipse": mdp.Mahalanobis([[2.0, 0.3], [0.3, 1.0]]),
+        "ball": mdp.Hyperbolic(),
+    }
+    made |= {f"words, {name}": mdp.madlib(mdp.FiniteSpace(words / 5, metric), 2.0) for name, metric in metrics.items()}
+    grounds = metrics | {"earth": mdp.Haversine()}
+    made |= {f"bags, {name}": mdp.laplace(mdp.Bags(one, 2), 2.0, dimension=6) for name, one in grounds.items()}
+    curves = {"l1": mdp.Lp(1), "l2": mdp.Lp(2)}
+    made |= {f"curves, {name}": mdp.laplace(mdp.Frechet(one, 2), 1.0, dimension=8) for name, one in curves.items()}
+    made["projected"] = mdp.laplace(mdp.Lp(2), 1.0, dimension=4, projection=rng.normal(size=(2, 4)))
+    return made
+
+
+def kind_of(data: bytes) -> str:
+    """Return the kind that an honest file names."""
+    size = int.from_bytes(data[:8], "little")
+    return str(json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["metricdp"])["kind"])
 
 
 def forged(number: int) -> tuple[str, bytes]:
     """Return what was attacked and how, and the bytes."""
     rng = np.random.default_rng([3, number])
-    files = originals()
-    name, data = files[int(rng.integers(len(files)))]
+    files = _made()[0]
+    at = int(rng.integers(len(files)))
+    while not files[at][1]:
+        at -= 1
+    name, data = files[at]
     way = int(rng.integers(10))
     if way == 0:  # damage, checksum and all
         spoilt = bytearray(data)
@@ -65,7 +128,8 @@ def forged(number: int) -> tuple[str, bytes]:
         return f"{name}, cut or lengthened", data[:cut] + rng.bytes(int(rng.integers(0, 30)))
     size = int.from_bytes(data[:8], "little")
     manifest = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["metricdp"])
-    tensors = {key: np.array(value) for key, value in unpack(data).items()}
+    # sorted: they come in another order every time, and a case must be the same attack again
+    tensors = {key: np.array(value) for key, value in sorted(unpack(data).items())}
     steps = []
     for _ in range(int(rng.integers(1, 4))):
         if tensors and rng.random() < 0.4:
@@ -130,7 +194,8 @@ def _spoil_tensor(rng: np.random.Generator, tensors: dict[str, Any]) -> str:
         del tensors[key]
         return f"without tensor {key}"
     if way == 1:
-        tensors[key] = value.astype(rng.choice(["float64", "float32", "int64", "uint8", "int32"]))
+        with np.errstate(invalid="ignore", over="ignore"):
+            tensors[key] = value.astype(rng.choice(["float64", "float32", "int64", "uint8", "int32"]))
         return f"tensor {key} as {tensors[key].dtype}"
     if way == 2:
         shapes = [value.ravel(), value[None], value[: max(0, len(value) - 1)] if value.ndim else value[None], value.T]

@@ -20,8 +20,8 @@ PROCESSES = Path("/proc")
 class Watch:
     """The wait for one answer of a process that leads a group of its own (`os.setpgid(0, 0)`)."""
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
+    def __init__(self, pid: int, patience: float = 1.0) -> None:
+        self.pid, self.work = pid, WORK * patience
         self.before = self.seen = activity([PROCESSES / str(pid)])[0]  # nothing that it started is still running
         self.looked, self.asleep = time.monotonic(), 0.0
 
@@ -34,8 +34,8 @@ class Watch:
         # A watch that had no processor itself has not seen how the time passed: it counts what two looks would.
         self.asleep = 0.0 if awake or seconds != self.seen else self.asleep + min(now - self.looked, 2 * LOOK)
         self.looked, self.seen = now, seconds
-        if seconds - self.before > WORK:
-            return f"no answer in {WORK:g} s of processor time"
+        if seconds - self.before > self.work:
+            return f"no answer in {self.work:g} s of processor time"
         return f"asleep for {SLEEP:g} s without an answer" if self.asleep > SLEEP else ""
 
 

@@ -100,7 +100,8 @@ def test_feel_says_no_number_that_is_none_and_no_endless_one(page: Any) -> None:
     page.locator("#distance").press("Home")
     page.wait_for_function(
         "() => document.querySelector('#wish').textContent === '2x at 20 m' && !document.querySelector('[aria-busy]')"
-        " && document.querySelectorAll('#factors td[data-kind=optimal]').length === 4",
+        " && document.querySelectorAll('#factors td[data-kind=optimal]').length === 4"
+        " && document.querySelector('#factors td[data-kind=noise]').textContent.trim() === '1.69x'",
         timeout=WAIT,
     )
     said = text(page, "main")

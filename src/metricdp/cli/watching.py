@@ -176,7 +176,8 @@ def _answered(found: Watch) -> Iterator[None]:
     wakes.setblocking(False)
     before = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, found.interrupt)
-    threading.Thread(target=_listen, args=(found, hears), daemon=True).start()
+    listener = threading.Thread(target=_listen, args=(found, hears), daemon=True)
+    listener.start()
     leaving = False
     try:
         yield
@@ -188,7 +189,8 @@ def _answered(found: Watch) -> Iterator[None]:
         signal.signal(signal.SIGINT, found.cut_short if leaving else signal.default_int_handler)
         signal.set_wakeup_fd(before)
         if not leaving:
-            wakes.close()  # ends the thread
+            wakes.close()  # ends the thread, once it has answered every Ctrl-C
+            listener.join()
 
 
 def _listen(found: Watch, hears: socket.socket) -> None:

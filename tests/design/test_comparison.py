@@ -283,3 +283,28 @@ def test_a_matrix_in_the_place_of_the_objective_is_refused_with_the_way_to_give_
     with pytest.raises(InvalidInput, match="'expected' or 'worst'"):
         Measure("time", "median")  # type: ignore[arg-type]
     assert Measure("time", loss=SPACE.distances).costs(SPACE).shape == (len(SPACE),) * 2
+    assert Measure("time", loss=SPACE.distances.tolist()).costs(SPACE).shape == (len(SPACE),) * 2
+    with pytest.raises(InvalidInput, match="finite"):
+        Measure("time", loss=np.full((2, 2), np.nan))
+
+
+def test_what_a_mechanism_of_ones_own_counted_bounds_no_other() -> None:
+    dear = mdp.optimal(mdp.Problem(SPACE, 1.0, loss=3.0 * SPACE.distances))
+    corner = np.full(len(SPACE), 1e-3)
+    corner[0] = 1.0
+    skewed = mdp.optimal(mdp.Problem(SPACE, 1.0, prior=corner / corner.sum()))
+    found = mdp.compare(SPACE, 1, builders=["exponential", dear, skewed])
+    assert found.bounds == {("distance", "expected", 1.0): 0.0}
+    assert all(found.bound(one) is None for one in found.trials)
+
+
+def test_functions_of_ones_own_that_report_other_places_are_left_out() -> None:
+    def finer(problem: mdp.Problem) -> mdp.MatrixMechanism:
+        return mdp.optimal(mdp.Problem(problem.inputs, problem.epsilon, outputs="finer"))
+
+    def moved(problem: mdp.Problem) -> mdp.MatrixMechanism:
+        return mdp.exponential(mdp.FiniteSpace(problem.inputs.points + 1.0, mdp.Lp(2)), problem.epsilon)
+
+    found = mdp.compare(SPACE, [1.0], builders=["exponential", finer, moved], measures=Measure())
+    assert [one.builder for one in found.trials] == ["exponential"]
+    assert all("other places" in found.missing[f"{name} at epsilon 1"] for name in ("finer", "moved"))

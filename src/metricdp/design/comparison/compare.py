@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import wording
@@ -114,7 +115,7 @@ def compare(
     epsilons: Sequence[float] | float,
     *,
     builders: Sequence[str | Builder | Own] | None = None,
-    measures: Sequence[Measure] | None = None,
+    measures: Sequence[Measure] | Measure | None = None,
     prior: ArrayLike | None = None,
     gap: float = 1e-3,
     seconds: float | None = 60.0,
@@ -143,14 +144,14 @@ def compare(
             when all is done. Only figures of builders that have a name are taken from it.
         progress: Told the finished share and what is being built.
     """
-    levels = sorted(
-        {as_positive(value, "epsilon") for value in ([epsilons] if isinstance(epsilons, float) else epsilons)}
-    )
+    several = np.ravel(np.asarray(epsilons, dtype=object))  # one number or a list of them
+    levels = sorted({as_positive(value, "epsilon") for value in several})
     if not levels:
         raise InvalidInput("name at least one epsilon, such as 0.5, 1 and 2.")
     weights = None if prior is None else as_probabilities(prior, len(space))
     question = Question(space, weights, gap, seconds, draws)
-    asked = tuple(replace(DISTANCE, unit=space.unit) for _ in range(1)) if measures is None else tuple(measures)
+    single = replace(DISTANCE, unit=space.unit) if measures is None else measures
+    asked = (single,) if isinstance(single, Measure) else tuple(single)
     if len({(one.name, one.objective) for one in asked}) < len(asked) or not asked:
         raise InvalidInput("`measures` must be one or several losses of different names or objectives.")
     fit, missing = chosen(question, builders)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from metricdp import wording
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Floats, Integers, as_matrix, frozen
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.metrics import Metric
@@ -43,6 +43,8 @@ class Measure:
                 f"`objective` of a measure must be 'expected' or 'worst', got {given}. What a report costs, a "
                 "matrix or a function, is given as `loss`: Measure('time', loss=matrix)."
             )
+        if self.loss is not None and not callable(self.loss):
+            object.__setattr__(self, "loss", frozen(as_matrix(self.loss, "loss")))
 
     @property
     def words(self) -> str:

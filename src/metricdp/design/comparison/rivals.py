@@ -27,7 +27,7 @@ from metricdp.mechanisms import (
 )
 from metricdp.metrics import Lp, covered
 from metricdp.problems import Problem
-from metricdp.spaces import Box, FiniteSpace, given
+from metricdp.spaces import Box, FiniteSpace
 
 MOST_ANCHORS = 3  # cells along an axis of an interpolated mechanism: a comparison is no place for a long search
 NEAREST = 10  # free reports of constopt, where there are as many
@@ -96,6 +96,8 @@ class Question:
             mechanism = self.made(builder, epsilon, measure)
         if not isinstance(mechanism, Mechanism):
             raise InvalidInput(f"it must return a mechanism, and returned {type(mechanism).__name__}.")
+        if not self._holds(mechanism):
+            raise InvalidInput("it takes or reports other places than those that are compared.")
         promise, certificate = mechanism.guarantee, mechanism.certificate
         if certificate.interrupted:
             raise KeyboardInterrupt
@@ -144,19 +146,25 @@ class Question:
 
         It must count the same loss over the same prior, and hold for a promise that is no stronger than the one
         asked for: the same pairs, no slack below it, and an epsilon that is not smaller. The bound of a box is about
-        its points everywhere, of which places are only some.
+        its points everywhere, of which places are only some. Nobody knows what a mechanism of one's own counted.
         """
         promise, takes = mechanism.guarantee, builder.options
         same_loss = measure.loss is None or "loss" in takes
         same_prior = measure.objective == "worst" or self.prior is None or "prior" in takes
         return (
-            builder.start != "box"
+            builder in tuple(BUILDERS)
+            and builder.start != "box"
             and mechanism.certificate.objective == measure.objective
             and same_loss
             and same_prior
             and promise.radius == self.covered
             and promise.epsilon >= epsilon
         )
+
+    def _holds(self, mechanism: Mechanism) -> bool:
+        """Tell whether a mechanism takes and reports the places that are compared; one on a box takes all of it."""
+        sides = [mechanism.outputs] if isinstance(mechanism.inputs, Box) else [mechanism.inputs, mechanism.outputs]
+        return all(isinstance(side.finite, FiniteSpace) and _are_same(side.finite, self.space) for side in sides)
 
     @cached_property
     def covered(self) -> float | None:
@@ -228,10 +236,8 @@ def _own(space: FiniteSpace, one: Builder | Own) -> Builder:
     if isinstance(one, Builder):
         return one
     if isinstance(one, Mechanism):
-        for side in (one.inputs, one.outputs):
-            finite = side.finite
-            if finite is None or not _are_same(given(finite, FiniteSpace, "places"), space):
-                raise InvalidInput("a mechanism of your own must take and report the places that are compared.")
+        if not Question(space)._holds(one):
+            raise InvalidInput("a mechanism of your own must take and report the places that are compared.")
         return Builder("own", lambda problem: one, "a mechanism of one's own")
     if callable(one):
         declared = next((builder for builder in BUILDERS if builder.make is one or builder.function is one), None)

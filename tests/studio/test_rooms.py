@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import struct
 from pathlib import Path
@@ -124,6 +125,23 @@ def test_feel_refuses_a_click_that_is_far_from_its_streets(page: Any) -> None:
     assert "from the nearest crossing" in text(page, "[role=alert]")
     assert page.locator("dl[data-kind=optimal]").count() == 0
     assert page.locator("#factors").count() == 0
+
+
+def test_design_says_what_holds_for_positions_that_are_put_on_cells(page: Any) -> None:
+    enter(page, "design")
+    assert "between crossings, along the streets" in text(page, "#between")
+    page.check("input[name=where][value=cells]")
+    page.wait_for_function("() => document.querySelector('#between').textContent.includes('middle of their cell')")
+    centre, side, cell = (41.1496, -8.611), 8, 0.2
+    north = math.degrees(cell / 6371.009)
+    axes = [
+        [centre[0] + (k - 3.5) * north for k in range(side)],
+        [centre[1] + (k - 3.5) * north / math.cos(math.radians(centre[0])) for k in range(side)],
+    ]
+    cells = mdp.FiniteSpace([(lat, lon) for lat in axes[0] for lon in axes[1]], mdp.Haversine())
+    said = text(page, "#between")
+    assert float(re.search(r"at most (\d+) m away", said)[1]) >= 1000 * cells.cell_radius
+    assert float(re.search(r"may be: ([\d.]+)x", said)[1]) >= math.exp(math.log(2) / 0.2 * 2 * cells.cell_radius)
 
 
 def test_a_background_of_ones_own_is_drawn_and_a_wrong_one_is_said(page: Any, tmp_path: Path) -> None:

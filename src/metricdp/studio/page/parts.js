@@ -1,7 +1,7 @@
 /** Pieces that several rooms show. */
 
 import { html, nothing } from "./vendor/lit.js";
-import { number, say } from "./words.js";
+import { atLeast, atMost, number, say } from "./words.js";
 
 /** A place to drop files on, or to choose them; `take` hears of every file. */
 export function dropping({ id, label, hint, accept, take, many = false }) {
@@ -29,9 +29,9 @@ export function certificate(found, unit = "") {
   const length = (value) => (value === null ? null : `${number(value, 4)} ${unit}`.trim());
   return facts([
     [say("certificate.loss"), length(found.loss)],
-    [say("certificate.bound"), length(found.lower_bound)],
-    [say("certificate.gap"), found.gap === null ? null : `${number(100 * found.gap, 3)} %`],
-    [say("certificate.epsilon"), found.epsilon === null ? null : number(found.epsilon, 6)],
+    [say("certificate.bound"), found.lower_bound === null ? null : `${atLeast(found.lower_bound, 4)} ${unit}`.trim()],
+    [say("certificate.gap"), found.gap === null ? null : `${atMost(100 * found.gap)} %`],
+    [say("certificate.epsilon"), found.epsilon === null ? null : atMost(found.epsilon, 6)],
     [say("certificate.pairs"), found.pairs ? number(found.pairs, 12) : null],
     [say("certificate.method"), found.method],
     [say("certificate.note"), found.note],

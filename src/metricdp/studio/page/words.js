@@ -34,18 +34,29 @@ export function metres(value, digits = 2) {
   return value < 1000 ? `${number(value, digits)} m` : `${number(value / 1000, digits)} km`;
 }
 
-/** The same, rounded up: what lies within a radius lies within what is said. */
-export function within(value, digits = 2) {
-  if (value === 0) return metres(0);
+/** A number rounded up or down to so many digits; what is a multiple of the step but for rounding stays as it is. */
+function stepped(value, digits, towards) {
+  if (!(value > 0)) return value;
   const step = 10 ** (Math.floor(Math.log10(value)) - digits + 1);
-  return metres(Math.ceil(value / step - 1e-9) * step, digits);
+  return (towards > 0 ? Math.ceil(value / step - 1e-9) : Math.floor(value / step + 1e-9)) * step;
 }
 
+/** A length rounded up: what lies within a radius lies within what is said. */
+export const within = (value, digits = 2) => metres(stepped(value, digits, 1), digits);
+
+/** A length rounded down: what nothing goes below, nothing goes below as it is said. */
+export const notBelow = (value, digits = 2) => metres(stepped(value, digits, -1), digits);
+
 /** A number rounded up: what is at most the number is at most what is said. */
-export function atMost(value, digits = 3) {
-  const step = 10 ** (Math.floor(Math.log10(value)) - digits + 1);
-  return number(Math.ceil(value / step - 1e-9) * step, digits);
-}
+export const atMost = (value, digits = 3) => number(stepped(value, digits, 1), digits);
+
+/** A number rounded down. */
+export const atLeast = (value, digits = 3) => number(stepped(value, digits, -1), digits);
+
+const BEYOND = 1000; // a larger factor is no protection, and its digits say nothing
+
+/** A factor that something is at most; what is large, or infinite (null in JSON), is no limit. */
+export const factor = (value) => (value !== null && value <= BEYOND ? `${atMost(value)}x` : say("factor.beyond", { factor: number(BEYOND) }));
 
 export const percent = (share, digits = 2) =>
   new Intl.NumberFormat(language, { style: "percent", maximumSignificantDigits: digits }).format(share);

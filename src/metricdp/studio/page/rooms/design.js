@@ -5,7 +5,7 @@ import { blob, bytes, exchange, follow, get, post, remove } from "../api.js";
 import { table } from "../csv.js";
 import { circle, colour, makeMap, point, points } from "../map.js";
 import { certificate, dropping, problem, save } from "../parts.js";
-import { metres, number, say } from "../words.js";
+import { factor, metres, number, say, within } from "../words.js";
 
 const BUILDERS = ["optimal", "exponential", "truncated_exponential", "tight_constraints", "constopt", "spanner"];
 const CURVE = [0.25, 0.5, 1, 2, 4];
@@ -51,6 +51,13 @@ export async function enter(main, { announce }) {
       state.centre[0] + (Math.floor(k / state.side) - half) * north,
       state.centre[1] + ((k % state.side) - half) * east,
     ]);
+  }
+
+  /** How far a position lies from the middle of its cell at most, in metres: cells are widest towards the equator. */
+  function halfDiagonal() {
+    const radians = (degrees) => (degrees * Math.PI) / 180;
+    const widest = Math.max(0, Math.abs(radians(state.centre[0])) - (state.side * state.cell) / 2 / 6371009);
+    return (state.cell / 2) * Math.hypot(1, Math.cos(widest) / Math.cos(radians(state.centre[0])));
   }
 
   function paint(extra = {}) {
@@ -232,7 +239,8 @@ export async function enter(main, { announce }) {
   function draw() {
     const wish = earth()
       ? html`<div class="row">${amount("factor", say("design.factor"), { min: 1.05, max: 100, step: 0.05 })} ${amount("distance", say("design.at"), { min: 1, max: 100000, unit: "m" })}</div>
-          <p class="small soft">${say("design.means", { factor: number(state.factor), distance: metres(state.distance), epsilon: number(epsilon()) })}</p>`
+          <p class="small soft">${say("design.means", { factor: number(state.factor), distance: metres(state.distance), epsilon: number(epsilon()) })}
+          <span id="between">${say(`design.between.${state.kind}`, { snap: within(halfDiagonal()), factor: factor(Math.exp((2 * epsilon() * halfDiagonal()) / 1000)) })}</span></p>`
       : amount("epsilon", say("design.epsilon"), { min: 0.0001, max: 10000, step: "any" });
     const busy = state.stand && ["waiting", "running"].includes(state.stand.state);
     const ready = places.points.length >= 2 && places.points.length <= MOST && !busy;

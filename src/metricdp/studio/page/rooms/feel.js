@@ -3,12 +3,11 @@
 import { html, nothing, render } from "../vendor/lit.js";
 import { post } from "../api.js";
 import { circle, colour, makeMap, point, points } from "../map.js";
-import { atMost, metres, number, say, within } from "../words.js";
+import { factor, metres, notBelow, number, say, within } from "../words.js";
 
 const STEPS = [20, 30, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1000, 1500, 2000];
 const FACTORS = [1.5, 2, 3, 5, 10];
 const NEAR = ["door", "shop", "street", "quarter"]; // as far apart as the factors of an answer, in their order
-const BEYOND = 1000; // a larger factor is no protection, and its digits say nothing
 const CLOUD = 400;
 
 export async function enter(main, { announce }) {
@@ -67,12 +66,10 @@ export async function enter(main, { announce }) {
         <dt>${say("feel.half")}</dt><dd>${within(found.radii.half)}</dd>
         <dt>${say("feel.most")}</dt><dd>${within(found.radii.most)}</dd>
         <dt>${say("feel.mean")}</dt><dd>${metres(found.mean)}</dd>
-        ${kind === "optimal" ? html`<dt>${say("feel.loss")}</dt><dd>${metres(1000 * found.loss)} ${say("feel.bound", { bound: metres(1000 * found.lower_bound) })}</dd>` : nothing}
+        ${kind === "optimal" ? html`<dt>${say("feel.loss")}</dt><dd>${metres(1000 * found.loss)} ${say("feel.bound", { bound: notBelow(1000 * found.lower_bound) })}</dd>` : nothing}
       </dl>
       <p class="small soft">${say(`feel.${kind}.about`, { crossings: found.crossings ?? "", snap: metres(found.snap ?? 0), wish: said() })}</p>`;
   }
-
-  const factor = (value) => (value > BEYOND ? say("feel.beyond", { factor: number(BEYOND) }) : `${atMost(value)}x`);
 
   /** How well one report tells positions apart: for every mechanism that is shown, the largest factor there is. */
   function table() {

@@ -90,3 +90,32 @@ def test_finer_reports_are_offered_and_lose_less_under_the_same_promise(
     assert finer.certificate.loss < 0.41059 < 0.41381 < same.certificate.lower_bound
     assert mdp.audit(finer).verdict == "holds"
     assert finer.guarantee.epsilon == same.guarantee.epsilon
+
+
+def test_tables_of_roads_speak_of_crossings_and_not_of_positions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("design --roads porto --nodes 30 --epsilon 10/km --builder exponential -o porto.mdp") == 0
+    designed = capsys.readouterr().out
+    assert run("inspect porto.mdp") == 0
+    for said in (designed, capsys.readouterr().out):
+        assert "between listed places along the roads, not between positions" in said
+        assert "may then be put on places that are far apart along the roads" in said
+
+
+def test_the_share_of_places_reported_themselves_is_that_of_the_same_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    space = mdp.grid((2, 2))
+    others = mdp.FiniteSpace(space.points + 0.25, mdp.Lp(2))  # as many reports, and none of them a place
+    finer = mdp.optimal(mdp.Problem(space, 1.0, outputs="finer"))
+    mdp.save(mdp.optimal(mdp.Problem(space, 1.0, outputs=others)), "others.mdp")
+    mdp.save(finer, "finer.mdp")
+    assert run("inspect others.mdp") == 0
+    assert "itself reported" not in capsys.readouterr().out
+    assert run("inspect finer.mdp") == 0
+    same = (space.points[:, None] == finer.outputs.points[None]).all(axis=2)
+    share = float((finer.matrix / finer.matrix.sum(axis=1, keepdims=True))[same].mean())
+    assert f"itself reported {100 * share:.4g} % of the time" in capsys.readouterr().out

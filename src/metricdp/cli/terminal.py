@@ -121,17 +121,19 @@ def promise_lines(mechanism: Mechanism, *, in_distance: bool = False, snap: floa
         lines.append(f"Note: {certificate.note}")
     usual = meaning_lines(mechanism, promise, in_distance=known)
     places = snapped_places(mechanism)
-    if not isinstance(promise, Guarantee) or places is None:
+    if not isinstance(promise, Guarantee):
         return [*lines, *usual]
     rest = usual[len(wording.meaning_lines(promise)) :]  # what is said about the loss
+    if places is None:
+        other = _on_other_ground(mechanism)
+        return [*lines, *(wording.ground_lines(promise) if other else wording.meaning_lines(promise)), *rest]
     nearest = places.nearest_pair
     if not snap:
         return [*lines, *wording.listed_lines(promise, nearest), wording.unlisted(promise), *rest]
     wider = between_positions(promise, places, snap=snap)
     lines += [*wording.position_lines(wider, snap, wider.slack), wording.between_places(promise, nearest)]
-    if isinstance(mechanism, MatrixMechanism) and mechanism.matrix.shape[0] == mechanism.matrix.shape[1]:
-        kept = mechanism.matrix.diagonal() / mechanism.matrix.sum(axis=1)
-        lines.append(wording.place_kept(float(kept.mean())))
+    if isinstance(mechanism, MatrixMechanism) and (kept := _kept(mechanism)) is not None:
+        lines.append(wording.place_kept(kept))
     if known:
         mean = mean_in_cell(places) if certificate.objective == "expected" else None
         lines += [*rest, wording.position_loss(snap, None if mean is None else certificate.loss + mean, promise.unit)]
@@ -149,6 +151,22 @@ def snapped_places(mechanism: Mechanism) -> FiniteSpace | None:
     finite = mechanism.inputs.finite
     places = None if finite is None else given(finite, FiniteSpace, "places")
     return places if places is not None and snaps(places) else None
+
+
+def _on_other_ground(mechanism: Mechanism) -> bool:
+    """Tell whether positions are put on listed places by other distances than those of the promise: roads, hops."""
+    finite = mechanism.inputs.finite
+    return finite is not None and not finite.is_text and not finite.same_ground
+
+
+def _kept(mechanism: MatrixMechanism) -> float | None:
+    """Return how often a place is reported itself, on average over them; None where some place is no report."""
+    reports = {tuple(point): code for code, point in enumerate(mechanism.outputs.points.tolist())}
+    own = [reports.get(tuple(point), -1) for point in mechanism.inputs.points.tolist()]
+    if -1 in own:
+        return None
+    rows = mechanism.matrix
+    return float((rows[np.arange(len(rows)), own] / rows.sum(axis=1)).mean())
 
 
 def positions_of(mechanism: Mechanism, snap: float | None) -> dict[str, Any] | None:

@@ -50,6 +50,7 @@ from metricdp.wording.kinds import (
 from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
 from metricdp.wording.positions import (
     between_places,
+    ground_lines,
     listed_lines,
     place_kept,
     position_lines,
@@ -161,6 +162,7 @@ __all__ = [
     "found_columns",
     "gap",
     "given_centres",
+    "ground_lines",
     "history",
     "kept",
     "largest_factor",

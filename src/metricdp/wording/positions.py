@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from metricdp.numerals import number
-from metricdp.wording.promises import Promise, distance, factor, largest_factor, meaning_rows, templates, things
+from metricdp.wording.promises import Promise, along, distance, factor, largest_factor, meaning_rows, templates, things
 
 
 def position_lines(promise: Promise, snap: float, slack: float) -> list[str]:
@@ -32,6 +32,12 @@ def listed_lines(promise: Promise, nearest: float) -> list[str]:
     words = templates()["positions"]
     head = words["listed"].format(things=things(promise.unit), nearest=distance(nearest, promise.unit, "down"))
     return [str(head), *meaning_rows(promise, nearest)]
+
+
+def ground_lines(promise: Promise) -> list[str]:
+    """Return the table of a promise whose distances are not those by which positions are put on places: along roads."""
+    words, said = templates()["positions"], {"things": things(promise.unit), "along": along(promise)}
+    return [str(words["ground"].format(**said)), *meaning_rows(promise), str(words["put"].format(**said))]
 
 
 def between_places(promise: Promise, nearest: float) -> str:

@@ -106,7 +106,7 @@ export interface BudgetRequest {
   purpose?: string | null;
 }
 
-/** What was verified; null where a number is not finite. */
+/** What was verified; null where a number is not finite. No mechanism with this promise that gives the same reports has a loss below `lower_bound`. */
 export interface CertificateAnswer {
   loss: number | null;
   lower_bound: number | null;

@@ -147,8 +147,8 @@ def test_compare_takes_crossings_of_a_town(town: Path, capsys: pytest.CaptureFix
 
 
 def test_progress_says_both_bounds_and_the_gap() -> None:
-    assert terminal.bounds_so_far(0.1157, 0.1187, "km") == "loss 119 m, none below 115 m, gap 2.53 %"
-    assert terminal.bounds_so_far(0.1157, np.inf, "km") == "none below 115 m"
+    assert terminal.bounds_so_far(0.1157, 0.1187, "km") == "loss 119 m, none with these reports below 115 m, gap 2.53 %"
+    assert terminal.bounds_so_far(0.1157, np.inf, "km") == "none with these reports below 115 m"
     assert terminal.bounds_so_far(-np.inf, np.inf, "km") == "no bounds yet"
 
 
@@ -170,4 +170,4 @@ def test_a_search_that_is_interrupted_writes_the_best_so_far(town: Path) -> None
     assert said.startswith("INTERRUPTED: ")
     found = mdp.load("best.mdp")
     assert mdp.audit(found).verdict == "holds"
-    assert b"none below" in shown
+    assert b"none with these reports below" in shown

@@ -1,7 +1,8 @@
-"""What any private mechanism must lose, proven: bounds for samples of a continuous or very large domain.
+"""What any private mechanism with given reports must lose: bounds for samples of a continuous or very large domain.
 
-Each bound is the value of a relaxation, stated through multipliers and never read off a solver's primal value.
-`points`, `losses` and `prior` are the samples of the domain, the metric is that of the promise.
+The reports are the columns of `losses`: a mechanism that gives others may lose less. Each bound is the value of a
+relaxation, stated through multipliers and never read off a solver's primal value. `points`, `losses` and `prior` are
+the samples of the domain, the metric is that of the promise.
 """
 
 from __future__ import annotations

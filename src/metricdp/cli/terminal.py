@@ -100,7 +100,7 @@ def steps_bar(title: str) -> Iterator[Callable[[float, str], None] | None]:
 
 def bounds_so_far(lower: float, upper: float, unit: str) -> str:
     """Return both bounds of a search and the gap between them in words; losses are distances."""
-    proven = f"none below {wording.distance(lower, unit, 'down')}"
+    proven = f"none with these reports below {wording.distance(lower, unit, 'down')}"
     if not (math.isfinite(upper) and math.isfinite(lower) and upper > 0):
         return proven if math.isfinite(lower) else "no bounds yet"
     loss = wording.distance(upper, unit, "up")

@@ -177,7 +177,7 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """(loss - lower_bound) / |loss|: how much any better mechanism could gain; infinite above a loss of 0."""
+        """(loss - lower_bound) / |loss|: the most that one with the same reports gains; infinite above a loss of 0."""
         if self.loss == self.lower_bound:
             return 0.0
         return (self.loss - self.lower_bound) / abs(self.loss) if self.loss else math.inf

@@ -1,4 +1,4 @@
-"""What a predictive release of traces loses, beside what no release with the same promise can stay below.
+"""What a predictive release of traces loses, beside what none with its promise and reports stays below.
 
 Two bounds, both from the engine's certified optimum, for two questions.
 
@@ -17,7 +17,8 @@ in all. So the release as one mechanism from traces to reports is private in
     D(x, x') = the shortest path of  min( sum_t c_t d(x_t, x'_t),  s max_t d(x_t, x'_t) ),
 
 and its mean loss is at least the optimum over all traces in that metric, with the law of the traces as the prior: of
-any mechanism whatever, one that knows the whole trace before its first report included. For few places and steps.
+any mechanism that reports these places, one that knows the whole trace before its first report included. For few
+places and steps.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def trace_loss(
     transitions: ArrayLike | None = None,
     gap: float = 1e-2,
 ) -> TraceLoss:
-    """Return the exact mean loss over all traces of so many steps, and the optimum of all mechanisms over traces.
+    """Return the exact mean loss over all traces of so many steps, and the optimum of all that report these places.
 
     Without `start` and `transitions` all traces are equally likely.
 
@@ -189,7 +190,7 @@ def _lost(law: Floats, near: Floats, far: Floats, prediction: int | None, apart:
 
 
 def _least(space: FiniteSpace, epsilon: float, prior: Floats, gap: float) -> float:
-    """Return a lower bound of the loss of every mechanism over the places; without a budget, that of the best guess."""
+    """Return a lower bound of the loss of all that report these places; without a budget, that of the best guess."""
     if epsilon == 0 or np.count_nonzero(prior) == 1:
         return float((prior @ space.distances).min())
     return optimal(Problem(space, epsilon, prior=prior), gap=gap).certificate.lower_bound

@@ -41,7 +41,13 @@ def loss_plot(comparisons: Sequence[Comparison], axes: Any = None, *, unit: str 
             axes.fill_between(
                 *zip(*bound, strict=True), step="pre", label="no mechanism with these reports can be here", **shade
             )
-            axes.plot(*zip(*bound, strict=True), "_", color=palette.INK, markersize=16, label="proven lower bound")
+            axes.plot(
+                *zip(*bound, strict=True),
+                "_",
+                color=palette.INK,
+                markersize=16,
+                label="proven lower bound for these reports",
+            )
         axes.set_xlabel(f"epsilon per {unit}" if unit else "epsilon per unit of distance")
         axes.set_ylabel(wording.objective(objective) + (f" in {shown}" if shown else ""))
         axes.set_title("What privacy costs: less is better on both axes")

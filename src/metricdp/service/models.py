@@ -247,7 +247,10 @@ class Part(BaseModel):
 
 
 class CertificateAnswer(BaseModel):
-    """What was verified; null where a number is not finite."""
+    """What was verified; null where a number is not finite.
+
+    No mechanism with this promise that gives the same reports has a loss below `lower_bound`.
+    """
 
     loss: float | None
     lower_bound: float | None

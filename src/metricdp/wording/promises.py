@@ -115,7 +115,7 @@ def share(value: float) -> str:
 
 
 def gap(value: float) -> str:
-    """Return how far a loss may be from the best, in per cent."""
+    """Return how far a loss may be from the best with the same reports, in per cent."""
     return f"{number(100 * value, 3, 'up')} %"
 
 

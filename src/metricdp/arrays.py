@@ -157,7 +157,10 @@ def _plain(value: Any) -> Any:
     """Return a tensor of PyTorch as numpy can read it, or say what has to be done to it first; anything else as it is.
 
     A report has no gradient, so a tensor with one is refused. bfloat16 becomes float32, which holds each of its values.
+    A list may hold a tensor for every row.
     """
+    if isinstance(value, list | tuple) and value and type(value[0]).__module__.partition(".")[0] == "torch":
+        return [np.asarray(_plain(row)) for row in value]
     if not (type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "requires_grad")):
         return value
     if value.requires_grad:

@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from metricdp.cli import app, main
@@ -74,3 +76,14 @@ def test_the_help_of_a_stream_names_no_option_that_it_has_not(capsys):
     assert "lat,lon (trip" not in text
     assert "begun with --policy" in text
     assert "user,when,lat,lon" in text
+
+
+def test_a_table_of_vectors_is_not_asked_for_a_unit_of_length(folder, capsys):
+    vectors = pa.array([[0.1, 0.2, 0.3, 0.4]] * 3, pa.list_(pa.float32()))
+    pq.write_table(pa.table({"id": [1, 2, 3], "embedding": vectors}), "v.parquet")
+    asked = ["perturb", "v.parquet", "--epsilon", "3", "-o", "out.parquet"]
+    for columns, said in (([], "no latitude column"), (["--columns", "embedding"], "name the metric of the vectors")):
+        assert main([*asked, *columns]) == 2
+        answer = capsys.readouterr().err
+        assert said in answer
+        assert "distances here are in km" not in answer

@@ -135,7 +135,11 @@ def test_tensors_are_read_or_refused_with_what_to_do():
     for dtype in ("torch.float32", "torch.bfloat16"):
         drawn = noise.sample(tensor(secrets, dtype=dtype), rng=np.random.default_rng(1))
         np.testing.assert_array_equal(drawn, expected)
+        rows = noise.sample([tensor(row, dtype=dtype) for row in secrets], rng=np.random.default_rng(1))
+        np.testing.assert_array_equal(rows, expected)
     for given, advice in (({"requires_grad": True}, "detach"), ({"device": "cuda"}, "cpu")):
         for use in (noise.sample, lambda value: mdp.FiniteSpace(value, mdp.Lp(2))):
             with pytest.raises(mdp.MetricdpError, match=advice):
                 use(tensor(secrets, **given))
+            with pytest.raises(mdp.MetricdpError, match=advice):
+                use([tensor(row, **given) for row in secrets])

@@ -158,7 +158,11 @@ def _protection(
     chosen = choices.metric_named(metric)
     source, table, vectors = at
     tables.refuse_vectors(source, table, chosen)
-    level = choices.level_from(epsilon, protect, chosen.unit)
+    try:
+        level = choices.level_from(epsilon, protect, chosen.unit)
+    except InvalidInput:
+        tables.check_places(source, table, chosen)  # km mean nothing to a table without places
+        raise
     noise = choices.noise_for(level, chosen, tables.dimension_in(source, table, chosen), vectors)
     level.kept(noise.guarantee)  # raises before anything is read
     return level, noise

@@ -95,6 +95,20 @@ def refuse_vectors(source: str, table: Source, metric: Metric) -> None:
         )
 
 
+def check_places(source: str, table: Source, metric: Metric) -> None:
+    """Refuse a table without columns of places, where they are to be found by their names."""
+    if not isinstance(metric, Haversine) or table.names is not None or not Path(source).is_file():
+        return
+    from metricdp.spaces import Unbounded
+    from metricdp.tables.formats import located
+    from metricdp.tables.sources import open_table
+    from metricdp.tables.task import default_columns
+
+    with open_table(located(source, table.source_format), None, table.reading()) as opened:
+        if opened.columns is None:
+            default_columns(opened.schema.names, Unbounded(metric, 2))
+
+
 def dimension_in(source: str, table: Source, metric: Metric) -> int | None:
     """Return how many numbers a secret of a table has, for noise of a metric that takes any; None where 2 are usual."""
     from metricdp.tables.formats import located

@@ -66,6 +66,18 @@ def test_a_radius_shrinks_by_what_snapping_moves() -> None:
     assert position_factor(promise, space, 1.5, snap=0.5) == math.inf
 
 
+def test_a_promise_in_other_distances_or_a_concentrated_one_has_no_factor_here() -> None:
+    space = mdp.grid((3, 3))
+    other = mdp.exponential(mdp.FiniteSpace(space.points, mdp.Lp(1)), 1.0).guarantee
+    rough = mdp.gaussian(mdp.Lp(2), 1.0, dimension=2).guarantee
+    for use in (lambda given: between_positions(given, space, snap=0.1),
+                lambda given: position_factor(given, space, 0.1, snap=0.1)):  # fmt: skip
+        with pytest.raises(mdp.MetricdpError, match="other distances"):
+            use(other)
+        with pytest.raises(mdp.MetricdpError, match="pure"):
+            use(rough)
+
+
 @pytest.mark.parametrize("metric", [mdp.Lp(1), mdp.Lp(2), mdp.Lp(np.inf), mdp.Haversine()])
 def test_no_position_of_a_cell_is_farther_from_its_middle_than_the_radius(metric: mdp.Metric) -> None:
     space = mdp.grid((4, 3), spacing=0.3, origin=(41.0, -8.7), metric=metric)

@@ -6,18 +6,19 @@ import math
 from dataclasses import replace
 
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Guarantee
+from metricdp.mechanisms import AnyGuarantee, Guarantee, pure
 from metricdp.metrics import Lp
 from metricdp.spaces import FiniteSpace
 
 
-def between_positions(promise: Guarantee, space: FiniteSpace, *, snap: float) -> Guarantee:
+def between_positions(promise: AnyGuarantee, space: FiniteSpace, *, snap: float) -> Guarantee:
     """Return the promise that holds between positions that are put on the nearest place, up to `snap` away.
 
     Two positions r apart are put on places at most r + 2 snap apart, by the triangle inequality. So the slack grows by
     2 snap epsilon, and a radius shrinks by 2 snap. This needs positions to be measured as the promise measures: where
     they are not (roads below latitude and longitude), `position_factor` says what holds.
     """
+    promise = _promise_on(promise, space)
     if not space.same_ground:
         raise InvalidInput(
             "positions here are not measured in the distances of the promise, so that no slack describes what snapping "
@@ -28,7 +29,7 @@ def between_positions(promise: Guarantee, space: FiniteSpace, *, snap: float) ->
     return wider if promise.radius is None else replace(wider, radius=max(0.0, promise.radius - moved))
 
 
-def position_factor(promise: Guarantee, space: FiniteSpace, apart: float, *, snap: float) -> float:
+def position_factor(promise: AnyGuarantee, space: FiniteSpace, apart: float, *, snap: float) -> float:
     """Return the factor by which reports of two positions `apart` may differ, each put on the nearest place first.
 
     `apart` and `snap` are in the unit of `space.ground`, which measures positions; no position is put on a place
@@ -36,6 +37,7 @@ def position_factor(promise: Guarantee, space: FiniteSpace, apart: float, *, sna
     their distance under the promise is at most D = max d(s, s') over such pairs of places, and reports differ by at
     most exp(epsilon D + slack). Where some D is beyond the reach of the promise, reports may reveal everything.
     """
+    promise = _promise_on(promise, space)
     reached = space.span(_distance(apart, "apart"), snap=_distance(snap, "snap"))
     if promise.radius is not None and reached > promise.radius:
         return math.inf
@@ -54,6 +56,14 @@ def mean_in_cell(space: FiniteSpace) -> float | None:
         return None
     p = space.ground.p if isinstance(space.ground, Lp) else 2.0
     return radius * (2.0 / 3.0 if math.isinf(p) else (p + 1.0) ** (-1.0 / p))
+
+
+def _promise_on(promise: AnyGuarantee, space: FiniteSpace) -> Guarantee:
+    """Return a pure promise in the distances of a space; any other says nothing about how far its places are apart."""
+    found = pure(promise, "a factor between positions")
+    if found.metric is not space.metric and found.metric != space.metric:
+        raise InvalidInput("the promise is in other distances than those of `space`: give the space that it is about.")
+    return found
 
 
 def _distance(value: float, name: str) -> float:

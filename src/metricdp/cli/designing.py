@@ -16,7 +16,7 @@ from metricdp.cli.choices import Epsilon, Output
 from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.shaping import SHAPES
 from metricdp.design.builders import BUILDERS
-from metricdp.mechanisms import LocalMechanism, Mechanism, pure
+from metricdp.mechanisms import LocalMechanism, Mechanism
 from metricdp.metrics import METRICS
 from metricdp.stages import doing
 
@@ -71,7 +71,7 @@ def design(
         made = building.made(order, progress=watch.progress)
         promise = made.guarantee
         if order.snap and order.places is not None:  # what positions are promised that are put on cells
-            promise = between_positions(pure(promise, "a table of cells"), order.places.space, snap=order.snap)
+            promise = between_positions(promise, order.places.space, snap=order.snap)
         kept = [] if level is None else level.kept(promise)
         with doing(watching.WRITING):
             save(made, output)

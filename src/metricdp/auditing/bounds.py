@@ -10,16 +10,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, as_matrix, as_points, as_positive, as_probabilities
+from metricdp.arrays import Floats, Integers, as_matrix, as_points, as_positive, as_probabilities, as_whole
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, pairwise
+from metricdp.metrics import Lp, Metric, pairwise
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers import Edges, solve_ratio
 from metricdp.solvers.edges import nearest
-from metricdp.spaces import Box
+from metricdp.spaces import Box, FiniteSpace, given
 
 UNIT = 2.0**-53
 MOST_PAIRED = 120  # rows up to which all pairs are used
+USUAL_CELLS = {1: 400, 2: 30, 3: 8}  # along an axis, by the number of axes
 NEIGHBOURS = 32  # beyond that, every row with its nearest ones: a relaxation
 
 
@@ -134,6 +135,41 @@ def universal_lower_bound(
     scaled = mass[:, None] * least
     scaled -= (len(places) + 16) * UNIT * np.abs(scaled)
     return _bound(scaled, rate * _symmetric(apart), gap, None)
+
+
+def anywhere_lower_bound(
+    space: FiniteSpace,
+    epsilon: float,
+    *,
+    prior: ArrayLike | None = None,
+    cells: int | None = None,
+    gap: float = 1e-2,
+    seconds: float | None = None,
+) -> float:
+    """Return what no mechanism with this promise loses less than, wherever it reports: the expected distance.
+
+    Proof: a report that is clipped to the box around the secrets comes no farther from any of them under an l_p norm,
+    and which cell of the box it lies in is a report too. A report in a cell costs at least the distance to the cell.
+    So the bound of the program whose reports are the cells, with these costs, holds for every mechanism.
+
+    `cells` is their number along an axis: more of them cost time and bring the bound nearer to the optimum.
+    """
+    metric = given(space, FiniteSpace, "space", under=(Lp,)).metric
+    points = np.asarray(space.points, dtype=np.float64)
+    if points.shape[1] not in USUAL_CELLS:
+        raise InvalidInput(f"secrets must have one to three coordinates, got {points.shape[1]}.")
+    weights, rate = _weights(prior, len(points)), as_positive(epsilon, "epsilon")
+    count = USUAL_CELLS[points.shape[1]] if cells is None else as_whole(cells, "cells")
+    edges = [np.unique(np.linspace(axis.min(), axis.max(), count + 1)) for axis in points.T]
+    sides = [(edge[:-1], edge[1:]) if len(edge) > 1 else (edge, edge) for edge in edges]
+    low, high = (
+        np.stack(np.meshgrid(*(side[end] for side in sides), indexing="ij"), axis=-1).reshape(-1, points.shape[1])
+        for end in (0, 1)
+    )
+    beyond = np.maximum(np.maximum(low[None] - points[:, None], points[:, None] - high[None]), 0.0)
+    away = np.asarray(metric(beyond, np.zeros(points.shape[1])))
+    costs = away * (1.0 - ROUNDED_DOWN) - 16.0 * UNIT * float(np.abs(points).max())  # below the true distances
+    return _bound(weights[:, None] * np.maximum(costs, 0.0), rate * _symmetric(space.distances), gap, seconds)
 
 
 def spread_blocks(points: Floats, metric: Metric, count: int) -> list[Integers]:

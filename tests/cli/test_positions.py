@@ -119,3 +119,15 @@ def test_the_share_of_places_reported_themselves_is_that_of_the_same_place(
     same = (space.points[:, None] == finer.outputs.points[None]).all(axis=2)
     share = float((finer.matrix / finer.matrix.sum(axis=1, keepdims=True))[same].mean())
     assert f"itself reported {100 * share:.4g} % of the time" in capsys.readouterr().out
+
+
+def test_a_tree_of_cells_states_what_is_kept_for_positions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = "tree --grid 41.14,-8.65,41.17,-8.60 --cell 1km --levels 1 --builder exponential"
+    assert run(f"{line} --protect 2x@200m -o wish") == 0
+    assert "Kept: at most a factor of 2 there, slack included" in capsys.readouterr().out
+    assert run(f"{line} --epsilon 10/km -o sharp") == 0
+    said = capsys.readouterr().out
+    assert "Warning: putting positions on places alone allows a factor of" in said

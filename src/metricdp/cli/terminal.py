@@ -120,25 +120,33 @@ def promise_lines(mechanism: Mechanism, *, in_distance: bool = False, snap: floa
     if certificate.note:
         lines.append(f"Note: {certificate.note}")
     usual = meaning_lines(mechanism, promise, in_distance=known)
-    places = snapped_places(mechanism)
     if not isinstance(promise, Guarantee):
         return [*lines, *usual]
     rest = usual[len(wording.meaning_lines(promise)) :]  # what is said about the loss
+    lines += [*factor_lines(mechanism, promise, snap), *rest]
+    places = snapped_places(mechanism)
+    if snap and places is not None and known:
+        mean = mean_in_cell(places) if certificate.objective == "expected" else None
+        lines.append(wording.position_loss(snap, None if mean is None else certificate.loss + mean, promise.unit))
+    return lines
+
+
+def factor_lines(mechanism: Mechanism, promise: Guarantee, snap: float | None) -> list[str]:
+    """Return the table of factors: between positions that are put on places, or between the places as they are listed.
+
+    The promise is that of the mechanism, without snapping.
+    """
+    places = snapped_places(mechanism)
     if places is None:
-        other = _on_other_ground(mechanism)
-        return [*lines, *(wording.ground_lines(promise) if other else wording.meaning_lines(promise)), *rest]
+        other = _on_other_ground(mechanism) and not promise.parts
+        return wording.ground_lines(promise) if other else wording.meaning_lines(promise)
     nearest = places.nearest_pair
     if not snap:
-        return [*lines, *wording.listed_lines(promise, nearest), wording.unlisted(promise), *rest]
+        return [*wording.listed_lines(promise, nearest), wording.unlisted(promise)]
     wider = between_positions(promise, places, snap=snap)
-    lines += [*wording.position_lines(wider, snap, wider.slack), wording.between_places(promise, nearest)]
-    if isinstance(mechanism, MatrixMechanism) and (kept := _kept(mechanism)) is not None:
-        lines.append(wording.place_kept(kept))
-    if known:
-        mean = mean_in_cell(places) if certificate.objective == "expected" else None
-        lines += [*rest, wording.position_loss(snap, None if mean is None else certificate.loss + mean, promise.unit)]
-        return lines
-    return [*lines, *rest]
+    lines = [*wording.position_lines(wider, snap, wider.slack), wording.between_places(promise, nearest)]
+    kept = _kept(mechanism) if isinstance(mechanism, MatrixMechanism) else None
+    return lines if kept is None else [*lines, wording.place_kept(kept)]
 
 
 def snaps(places: FiniteSpace) -> bool:

@@ -14,13 +14,14 @@ from cyclopts import Parameter
 import metricdp
 from metricdp import wording
 from metricdp.arrays import Floats
+from metricdp.auditing import between_positions
 from metricdp.cli import building, choices, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output, Places
 from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.policies import IDS, Ground, area_names
 from metricdp.cli.stakes import Cost
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism
+from metricdp.mechanisms import MatrixMechanism, pure
 from metricdp.stages import doing
 from metricdp.tables.task import there_are
 
@@ -96,7 +97,9 @@ def tree(
         laws = [finest, *(_at_level(made_of, level, finest, order, secrets) for level in range(1, made_of.height + 1))]
         if any(law.certificate.interrupted for law in laws):
             raise KeyboardInterrupt  # a tree is written whole or not at all
-        kept = [] if level is None else level.kept(finest.guarantee)
+        promise = pure(finest.guarantee, "a tree of places")
+        wider = between_positions(promise, order.places.space, snap=order.snap) if order.snap else promise
+        kept = [] if level is None else level.kept(wider)
         with doing(watching.WRITING):
             names = None if isinstance(columns, int) else columns
             written = save_tree(made_of, laws, output, names=names, areas=named, key=key)
@@ -120,7 +123,7 @@ def tree(
     ]
     terminal.say(*terminal.table_lines(list(rows[0]), rows))
     terminal.say(f"The loss is {order.cost.about}, to the place that stands for the area.")
-    terminal.say(*kept)
+    terminal.say(*terminal.factor_lines(finest, promise, order.snap), *kept)
     first = next((one for one in written.levels[1:] if one.areas), written.levels[0])
     area = (first.areas or ("0",))[0]
     area = f'"{area}"' if "," in area else area

@@ -131,3 +131,38 @@ def test_a_tree_of_cells_states_what_is_kept_for_positions(
     assert run(f"{line} --epsilon 10/km -o sharp") == 0
     said = capsys.readouterr().out
     assert "Warning: putting positions on places alone allows a factor of" in said
+
+
+@pytest.mark.parametrize("metric", ["l1", "l2", "linf"])
+def test_cells_of_the_size_that_a_warning_names_allow_a_factor_of_two(
+    metric: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = f"design --grid 0,0,12,12 --metric {metric} --epsilon 0.3 --builder exponential"
+    assert run(f"{line} --cell 4 -o wide.mdp") == 0
+    cell = float(re.search(r"\(cells of ([\d.]+)\)", capsys.readouterr().out)[1])
+    space = mdp.grid((4, 4), spacing=cell, metric={"l1": mdp.Lp(1), "l2": mdp.Lp(2), "linf": mdp.Lp(math.inf)}[metric])
+    slack = 0.3 * space.charge(space.cell_radius)
+    assert 0.99 * math.log(2) < slack <= math.log(2)
+
+
+@pytest.mark.parametrize(
+    ("corners", "options"),
+    [
+        ("0,0,30,4", "--metric l1 --cell 4"),
+        ("41.0,-8.8,41.005,-8.5", "--cell 4km"),
+        ("41.0,-8.8,41.2,-8.79", "--cell 4km"),
+        ("-60,-170,60,170", "--cell 6000km"),
+    ],
+)
+def test_a_map_of_one_row_or_column_has_cells_too(
+    corners: str, options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    per = "" if "l1" in options else "/km"
+    assert run(f"design --grid={corners} {options} --epsilon 2{per} --builder exponential -o row.mdp") == 0
+    said = capsys.readouterr().out
+    assert "Warning: putting positions on places alone allows a factor of" in said
+    south, west, north, east = (float(part) for part in corners.split(","))
+    inside = np.random.default_rng(4).uniform([south, west], [north, east], (500, 2))
+    assert load("row.mdp").inputs.admit(inside, snap=float(re.search(r"--snap ([\d.]+)", said)[1]))[0].all()

@@ -102,11 +102,11 @@ class Order:
     def snap(self) -> float:
         """How far positions are put on the middles of the cells of a map; zero where secrets are no such cells."""
         places, options = self.places, self.options
-        if places is None or places.where is None or places.where.cell is None or self.builder.start == "box":
+        if places is None or self.builder.start == "box":
             return 0.0
         if options.error is not None or options.sensitivity is not None or not terminal.snaps(places.space):
             return 0.0
-        return places.space.cell_radius or 0.0
+        return choices.cell_radius(places.where, places.space)
 
     @property
     def gap(self) -> float:

@@ -312,6 +312,27 @@ def cells(corners: str, size: str, metric: str | None) -> FiniteSpace:
     return FiniteSpace(made.points, chosen, columns=names)
 
 
+def cell_radius(where: Where | None, space: FiniteSpace) -> float:
+    """Return how far a position of a map lies from the middle of its cell at most; zero where secrets are no cells."""
+    if where is None or where.cell is None:
+        return 0.0
+    if space.cell_radius is not None:
+        return space.cell_radius
+    side, middles = distance_in(where.cell, space.ground.unit, "cell"), np.asarray(space.coordinates, dtype=np.float64)
+    steps = np.full(2, side)
+    if isinstance(space.ground, metricdp.Haversine):
+        middle = (middles[:, 0].min() + middles[:, 0].max()) / 2
+        steps = steps / (space.ground.degree * np.array([1.0, np.cos(np.radians(middle))]))
+    single = np.ptp(middles, axis=0) == 0  # one row or one column: another one beside it shows how wide cells are
+    found = None
+    if single.any():
+        found = FiniteSpace(np.concatenate([middles, middles + steps * single]), space.ground).cell_radius
+    if found is not None:
+        return found
+    scale = space.ground.degree if isinstance(space.ground, metricdp.Haversine) else 1.0
+    return float(scale * steps.sum() / 2.0)  # along one axis, then along the other
+
+
 def sides_of(space: FiniteSpace) -> tuple[int, int]:
     """Return how many rows and columns the cells of a map have."""
     rows = len(np.unique(space.points[:, 0]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 import shlex
 import sys
@@ -269,7 +268,7 @@ def _snap(where: Where, space: FiniteSpace | None) -> list[str]:
     """Return the option that puts values on the middle of their cell, at most half a diagonal away."""
     if where.cell is None or space is None:
         return []
-    half = space.cell_radius or choices.distance_in(where.cell, space.unit, "cell") / math.sqrt(2.0)
+    half = choices.cell_radius(where, space)
     return ["--snap", wording.distance(half, space.unit, "up").replace(" ", "").replace(",", "")]
 
 

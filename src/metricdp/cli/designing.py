@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from typing import Annotated, Any
 
@@ -112,7 +111,7 @@ def _next(order: building.Order, made: Mechanism, output: str) -> list[str]:
     snap, what = "", f"protects {kinds.get(order.builder.start, 'a table of these places')}"
     if where is not None and where.cell is not None and order.places is not None:
         space = order.places.space  # a value of a cell lies at most half its diagonal from the middle
-        half = space.cell_radius or choices.distance_in(where.cell, space.ground.unit, "cell") / math.sqrt(2.0)
+        half = choices.cell_radius(where, space)
         snap = f" --snap {wording.distance(half, space.ground.unit, 'up').replace(' ', '').replace(',', '')}"
         what = "protects a table, every value put on the middle of its cell"
     lines = ["Go on:", f"  metricdp audit {name}   judges it again, without trust in who made it"]

@@ -15,12 +15,13 @@ def position_lines(promise: Promise, snap: float, slack: float) -> list[str]:
     lines = [str(words["head"].format(snap=distance(snap, promise.unit, "up"), slack=said)), *meaning_rows(promise)]
     if slack > math.log(2.0):
         most = math.log(2.0) / (2.0 * promise.epsilon)
+        order = float(getattr(promise.metric, "p", 2.0))  # half a diagonal of a square is 2^(1/p) half sides
         lines.append(
             str(
                 words["alone"].format(
                     factor=factor(_power(slack)),
                     most=distance(most, promise.unit, "down"),
-                    cell=distance(most * math.sqrt(2.0), promise.unit, "down"),
+                    cell=distance(most * 2.0 ** (1.0 - 1.0 / order), promise.unit, "down"),
                 )
             )
         )

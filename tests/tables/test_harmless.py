@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,30 @@ def test_polars_enumerations_name_the_rows_only() -> None:
     sink = io.BytesIO()
     result.write_parquet(sink)
     assert CANARY.encode() not in sink.getvalue()
+
+
+def test_polars_keeps_no_values_under_nulls_nor_of_rows_that_went() -> None:
+    seen = pa.array([True, False, True, True])
+    number = int.from_bytes(CANARY.encode()[:8], "little")
+    numbers = pa.Array.from_buffers(pa.int64(), 4, [seen.buffers()[1], pa.array([1, number, 3, 4]).buffers()[1]])
+    gone = pl.Series([["here"], ["here"], ["here"], [CANARY]])
+    frame = pl.DataFrame(
+        {
+            "lat": [41.1, 41.1, 41.1, None],
+            "lon": [-8.6] * 4,
+            "lists": gone,
+            "wide": pl.Series([1, None, 3, 4], dtype=pl.Int128),
+        }
+    ).with_columns(pl.Series("number", numbers))
+    result = perturb(frame, EARTH, on_error="drop")
+    assert result.schema == frame.schema
+    assert result["number"].to_list() == [1, None, 3]
+    assert result["lists"].to_list() == [["here"]] * 3
+    sink = io.BytesIO()
+    result.drop("wide").write_ipc(sink, compression="uncompressed")
+    for written in (sink.getvalue(), pickle.dumps(result)):
+        assert CANARY.encode() not in written
+        assert CANARY.encode()[:8] not in written
 
 
 def test_duckdb_enumerations_of_the_secret_do_not_stay() -> None:

@@ -68,9 +68,9 @@ def _compact(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
     if isinstance(array, pa.ExtensionArray) and not isinstance(kind, pa.BaseExtensionType):
         return _compact(array.storage, hidden, kind)
     if isinstance(kind, pa.BaseExtensionType):
-        stored = array.storage
+        stored = array.storage if isinstance(array, pa.ExtensionArray) else array  # where `plain` has unpacked it
         made = _compact(stored, hidden, kind.storage_type)
-        return array if made is stored else pa.ExtensionArray.from_storage(kind, made)
+        return array if made is stored and stored is not array else pa.ExtensionArray.from_storage(kind, made)
     if pa.types.is_dictionary(array.type):
         if not pa.types.is_dictionary(kind):
             return _compact(array.dictionary_decode(), hidden, kind)

@@ -163,7 +163,7 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
     if not hasattr(frame, "attrs"):  # pandas has them, and several types of the same numbers
         if is_simulated(rng):
             result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
-        return _without_unused(result).to_native()
+        return _polars_alone(result)
     native = result.to_native().astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
     for name in [name for name, lane in lanes.items() if lane.packed]:
         native = native.assign(**{name: _vectors_like(frame[name], native[name])})
@@ -223,7 +223,7 @@ def _texts_put_back(frame: Any, wrapped: Any, task: TextTask, rng: Randomness) -
     if not hasattr(frame, "attrs"):
         if is_simulated(rng):
             result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
-        return _without_unused(result).to_native()
+        return _polars_alone(result)
     same = {name: frame[name].dtype for name in task.columns if not hasattr(frame[name], "cat")}
     return _pandas_alone(result.to_native().astype(same), simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
 
@@ -284,21 +284,25 @@ def _pandas_alone(frame: Any, *, simulated: bool) -> Any:
     return frame
 
 
-def _without_unused(result: Any) -> Any:
-    """Return a Polars frame whose enumerations, nested ones too, name the values of its rows only."""
-    import narwhals.stable.v2 as nw
-
-    frame = result.to_native()
-    if not any(kind.is_nested() or isinstance(kind, nw.Enum) for kind in result.schema.values()):
-        return result
+def _polars_alone(result: Any) -> Any:
+    """Return a Polars frame whose buffers and enumerations, nested ones too, hold the values of its rows only."""
     import polars as pl
 
+    frame = result.to_native()
     for name, kind in frame.schema.items():
+        try:
+            held = whole(frame.get_column(name).to_arrow())
+        except pa.ArrowException:  # integers of 128 bits, which Arrow does not know
+            continue
+        made = compact(held)
+        if made is held or isinstance(kind, pl.Object):
+            continue
+        column = pl.Series(name, made)
         if "Enum" in str(kind):
-            fewer, texts = _fewer_categories(kind, compact(whole(frame.get_column(name).to_arrow())))
-            if fewer != kind:
-                frame = frame.with_columns(pl.col(name).cast(texts).cast(fewer))
-    return nw.from_native(frame)
+            kind, texts = _fewer_categories(kind, made)
+            column = column.cast(texts)
+        frame = frame.with_columns(column.ext.to(kind) if isinstance(kind, pl.BaseExtension) else column.cast(kind))
+    return frame
 
 
 def _fewer_categories(kind: Any, array: pa.Array) -> tuple[Any, Any]:

@@ -23,12 +23,13 @@ UNSAFE = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _HOST = re.compile(r"(?P<host>[A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?(?P<database>/[A-Za-z0-9._-]*)?\Z")
-_SCHEME = re.compile(r".*?(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)\Z", re.DOTALL)
-_LIKE_ADDRESS = re.compile(
-    r"\s*(?:postgres\w*|psycopg\w*)[+\w]*:|(?![A-Za-z]:[\\/]).*:.*@|.*\b(?:password|sslpassword)\s*=", re.I
+_SCHEME = re.compile(r".*?(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30})://(?P<rest>.*)\Z", re.DOTALL)
+_LIKE_ADDRESS = re.compile(r"\s*(?:postgres\w*|psycopg\w*)[+\w]*:|(?![A-Za-z]:[\\/]).*:.*@|.*passw(?:or)?d\s*=", re.I)
+_SERVER = re.compile(r"(?:postgres|psycopg)[\w+]{0,20}://", re.I)
+_WORD = re.compile(r"[^\s'\"]+")
+_NAMED_SECRET = re.compile(
+    r"((?:passw(?:or)?d|passfile|sslkey|token)\s*=\s*)(?:\\?'[^']*'|\\?\"[^\"]*\"|[^\s&'\"]+)", re.I
 )
-# what stands before the @ of an address, also of one that a path has shortened to `postgresql:/`, and in its query
-_PASSWORD = re.compile(r"(?<=:/)/?[^\s@:'\"]*:[^\s'\"]*(?=@)|(?<=password=)[^\s&'\"]+")
 _AMOUNT = re.compile(r"(?:[a-z]+ )?\d[\d.]*(?:e[+-]?\d+)?(?:/[A-Za-z]+2?)?(?: [a-z]+)*")  # 40/km per day, 3/km2
 _NOT_PATHS = ("--columns", "--column", "--id", "--drop", "--coarsen", "--keep", "--accuracy-column", "--separator")
 
@@ -38,8 +39,8 @@ def printable(text: str) -> str:
 
     The password of an address is left out wherever the address was given, be it as the name of a table or of a column.
     """
-    if "@" in text or "password" in text:
-        text = _PASSWORD.sub(HIDDEN, text)
+    if "@" in text or "=" in text or "://" in text:
+        text = _WORD.sub(_without_password, _NAMED_SECRET.sub(rf"\g<1>{HIDDEN}", text))
     return UNSAFE.sub(_escape, text)
 
 
@@ -139,6 +140,17 @@ def _word(option: str, word: str) -> str:
         return word
     head, equals, path = word.partition("=")  # name=file
     return f"{head}={file_name(path)}" if equals and "/" not in head else file_name(word)
+
+
+def _without_password(found: re.Match[str]) -> str:
+    """Return a word of a sentence: an address as `address` shows it, and of a mistyped one its ends."""
+    word = found[0]
+    server = _SERVER.search(word)
+    if server is not None:
+        end = len(word.rstrip(".,:;)"))
+        return f"{word[: server.start()]}{address(word[server.start() : end])}{word[end:]}"
+    colon, at = word.find(":"), word.rfind("@")
+    return f"{word[: colon + 1]}{HIDDEN}{word[at:]}" if 0 <= colon < at else word
 
 
 def _escape(found: re.Match[str]) -> str:

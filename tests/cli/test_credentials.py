@@ -8,7 +8,8 @@ import pytest
 
 from books import postgres, server
 from metricdp.cli import main
-from metricdp.rendering import address, command_line, file_name, is_broken_address, place
+from metricdp.errors import MetricdpError
+from metricdp.rendering import address, command_line, file_name, is_broken_address, place, printable
 
 SECRET = "hunter7canary"
 POLICY = "400/km ever"
@@ -204,3 +205,28 @@ def test_a_page_for_standard_input_names_no_folder(tmp_path, monkeypatch, capsys
     assert main(words) == 0
     assert str(tmp_path) not in (tmp_path / "p.html").read_text()
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "host=h user=u password='{} and more'", "dbname=app PASSWORD={}", "password = {} host=h", "host=h passwd={}",
+        "PGPASSWORD={}", "postgresql:u:{}@h/app", "u:{}@h/app", "//u:{}@h/app", "postgresql%3A//u:{}@h/app",
+        "postgres//u:{}@h/app", "postgresql://u:{}", "postgresql://h:5432:{}/app", "postgresql://{}@h/app",
+        "postgres://u:{}@/app?host=/run/{}", "postgresql://h/app?passfile=/home/{}/p", "https://h/a?token={}",
+    ],
+)  # fmt: skip
+def test_no_sentence_shows_the_password_of_an_address_however_it_is_typed(given):
+    text = given.replace("{}", SECRET)
+    for sentence in (text, f"no file {text!r}: check it", f"no file {repr(text)!r}.", f"(see {text}), it failed"):
+        assert SECRET not in printable(sentence)
+        assert SECRET not in str(MetricdpError(sentence))
+
+
+def test_sentences_without_a_password_stay_as_they_are():
+    for sentence in (
+        "The books postgresql://127.0.0.1/secrets allow (postgresql://h/db).",
+        "no column 'a@b': write to me@x.org, see https://x.org/a?b=1",
+        "--header Authorization=API_TOKEN, epsilon = 10/km",
+    ):
+        assert printable(sentence) == sentence

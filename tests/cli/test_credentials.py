@@ -4,6 +4,7 @@ import io
 import json
 import sys
 
+import numpy as np
 import pytest
 
 from books import postgres, server
@@ -230,3 +231,24 @@ def test_sentences_without_a_password_stay_as_they_are():
         "--header Authorization=API_TOKEN, epsilon = 10/km",
     ):
         assert printable(sentence) == sentence
+
+
+def test_pages_and_records_of_another_format_name_no_folder(tmp_path, monkeypatch, capsys):
+    (tmp_path / "t.csv").write_text(ROWS)
+    (tmp_path / "r.csv").write_text("n,text\n1,a good day\n")
+    np.savez(tmp_path / "v.npz", words=np.array(["a", "good", "day"]), vectors=np.eye(3))
+    for number, words in enumerate(
+        (
+            ["perturb", str(tmp_path / "t.csv"), "--epsilon", "1/km"],
+            ["text", str(tmp_path / "r.csv"), "--column", "text", "--vectors", str(tmp_path / "v.npz"),
+             "--epsilon", "1.5", "--unknown", "drop"],
+        )
+    ):  # fmt: skip
+        told = [tmp_path / f"{number}.html", tmp_path / f"{number}.json"]
+        words += ["-o", str(tmp_path / f"{number}.parquet"), "--report", str(told[0]), "--json", str(told[1])]
+        monkeypatch.setattr(sys, "argv", ["metricdp", *words])
+        assert main(words) == 0
+        for file in told:
+            assert f"stay text in {number}.parquet" in file.read_text()
+            assert str(tmp_path) not in file.read_text()
+    capsys.readouterr()

@@ -14,6 +14,7 @@ from metricdp.errors import InvalidInput
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
+from metricdp.rendering import file_name
 from metricdp.tables.care import Care
 from metricdp.tables.charging import Books, Charging, charged, grant, open_books, refuse_name
 from metricdp.tables.delivery import delivered, received
@@ -164,5 +165,7 @@ def _notes(table: OpenTable, origin: Location, goal: Location) -> tuple[str, ...
     """Say what else should be known about the way from one format to another."""
     notes = list(table.layout.notes)
     if goal.format.typed and not origin.format.typed:
-        notes.append(f"Columns that are kept stay text in {goal.text}: a {origin.format.name} file has no types.")
+        notes.append(
+            f"Columns that are kept stay text in {file_name(goal.text)}: a {origin.format.name} file has no types."
+        )
     return tuple(notes)

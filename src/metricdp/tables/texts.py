@@ -16,7 +16,7 @@ from metricdp import wording
 from metricdp.errors import InvalidInput
 from metricdp.files import link_notes
 from metricdp.randomness import Randomness
-from metricdp.rendering import printable
+from metricdp.rendering import file_name, printable
 from metricdp.tables.care import Care
 from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
@@ -165,5 +165,7 @@ def kept_beside(table: OpenTable, task: TextTask) -> tuple[str, ...]:
 def _notes(table: OpenTable, origin: Location, goal: Location) -> tuple[str, ...]:
     notes = list(table.layout.notes)
     if goal.format.typed and not origin.format.typed and len(table.schema) > 1:
-        notes.append(f"Columns that are kept stay text in {goal.text}: a {origin.format.name} file has no types.")
+        notes.append(
+            f"Columns that are kept stay text in {file_name(goal.text)}: a {origin.format.name} file has no types."
+        )
     return tuple(notes)

@@ -15,6 +15,7 @@ from metricdp.service.refusals import Refused
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 DICTIONARY, RECORDS = 2, 3  # the kinds of message that carry buffers
+OLD_COMPRESSION = b"ARROW:experimental_compression"  # how version 0.17 and earlier named it, beside the message
 PLAIN = "send an Arrow IPC stream without compression, with plain columns."
 
 
@@ -61,6 +62,8 @@ def _messages(body: bytes) -> list[memoryview]:
 
 
 def _is_compressed(metadata: memoryview) -> bool:
+    if OLD_COMPRESSION in bytes(metadata):  # still read, so no name of a column may be this one either
+        return True
     root = _offset(metadata, 0)
     kind, header = _field(metadata, root, 1), _field(metadata, root, 2)
     if not kind or not header or metadata[kind] not in (DICTIONARY, RECORDS):

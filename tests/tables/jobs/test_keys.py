@@ -91,6 +91,16 @@ def test_strict_covers_keys_also_those_whose_names_say_nothing(tmp_path: Path) -
     assert made.rows == 240
 
 
+def test_a_key_is_looked_at_where_the_files_have_a_column_of_its_name(tmp_path: Path) -> None:
+    place = folders(tmp_path / "in", "n={zone}")
+    with pytest.raises(NotPrivate, match="n: it holds coordinates"):
+        perturb_files(place, tmp_path / "out", NOISE, strict=True)
+    made = perturb_files(place, tmp_path / "out", NOISE)
+    assert ("n", "coordinates") in {(one.column, one.kind) for one in made.findings}
+    perturb_files(place, tmp_path / "less", NOISE, strict=True, drop=["n"])
+    assert "41.1" not in str(names(tmp_path / "less"))
+
+
 def test_a_key_that_is_dropped_or_coarsened_is_not_in_the_output(tmp_path: Path) -> None:
     place = folders(tmp_path / "in")
     made = perturb_files(place, tmp_path / "dropped", NOISE, drop="zone", strict=True)

@@ -126,3 +126,15 @@ def test_a_level_of_categories_names_only_those_of_its_rows() -> None:
     made = mdp.perturb(frame, mdp.laplace(mdp.Haversine(), 10.0), on_error="drop", yes_really=True)
     assert list(made.index.levels[0].categories) == ["a", "b"]
     assert list(made.index) == list(frame.index[1:])
+
+
+def test_a_column_or_index_that_arrow_cannot_hold_is_looked_at_too() -> None:
+    rng = np.random.default_rng(3)
+    places = np.column_stack([41.1 + rng.random(60) / 10, -8.6 + rng.random(60) / 10])
+    held = pd.Series([(north, east) if row % 2 else f"{north},{east}" for row, (north, east) in enumerate(places)])
+    frame = pd.DataFrame({"lat": places[:, 0], "lon": places[:, 1]})
+    for index in (pd.Index(places[:, 0] + 1j * places[:, 1]), pd.Index(held, tupleize_cols=False)):
+        with pytest.raises(NotPrivate, match="index: it"):
+            mdp.perturb(frame.set_index(index), mdp.laplace(mdp.Haversine(), 10.0), strict=True)
+    with pytest.raises(NotPrivate, match="note: it"):
+        mdp.perturb(frame.assign(note=held), mdp.laplace(mdp.Haversine(), 10.0), strict=True)

@@ -237,13 +237,14 @@ def _look(frame: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ..
 
 
 def _first_rows(head: Any) -> pa.Table:
-    """Return the first rows of a data frame; a column that mixes kinds of values is looked at by its name."""
+    """Return the first rows of a data frame; a column that Arrow cannot hold is looked at as texts."""
     columns = {}
     for name in head.columns:
         try:
             columns[name] = whole(head.get_column(name).to_arrow())
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            columns[name] = pa.nulls(len(head))
+            shown = [None if item is None else str(item) for item in head.get_column(name).to_list()]
+            columns[name] = pa.array(shown, pa.large_string())
     return pa.table(columns)
 
 

@@ -132,6 +132,12 @@ PLANTED: dict[str, tuple[Plant, set[str]]] = {
     "a line elsewhere": (each(lambda a, b: polyline([(a + 9, b + 9), (a + 9.01, b + 9)])), {"geometry"}),
     "a line of one point": (each(lambda a, b: polyline([(a, b)])), {"geometry"}),
     "base 64 of a line": (base64_of(lambda a, b: polyline([(a, b), (a + 0.003, b)])), {"geometry"}),
+    "bytes as a database writes them": (
+        each(lambda a, b: "\\x" + struct.pack("<BIdd", 1, 1, b, a).hex()),
+        {"geometry"},
+    ),
+    "digits of doubles": (each(lambda a, b: struct.pack("<dd", a, b).hex()), {"coordinates"}),
+    "digits of a text": (each(lambda a, b: f"0x{f'{a:.5f} {b:.5f}'.encode().hex()}"), {"coordinates"}),
     "base 64 of WKB": (base64_of(lambda a, b: struct.pack("<BIdd", 1, 1, b, a)), {"geometry"}),
     "base 64 of doubles": (base64_of(lambda a, b: struct.pack(">dd", b, a)), {"coordinates"}),
     "base 64 of floats": (base64_of(lambda a, b: struct.pack("<ff", a, b)), {"coordinates"}),

@@ -28,7 +28,7 @@ NUMBER = r"[+-]?\d{1,3}[.,]\d{2,}"
 SHAPES: tuple[tuple[str, str], ...] = (
     ("geometry", r"(?i)(srid=\d+;)?\s*(multi)?(point|linestring|polygon)\s*z?m?\s*\(.*"),
     ("geometry", r"(?i)(srid=\d+;)?\s*geometrycollection\s*\(.*"),
-    ("geometry", r"(?i)0[01][0-9a-f]{8}([0-9a-f]{8}){4,}"),  # WKB as hexadecimal digits
+    ("geometry", r"(?i)(\\x|0x)?0[01][0-9a-f]{8}([0-9a-f]{8}){4,}"),  # WKB as hexadecimal digits
     ("geometry", r'(?s)\s*\{.*"coordinates"\s*:.*'),
     ("coordinates", r'(?si)\s*\{.*"(lat|latitude|lng|lon|longitude)"\s*:.*'),
     ("coordinates", rf"(?i)(geo:|point\s*)?[\(\[]?\s*{NUMBER}\s*[,; ]\s*{NUMBER}\s*([,;]\s*[\d.]+\s*)?[\)\]]?"),
@@ -44,6 +44,7 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("person", r"(\+|00)\d[\d ()/.-]{7,}\d"),
 )
 DATED = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?.*)?|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?.*"
+HEX = re.compile(r"(?:\\x|0x)?((?:[0-9A-Fa-f]{2}){8,})")
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}={0,2}")
 DECIMAL = re.compile(r"[+-]?\d{1,3}\.\d+")  # a number that was 8.60 is often written as 8.6
 POLYLINE = re.compile(r"[?-~]{4,}")  # the letters that Google's encoding of lines uses: no digits among them
@@ -69,8 +70,11 @@ def text_kind(array: pa.Array, places: Floats | None) -> str | None:
         for decoded in (_geohash, _quadkey):
             if _near([decoded(text) for text in texts], near):
                 return "cell"
-    if _most(texts, BASE64.fullmatch):
-        return _kind_of_bytes([_unpacked(text) for text in texts], near)
+    for shape, unpacked in ((HEX, _unpacked_hex), (BASE64, _unpacked)):
+        if _most(texts, shape.fullmatch):
+            packed = _kind_of_bytes([unpacked(text) for text in texts], near)
+            if packed is not None:
+                return packed
     return None
 
 
@@ -135,6 +139,12 @@ def _read(value: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return text if text.isprintable() or "\n" in text else None
+
+
+def _unpacked_hex(text: str) -> bytes:
+    """Return what is written in hexadecimal digits, also as databases mark them (`\\x`, `0x`)."""
+    digits = HEX.fullmatch(text)
+    return b"" if digits is None else bytes.fromhex(digits[1])
 
 
 def _unpacked(text: str) -> bytes:

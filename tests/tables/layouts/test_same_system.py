@@ -1,5 +1,6 @@
 """A table of points comes back in the coordinate system that its metadata name, and with no bounds of the truth."""
 
+import csv
 import json
 
 import numpy as np
@@ -95,3 +96,21 @@ def test_a_geojson_file_states_the_system_of_its_reports(tmp_path, name, code):
     assert made.get("crs") == (None if code else system.get("crs"))  # GeoJSON is in longitude and latitude
     found = np.array([feature["geometry"]["coordinates"] for feature in made["features"]])
     assert 0.0 < np.abs(found - TRUE).max() < 1e-3
+
+
+@pytest.mark.parametrize(("code", "names"), [("EPSG:3763", ("x", "y")), ("EPSG:4258", ("lon", "lat"))])
+def test_columns_of_a_geojson_file_are_named_after_what_they_hold(tmp_path, code, names):
+    """Metres stood under `lat` and `lon`, and degrees of another datum were read with the two exchanged."""
+    source, target = tmp_path / "in.geojson", tmp_path / "out.csv"
+    truth = projected(code)
+    features = [
+        {"type": "Feature", "properties": {"n": n}, "geometry": {"type": "Point", "coordinates": list(place)}}
+        for n, place in enumerate(truth.tolist())
+    ]
+    source.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    perturb_file(source, target, mdp.laplace(mdp.Haversine(), 1000.0), reading=Reading(crs=code))
+    with target.open() as lines:
+        rows = list(csv.DictReader(lines))
+    found = np.array([[float(row[name]) for name in names] for row in rows])
+    moved = np.abs(found - truth).max()
+    assert 0.0 < moved < (100.0 if code == "EPSG:3763" else 1e-3)

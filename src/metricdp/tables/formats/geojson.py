@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput
 from metricdp.tables.formats.base import Format, Location, Reading, Storage
+from metricdp.tables.formats.geometry import in_degrees
 from metricdp.tables.formats.jsonlines import COLLECTION, is_object, rows_of, typed
 from metricdp.tables.formats.packing import opened_bytes, packed_output
 from metricdp.tables.formats.plain import jsonable
@@ -20,7 +21,7 @@ PIECE_BYTES = 1 << 20
 HEAD_BYTES = 1 << 16
 LINES = 20_000  # features at a time
 POINT = ("lat", "lon")
-INSIDE = ("geometry.lat", "geometry.lon")  # where a property has one of those names
+PROJECTED = ("y", "x")  # north and east, where the file holds metres
 IDENTITY = "id"
 # "urn:ogc:def:crs:EPSG::25832", or "EPSG:25832" as still older programs write it
 SYSTEM = re.compile(rb'"(urn:ogc:def:crs:(\w+):[^:"]*:(\w+)|(EPSG|OGC):(\w+))"')
@@ -43,7 +44,8 @@ class GeojsonReader:
             self._rows += 1
         if not self._rows:
             raise InvalidInput(f"{self.name!r} has no features: there is nothing to read.")
-        self.point = INSIDE if names & set(POINT) else POINT
+        point = POINT if reading.crs is None or in_degrees(reading.crs) else PROJECTED
+        self.point = (f"geometry.{point[0]}", f"geometry.{point[1]}") if names & set(point) else point
         _, schema = typed(self._blocks(), self.name)
         kept = [field for field in schema if field.name not in self.point]
         self.schema: pa.Schema = pa.schema([*(pa.field(name, pa.float64()) for name in self.point), *kept])

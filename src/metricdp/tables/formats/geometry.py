@@ -22,6 +22,15 @@ def wkb_points(east: Floats, north: Floats) -> pa.Array:
     return pa.array(np.asarray(made, dtype=object), pa.binary(), mask=missing)
 
 
+def in_degrees(crs: str) -> bool:
+    """Tell whether a system is one of latitude and longitude; a name that nobody knows is none."""
+    pyproj = import_extra("pyproj", "geo")
+    try:
+        return bool(pyproj.CRS.from_user_input(crs).is_geographic)
+    except pyproj.exceptions.CRSError:
+        return False
+
+
 def notes_on(column: str, crs: str | None, *, undefined: bool = False) -> bytes:
     """Return the metadata of a GeoParquet file with one column of points, without the bounds of any data.
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput
 from metricdp.tables.formats import Reading
+from metricdp.tables.formats.geometry import in_degrees
 from metricdp.tables.layouts.base import Layout, Stage, empty
 from metricdp.tables.layouts.names import numbered
 from metricdp.tables.layouts.nested import Fields, Items
@@ -85,7 +86,8 @@ def _usual(names: Sequence[str], geometry: Geometry | None, table: Table, readin
     if geometry is not None:
         return [geometry.column]
     if table.point is not None:
-        return list(table.point if reading.crs is None else table.point[::-1])  # east comes first there
+        projected = reading.crs is not None and not in_degrees(reading.crs)
+        return list(table.point[::-1] if projected else table.point)  # east comes first in a projection
     if reading.crs is not None:
         lower = [name.strip().lower() for name in names]
         pair = [[i for i, name in enumerate(lower) if name in usual] for usual in (EAST, NORTH)]

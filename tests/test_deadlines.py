@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -103,7 +105,7 @@ def test_what_cannot_be_audited_in_the_time_is_refused_before_any_work(monkeypat
     monkeypatch.setattr("metricdp.design.timely.pace", lambda: 1e-3)  # a slow machine
     monkeypatch.setattr("metricdp.design.timely.kernel_mixture", None)  # nothing is begun
     for build in (mdp.optimal, mdp.spanner, mdp.constopt, mdp.dantzig_wolfe, mdp.decomposed):
-        with pytest.raises(mdp.MetricdpError, match=r"seconds are not enough .* take about [\d,]+ s"):
+        with pytest.raises(mdp.MetricdpError, match=r"seconds are not enough: .* takes about [\d,]+ s"):
             build(town(), seconds=20.0)
 
 
@@ -112,10 +114,10 @@ def test_windows_and_kernels_that_take_too_long_are_refused_before_any_work(monk
     monkeypatch.setattr("metricdp.design.local.build.edges_of", None)  # nothing is begun
     monkeypatch.setattr("metricdp.design.balanced.build.Products", None)
     cells = mdp.FiniteSpace(np.stack(np.meshgrid(*[np.arange(15.0)] * 2), axis=-1).reshape(-1, 2), mdp.Lp(2))
-    with pytest.raises(mdp.MetricdpError, match=r"^[\d.]+ seconds are not enough for windows with [\d,]+ entries"):
+    with pytest.raises(mdp.MetricdpError, match=r"^[\d.]+ seconds are not enough: a mechanism on windows"):
         mdp.optimal(mdp.Problem(cells, 2.0), window=8.0, seconds=5.0)
     apart = mdp.FiniteSpace(np.arange(4_100.0)[:, None] * 10.0, mdp.Lp(2))
-    with pytest.raises(mdp.MetricdpError, match=r"^[\d.]+ seconds are not enough for a kernel of 4,100 secrets"):
+    with pytest.raises(mdp.MetricdpError, match=r"^[\d.]+ seconds are not enough: a kernel of 4,100 secrets"):
         mdp.optimal(mdp.Problem(apart, 1.0), seconds=5.0)
 
 
@@ -272,3 +274,55 @@ def test_an_audit_of_very_many_ties_decides_some_and_bounds_the_rest(monkeypatch
     assert report.verdict == "holds"
     assert 0.5 * (1.0 - 1e-12) < report.epsilon < 0.5 * (1.0 + 1e-12)
     assert len(judged) < 200
+
+
+SMALL = [
+    mdp.optimal,
+    mdp.spanner,
+    mdp.constopt,
+    mdp.decomposed,
+    mdp.dantzig_wolfe,
+    mdp.contextual,
+    partial(mdp.optimal, objective="worst"),
+    partial(mdp.spanner, objective="worst"),
+    partial(mdp.constopt, nearest=3),
+]
+
+
+@pytest.mark.parametrize("build", SMALL)
+def test_a_small_problem_is_never_refused_for_want_of_time(build) -> None:
+    made = build(town(14), seconds=1e-9)
+    assert mdp.audit(made).verdict == "holds"
+    assert made.certificate.lower_bound <= made.certificate.loss
+
+
+@pytest.mark.parametrize("stops", [4, 9, 14])
+def test_a_small_problem_on_windows_has_an_answer_whenever_the_machine_stands_still(
+    stops: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+
+    class Stall(Clock):
+        def __call__(self) -> float:
+            super().__call__()
+            return self.now + 100.0 * (self.looks >= stops)
+
+    monkeypatch.setattr(deadlines, "clock", Stall(1e-9))
+    made = mdp.optimal(town(14), window=3.0, seconds=10.0, gap=0.1)
+    assert mdp.audit(made).verdict == "holds"
+
+
+@pytest.mark.parametrize("build", [mdp.optimal, mdp.spanner, mdp.decomposed, partial(mdp.constopt, nearest=3)])
+def test_a_promise_for_near_pairs_has_a_first_answer(build, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*arguments, **options):
+        raise SolverFailure("no matrix was found before the limit.")
+
+    for name in ("optimal._dense", "spanner._built", "decomposed._built", "constopt._built"):
+        monkeypatch.setattr(f"metricdp.design.{name}", late)
+    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 0.0)
+    monkeypatch.setattr("metricdp.deadlines.LARGE", 0)
+    monkeypatch.setattr("metricdp.design.timely.SHORT", 2.0)
+    problem = mdp.Problem(town(40).inputs, 3.0, radius=0.3)
+    made = build(problem, seconds=100.0)
+    assert mdp.audit(made).verdict == "holds"
+    assert made.certificate.lower_bound <= made.certificate.loss

@@ -52,8 +52,8 @@ def constopt(
     one taken. The constraints (25) and (26) of the paper are used in their corrected form: (26) bounds M_vw from below
     by Y_w max_u exp(-a (d_uw + d_uv)).
 
-    At `seconds`, or on Ctrl-C, the best law so far comes back, and `certificate.note` says so; no law is found before
-    the first program is solved.
+    At `seconds`, or on Ctrl-C, the best law so far comes back, and `certificate.note` says so. Where `seconds` end
+    before the first program is solved, a mixture of kernels comes back.
 
     References: Imola et al. (2022), Algorithm 1.
     """

@@ -145,7 +145,7 @@ def decomposed(
         options = _Options(gap, end, start, stabilise, workers, place, progress)
         return _built(problem, blocks, partition, reach, options, started)
 
-    return build() if problem.radius is not None else in_time(problem, seconds, build)
+    return in_time(problem, seconds, build)
 
 
 def _built(

@@ -42,20 +42,27 @@ def in_time(
     The first answer, kernels at their best reports, is certified before the search begins. Its audit says how long
     the last one takes on this machine now, and so much is kept back. Where even the first answer takes too long, the
     problem is refused before any work. `build` asks `deadlines.left()`, in every loop that may be long.
+
+    A small problem is never refused: its first answer takes hardly any time, and is made only where the search ends
+    without one.
     """
     if seconds is None:
         return build()
     as_positive(seconds, "seconds")
     work = len(problem.inputs) ** 2 * len(problem.outputs)
-    if work < deadlines.LARGE:
-        with deadlines.within(seconds):
-            return build()
     started = deadlines.clock()
     with deadlines.within(seconds):
+        if work < deadlines.LARGE:
+            try:
+                return build()
+            except SolverFailure:
+                if deadlines.left() > SHORT * seconds:
+                    raise  # not for want of time
+            first, _ = _first_answer(problem, objective, started)
+            return _with_note(first, first.certificate.note, started)
         refuse_too_short(
             CHECKS * work,
-            f"a certified mechanism of {len(problem.inputs):,} secrets and {len(problem.outputs):,} reports: repairing "
-            "and auditing all pairs",
+            f"a certified mechanism of {len(problem.inputs):,} secrets and {len(problem.outputs):,} reports",
             "fewer places or reports",
         )
         first, audited = _first_answer(problem, objective, started)
@@ -73,26 +80,28 @@ def in_time(
     return _with_note(_with_bound(first, bound), made.certificate.note, started)
 
 
-def refuse_too_short(checks: float, what: str, fewer: str = "fewer places", *, spare: float = 0.0) -> None:
+def refuse_too_short(checks: float, what: str, fewer: str = "fewer places") -> None:
     """Refuse at once what takes longer than is left, at the pace at which ratios are checked on this machine now.
 
-    `spare` is by how much the time may be exceeded.
+    Only the work itself counts: what takes no longer than `deadlines.SPARE` is done, however little time is left. So a
+    machine that stands still for a while has no small problem refused.
     """
     if not deadlines.limited():
         return
     before = deadlines.left()
     expected = checks * pace()
-    if expected > deadlines.left() + spare:
+    if expected > max(deadlines.left(), deadlines.SPARE):
         raise TooShort(
-            f"{max(before, 0.0):.3g} seconds are not enough for {what} alone take about {expected:.0f} s on this "
-            f"machine now. Allow more seconds, or take {fewer}."
+            f"{max(before, 0.0):.3g} seconds are not enough: {what}, repaired and audited, takes about "
+            f"{expected:,.0f} s on this machine now. Allow more seconds, or take {fewer}."
         )
 
 
 def _first_answer(problem: Problem, objective: Objective, started: float) -> tuple[MatrixMechanism, float]:
     """Return a certified mechanism that takes little time, and how long its audit took."""
     audit_matrix(np.full((2, 2), 0.5), 1.0 - np.eye(2), 1.0)  # what is imported for it is not measured
-    matrix = kernel_mixture(problem.cost, problem.log_ratios).matrix
+    # with a radius, far pairs have no ratio, and only kernels of all distances keep those of the near ones
+    matrix = kernel_mixture(problem.cost, problem.epsilon * problem.inputs.distances).matrix
     cost, log_ratios = problem.loss * problem.prior[:, None], problem.log_ratios
     weights = problem.prior
     if objective == "worst":  # no mean is above the worst

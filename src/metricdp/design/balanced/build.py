@@ -64,7 +64,7 @@ def optimal_kernel(
     started = time.perf_counter()
     refuse_too_short(
         KERNEL_CHECKS * float(len(problem.inputs)) ** 2,
-        f"a kernel of {len(problem.inputs):,} secrets: weighing, proving and auditing it",
+        f"a kernel of {len(problem.inputs):,} secrets",
     )
     goal = problem.epsilon * (1.0 - MARGIN)
     products = Products(problem.inputs, goal)

@@ -24,6 +24,7 @@ from metricdp.errors import SolverFailure
 from metricdp.solvers.local.windows import Graph, Windows, loops
 
 ROUNDS = 60
+FEW_ENTRIES = 10_000  # of windows: a law on so few is repaired, however little time is left
 ROUNDED = 4e-7  # what storing weights in float32 may add to a log ratio: 2 * 2^-24 for weights, as much for sums
 CHARGED, LATER_CHARGED = 1.3, 1.6  # how much more than its slope an edge is charged, and from the fifth round on
 SWEEPS, LATER_SWEEPS = 12, 4  # over rows to balance them, and after every later closing

@@ -16,7 +16,7 @@ from metricdp.errors import SolverFailure
 from metricdp.metrics import Rows
 from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.local.program import LocalProgram, bound_of, summed
-from metricdp.solvers.local.repair import Closing, HostClosing, LocalLaw, repaired
+from metricdp.solvers.local.repair import FEW_ENTRIES, Closing, HostClosing, LocalLaw, repaired
 from metricdp.solvers.local.windows import Graph, Windows
 from metricdp.solvers.program import Progress, Solution, Status, least
 from metricdp.stages import KEEPS, doing, now
@@ -86,7 +86,8 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         nonlocal best, value
         try:
             with doing("repairing"):
-                first = best is None and deadlines.left() > -deadlines.SPARE
+                in_time = deadlines.left() > -deadlines.SPARE or windows.size < FEW_ENTRIES
+                first = best is None and in_time
                 law = repaired(closing, point, windows, task.kept, task.kept.log_ratios, to_the_end=first)
         except SolverFailure:
             if best is None:

@@ -295,3 +295,21 @@ def test_secrets_so_far_apart_that_nothing_is_promised_are_judged_without_a_warn
         draws=3_000,
     )
     assert report.verdict == "not refuted"
+
+
+@pytest.mark.parametrize("independent", [False, True])
+def test_a_sampler_that_keeps_silent_sometimes_is_not_judged_by_what_comes(independent):
+    # report 0, report 1 or none: every ratio is at most e, but of the reports that come one is 4.2 times as frequent
+    laws = {0.0: (0.2, 0.2), 1.0: (0.2 / math.e, 0.2 * math.e)}
+    alarms = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+
+        def draw(x, count, rng=rng):
+            chances = (*laws[x], 1.0 - sum(laws[x]))
+            return np.array([answer for answer in rng.choice(3, size=count, p=chances) if answer < 2], dtype=float)
+
+        report = judged(draw, seed + 50, secrets=[0.0, 1.0], draws=1000, confidence=0.9, independent=independent)
+        alarms += report.verdict == "violated"
+        assert any(finding.kind == "rows" for finding in report.findings)
+    assert alarms <= 3

@@ -3,6 +3,9 @@
 Every report that is bet on comes from a call of its own, and calls are made in the order of the coins. Whatever the
 reports of one call share (an offset, a batch number, a time) is then drawn anew for every coin, or is known from
 before it, so that it tells nothing about the coin.
+
+A call without a report is a round without a bet. To ask again would be to judge another law, that of the reports that
+come: two secrets that keep silent unlike often may differ more there than the promise allows in all.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ PROBES = 4  # calls for one secret until it is clear whether they repeat
 PROBED = 2 * PROBES, PROBE  # for the two secrets of a pair: how many calls at most, and of how many reports
 
 
+Served = tuple[Integers, Points]  # the positions of those that were served, and what they were given
+
+
 @runtime_checkable
 class Sequential(Protocol):
     """A sampler that answers many calls at once: one report for every secret, in their order."""
@@ -40,31 +46,40 @@ class Sampler:
         self.draw, self.secrets, self.source = draw, secrets, source
         self.calls = [Calls() for _ in secrets]
         self.like: tuple[int, str] | None = None  # the width and the kind of its reports
+        self.asking = 1  # reports a call: more where single ones never came, of which one at most is bet on
 
     def probe(self, number: int) -> None:
         """Call twice for many reports of one secret, and further where the calls look alike."""
         calls = self.calls[number]
         while calls.made < 2 or (calls.is_doubtful and calls.made < PROBES):
-            self.call(number, PROBE)
+            self.insist(number, PROBE)
 
-    def call(self, number: int, count: int) -> Points:
-        """Call once for reports of one secret; where none come, ask for more; return all that came, in random order."""
+    def insist(self, number: int, count: int) -> Points:
+        """Call for reports of one secret; where none come, ask for more; return all that came, in random order."""
         for silent in range(SILENT):
-            wanted = count * 2**silent
-            width = self.like[0] if self.like else np.asarray(self.secrets[number]).size
-            rows = self._checked(
-                as_reports(self.draw(self.secrets[number], wanted), width=None if width == wanted else width)
-            )
-            self.calls[number].note(wanted, rows)
+            rows = self.call(number, count * 2**silent)
             if len(rows):
-                return rows if len(rows) == 1 else np.asarray(rows[shuffled(len(rows), self.source)])
+                return rows
         raise InvalidInput(f"the sampler gave no report for a secret in {SILENT} calls, so that nothing can be judged.")
 
-    def one_by_one(self, asked: Integers) -> Points:
-        """Return a report for every secret that is asked for, each from a call of its own, in this order."""
+    def call(self, number: int, count: int) -> Points:
+        """Call once for reports of one secret; return what came, if anything, in random order."""
+        width = self.like[0] if self.like else np.asarray(self.secrets[number]).size
+        rows = self._checked(
+            as_reports(self.draw(self.secrets[number], count), width=None if width == count else width)
+        )
+        self.calls[number].note(count, rows)
+        return rows if len(rows) < 2 else np.asarray(rows[shuffled(len(rows), self.source)])
+
+    def one_by_one(self, asked: Integers) -> Served:
+        """Serve every secret that is asked for from a call of its own, in this order."""
         numbers = asked.tolist()
         if not isinstance(self.draw, Sequential):
-            return np.concatenate([self.call(number, 1)[:1] for number in numbers])
+            parts = [self._single(number) for number in numbers]
+            came = np.flatnonzero([len(part) for part in parts])
+            if not len(came):
+                self.asking = min(2 * self.asking, PROBE)
+            return came, np.concatenate([parts[at] for at in came] or parts)
         rows = self._checked(as_reports(self.draw.each([self.secrets[number] for number in numbers]), width=None))
         if len(rows) != len(numbers):
             raise InvalidInput(
@@ -72,7 +87,13 @@ class Sampler:
             )
         for number in np.unique(asked).tolist():
             self.calls[number].note_singles(rows[asked == number])
-        return rows
+        return np.arange(len(rows)), rows
+
+    def _single(self, number: int) -> Points:
+        """Return the report that a call gives in one place of those that are asked for, or nothing."""
+        rows = self.call(number, self.asking)
+        place = 0 if self.asking == 1 else int(shuffled(self.asking, self.source)[0])
+        return rows[:1] if place < len(rows) else rows[:0]
 
     def _checked(self, rows: Points) -> Points:
         if len(rows) == 0:
@@ -98,23 +119,24 @@ class Pools:
         self._sampler = sampler
         self._held: dict[int, Points] = {}
 
-    def take(self, asked: Integers) -> Points:
-        """Return a report for every secret that is asked for."""
-        found, inverse, counts = np.unique(asked, return_inverse=True, return_counts=True)
-        parts = [np.zeros(0)] * len(found)
-        for place in shuffled(len(found), self._sampler.source).tolist():
-            parts[place] = self._of(int(found[place]), int(counts[place]))
-        order = np.argsort(inverse, kind="stable")
-        together = np.concatenate(parts)
-        reports = np.empty_like(together)
-        reports[order] = together
-        return reports
+    def take(self, asked: Integers) -> Served:
+        """Serve the secrets that are asked for; where reports are missing, chance decides which rounds have none."""
+        found, counts = np.unique(asked, return_counts=True)
+        source, came, parts = self._sampler.source, [], []
+        for place in shuffled(len(found), source).tolist():
+            rows = self._of(int(found[place]), int(counts[place]))
+            rounds = np.flatnonzero(asked == found[place])
+            came.append(rounds[shuffled(len(rounds), source)][: len(rows)])
+            parts.append(rows)
+        served = np.concatenate(came)
+        order = np.argsort(served)
+        return served[order], np.concatenate([part for part in parts if len(part)] or parts)[order]
 
     def _of(self, number: int, count: int) -> Points:
         held = self._held.get(number)
-        while held is None or len(held) < count:
+        if held is None or len(held) < count:
             more = self._sampler.call(number, count - (0 if held is None else len(held)))
-            held = more if held is None else np.concatenate([held, more])
+            held = more if held is None or not len(held) else np.concatenate([held, more]) if len(more) else held
         self._held[number] = held[count:]
         return held[:count]
 
@@ -128,11 +150,12 @@ class Dealer:
         self.drawn = 0
 
     def deal(self, shares: Integers) -> Rounds:
-        """Return so many rounds of every pair, in random order."""
+        """Return so many rounds of every pair, in random order, less those in which the sampler gave no report."""
         source = self.sampler.source
         pair = np.repeat(np.arange(len(shares)), shares)
         pair = pair[shuffled(len(pair), source)]
         coins = (source.words(len(pair)) >> np.uint64(63)).astype(np.int64)
-        reports = self._take(self.pairs[pair, coins])
+        came, reports = self._take(self.pairs[pair, coins])
         self.drawn += len(pair)
-        return Rounds(self.arena, self.pairs[pair, 0], self.pairs[pair, 1], pair, pair, coins, reports)
+        pair = pair[came]
+        return Rounds(self.arena, self.pairs[pair, 0], self.pairs[pair, 1], pair, pair, coins[came], reports)

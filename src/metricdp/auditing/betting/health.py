@@ -157,8 +157,8 @@ def health_findings(calls: list[Calls]) -> tuple[Finding, ...]:
         found.append(
             Finding(
                 "rows",
-                f"Asked for {asked:,} reports the sampler gave {received:,}. What came is judged as it came; somebody "
-                "who counts reports may learn from their number"
+                f"Asked for {asked:,} reports the sampler gave {received:,}. What came is judged as it came: a call "
+                "without a report is no evidence here. Somebody who counts reports may learn from their number"
                 + (", which depends on the secret." if uneven else "."),
             )
         )

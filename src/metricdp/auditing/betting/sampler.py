@@ -53,8 +53,9 @@ def audit_sampler(
 
     Every report that is bet on comes from a call of its own, `draw(secret, 1)`, and calls are made in the order of the
     coins. So the level holds for every sampler of which one report keeps the promise, given all that it said before:
-    what reports of one call share, such as the offset of a lattice or a batch number, convicts nobody. A sampler that
-    answers many calls at once may have a method `each(secrets)`, one report for every secret in their order.
+    what reports of one call share, such as the offset of a lattice or a batch number, convicts nobody. A call without a
+    report is a round without a bet. A sampler that answers many calls at once may have a method `each(secrets)`, one
+    report for every secret in their order.
 
     With `independent` you say that the reports of one call are drawn independently of each other. Then reports are
     asked for by the hundred, which is faster, and the level rests on what you said.
@@ -128,18 +129,24 @@ def _play(dealer: Dealer, draws: int, confidence: float, progress: Progress | No
     while True:
         size = min(batch_size(game.rounds if game else 0), draws - dealer.drawn)
         rounds = dealer.deal(shares(game, len(dealer.pairs), size, dealer.sampler.source))
-        game = game or Game(dealer.arena, rounds.reports)
-        game.play(rounds)
+        if len(rounds):
+            game = game or Game(dealer.arena, rounds.reports)
+            game.play(rounds)
+        spent = dealer.drawn >= draws
+        if game is None and spent:
+            raise InvalidInput(f"the sampler gave no report in {dealer.drawn:,} calls, so that nothing can be judged.")
+        if game is None:
+            continue
         if progress is not None:
             progress(dealer.drawn / draws, game.wealth.bound(confidence))
-        if game.wealth.refuted(confidence) or dealer.drawn >= draws:
+        if game.wealth.refuted(confidence) or spent:
             return game
 
 
 def _single_calls(arena: Arena, pairs: Any, sampler: Sampler, draws: int) -> Game:
     """Ask once for every secret, and bet on those reports alone."""
     used = np.unique(pairs)
-    parts = {int(secret): sampler.call(int(secret), max(1, draws // len(used))) for secret in used}
+    parts = {int(secret): sampler.insist(int(secret), max(1, draws // len(used))) for secret in used}
     secret = np.concatenate([np.full(len(rows), one) for one, rows in parts.items()])
     rows = np.concatenate(list(parts.values()))
     shelf = Shelf(rows, secret, len(arena.points), sampler.source)

@@ -54,8 +54,8 @@ def audit_sampler(
     Every report that is bet on comes from a call of its own, `draw(secret, 1)`, and calls are made in the order of the
     coins. So the level holds for every sampler of which one report keeps the promise, given all that it said before:
     what reports of one call share, such as the offset of a lattice or a batch number, convicts nobody. A call without a
-    report is a round without a bet. A sampler that answers many calls at once may have a method `each(secrets)`, one
-    report for every secret in their order.
+    report is a round without a bet, and where single ones never come, calls are for more. A sampler that answers many
+    calls at once may have a method `each(secrets)`, one report for every secret in their order.
 
     With `independent` you say that the reports of one call are drawn independently of each other. Then reports are
     asked for by the hundred, which is faster, and the level rests on what you said.

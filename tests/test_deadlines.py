@@ -10,8 +10,8 @@ from scipy.optimize import linprog
 
 import metricdp as mdp
 from metricdp import deadlines
-from metricdp.errors import SolverFailure
-from metricdp.solvers.benders.block import Answer, TimeUp
+from metricdp.errors import SolverFailure, TimeUp
+from metricdp.solvers.benders.block import Answer
 from metricdp.solvers.benders.workers import LocalWorkers
 from metricdp.solvers.bounds import quick_bound
 from metricdp.solvers.repair.combination import best_combination
@@ -310,6 +310,26 @@ def test_a_small_problem_on_windows_has_an_answer_whenever_the_machine_stands_st
     monkeypatch.setattr(deadlines, "clock", Stall(1e-9))
     made = mdp.optimal(town(14), window=3.0, seconds=10.0, gap=0.1)
     assert mdp.audit(made).verdict == "holds"
+
+
+def test_a_part_that_is_late_is_no_failure_though_time_is_kept_back_for_the_audit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 0.0)
+    monkeypatch.setattr("metricdp.deadlines.LARGE", 0)
+    ended = Clock(0.0)
+    first = mdp.design.timely._first_answer
+    monkeypatch.setattr(deadlines, "clock", ended)
+
+    def slow(*arguments):  # 1 s for the matrix and 4 s for its audit: 6 of the 10 are kept back
+        made, _ = first(*arguments)
+        ended.now += 5.0
+        return made, 4.0
+
+    monkeypatch.setattr("metricdp.design.timely._first_answer", slow)
+    made = mdp.optimal(town(40), objective="worst", seconds=10.0)
+    assert mdp.audit(made).verdict == "holds"
+    assert "limit" in made.certificate.note
 
 
 @pytest.mark.parametrize("build", [mdp.optimal, mdp.spanner, mdp.decomposed, partial(mdp.constopt, nearest=3)])

@@ -55,6 +55,10 @@ class SolverFailure(MetricdpError):
     """No certified mechanism could be produced."""
 
 
+class TimeUp(SolverFailure):
+    """A part was not done before its end; what there was before it stands."""
+
+
 class Infeasible(SolverFailure):
     """What was asked for cannot exist."""
 

@@ -17,7 +17,7 @@ from metricdp.design.certify import certify, safe_epsilon
 from metricdp.design.exponential import Budget
 from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.design.timely import in_time
-from metricdp.errors import InvalidInput, SolverFailure
+from metricdp.errors import InvalidInput, TimeUp
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.problems import Problem
@@ -120,10 +120,6 @@ def _value(attempt: _Attempt) -> float:
     return attempt.value
 
 
-class _Late(SolverFailure):
-    """Time is up."""
-
-
 class _Search:
     """Looks for the penalty and the inner budget of least loss; every law it compares keeps the promise."""
 
@@ -147,7 +143,7 @@ class _Search:
             if penalties is None:
                 return self.bracketed(), ""
             return min((self.tuned(as_positive(value, "penalty")) for value in penalties), key=_value), ""
-        except (_Late, KeyboardInterrupt) as end:
+        except (TimeUp, KeyboardInterrupt) as end:
             if self.best is None:
                 raise
             why = Status.INTERRUPTED if isinstance(end, KeyboardInterrupt) else Status.LIMIT
@@ -196,7 +192,7 @@ class _Search:
         program = None if late else TiedProgram(log_ratios, self.loss, self.free, penalty, self.prior, self.learned)
         matrix = None if program is None else program.solve(seconds=None if left is None else max(left, 0.01))
         if matrix is None:
-            raise _Late(
+            raise TimeUp(
                 "no law was found before the limit: the first program alone takes longer. Allow more seconds, or take "
                 "fewer places or a smaller `nearest`."
             )

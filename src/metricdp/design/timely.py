@@ -11,7 +11,7 @@ from metricdp import deadlines
 from metricdp.arrays import as_positive
 from metricdp.auditing.exact import audit_matrix
 from metricdp.design.certify import bound_below, certify
-from metricdp.errors import InvalidInput, SolverFailure
+from metricdp.errors import InvalidInput, SolverFailure, TimeUp
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.problems import Problem
@@ -55,9 +55,8 @@ def in_time(
         if work < deadlines.LARGE:
             try:
                 return build()
-            except SolverFailure:
-                if deadlines.left() > SHORT * seconds:
-                    raise  # not for want of time
+            except SolverFailure as failure:
+                _raise_unless_late(failure, SHORT * seconds)
             first, _ = _first_answer(problem, objective, started)
             return _with_note(first, first.certificate.note, started)
         refuse_too_short(
@@ -70,14 +69,19 @@ def in_time(
         try:
             with deadlines.within(None, reserve=AGAIN * audited):
                 made = build()
-        except SolverFailure:
-            if deadlines.left() > SHORT * seconds:
-                raise  # not for want of time
+        except SolverFailure as failure:
+            _raise_unless_late(failure, SHORT * seconds)
             return _with_note(first, first.certificate.note, started)
     bound = max(bound, made.certificate.lower_bound)
     if made.certificate.loss <= first.certificate.loss or made.certificate.interrupted:
         return _with_bound(made, bound)
     return _with_note(_with_bound(first, bound), made.certificate.note, started)
+
+
+def _raise_unless_late(failure: SolverFailure, short: float) -> None:
+    """Raise a failure that is not for want of time: nothing says so, and more is left than would be `short`."""
+    if not isinstance(failure, TimeUp) and deadlines.left() > short:
+        raise failure
 
 
 def refuse_too_short(checks: float, what: str, fewer: str = "fewer places") -> None:

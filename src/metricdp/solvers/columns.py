@@ -22,7 +22,7 @@ import scipy.sparse as sparse
 from metricdp import deadlines
 from metricdp.arrays import Floats
 from metricdp.deadlines import least_left
-from metricdp.errors import SolverFailure
+from metricdp.errors import SolverFailure, TimeUp
 from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima
 from metricdp.solvers.program import Edges, Progress, Status, unit_of
 from metricdp.threads import ONE_THREAD, run_on_one_thread
@@ -82,7 +82,7 @@ def solve_by_columns(
                 centre = None  # without smoothing, the prices of the master decide
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    except _Late:
+    except TimeUp:
         status = Status.LIMIT
     if status is not Status.LIMIT:  # then time is up, and the last mixture stands
         master.solve()
@@ -194,10 +194,6 @@ def _model(cost: Floats, rows: Any, lower: Floats, upper: Floats) -> Any:
     return highs
 
 
-class _Late(SolverFailure):
-    """Time is up."""
-
-
 def _run(highs: Any) -> None:
     highspy = importlib.import_module("highspy")
     if deadlines.limited():
@@ -205,7 +201,7 @@ def _run(highs: Any) -> None:
     run_on_one_thread(highspy, highs)
     found = highs.getModelStatus()
     if found == highspy.HighsModelStatus.kTimeLimit:
-        raise _Late("the columns were not priced before the limit: allow more seconds.")
+        raise TimeUp("the columns were not priced before the limit: allow more seconds.")
     if found != highspy.HighsModelStatus.kOptimal:
         highs.clearSolver()  # once more from the beginning
         run_on_one_thread(highspy, highs)

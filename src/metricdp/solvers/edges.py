@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from metricdp import deadlines
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.errors import InvalidInput, SolverFailure
+from metricdp.errors import InvalidInput, TimeUp
 
 BETWEEN = 1e-12  # relative: a detour no longer than this counts as no detour
 
@@ -22,7 +22,7 @@ BETWEEN = 1e-12  # relative: a detour no longer than this counts as no detour
 def _ask() -> None:
     """Refuse to go on behind a deadline: pairs that are half chosen are of no use."""
     if deadlines.left() <= 0.0:
-        raise SolverFailure("the pairs to begin with were not chosen before the limit: allow more seconds.")
+        raise TimeUp("the pairs to begin with were not chosen before the limit: allow more seconds.")
 
 
 def all_pairs(size: int) -> Integers:

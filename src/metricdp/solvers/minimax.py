@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers, as_matrix, as_positive
 from metricdp.deadlines import least_left
-from metricdp.errors import SolverFailure
+from metricdp.errors import TimeUp
 from metricdp.solvers.answer import RatioSolution, shortfall
 from metricdp.solvers.backends.clarabel import Clarabel
 from metricdp.solvers.backends.interior import Interior
@@ -94,7 +94,7 @@ class _Minimax:
                 raise
             self.status = Status.INTERRUPTED
         if self.matrix is None:
-            raise SolverFailure("no matrix was found before the limit: allow more seconds.")
+            raise TimeUp("no matrix was found before the limit: allow more seconds.")
         reached = relative_gap(self.upper, self.lower)
         used, dual = self.proof
         return RatioSolution(

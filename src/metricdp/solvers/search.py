@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
-from metricdp.errors import SolverFailure
+from metricdp.errors import SolverFailure, TimeUp
 from metricdp.solvers.answer import RatioSolution, shortfall
 from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima
 from metricdp.solvers.choice import Tunable, auto, solver_name
@@ -230,7 +230,7 @@ class Search:
 
     def _result(self) -> RatioSolution:
         if self._best is None:
-            raise SolverFailure("no matrix was found before the limit: allow more seconds.")
+            raise TimeUp("no matrix was found before the limit: allow more seconds.")
         reached = relative_gap(self._best.objective, self._lower)
         status = Status.OPTIMAL if reached <= self._options.gap else self._status
         if status is Status.STALLED and self._left() <= 0.0:

@@ -16,7 +16,7 @@ import scipy.sparse as sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.deadlines import least_left
-from metricdp.errors import SolverFailure
+from metricdp.errors import SolverFailure, TimeUp
 from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.backends.warm import Basis, WarmModel
 from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, cut_from, unseen
@@ -24,10 +24,6 @@ from metricdp.solvers.bounds import MOST_LOG_RATIO
 from metricdp.solvers.program import LinearProgram, Status
 
 ROUNDS = 200
-
-
-class TimeUp(SolverFailure):
-    """A block was not solved before the deadline; what there was before it stands."""
 
 
 @dataclass(frozen=True)

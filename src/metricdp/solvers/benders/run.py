@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.solvers.benders.block import Answer, Block, State, TimeUp
+from metricdp.errors import TimeUp
+from metricdp.solvers.benders.block import Answer, Block, State
 from metricdp.solvers.benders.cuts import Cut, Multipliers, cut_from, natural_scale, proven_bound
 from metricdp.solvers.benders.master import Master, MasterPoint, MasterState
 from metricdp.solvers.benders.partition import boundary_of

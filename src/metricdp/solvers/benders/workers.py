@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from metricdp import deadlines
 from metricdp.arrays import Floats
-from metricdp.errors import SolverFailure
-from metricdp.solvers.benders.block import Answer, Block, State, Subproblem, TimeUp
+from metricdp.errors import SolverFailure, TimeUp
+from metricdp.solvers.benders.block import Answer, Block, State, Subproblem
 
 RESTARTS = 20  # in one round, over all workers
 

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import tempfile
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -168,6 +169,27 @@ def test_a_person_in_several_spellings_has_one_window(place, kind, spellings):
         costs = row_costs(ledger, spellings[-1])
         assert len(costs) == 14
         assert max(sum(costs[start : start + WINDOW]) for start in range(14)) <= TOTAL * 1e6 + 2 * WINDOW
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one stream", "two streams"])
+def test_threads_that_step_one_stream_have_one_window(place, shared):
+    with Ledger.open(place) as ledger:
+        first = Stream(Charging(ledger), Distribution(WINDOW, TOTAL))
+        streams = [first, first if shared else Stream(Charging(ledger), Distribution(WINDOW, TOTAL))]
+        times, got = iter(range(1, 40)), [first.step("anna", 0.0, (41.0, -8.0))]
+
+        def step(stream):
+            for time in times:
+                got.append(stream.step("anna", float(time), (41.0 + time, -8.0)))
+
+        threads = [threading.Thread(target=step, args=(stream,)) for stream in streams]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(got) == 40
+        costs = row_costs(ledger, "anna")
+        assert max(sum(costs[start : start + WINDOW]) for start in range(len(costs))) <= TOTAL * 1e6 + 2 * WINDOW
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -54,6 +55,7 @@ class Ledger:
         self._lane = os.getpid() % store.lanes
         self._pile: Pile[Charge, Outcome] = Pile(self._settle)
         self._holds: dict[str, tuple[object, Hold]] = {}
+        self._turns: dict[str, threading.Lock] = {}
 
     @classmethod
     def open(
@@ -377,6 +379,10 @@ class Ledger:
             del self._holds[name]
             return False
         return whose is owner
+
+    def turn(self, name: str) -> threading.Lock:
+        """Return the lock that threads of this process step a stream under, one after the other."""
+        return self._turns.setdefault(name, threading.Lock())
 
     def close(self) -> None:
         """Let the books go."""

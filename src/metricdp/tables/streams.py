@@ -97,8 +97,8 @@ class Stream:
     rows, how many and when.
 
     One process at a time steps a stream: two would each know only their own steps. The ledger holds a lock until it is
-    closed, and refuses the second one. A person is who they are in the ledger: 7 and "7", and the two spellings of
-    "é", are one person with one window.
+    closed, and refuses the second one. Threads of one process take turns. A person is who they are in the ledger: 7
+    and "7", and the two spellings of "é", are one person with one window.
     """
 
     def __init__(self, charging: Charging, budget: Distribution | Absorption, *, name: str = "stream") -> None:
@@ -120,6 +120,10 @@ class Stream:
         if not math.isfinite(time):
             raise InvalidInput("a time must be a finite number of seconds.")
         secret = self.mechanism.ground.encode(np.array([place]))[0]
+        with self.charging.ledger.turn(self.name):
+            return self._stepped(who, time, secret)
+
+    def _stepped(self, who: bytes, time: float, secret: Any) -> Answer | None:
         self.hold()
         if who not in self._people:
             self._people[who] = self._recovered(who)

@@ -116,6 +116,7 @@ def test_a_class_that_inherits_from_a_metric_is_not_taken_for_it() -> None:
         (mdp.Haversine, ()),
         (mdp.metrics.Temporal, (24.0,)),
         (mdp.ShortestPath, ([[0, 1]], [1.0])),
+        (mdp.Weighted, ([(mdp.Haversine(), [0, 1], 1.0)],)),
     ):
         tiny = type("Tiny", (parent,), {"__call__": lambda self, a, b: 1e-6 * super(type(self), self).__call__(a, b)})
         with pytest.raises(InvalidInput, match="not declared"):
@@ -153,6 +154,15 @@ def test_a_class_of_a_name_that_is_taken_gets_an_account_of_its_own(declared) ->
 def test_a_number_of_coordinates_is_a_whole_number_above_0(dimension) -> None:
     with pytest.raises(InvalidInput, match="whole number of at least 1"):
         accounts_for(mdp.Lp(1), dimension=dimension)
+
+
+@pytest.mark.parametrize("make", [mdp.Hamming, mdp.Levenshtein, mdp.Hyperbolic])
+def test_what_does_not_measure_lengths_is_not_counted_by_their_units(make) -> None:
+    """A mile is 1.6 km, but one column that differs is one, whatever the unit is called."""
+    for unit in ("km", "m", "mi", "ft"):
+        with pytest.raises(InvalidInput, match="does not measure lengths"):
+            accounts_for(make(unit=unit))
+    assert [one.weight for one in accounts_for(make(unit="changes"))] == [1]
 
 
 CLASSES = ["mahalanobis", "precomputed/km", "weighted", "bags", "functionmetric", "wasserstein", "mahalanobis.1"]

@@ -29,7 +29,9 @@ from metricdp import shared
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric
 from metricdp.metrics.composed import Temporal, Weighted
+from metricdp.metrics.curved import Hyperbolic
 from metricdp.metrics.declared import METRICS
+from metricdp.metrics.discrete import Hamming, Levenshtein
 from metricdp.metrics.geography import ShortestPath
 from metricdp.metrics.own import NAMELESS, FunctionMetric
 from metricdp.metrics.policy import PolicyGraph, graph_of
@@ -40,6 +42,7 @@ DIGITS = 16  # of a fingerprint
 FINE = 40  # binary digits of a stretch
 EUCLID = "l2"  # the account of all l_p
 SUM = "weighted"  # what a sum of metrics was charged in before its parts were
+COUNTED = (Hamming, Levenshtein, Hyperbolic)  # a distance of 1 is the same whatever the unit says
 SHARED = ("shortestpath", "streetpath")  # in a unit of length one account for all networks
 _LP = re.compile(r"l(inf|[0-9.]+(?:e\+?[0-9]+)?)")
 _FINGERPRINT = re.compile(rf"(?!policy\.)([a-z_][a-z0-9_]*)\.[0-9a-f]{{{DIGITS}}}")
@@ -60,7 +63,7 @@ def terms_of(metric: Metric, dimension: int | None = None) -> tuple[Term, ...]:
 
 
 def _terms(metric: Metric, rate: Fraction, dimension: int | None) -> Iterator[Term]:
-    if isinstance(metric, Weighted):
+    if type(metric) is Weighted:  # what inherits from it may measure anything
         for part, columns, weight in metric.parts:
             yield from _terms(part, rate * Fraction(weight), len(columns))
     else:
@@ -93,6 +96,11 @@ def account_metric(term: Term) -> tuple[str, str, Fraction]:
         raise InvalidInput(
             f"a ledger cannot tell what a distance of 1 is in the metric {type(metric).__name__}, which is not "
             "declared: declare it with its parameters (docs/extend.md), or use mdp.metric(function, unit='steps')."
+        )
+    if type(metric) in COUNTED and unit in METRES:
+        raise InvalidInput(
+            f"{type(metric).__name__} does not measure lengths, so a ledger cannot count it per {unit}: leave its unit "
+            "away, or say what a distance of 1 is."
         )
     has_scale = set(declared.fields) <= {"unit"} or type(metric) is Temporal or (name in SHARED and unit in METRES)
     if has_scale and not _is_taken(name, type(metric)):

@@ -236,6 +236,27 @@ def test_an_older_dump_is_refused_by_the_head_file_that_is_named(running, tmp_pa
         assert ledger.verify().holds
 
 
+def test_an_emptied_database_is_refused_by_its_head_file_and_stays_empty(running, tmp_path):
+    import psycopg
+
+    place, options = (
+        running.fresh("emptied"),
+        {"key_file": tmp_path / "books.key", "head_file": tmp_path / "books.head"},
+    )
+    with Ledger.open(place, policy="40/km ever", **options) as ledger:
+        ask(ledger, "anna", "1")
+    with psycopg.connect(place, autocommit=True) as connection:
+        connection.execute("DROP TABLE books, lanes, blocks, entries, accounts, tombstones")
+        with pytest.raises(InvalidInput, match="beginning anew would give everybody their budget back"):
+            Ledger.open(place, policy="40/km ever", **options)
+        count = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+    assert count == (0,)  # so that a dump can be restored, and nobody finds an empty ledger without the head file
+    assert "is lost" in Ledger.recover(place, policy="40/km ever", **options)
+    with Ledger.open(place, **options) as ledger:
+        assert ask(ledger, "anna", "2").left == 30_000_000
+        assert ledger.verify().holds
+
+
 def test_what_another_process_charged_is_missed_when_an_older_dump_comes_back_under_an_open_ledger(running, tmp_path):
     import psycopg
 

@@ -89,6 +89,8 @@ def recover(store: Store, key_file: Path, policy: Policy | None, clock: int, *, 
 def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy, clock: int) -> Key:
     """Make a ledger where there is none, and return its key."""
     if store.path is None:
+        if head_file is not None and head_file.exists() and not _is_there(store):  # by now
+            raise _gone(head_file, "head file")
         with suppress(OutputProblem):  # somebody else begins the same ledger
             create_key(key_file)
         return read_key(key_file)
@@ -158,10 +160,9 @@ def _meet_head(store: Store, file: HeadFile, key: Key, clock: int) -> None:
         if file.read() is None:
             with suppress(OutputProblem):  # somebody else makes it
                 file.create(Head(name, ends), new=True)
+            without = "It is looked at where it is named." if store.path is None else "They are refused without it."
             logger.warning(
-                "The books %r had no head file: %r is kept from now on. They are refused without it.",
-                store.place,
-                str(file.path),
+                "The books %r had no head file: %r is kept from now on. %s", store.place, str(file.path), without
             )
         store.head = file
         file.reach(ends)

@@ -92,6 +92,7 @@ def test_books_verify_and_totals_are_those_of_the_entries(ledger, clock):
         ("DELETE FROM accounts WHERE purpose = 'ads'", "spent for 'ads' is gone"),
         ("DELETE FROM accounts WHERE purpose = 'maps'", "spent for 'maps' is gone"),
         ("UPDATE accounts SET ever = 0, slack_ever = 0 WHERE purpose = 'ads'", "does not say what its entries add up"),
+        ("UPDATE lanes SET accounts = accounts - 1", "opened more accounts than it says"),
     ],
 )  # fmt: skip
 def test_a_change_behind_the_back_of_the_books_is_found(ledger, clock, tmp_path, statement, found):
@@ -99,6 +100,16 @@ def test_a_change_behind_the_back_of_the_books_is_found(ledger, clock, tmp_path,
     altered(tmp_path / "budget.db", statement)
     with pytest.raises(AssertionError, match=found):
         assert not ledger.verify().faults
+
+
+@pytest.mark.parametrize("column", ["account", "time", "amount", "purpose", "request", "note", "report", "salt"])
+def test_what_was_emptied_does_not_come_to_say_something(ledger, clock, tmp_path, column):
+    """A request and a report put into it would be given out, and a stream would take it for one of its steps."""
+    fill(ledger, clock)
+    ledger.erase("ben")
+    assert ledger.verify().holds
+    altered(tmp_path / "budget.db", f"UPDATE entries SET {column} = number WHERE kind = 'erased'")
+    assert any("was emptied and says something again" in fault for fault in ledger.verify().faults)
 
 
 def test_charges_of_the_first_account_cannot_be_charges_of_none(ledger, clock, tmp_path):

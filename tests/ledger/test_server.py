@@ -126,6 +126,32 @@ def test_four_processes_never_spend_one_unit_over(running, tmp_path):
         assert ledger.verify().holds
 
 
+def test_an_account_that_is_opened_while_another_process_rotates_is_no_fault(running, tmp_path):
+    place, options = running.fresh("rotated"), {"key_file": tmp_path / "books.key"}
+    drawing, rotated = threading.Event(), threading.Event()
+
+    def draw():
+        drawing.set()
+        assert rotated.wait(60)
+        return b""
+
+    with (
+        Ledger.open(place, policy="40/km ever", clock=Clock(HOUR_ENDS - 1), **options) as first,
+        Ledger.open(place, clock=Clock(HOUR_ENDS + 1), **options) as second,
+    ):
+        second._lane = (first._lane + 1) % 16  # as another process has
+        charge = threading.Thread(target=ask, args=(first, "anna", "1"), kwargs={"draw": draw})
+        charge.start()
+        assert drawing.wait(60)
+        second.rotate()
+        rotated.set()
+        charge.join()
+        assert second.budget("anna").accounts[0].spent == 10_000_000
+        assert second.verify().holds
+        second.rotate()
+        assert second.verify().holds
+
+
 def test_one_request_from_many_processes_is_drawn_once(running, tmp_path):
     place, key = running.fresh("same"), tmp_path / "books.key"
     Ledger.open(place, policy="40/km ever", key_file=key).close()

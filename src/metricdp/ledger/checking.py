@@ -16,9 +16,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput
-from metricdp.ledger.accounts import COUNTS, account_seal
+from metricdp.ledger.accounts import COUNTS, LANES_MOST, account_seal
 from metricdp.ledger.amounts import is_replaced_name
 from metricdp.ledger.chain import START, Entry, link, mark_of, record
+from metricdp.ledger.erasing import EMPTY
 from metricdp.ledger.keys import Key
 from metricdp.ledger.periods import PERIODS, SECOND, Period, begin
 from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, ENTRIES, LANES, TOMBSTONES
@@ -76,9 +77,10 @@ class _Check:
     latest: dict[tuple[int, str], int] = field(default_factory=dict)  # the same, by the entries
     totals: Totals = field(default_factory=lambda: defaultdict(lambda: [0] * len(COUNTS)))
     earlier: Totals = field(default_factory=lambda: defaultdict(lambda: [0] * len(COUNTS)))  # of the periods before
-    rotations: list[int] = field(default_factory=list)
+    rotations: set[int] = field(default_factory=set)
     orphans: list[int] = field(default_factory=lambda: [0, 0])  # epsilon and slack of shares whose account is erased
     closed: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    opened: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # accounts by lane, by their numbers
     emptied: int = 0
     entries: int = 0
     policy: tuple[int, str] = (-1, "")
@@ -87,6 +89,11 @@ class _Check:
     def fault(self, sentence: str) -> None:
         if len(self.faults) < MOST_FAULTS:
             self.faults.append(sentence)
+
+    def meet(self, account: int) -> None:
+        """Note the number of an account, which says which lane opened it and how many it had opened before."""
+        before, lane = divmod(account, LANES_MOST)
+        self.opened[lane] = max(self.opened[lane], before + 1)
 
 
 def checked(connection: sa.Connection, key: Key, pins: Sequence[str] = ()) -> Verdict:
@@ -109,6 +116,9 @@ def checked(connection: sa.Connection, key: Key, pins: Sequence[str] = ()) -> Ve
     for pin in pins:
         _pinned(check, pin)
     counted = _accounts(check, set(tombstones.values()))
+    for number, said in connection.execute(sa.select(LANES.c.lane, LANES.c.accounts)):
+        if said < check.opened[number]:
+            check.fault(f"lane {number} opened more accounts than it says: a new one would get the number of another.")
     _closings(check, tombstones)
     books = connection.execute(sa.select(BOOKS)).one()
     noted = set((books.replaced or "").splitlines())
@@ -169,6 +179,8 @@ def _seals(
         check.entries += 1
         if row.kind == "erased":
             check.emptied += 1
+            if any(row._mapping[name] is not None for name in EMPTY):
+                check.fault(f"entry {number} of lane {block.lane} was emptied and says something again.")
         else:
             entry = _entry(row, tombstones)
             salt, mark = bytes(row.salt), None if row.mark is None else bytes(row.mark)
@@ -204,12 +216,13 @@ def _count(check: _Check, row: Any, entry: Entry) -> None:
     elif entry.kind == "policy" and row.number > check.policy[0]:  # all in one lane
         check.policy = (row.number, entry.note)
     elif entry.kind == "rotate":
-        check.rotations.append(entry.time)
+        check.rotations.add(entry.time)
 
 
 def _add(check: _Check, account: int, entry: Entry, cost: tuple[int, int]) -> None:
     """Add a charge to a row of an account, and to the one of its purpose."""
     amount, slack = cost
+    check.meet(account)
     if (account, "") not in check.times:
         check.orphans[0] += amount
         check.orphans[1] += slack
@@ -241,10 +254,10 @@ def _accounts(check: _Check, erased: set[bytes]) -> int:
     """Compare what accounts say with their entries, and whose they are with their seals; return how many there are."""
     counted = 0
     owners: dict[tuple[bytes, str], int] = {}
-    check.rotations.sort()
     order = sa.select(ACCOUNTS).order_by(ACCOUNTS.c.person, ACCOUNTS.c.metric, ACCOUNTS.c.purpose)
     for number, person, metric, purpose, time, *counts, seal in check.connection.execute(order):
         place = (bytes(person), metric, purpose)
+        check.meet(number)
         if account_seal(check.key, number, place) != bytes(seal):
             check.fault(f"account {number} was given to somebody else: its seal does not hold.")
         if place[0] in erased:
@@ -267,17 +280,12 @@ def _accounts(check: _Check, erased: set[bytes]) -> int:
 def _is_time(check: _Check, row: tuple[int, str], time: int) -> bool:
     """Tell whether a row was last charged, or rotated, at a time.
 
-    One that was never charged may have been opened behind a rotation. What a row for a purpose counts may reach into
-    the period before: versions up to 0.1.0 counted so on a server where two processes met at the end of a period. That
-    is more than was spent, never less.
+    A rotation does not reach what another process is charging meanwhile, nor what was opened behind it. What a row for
+    a purpose counts may reach into the period before: versions up to 0.1.0 counted so on a server where two processes
+    met at the end of a period. That is more than was spent, never less.
     """
-    latest = check.latest.get(row)
-    if latest is None:
-        return time == 0 or time in check.rotations
-    for moment in check.rotations:
-        if latest < begin("hour", moment):
-            latest = moment
-    return time == latest
+    latest = check.latest.get(row, 0)
+    return time == latest or (time > latest and time in check.rotations)
 
 
 def _closings(check: _Check, tombstones: dict[tuple[int, int], bytes]) -> None:

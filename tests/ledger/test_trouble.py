@@ -159,6 +159,22 @@ def test_rotate_and_backup_on_a_full_disk_are_sentences_and_leave_nothing_behind
         assert ledger.verify().holds
 
 
+def test_a_ledger_that_a_full_disk_kept_from_beginning_begins_later(tmp_path):
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for size in (0, 100, 9000):  # too little for the key, for the head file, for the tables
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+            with pytest.raises(MetricdpError) as refused:
+                Ledger.open(tmp_path / f"{size}.db", policy=POLICY)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        if "Nothing was written" in str(refused.value):
+            assert not list(tmp_path.glob(f"{size}.db*"))
+        with Ledger.open(tmp_path / f"{size}.db", policy=POLICY) as ledger:
+            assert ask(ledger, "anna", "1").charged
+
+
 @pytest.mark.parametrize(
     "statement",
     [

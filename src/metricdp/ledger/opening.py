@@ -110,7 +110,11 @@ def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy,
             raise _gone(head_file, "head file")
         else:
             key = create_key(key_file)
-            HeadFile(head_file, key).create(Head(name))
+            try:
+                HeadFile(head_file, key).create(Head(name))
+            except BaseException:  # a key alone is one of a ledger that is gone
+                key_file.unlink(missing_ok=True)
+                raise
         os.close(os.open(store.path, os.O_WRONLY | os.O_CREAT, 0o600))
         store.run(lambda connection: _checked(connection, store, key, policy, clock, name))
         return key

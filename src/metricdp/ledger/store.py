@@ -216,6 +216,8 @@ class Store:
             reason = "the server has no database of this name"
         elif "readonly" in told or "permission" in told or "read-only" in told:
             reason = "there is no permission to write"
+        elif "disk i/o" in told:
+            reason = "the disk is full, or fails"
         elif "unable to open" in told:
             reason = "the file cannot be opened: look at its permissions"
         elif "malformed" in told or "not a database" in told:
